@@ -1,8 +1,8 @@
-//! What one evaluation of a rule takes, natively and on one core: by columns, row by row, by the CEL crate alone, and by a function
-//! written by hand for that rule. All in one run, since only ratios within a run can be compared.
+//! Measures the evaluation of rules, natively and on one core: by columns, by rows, by the CEL crate alone, and by a
+//! handwritten function. All in one run, because only ratios within a run are comparable.
 //!
-//! The crate gets variables that are bound for each subject and ages that are already counted, since it knows neither columns nor
-//! our helpers nor missing facts. The function reads the same columns as the engine, subject by subject, with missing facts.
+//! The crate gets variables bound for each subject and precomputed ages, since it has no columns, helpers or missing
+//! facts. The function reads the same columns as the engine, subject by subject, with missing facts.
 
 #![expect(clippy::print_stdout, reason = "figures on standard output are what a benchmark is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot run has no figures")]
@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 
 const SUBJECTS: usize = 4_096;
 const MEMBERS: usize = 6;
-/// One subject in so many lacks a fact, in the second measurement of each rule.
+/// In the second measurement of each rule, one subject in this many lacks a fact.
 const ONE_MISSING_IN: usize = 50;
-/// How long each slice of calls is, and how many there are of each way.
+/// The length of a slice of calls, and the number of slices of each way.
 const SLICE: Duration = Duration::from_millis(120);
 const SLICES: usize = 11;
 
@@ -58,14 +58,14 @@ struct People {
 
 impl People {
     fn new(rows: usize, has_gaps: bool) -> Self {
-        // No order that a processor could learn by heart.
+        // An order that branch prediction cannot learn.
         let mixed = |row: usize| row.wrapping_mul(2_654_435_761) >> 7;
         let rows_of = 0..rows;
         Self {
             as_of: parse_date("2026-03-01").unwrap(),
             rows,
             genders: rows_of.clone().map(|row| 1 + (mixed(row) % 2) as u32).collect(),
-            // The last member is the head, so that every member is looked at.
+            // The last member is the head, so that every member is read.
             roles: rows_of.clone().map(|row| if row % MEMBERS == MEMBERS - 1 { HEAD } else { 0 }).collect(),
             births: rows_of.clone().map(|row| (mixed(row + 1) % 31_000) as i32 - 11_000).collect(),
             incomes: rows_of.clone().map(|row| (mixed(row + 2) % 10_000) as f64).collect(),
@@ -105,10 +105,10 @@ impl People {
     }
 }
 
-/// A function for one rule as one would write it by hand: 0 no, 1 yes, 2 not known. Ages are days, as in the engine.
+/// A handwritten function for one rule: 0 no, 1 yes, 2 unknown. Ages are days, as in the engine.
 fn by_hand(name: &str, people: &People, verdicts: &mut Vec<u8>) {
     let day = |text| parse_date(text).unwrap();
-    // Asked on 1 March 2026: the last days of birth of those who are 18 and 60.
+    // Evaluated on 1 March 2026: the last birth dates of ages 18 and 60.
     let (adult, old) = (day("2008-03-01"), day("1966-03-01"));
     let known = |truth: Option<bool>| truth.map_or(2, u8::from);
     verdicts.clear();
@@ -177,7 +177,7 @@ fn by_crate(name: &str, program: &Program, people: &People) -> usize {
     eligible
 }
 
-/// Million evaluations a second in each slice of time, sorted; `call` gives how long its evaluations took.
+/// Million evaluations per second in each slice of time, sorted; `call` returns the duration of its evaluations.
 fn rates(slices: usize, evaluations: usize, mut call: impl FnMut() -> Duration) -> Vec<f64> {
     let mut rates: Vec<f64> = (0..slices)
         .map(|_| {
@@ -193,14 +193,14 @@ fn rates(slices: usize, evaluations: usize, mut call: impl FnMut() -> Duration) 
     rates
 }
 
-/// How long a call takes, without the time that making its argument takes.
+/// The duration of a call, without that of creating its argument.
 fn timed<T>(made: T, call: impl FnOnce(T)) -> Duration {
     let started = Instant::now();
     call(made);
     started.elapsed()
 }
 
-/// One figure in the form of all benchmarks: the median of the slices with the least and the greatest.
+/// One result in the common benchmark format: the median of the slices with the minimum and the maximum.
 fn row(id: &str, description: &str, rates: &[f64]) -> serde_json::Value {
     let at = |index: usize| rates[index];
     println!("  {id:<34} {description}: {:.2} ({:.2} to {:.2}) M/s", at(rates.len() / 2), at(0), at(rates.len() - 1));

@@ -1,4 +1,4 @@
-//! A batch as the host sends it: columns of subjects, nothing of it believed yet.
+//! A batch as received from the host: columns of subjects, not validated yet.
 //!
 //! A *bitmap* has bit `i % 8` of byte `i / 8` for row `i`, the lowest bit first; an empty one has every bit set.
 
@@ -17,9 +17,9 @@ pub enum ColumnValues {
     Days(Vec<i32>),
     /// Code numbers.
     Codes(Vec<u32>),
-    /// Texts laid end to end; text `i` is `bytes[offsets[i]..offsets[i + 1]]`.
+    /// Concatenated texts; text `i` is `bytes[offsets[i]..offsets[i + 1]]`.
     Texts {
-        /// One more than there are rows.
+        /// One more than the number of rows.
         offsets: Vec<u32>,
         /// UTF-8.
         bytes: Vec<u8>,
@@ -35,31 +35,31 @@ pub struct Column {
     pub space: Space,
     /// The field's path, with `[]` for the items of a list.
     pub path: String,
-    /// Bitmap: which rows have a value.
+    /// Bitmap of the rows that have a value.
     pub valid: Vec<u8>,
     /// The values.
     pub values: ColumnValues,
 }
 
-/// Which rows of `members` or `programs` belong to which subject.
+/// The rows of `members` or `programs` of each subject.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Children {
-    /// One more than there are subjects.
+    /// One more than the number of subjects.
     pub offsets: Vec<u32>,
-    /// Bitmap over the subjects: clear where it is not known who they are.
+    /// Bitmap of the subjects whose rows are known.
     pub known: Vec<u8>,
 }
 
 /// Some subjects with the columns that a rule reads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
-    /// The day on which the rule is asked, in days since 1970-01-01.
+    /// The day of the evaluation, in days since 1970-01-01.
     pub as_of: i32,
-    /// How many subjects.
+    /// The number of subjects.
     pub rows: u32,
-    /// Whose members are whose; present when the rule reads `members`.
+    /// The members of the subjects; present if the rule reads `members`.
     pub members: Option<Children>,
-    /// Whose program memberships are whose; present when the rule reads `programs`.
+    /// The program memberships of the subjects; present if the rule reads `programs`.
     pub programs: Option<Children>,
     /// The columns that the rule reads, and no others.
     pub columns: Vec<Column>,

@@ -1,6 +1,6 @@
-//! The host's answers about codes, as the evaluator uses them.
+//! The host's answers about codes, prepared for the evaluator.
 //!
-//! **Invariant:** there is exactly one answer for each question of the plan, of the kind that the question asks for.
+//! **Invariant:** there is exactly one answer for each question of the plan, of the kind of the question.
 
 use crate::facts::{Fact, FactSet};
 use crate::plan::{Plan, Question};
@@ -12,18 +12,18 @@ use std::collections::{BTreeMap, HashMap};
 /// The host's answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// For every code number 0 no, 1 yes, 2 not known; past the end no.
+    /// For each code number 0 no, 1 yes, 2 unknown; no beyond the end.
     Truths {
         /// By code number.
         truths: Vec<u8>,
-        /// What is missing where the truth is not known; none for the field that held the code.
+        /// The missing fact where the truth is unknown; if none, the field of the code.
         missing: Option<String>,
     },
-    /// The number of the code that was asked for.
+    /// The number of the requested code.
     Number(u32),
 }
 
-/// What can be read of one code.
+/// The texts of one code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeTexts {
     /// `.namespace`
@@ -37,7 +37,7 @@ pub struct CodeTexts {
 }
 
 impl CodeTexts {
-    /// The texts of a code; its URI is made of the others.
+    /// Creates the texts of a code; its URI is derived from the others.
     pub fn new(namespace: String, code: String, display: String) -> Self {
         let uri = format!("{namespace}#{code}");
         Self { namespace, code, display, uri }
@@ -54,30 +54,30 @@ impl CodeTexts {
     }
 }
 
-/// Why bindings were refused.
+/// The reason why bindings were rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BindFault {
-    /// Not one answer for each question.
+    /// The number of answers differs from the number of questions.
     WrongAnswerCount,
-    /// The answer of that number is not of the kind that its question asks for.
+    /// The answer with that index does not match the kind of its question.
     WrongAnswerKind(u32),
 }
 
-/// The answers, with the names of everything that can be missing.
+/// The answers, with the names of all facts that can be missing.
 #[derive(Debug)]
 pub struct Bindings {
     answers: Vec<Answer>,
     texts: HashMap<u32, CodeTexts>,
-    /// Every name once, sorted, with the facts that go by it.
+    /// The names, unique and sorted, with their facts.
     names: Vec<(String, FactSet)>,
 }
 
 impl Bindings {
-    /// Takes the answers to the questions of a plan.
+    /// Binds the answers to the questions of a plan.
     ///
     /// # Errors
     ///
-    /// The answers do not fit the questions.
+    /// The answers do not match the questions.
     pub fn new(
         plan: &Plan,
         answers: Vec<Answer>,
@@ -101,7 +101,7 @@ impl Bindings {
         Ok(Self { answers, texts: texts.into_iter().collect(), names })
     }
 
-    /// Whether that code is among those that the question asks for; `field` is where the code was read.
+    /// Returns whether a code is in the answer to a question; `field` is the field of the code.
     pub fn is_among(&self, question: QuestionId, code: u32, field: FactSet) -> Truth {
         let Some(Answer::Truths { truths, missing }) = self.answers.get(question) else { return Ok(false) };
         match truths.get(code as usize) {
@@ -112,7 +112,7 @@ impl Bindings {
         }
     }
 
-    /// The truth table of a question: by code number 0 no, 1 yes, more not known; past the end no.
+    /// The truth table of a question by code number: 0 no, 1 yes, more unknown; no beyond the end.
     pub fn truths(&self, question: QuestionId) -> Option<&[u8]> {
         match self.answers.get(question)? {
             Answer::Truths { truths, .. } => Some(truths),
@@ -120,7 +120,7 @@ impl Bindings {
         }
     }
 
-    /// The number of the code that the question asks for.
+    /// The number of the code of the question.
     pub fn number(&self, question: QuestionId) -> Option<u32> {
         match self.answers.get(question)? {
             Answer::Number(number) => Some(*number),
@@ -133,7 +133,7 @@ impl Bindings {
         self.texts.get(&code)
     }
 
-    /// The names of missing facts, each once and sorted, with the facts that go by it.
+    /// The names of missing facts, unique and sorted, with their facts.
     pub fn names(&self) -> &[(String, FactSet)] {
         &self.names
     }

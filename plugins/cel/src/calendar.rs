@@ -1,6 +1,6 @@
 //! Calendar days of the proleptic Gregorian calendar, counted from 1970-01-01.
 
-/// A day by its parts.
+/// A calendar day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Day {
     /// The year.
@@ -20,9 +20,9 @@ const ERA_DAYS: i64 = 146_097;
 const EPOCH_DAYS: i64 = 719_468;
 
 impl Day {
-    /// The day that is so many days after 1970-01-01.
+    /// The day that many days after 1970-01-01.
     pub fn from_number(number: i32) -> Self {
-        // A year is taken to begin in March, so that the leap day is its last.
+        // A year starts in March, so that the leap day is its last day.
         let days = i64::from(number) + EPOCH_DAYS;
         let era = days.div_euclid(ERA_DAYS);
         let day_of_era = days.rem_euclid(ERA_DAYS);
@@ -36,7 +36,7 @@ impl Day {
         Self { year, month: small(month), day: small(day) }
     }
 
-    /// Days since 1970-01-01; nothing where the parts are no day or the number does not fit.
+    /// Days since 1970-01-01; none if the day is invalid or the number overflows.
     pub fn number(self) -> Option<i32> {
         let year = if self.month <= 2 { self.year - 1 } else { self.year };
         let era = year.div_euclid(400);
@@ -48,9 +48,9 @@ impl Day {
         (Self::from_number(number) == self).then_some(number)
     }
 
-    /// Whole years from this day to `later`, negative where `later` comes first.
+    /// Whole years from this day to `later`, negative if `later` is earlier.
     ///
-    /// Somebody born on 29 February has their birthday on 1 March in common years.
+    /// The birthday of a person born on 29 February is 1 March in common years.
     pub fn years_until(self, later: Day) -> i64 {
         let is_before_birthday = (later.month, later.day) < (self.month, self.day);
         later.year - self.year - i64::from(is_before_birthday)
@@ -63,7 +63,7 @@ impl std::fmt::Display for Day {
     }
 }
 
-/// The number of the day that is written `YYYY-MM-DD`; nothing where the text is no such day.
+/// Parses a day in the form `YYYY-MM-DD`; none if it is invalid.
 pub fn parse_date(text: &str) -> Option<i32> {
     let (year, rest) = text.split_once('-')?;
     let (month, day) = rest.split_once('-')?;

@@ -1,7 +1,7 @@
 //! Checks a parsed expression against the schema and resolves every name in it.
 //!
-//! Each part is checked even where a part beside it is wrong, so that one reading finds every fault; a part that was found
-//! wrong has no node, and whatever is built on it stays silent.
+//! All parts are checked, so that one run finds every fault; an invalid part has no node, and the parts that contain it
+//! report nothing.
 //!
 //! **Invariant:** a tree is returned only when there is no error, so the evaluator may rely on its types.
 
@@ -29,7 +29,7 @@ use crate::value::FailureKind;
 use cel_interpreter::IdedExpr;
 use cel_interpreter::common::ast::{Expr, LiteralValue};
 
-/// Longest piece of the expression that a message repeats, in characters.
+/// The longest quote of the expression in a message, in characters.
 const QUOTED_CHARACTERS_MAX: usize = 60;
 
 /// A checked expression.
@@ -37,18 +37,18 @@ const QUOTED_CHARACTERS_MAX: usize = 60;
 pub struct Checked {
     /// The expression.
     pub tree: Node,
-    /// What it needs.
+    /// Its requirements.
     pub plan: Plan,
-    /// What is doubtful about it.
+    /// The warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Whether types are held to one another before an expression is evaluated.
+/// Whether types are checked before the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Typing {
-    /// They are, and a rule must be true or false.
+    /// They are, and a rule must be boolean.
     Static,
-    /// Every value may be of any type, as in `dyn(…)`; what does not fit fails when it is evaluated.
+    /// Every value may be of any type, as in `dyn(…)`; a mismatch fails at evaluation.
     Dynamic,
 }
 
@@ -56,7 +56,7 @@ pub enum Typing {
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, by place.
+/// All faults, sorted by position.
 pub fn check(source: &str, parsed: &Parsed, schema: &Schema) -> Result<Checked, Vec<Diagnostic>> {
     check_in(source, parsed, schema, Environment::default(), Typing::Static).and_then(|checked| {
         let mut diagnostics = Diagnostics::default();
@@ -75,7 +75,7 @@ pub fn check(source: &str, parsed: &Parsed, schema: &Schema) -> Result<Checked, 
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, by place.
+/// All faults, sorted by position.
 pub fn check_in(
     source: &str,
     parsed: &Parsed,
@@ -113,24 +113,24 @@ struct Checker<'s> {
     parsed: &'s Parsed,
     schema: &'s Schema,
     environment: Environment,
-    /// How many `dyn(…)` are around; inside of one every value may be of any type.
+    /// The number of enclosing `dyn(…)`; inside of one every value may be of any type.
     unchecked: u32,
     plan: Plan,
     diagnostics: Diagnostics,
-    /// The variables of the comprehensions around, from the outside in.
+    /// The variables of the enclosing comprehensions, outermost first.
     scopes: Vec<(String, Type)>,
-    /// Those of them that stand for the items of one field.
+    /// The variables for the items of one field.
     item_variables: Vec<VariableId>,
 }
 
 impl Checker<'_> {
-    /// Checks one part of the expression; nothing where it is wrong.
+    /// Checks one part of the expression; none if it is invalid.
     fn expression(&mut self, expression: &IdedExpr) -> Option<Node> {
         let node = self.typed(expression)?;
         Some(if self.is_unchecked() && node.value.is_portable() { Node { value: Type::Dynamic, ..node } } else { node })
     }
 
-    /// Whether types are left to be found out when the expression is evaluated.
+    /// Returns true if types are checked only at evaluation.
     fn is_unchecked(&self) -> bool {
         self.unchecked > 0
     }
@@ -175,18 +175,18 @@ impl Checker<'_> {
         Some(Node { kind: Kind::Constant(constant), value, span, at: token })
     }
 
-    /// Notes an error and gives no node.
+    /// Reports an error and returns no node.
     fn error(&mut self, fault: Fault, span: Span, message: impl Into<String>) -> Option<Node> {
         self.report(Diagnostic::error(fault, span, message))
     }
 
-    /// Notes a remark and gives no node.
+    /// Reports a diagnostic and returns no node.
     fn report(&mut self, diagnostic: Diagnostic) -> Option<Node> {
         self.diagnostics.push(diagnostic);
         None
     }
 
-    /// Notes that a name or function is not there. Inside `dyn(…)` that is known only when it is asked for, and a warning here.
+    /// Reports an undeclared name or function. Inside `dyn(…)` it fails only at evaluation, and is a warning here.
     fn undeclared(&mut self, mut diagnostic: Diagnostic) -> Option<Node> {
         if !self.is_unchecked() {
             return self.report(diagnostic);
@@ -201,7 +201,7 @@ impl Checker<'_> {
         self.error(Fault::Unsupported, self.parsed.token(expression), message)
     }
 
-    /// The text at `span`, in backticks, shortened where it is long.
+    /// The text at `span`, in backticks, truncated if it is long.
     fn quote(&self, span: Span) -> String {
         let text = span.text(self.source);
         let mut characters = text.chars();
@@ -209,7 +209,7 @@ impl Checker<'_> {
         if characters.next().is_none() { format!("`{start}`") } else { format!("`{start}…`") }
     }
 
-    /// What a node is, with what to do about it where it is not a plain value.
+    /// Describes a node, with advice if it is not a plain value.
     fn describe(&self, node: &Node) -> String {
         let quoted = self.quote(node.span);
         match &node.value {
@@ -257,7 +257,7 @@ fn check_result(checked: &Checked, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// The fields that a coded value may have been read from.
+/// The fields from which a coded value may have been read.
 fn origin(value: &Type) -> FactSet {
     match value {
         Type::Coded(fields) => *fields,

@@ -1,6 +1,6 @@
-//! A batch that has been checked against the rule's plan: every offset, bitmap and length can be relied on.
+//! A batch that was validated against the rule's plan: every offset, bitmap and length is valid.
 //!
-//! **Invariant:** columns stand in the order of the plan, so a column's number in the tree is its place here.
+//! **Invariant:** columns are in the order of the plan, so a column's number in the tree is its index here.
 //! **Invariant:** reading never panics; a row that does not exist reads as a missing value.
 
 mod validate;
@@ -27,26 +27,26 @@ pub struct Columns {
     columns: Vec<CheckedColumn>,
 }
 
-/// Consecutive rows for each owner, where they are known.
+/// Consecutive rows of each owner, if known.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    /// One more than there are owners.
+    /// One more than the number of owners.
     pub(crate) offsets: Vec<u32>,
-    /// Of which owners the rows are known.
+    /// The owners whose rows are known.
     pub(crate) known: Bitmap,
 }
 
 /// A column with as many values as its domain has rows.
 #[derive(Debug)]
 pub(crate) struct CheckedColumn {
-    /// Which rows have a value.
+    /// The rows that have a value.
     pub(crate) valid: Bitmap,
     /// The values.
     pub(crate) values: CheckedValues,
     missing: FactSet,
 }
 
-/// The values of a column. Those of rows without a value are of no meaning.
+/// The values of a column. Those of rows without a value are undefined.
 #[derive(Debug)]
 pub(crate) enum CheckedValues {
     Booleans(Vec<u8>),
@@ -58,12 +58,12 @@ pub(crate) enum CheckedValues {
     Lists(Vec<u32>),
 }
 
-/// One bit a row; none at all where every bit is set.
+/// One bit per row; empty if every bit is set.
 #[derive(Debug)]
 pub(crate) struct Bitmap(Vec<u8>);
 
 impl Bitmap {
-    /// Its bytes, the lowest bit first; none where every bit is set.
+    /// Its bytes, lowest bit first; empty if every bit is set.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -80,22 +80,22 @@ impl Rows {
 }
 
 impl Columns {
-    /// How many subjects there are.
+    /// The number of subjects.
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// The day on which the rule is asked, in days since 1970-01-01.
+    /// The day of the evaluation, in days since 1970-01-01.
     pub fn as_of(&self) -> i32 {
         self.as_of
     }
 
-    /// The same day by its parts.
+    /// The same as a calendar day.
     pub fn today(&self) -> Day {
         self.today
     }
 
-    /// The members or memberships of a subject; nothing where they are not known.
+    /// The members or memberships of a subject; none if unknown.
     pub fn children(&self, space: Space, subject: u32) -> Option<Range<u32>> {
         match space {
             Space::Me => Some(subject..subject + 1),
@@ -104,7 +104,7 @@ impl Columns {
         }
     }
 
-    /// All members or memberships, by subject; nothing where the rule does not read them.
+    /// All members or memberships, by subject; none if the rule does not read them.
     pub(crate) fn rows_of(&self, space: Space) -> Option<&Rows> {
         match space {
             Space::Me => None,
@@ -118,14 +118,14 @@ impl Columns {
         self.columns.get(column)
     }
 
-    /// Of an item of a list column: the row that has the list, and the number of the item in it.
+    /// The row that has the list of an item, and the index of the item in it.
     pub fn owner_of_item(&self, list: ColumnId, item: u32) -> Option<(u32, u32)> {
         let CheckedValues::Lists(offsets) = &self.columns.get(list)?.values else { return None };
         let owner = offsets.partition_point(|offset| *offset <= item).checked_sub(1)?;
         Some((u32::try_from(owner).ok()?, item.checked_sub(*offsets.get(owner)?)?))
     }
 
-    /// The value of a row; a list reads the values of its items from the column `items`.
+    /// Reads the value of a row; a list has its items in the column `items`.
     pub fn read(&self, column: ColumnId, items: Option<ColumnId>, row: u32, at: Span) -> Evaluated<'_> {
         let Some(column) = self.columns.get(column) else {
             return Err(Unknown::failure(FailureKind::WrongType, at));
@@ -158,7 +158,7 @@ impl CheckedColumn {
     }
 }
 
-/// The range between the offsets of `owner` and of the one after it.
+/// The range from the offset of `owner` to the next one.
 fn range(offsets: &[u32], owner: u32) -> Option<Range<u32>> {
     let owner = owner as usize;
     Some(*offsets.get(owner)?..*offsets.get(owner + 1)?)

@@ -1,4 +1,4 @@
-//! The component's edge: converts between the interface's types and ours, and does nothing else.
+//! The component boundary: converts between the types of the interface and those of the engine.
 
 use crate::batch::{Batch, Children, Column, ColumnValues};
 use crate::bind::{Answer, BindFault, Bindings, CodeTexts};
@@ -22,7 +22,7 @@ mod bindings {
         world: "eligibility-engine",
     });
 
-    // Elsewhere the names of the interface are no names that a linker takes.
+    // Elsewhere the names of the interface are not valid linker symbols.
     #[cfg(target_arch = "wasm32")]
     use super::Engine;
     #[cfg(target_arch = "wasm32")]
@@ -32,10 +32,10 @@ mod bindings {
 use bindings::daftar::plugin::{columns as wit_columns, schema as wit_schema};
 use bindings::exports::daftar::plugin::eligibility as wit;
 
-/// The engine as the host sees it.
+/// The implementation of the engine interface.
 struct Engine;
 
-/// A rule as the host holds it, with the answers once they are bound.
+/// A rule of the host, with the answers once they are bound.
 struct BoundRule {
     rule: Rule,
     bindings: RefCell<Option<Bindings>>,

@@ -1,6 +1,6 @@
-//! Expressions about nobody: they go the way of a rule (scan, parser, checker, evaluator) and may be of any type.
+//! Expressions without a subject: evaluated like rules (scan, parser, checker, evaluator), and of any type.
 //!
-//! Rules never come here. It is how the language is held to CEL's own tests, whose expressions read no registry.
+//! Not used for rules. The conformance tests of CEL use it, whose expressions read no registry.
 
 use crate::batch::Batch;
 use crate::bind::Bindings;
@@ -13,14 +13,14 @@ use crate::schema::{Schema, Subject};
 use crate::syntax;
 use crate::value::FailureKind;
 
-/// Why an expression has no value.
+/// The reason why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoValue {
-    /// It is wrong, and was not evaluated.
+    /// It is invalid, and was not evaluated.
     Refused(Vec<Diagnostic>),
-    /// It failed; nothing where facts are missing.
+    /// It failed; none if facts are missing.
     Failed(Option<FailureKind>),
-    /// It needs more room than it may have.
+    /// It exceeds a budget.
     Exhausted(Budget),
 }
 
@@ -28,7 +28,7 @@ pub enum NoValue {
 ///
 /// # Errors
 ///
-/// It is wrong, it failed, or it needs too much.
+/// It is invalid, it failed, or it exceeds a budget.
 pub fn evaluate(
     source: &str,
     typing: Typing,

@@ -1,12 +1,12 @@
-//! What a rule costs, estimated from its tree: no data is looked at.
+//! The estimated cost of a rule, computed from its tree without data.
 //!
-//! A *step* is one part of the expression evaluated once. Lists of the registry are taken to have between no and
+//! A *step* is one part of the expression evaluated once. Lists of the registry are assumed to have between 0 and
 //! [`COST_LIST_ITEMS`] items.
 
 use crate::limits::COST_LIST_ITEMS;
 use crate::tree::{Kind, Node, Operator, Quantifier, Type};
 
-/// The steps that one subject takes. A number beyond 64 bits is the greatest that fits.
+/// The steps for one subject, saturated at 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// The fewest.
@@ -39,7 +39,7 @@ impl Cost {
 const NOTHING: Cost = Cost { steps_min: 0, steps_max: 0 };
 const ONE: Cost = Cost { steps_min: 1, steps_max: 1 };
 
-/// How many items a list has; of no meaning where there is no list.
+/// The number of items of a list; meaningless for other values.
 #[derive(Clone, Copy)]
 struct Items {
     least: u64,
@@ -55,9 +55,9 @@ fn estimate(node: &Node) -> (Cost, Items) {
     let items_of = |index: usize| operands.get(index).map_or(NONE, |(_, items)| *items);
     let least_of = |index: usize| operands.get(index).map_or(0, |(cost, _)| cost.steps_min);
     match &node.kind {
-        // The second operand may not be asked for.
+        // The second operand may be skipped.
         Kind::And(..) | Kind::Or(..) => (Cost { steps_min: least_of(0).saturating_add(1), ..all }, NONE),
-        // One branch at least; both, where the condition is not known.
+        // At least one branch; both if the condition is unknown.
         Kind::Conditional(..) => {
             let branch = least_of(1).min(least_of(2));
             let least = least_of(0).saturating_add(branch).saturating_add(1);

@@ -1,19 +1,19 @@
-//! What is said about an expression that is wrong or doubtful.
+//! Errors and warnings about expressions.
 //!
-//! **Invariant:** a message is one sentence, names the text concerned in backticks and says what to do where that is known.
-//! It is made from the expression and the schema alone, never from a record.
-//! **Invariant:** messages and suggestions are short and hold no control characters, whatever the expression holds: a host
-//! takes an answer that is otherwise for a fault of the engine.
+//! **Invariant:** a message is one sentence, quotes the text in question in backticks and gives advice if possible. It
+//! is derived from the expression and the schema only, never from a record.
+//! **Invariant:** messages and suggestions are short and contain no control characters, whatever the expression: the
+//! host treats other responses as a fault of the engine.
 
 use crate::limits::{DIAGNOSTICS_MAX, MESSAGE_CHARACTERS_MAX, SUGGESTION_BYTES_MAX};
 use crate::span::{Place, Span};
 
-/// Whether a diagnostic stops the expression from running.
+/// Whether a diagnostic prevents the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// It cannot run.
+    /// It cannot be evaluated.
     Error,
-    /// It can run, and perhaps not as meant.
+    /// It can be evaluated, but may not have the intended meaning.
     Warning,
 }
 
@@ -36,7 +36,7 @@ pub enum Fault {
     UnknownFunction,
     /// An operand or argument is of a type that the operation does not take.
     WrongType,
-    /// The expression does not answer yes or no.
+    /// The expression is not boolean.
     NotBoolean,
     /// A function was given too few or too many arguments.
     WrongArgumentCount,
@@ -46,14 +46,14 @@ pub enum Fault {
     InvalidLiteral,
     /// Part of CEL that this engine does not offer.
     Unsupported,
-    /// A comparison that holds for nobody.
+    /// A comparison that is never true.
     NeverTrue,
     /// The expression reads nothing about its subject.
     Constant,
 }
 
 impl Fault {
-    /// The stable name that clients see.
+    /// The stable name shown to clients.
     pub fn name(self) -> &'static str {
         match self {
             Fault::Syntax => "syntax",
@@ -75,7 +75,7 @@ impl Fault {
     }
 }
 
-/// One remark about an expression.
+/// One diagnostic of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Whether the expression can run all the same.
@@ -84,24 +84,24 @@ pub struct Diagnostic {
     pub fault: Fault,
     /// One English sentence.
     pub message: String,
-    /// Where.
+    /// The position.
     pub span: Span,
-    /// What was probably meant, to be put in place of the text at `span`.
+    /// The suggested replacement of the text at `span`.
     pub suggestion: Option<String>,
 }
 
 impl Diagnostic {
-    /// Something that stops the expression from running.
+    /// A diagnostic that prevents the evaluation.
     pub fn error(fault: Fault, span: Span, message: impl Into<String>) -> Self {
         Self { severity: Severity::Error, fault, message: sentence(&message.into()), span, suggestion: None }
     }
 
-    /// Something that is perhaps not as meant.
+    /// A diagnostic that does not prevent the evaluation.
     pub fn warning(fault: Fault, span: Span, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, fault, message: sentence(&message.into()), span, suggestion: None }
     }
 
-    /// The same with a text to be put in place of the one concerned, unless that is too long to be of help.
+    /// Adds a suggested replacement, unless it is too long to be useful.
     pub fn suggest(mut self, suggestion: Option<String>) -> Self {
         self.suggestion =
             suggestion.filter(|text| text.len() <= SUGGESTION_BYTES_MAX && !text.contains(char::is_control));
@@ -114,30 +114,30 @@ impl Diagnostic {
     }
 }
 
-/// The beginning of a message, on one line.
+/// The start of a message, on one line.
 fn sentence(message: &str) -> String {
     let shown = message.chars().take(MESSAGE_CHARACTERS_MAX);
     shown.map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
-/// The remarks about one expression, bounded and in the order of their places.
+/// The diagnostics of one expression, limited in number and sorted by position.
 #[derive(Debug, Default)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// Adds a remark; beyond the bound it is dropped, since an earlier one already stops the expression.
+    /// Adds a diagnostic; dropped beyond the limit, since an earlier one already prevents the evaluation.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if self.0.len() < DIAGNOSTICS_MAX {
             self.0.push(diagnostic);
         }
     }
 
-    /// Whether any of them stops the expression from running.
+    /// Returns true if any of them prevents the evaluation.
     pub fn has_errors(&self) -> bool {
         self.0.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
-    /// All of them by place.
+    /// All of them, sorted by position.
     pub fn into_sorted(mut self) -> Vec<Diagnostic> {
         self.0.sort_by_key(|diagnostic| diagnostic.span);
         self.0

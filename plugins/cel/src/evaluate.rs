@@ -1,12 +1,12 @@
 //! Evaluates a checked expression row by row, with three-valued logic.
 //!
-//! Every part is evaluated to a value or to the reasons why there is none. Logic follows Kleene and is commutative; all other
-//! operations need all of their operands and unite the reasons of those that have none.
+//! Every part is evaluated to a value or to the reasons why it is unknown. Logic follows Kleene and is commutative; all
+//! other operations need all operands and unite the reasons of the unknown ones.
 //!
-//! **Invariant:** an error is never an answer and never hides one: it travels like a missing fact, so `false && error` is
-//! false, and a row whose answer depends on it is undetermined. Missing facts and an error can stand side by side.
+//! **Invariant:** an error is never a result and never hides one: it propagates like a missing fact, so `false &&
+//! error` is false, and a row that depends on it is undetermined. A row may have both missing facts and an error.
 //!
-//! **Invariant:** evaluating never panics. What the checker rules out is a `wrong_type` failure here.
+//! **Invariant:** evaluating never panics. Cases that the checker excludes are `wrong_type` failures here.
 
 mod arithmetic;
 mod compare;
@@ -27,17 +27,17 @@ use crate::value::{Evaluated, FailureKind, List, Truth, Unknown, Value, and, bot
 use lists::Body;
 use std::borrow::Cow;
 
-/// A bound that a rule went beyond while it was evaluated; the batch has no outcomes then.
+/// A limit that a rule exceeded during the evaluation; the batch has no outcomes then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// A text that the rule built is too long.
+    /// A text built by the rule is too long.
     TextBytes,
-    /// A list that the rule built is too long.
+    /// A list built by the rule is too long.
     ListItems,
 }
 
 impl Budget {
-    /// How much of it there is.
+    /// The size of the budget.
     pub fn size(self) -> usize {
         match self {
             Budget::TextBytes => TEXT_BYTES_MAX,
@@ -45,7 +45,7 @@ impl Budget {
         }
     }
 
-    /// The stable name that clients see.
+    /// The stable name shown to clients.
     pub fn name(self) -> &'static str {
         match self {
             Budget::TextBytes => "text_bytes",
@@ -58,22 +58,22 @@ impl Budget {
 pub struct Evaluator<'a> {
     bindings: &'a Bindings,
     columns: &'a Columns,
-    /// `me` and the variables of the comprehensions around, by their numbers.
+    /// `me` and the variables of the enclosing comprehensions, by number.
     variables: Vec<Evaluated<'a>>,
     exhausted: Option<Budget>,
 }
 
 impl<'a> Evaluator<'a> {
-    /// An evaluator of rows of `columns`.
+    /// Creates an evaluator of the rows of `columns`.
     pub fn new(bindings: &'a Bindings, columns: &'a Columns) -> Self {
         Self { bindings, columns, variables: Vec::new(), exhausted: None }
     }
 
-    /// Whether the rule holds for one subject.
+    /// Evaluates the rule for one subject.
     ///
     /// # Errors
     ///
-    /// The rule needs more room than it may have.
+    /// The rule exceeds a budget.
     pub fn verdict(&mut self, tree: &'a Node, subject: u32) -> Result<Truth, Budget> {
         self.variables.clear();
         self.variables.push(Ok(Value::Row(subject)));
@@ -82,11 +82,11 @@ impl<'a> Evaluator<'a> {
         self.exhausted.map_or(Ok(verdict), Err)
     }
 
-    /// The value of an expression of any type, as the crate has it.
+    /// The value of an expression of any type, as a value of the crate.
     ///
     /// # Errors
     ///
-    /// The expression needs more room than it may have.
+    /// The expression exceeds a budget.
     pub fn value(&mut self, tree: &'a Node, subject: u32) -> Result<Result<CrateValue, Unknown>, Budget> {
         self.variables.clear();
         self.variables.push(Ok(Value::Row(subject)));
@@ -165,7 +165,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Evaluates a part that is true or false.
+    /// Evaluates a boolean part.
     fn truth(&mut self, node: &'a Node) -> Truth {
         match &node.kind {
             Kind::IsRecorded(fields) => Ok(fields.iter().any(|field| self.evaluate(field).is_ok())),
@@ -231,7 +231,7 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Text(Cow::Borrowed(texts.part(part))))
     }
 
-    /// Where it is not known which branch counts, the answer is known all the same if both branches give it.
+    /// If the condition is unknown, the result is known only if both branches agree.
     fn conditional(&mut self, condition: &'a Node, then: &'a Node, otherwise: &'a Node, at: Span) -> Evaluated<'a> {
         let doubt = match self.truth(condition) {
             Ok(true) => return self.evaluate(then),
@@ -248,7 +248,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A date of death that is not recorded says that the person lives; it is not missing.
+    /// A missing date of death means that the person is alive.
     fn is_alive(&mut self, date: &'a Node, at: Span) -> Truth {
         let Kind::Field { record, column, items } = &date.kind else { return Err(wrong_type(at)) };
         let row = self.row(record)?;
@@ -259,7 +259,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Stops the batch because the rule needs more than it may have.
+    /// Stops the batch because the rule exceeds a budget.
     fn exhaust(&mut self, budget: Budget) -> Unknown {
         self.exhausted.get_or_insert(budget);
         Unknown::default()
@@ -288,7 +288,7 @@ fn test_text(test: TextTest, operands: &(Value<'_>, Value<'_>), at: Span) -> Tru
     }
 }
 
-/// The fields that a code may have been read from.
+/// The fields from which a code may have been read.
 fn origin(code: &Node) -> FactSet {
     match &code.value {
         Type::Coded(fields) => *fields,

@@ -1,15 +1,15 @@
-//! How the outcome of a rule for one subject came about.
+//! The explanation of a rule's outcome for one subject.
 //!
-//! **Invariant:** parts stand after the part that they belong to, in the order of the text; the first is the whole expression.
+//! **Invariant:** parts follow their parent, in the order of the text; the first is the whole expression.
 
 use crate::limits::EXPLAINED_TEXT_CHARACTERS_MAX;
 use crate::span::Span;
 use crate::value::{List, Value};
 
-/// What a part of an expression came to.
+/// The value of a part of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExplainedValue {
-    /// It is not known.
+    /// Unknown.
     Unknown,
     /// True or false.
     Boolean(bool),
@@ -21,41 +21,41 @@ pub enum ExplainedValue {
     Day(i32),
     /// The number of a code.
     Code(u32),
-    /// Text, or its beginning.
+    /// A text, possibly truncated.
     Text(String),
-    /// A list of at least and at most so many items.
+    /// A list with a minimum and a maximum number of items.
     Items(u32, u32),
     /// A record.
     Structure,
-    /// A value of another type, as an expression would write it.
+    /// A value of another type, in CEL syntax.
     Other(String),
 }
 
-/// A field that a part of an expression looked at.
+/// A field that a part of an expression read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenFact {
-    /// Its name, such as `members[2].gender`; the name of a variable where that stands for a plain value.
+    /// Its name, such as `members[2].gender`; for a variable with a plain value, the name of the variable.
     pub name: String,
-    /// What it holds.
+    /// Its value.
     pub value: ExplainedValue,
 }
 
-/// One part of an expression, and what it came to.
+/// One part of an expression, and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explained {
-    /// The number of the part that it belongs to.
+    /// The index of its parent.
     pub parent: Option<usize>,
     /// Its text.
     pub span: Span,
-    /// The number of the item that it was evaluated for.
+    /// The index of the item for which it was evaluated.
     pub item: Option<u32>,
-    /// What it came to.
+    /// Its value.
     pub value: ExplainedValue,
-    /// The names of the missing facts that would decide, sorted.
+    /// The names of the missing facts on which it depends, sorted.
     pub missing: Vec<String>,
-    /// The stable name of the error or exhausted budget, where it failed.
+    /// The stable name of the error or exhausted budget, if it failed.
     pub error: Option<&'static str>,
-    /// What it looked at by itself.
+    /// The facts that it read itself.
     pub seen: Vec<SeenFact>,
 }
 
@@ -64,7 +64,7 @@ pub struct Explained {
 pub struct Explanation {
     /// The parts.
     pub parts: Vec<Explained>,
-    /// Whether there are more.
+    /// Whether further parts were omitted.
     pub is_cut: bool,
 }
 
@@ -92,7 +92,7 @@ impl From<&Value<'_>> for ExplainedValue {
     }
 }
 
-/// The beginning of a text, with `…` where there is more.
+/// Truncates a text, with `…` at the end.
 pub fn shortened(text: &str) -> String {
     let mut characters = text.chars();
     let mut start: String = characters.by_ref().take(EXPLAINED_TEXT_CHARACTERS_MAX).collect();

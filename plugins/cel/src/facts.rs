@@ -1,7 +1,7 @@
-//! Facts that can be missing, as small sets.
+//! Sets of facts that can be missing, as bit sets.
 //!
-//! **Invariant:** the bits of a set are: one for each field that the rule reads, one for each question that it asks, one for
-//! `members`, one for `programs`. The bounds in [`crate::limits`] keep them apart.
+//! **Invariant:** the bits of a set are: one for each field that the rule reads, one for each question, one for
+//! `members`, one for `programs`. The limits in [`crate::limits`] keep them disjoint.
 
 use crate::limits::{FIELDS_READ_MAX, QUESTIONS_MAX};
 
@@ -10,16 +10,16 @@ use crate::limits::{FIELDS_READ_MAX, QUESTIONS_MAX};
 pub enum Fact {
     /// The value of the field with that reference number.
     Field(usize),
-    /// What the question with that number asks for.
+    /// The answer to the question with that number.
     Question(usize),
-    /// Who the members are.
+    /// The members.
     Members,
-    /// Which programs the subject is in.
+    /// The programs of the subject.
     Programs,
 }
 
 impl Fact {
-    /// How many different facts there can be.
+    /// The number of different facts.
     pub const COUNT: usize = FIELDS_READ_MAX + QUESTIONS_MAX + 2;
 
     /// The number of this fact, below [`Fact::COUNT`].
@@ -43,27 +43,27 @@ impl FactSet {
     /// No fact.
     pub const EMPTY: Self = Self(0);
 
-    /// That fact alone.
+    /// The set of that fact.
     pub fn of(fact: Fact) -> Self {
         Self(1 << fact.number())
     }
 
-    /// The facts of either.
+    /// The union.
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether any fact is in both.
+    /// Returns true if the sets intersect.
     pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether it holds no fact.
+    /// Returns true if it is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether it holds that fact.
+    /// Returns true if it contains that fact.
     pub fn contains(self, fact: Fact) -> bool {
         self.intersects(Self::of(fact))
     }

@@ -1,8 +1,9 @@
-//! Values and operations of CEL that no record holds (maps, bytes, instants, optional values, …): the crate does them.
+//! Values and operations of CEL for types that records do not have (maps, bytes, instants, optional values, …),
+//! implemented by the crate.
 //!
-//! **Invariant:** a value is foreign only if it is none of ours: truths, numbers and texts that an operation gives are turned
-//! into values of our own at once, and so are lists, so that the rest of the engine meets each value in one form.
-//! **Invariant:** nothing here depends on the order in which a hash table holds its entries: keys are sorted.
+//! **Invariant:** a value is foreign only if it has no native form: booleans, numbers, texts and lists are converted
+//! immediately, so that each value has one form in the engine.
+//! **Invariant:** results do not depend on the iteration order of hash tables: keys are sorted.
 
 mod operation;
 mod written;
@@ -19,17 +20,17 @@ use std::sync::Arc;
 /// A value of the crate.
 pub type CrateValue = Box<dyn Val>;
 
-/// A value that only the crate knows how to handle.
+/// A value that only the crate can handle.
 #[derive(Clone, Debug)]
 pub struct Foreign(Arc<dyn Val>);
 
 impl Foreign {
-    /// The value as operations of the crate take it.
+    /// The value for operations of the crate.
     pub fn to_crate(&self) -> CrateValue {
         self.0.clone_as_boxed()
     }
 
-    /// The keys and values of a map, by key; nothing where it is none.
+    /// The keys and values of a map, sorted by key; none for other values.
     pub fn entries<'a>(&self) -> Option<Vec<(Value<'a>, Value<'a>)>> {
         let map: &CelMap = self.0.downcast_ref()?;
         let mut entries: Vec<_> = map.inner().iter().collect();
@@ -42,18 +43,18 @@ impl Foreign {
         )
     }
 
-    /// How many entries a map has; 0 for everything else.
+    /// The number of entries of a map; 0 for other values.
     pub fn entry_count(&self) -> usize {
         self.0.downcast_ref::<CelMap>().map_or(0, |map| map.inner().len())
     }
 
-    /// The value as an expression would write it.
+    /// The value in CEL syntax.
     pub fn written(&self) -> String {
         written::written(self.0.as_ref())
     }
 }
 
-/// The value in the form that the engine uses for it.
+/// Converts a value of the crate to the form of the engine.
 pub fn known<'a>(value: CrateValue) -> Value<'a> {
     if let Some(boolean) = value.downcast_ref::<CelBool>() {
         return Value::Boolean(*boolean.inner());
@@ -74,7 +75,8 @@ pub fn known<'a>(value: CrateValue) -> Value<'a> {
     Value::Foreign(Foreign(Arc::from(value)))
 }
 
-/// The value as the crate takes it; nothing for what it has no form of, and for lists, whose items may not be known.
+/// Converts a value to one of the crate; none for values without such a form, and for lists, whose items may be
+/// unknown.
 pub fn portable(value: &Value<'_>) -> Option<CrateValue> {
     Some(match value {
         Value::Boolean(boolean) => Box::new(CelBool::from(*boolean)),
@@ -91,7 +93,7 @@ pub fn list(items: Vec<CrateValue>) -> CrateValue {
     Box::new(CelList::from(items))
 }
 
-/// A map of the crate; nothing where a key is of a kind that keys cannot be, or stands there twice.
+/// A map of the crate; none if a key is invalid or duplicated.
 pub fn map(entries: Vec<(CrateValue, CrateValue)>) -> Option<CrateValue> {
     let mut map: HashMap<CelMapKey<'static>, CrateValue> = HashMap::with_capacity(entries.len());
     for (key, value) in entries {

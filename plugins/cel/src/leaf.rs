@@ -1,4 +1,4 @@
-//! What the CEL crate does for us on plain values: conversions, mixed comparisons, regular expressions.
+//! The functions of the CEL crate used on plain values: conversions, mixed comparisons, regular expressions.
 //!
 //! **Invariant:** functions are looked up in the crate's standard library once, when the rule is checked, by the static type
 //! of their argument; evaluating a row calls them directly.
@@ -17,12 +17,12 @@ use std::cmp::Ordering;
 #[derive(Clone, Copy, Debug)]
 pub struct Conversion(Function);
 
-/// The names of the conversions, which are those of the types that they make.
+/// The names of the conversions, which are those of their result types.
 pub const CONVERSIONS: [(&str, Type); 4] =
     [("int", Type::Integer), ("double", Type::Number), ("string", Type::Text), ("bool", Type::Boolean)];
 
 impl Environment {
-    /// The conversion of that name for values of that type, where there is one.
+    /// The conversion of that name for values of that type, if there is one.
     pub fn conversion(&self, name: &str, argument: &Type) -> Option<Conversion> {
         let sample = match argument {
             Type::Boolean => CowVal::owned(CelBool::from(false)),
@@ -48,7 +48,7 @@ impl Environment {
 }
 
 impl Conversion {
-    /// The converted value; nothing where it cannot be converted.
+    /// The converted value; none if it cannot be converted.
     pub fn apply<'a>(self, value: &Value<'_>) -> Option<Value<'a>> {
         let argument = match value {
             Value::Boolean(boolean) => CowVal::owned(CelBool::from(*boolean)),
@@ -72,12 +72,12 @@ impl Conversion {
     }
 }
 
-/// The crate's regular expressions, which take time in proportion to the text whatever the pattern.
+/// The crate's regular expressions, which run in linear time for any pattern.
 #[derive(Clone, Copy, Debug)]
 pub struct Matcher(Option<Function>);
 
 impl Matcher {
-    /// Whether the pattern matches anywhere in the text; nothing where the pattern is none.
+    /// Returns whether the pattern matches anywhere in the text; none if the pattern is invalid.
     pub fn matches(self, text: &str, pattern: &str) -> Option<bool> {
         let arguments = vec![CowVal::owned(CelString::from(text)), CowVal::owned(CelString::from(pattern))];
         let answer = (self.0?)(arguments).ok()?;
@@ -85,7 +85,7 @@ impl Matcher {
     }
 }
 
-/// The order of a whole number and one with a fraction; nothing where the latter is not a number.
+/// The order of a whole number and a number with a fraction; none for NaN.
 pub fn compare_mixed(integer: i64, number: f64) -> Option<Ordering> {
     CelInt::from(integer).compare(&CelDouble::from(number)).ok()
 }

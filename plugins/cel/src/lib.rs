@@ -1,13 +1,13 @@
 //! The eligibility engine: rules in CEL over the columns of a registry, as a WebAssembly component.
 //!
-//! A rule goes through [`syntax`] (text to syntax tree), [`check`] (syntax tree to typed [`tree`] and [`plan`]), [`bind`]
-//! (the host's answers about codes), and evaluation with three-valued logic over [`columns`]: by [`vector`] column by column for
-//! verdicts, and by [`evaluate`] row by row for all the rest. [`rule`] strings them together; the private module `component`
-//! turns all of it into the interface that the host calls.
+//! A rule passes through [`syntax`] (text to syntax tree), [`check`] (syntax tree to typed [`tree`] and [`plan`]),
+//! [`bind`] (the host's answers about codes), and evaluation with three-valued logic over [`columns`]: column by column
+//! in [`vector`] for verdicts, row by row in [`evaluate`] for everything else. [`rule`] combines them; the private
+//! module `component` implements the plugin interface.
 //!
-//! **Invariant:** everything but `component` is plain Rust without interface types and is tested natively.
+//! **Invariant:** everything except `component` is plain Rust without interface types and is tested natively.
 //! **Invariant:** the component imports no function (it writes no log): no clock, no randomness, no files, no network.
-//! **Invariant:** nothing that comes in, expression, schema, answers or batch, can make the engine panic.
+//! **Invariant:** no input, be it expression, schema, answers or batch, can make the engine panic.
 
 pub mod batch;
 pub mod bind;

@@ -1,13 +1,13 @@
-//! What a rule says about the subjects of a batch.
+//! The outcomes of a rule for the subjects of a batch.
 //!
-//! **Invariant:** the same rule, answers and batch give the same outcomes to the byte, whatever the order of evaluation.
+//! **Invariant:** the same rule, answers and batch give the same outcomes, byte for byte, in any order of evaluation.
 
 use crate::bind::Bindings;
 use crate::facts::FactSet;
 use crate::span::Place;
 use crate::value::{FailureKind, Truth};
 
-/// What a rule says about one subject.
+/// The verdict on one subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Verdict {
@@ -15,18 +15,18 @@ pub enum Verdict {
     NotEligible = 0,
     /// The rule holds.
     Eligible = 1,
-    /// It depends on something that is not known.
+    /// It depends on unknown facts.
     Undetermined = 2,
 }
 
-/// An error while one subject was evaluated.
+/// An error in the evaluation of one subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowError {
     /// The subject's row.
     pub row: u32,
-    /// What went wrong.
+    /// The kind of error.
     pub kind: FailureKind,
-    /// Where in the expression.
+    /// The position in the expression.
     pub place: Place,
 }
 
@@ -35,42 +35,43 @@ pub struct RowError {
 pub struct Outcomes {
     /// One verdict for each subject.
     pub verdicts: Vec<Verdict>,
-    /// The names of the facts that are missing anywhere, each once, sorted.
+    /// The names of all missing facts, unique and sorted.
     pub missing_names: Vec<String>,
-    /// One more than there are subjects; the missing facts of subject `i` are `missing[offsets[i]..offsets[i + 1]]`.
+    /// One more than the number of subjects; the missing facts of subject `i` are `missing[offsets[i]..offsets[i +
+    /// 1]]`.
     pub missing_offsets: Vec<u32>,
-    /// Indices into `missing_names`, rising for each subject.
+    /// Indices into `missing_names`, ascending for each subject.
     pub missing: Vec<u32>,
-    /// Errors by row, at most one a row.
+    /// Errors by row, at most one per row.
     pub errors: Vec<RowError>,
 }
 
 /// Collects outcomes row by row.
 pub struct Collector {
     verdicts: Vec<Verdict>,
-    /// The facts that are missing of each row where any are, by row.
+    /// The missing facts of each row that has any, by row.
     missing: Vec<(u32, FactSet)>,
     errors: Vec<RowError>,
 }
 
 impl Collector {
-    /// Room for so many subjects.
+    /// Creates a collector for that many subjects.
     pub fn new(rows: u32) -> Self {
         Self { verdicts: Vec::with_capacity(rows as usize), missing: Vec::new(), errors: Vec::new() }
     }
 
-    /// Takes the outcome of the next subject.
+    /// Adds the outcome of the next subject.
     pub fn push(&mut self, row: u32, truth: Truth, source: &str) {
         let verdict = self.verdict(row, truth, source);
         self.verdicts.push(verdict);
     }
 
-    /// Takes the outcomes of the next subjects, which are all known or replaced afterwards.
+    /// Adds the outcomes of the next subjects, which are all known or replaced later.
     pub fn push_decided(&mut self, truths: impl Iterator<Item = bool>) {
         self.verdicts.extend(truths.map(decided));
     }
 
-    /// Takes another outcome of a subject, of which nothing was missing before. Subjects come in their order.
+    /// Replaces the outcome of a subject that had no missing facts. Subjects come in order.
     pub fn replace(&mut self, row: u32, truth: Truth, source: &str) {
         let verdict = self.verdict(row, truth, source);
         if let Some(taken) = self.verdicts.get_mut(row as usize) {
@@ -92,7 +93,7 @@ impl Collector {
         }
     }
 
-    /// Gives every missing fact its name.
+    /// Resolves the names of missing facts.
     pub fn finish(self, bindings: &Bindings) -> Outcomes {
         let anywhere = self.missing.iter().fold(FactSet::EMPTY, |all, (_, facts)| all.union(*facts));
         let names = bindings.names().iter().filter(|(_, facts)| facts.intersects(anywhere));

@@ -1,6 +1,6 @@
-//! What a rule needs before it can be evaluated: fields, their columns, and answers about codes.
+//! The requirements of a rule: fields, their columns, and answers about codes.
 //!
-//! **Invariant:** each field, column and question is in the plan once; its number is its place.
+//! **Invariant:** each field, column and question is in the plan once; its number is its index.
 
 use crate::facts::{Fact, FactSet};
 use crate::limits::{FIELDS_READ_MAX, QUESTIONS_MAX};
@@ -13,24 +13,24 @@ use crate::tree::{ColumnId, Domain, QuestionId};
 pub struct Reference {
     /// The rows it belongs to.
     pub space: Space,
-    /// The field's path as in the schema; empty where the rule asks only which rows there are.
+    /// The field's path as in the schema; empty if the rule only reads which rows exist.
     pub path: String,
     /// Whether the rule reads texts of its codes.
     pub needs_texts: bool,
-    /// Where it is first read.
+    /// The first position at which it is read.
     pub span: Span,
 }
 
-/// A column that every batch must bring.
+/// A column that every batch must contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnPlan {
     /// The rows it belongs to.
     pub space: Space,
     /// The column's path, with `[]` for the items of a list.
     pub path: String,
-    /// Which rows it has values for.
+    /// The rows for which it has values.
     pub domain: Domain,
-    /// What its values are.
+    /// The form of its values.
     pub shape: Shape,
     /// The number of the field that it belongs to.
     pub reference: usize,
@@ -42,13 +42,13 @@ impl ColumnPlan {
         format!("{}.{}", self.space.root(), self.path)
     }
 
-    /// What is missing where it has no value.
+    /// The facts that are missing if it has no value.
     pub fn missing(&self) -> FactSet {
         FactSet::of(Fact::Field(self.reference))
     }
 }
 
-/// What the values of a column are.
+/// The form of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One value of that type.
@@ -57,21 +57,21 @@ pub enum Shape {
     List,
 }
 
-/// Something about codes that only the host knows.
+/// A question about codes that the host answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Which codes belong to that concept group?
+    /// The codes of that concept group.
     InGroup(String),
-    /// Which codes are that code, or below it?
+    /// That code and its descendants.
     DescendsFrom(String),
-    /// Which number has that code?
+    /// The number of that code.
     Code(String),
 }
 
-/// A question with the place where it is first asked.
+/// A question with the position at which it is first asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedQuestion {
-    /// What is asked.
+    /// The question.
     pub question: Question,
     /// The literal, or the name of the helper that asks.
     pub span: Span,
@@ -84,11 +84,11 @@ pub struct FieldColumns {
     pub column: ColumnId,
     /// For a repeated field of plain values, the column of its items.
     pub items: Option<ColumnId>,
-    /// What is missing where there is no value.
+    /// The facts that are missing if it has no value.
     pub missing: FactSet,
 }
 
-/// A bound of the plan that a rule has gone beyond.
+/// An exceeded limit of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanFull {
     /// More fields than one rule may read.
@@ -97,7 +97,7 @@ pub enum PlanFull {
     Questions,
 }
 
-/// Everything that a rule needs.
+/// The requirements of a rule.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     references: Vec<Reference>,
@@ -109,7 +109,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The fields that are read, in the order of their numbers.
+    /// The fields, in the order of their numbers.
     pub fn references(&self) -> &[Reference] {
         &self.references
     }
@@ -124,7 +124,7 @@ impl Plan {
         &self.questions
     }
 
-    /// Whether the rule asks who the members are, or which programs the subject is in.
+    /// Returns true if the rule reads the members, or the programs of the subject.
     pub fn reads_rows_of(&self, space: Space) -> bool {
         match space {
             Space::Me => true,
@@ -133,7 +133,7 @@ impl Plan {
         }
     }
 
-    /// Where the rule first asks which rows of that space there are.
+    /// The first position at which the rule reads the rows of that space.
     pub fn rows_read_at(&self, space: Space) -> Option<Span> {
         match space {
             Space::Me => None,
@@ -142,7 +142,7 @@ impl Plan {
         }
     }
 
-    /// Notes that the rule asks which rows of that space there are.
+    /// Records that the rule reads the rows of that space.
     pub fn read_rows(&mut self, space: Space, span: Span) {
         match space {
             Space::Me => {}
@@ -155,7 +155,7 @@ impl Plan {
         }
     }
 
-    /// The columns of a field of records of that domain, added when it is first read.
+    /// The columns of a field, added on first use.
     ///
     /// # Errors
     ///
@@ -183,14 +183,14 @@ impl Plan {
         Ok(columns)
     }
 
-    /// Notes that texts of the codes of these fields are read.
+    /// Records that texts of the codes of these fields are read.
     pub fn read_texts(&mut self, fields: FactSet) {
         for (number, reference) in self.references.iter_mut().enumerate() {
             reference.needs_texts |= fields.contains(Fact::Field(number));
         }
     }
 
-    /// The number of a question, added when it is first asked.
+    /// The number of a question, added on first use.
     ///
     /// # Errors
     ///

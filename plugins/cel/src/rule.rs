@@ -24,35 +24,35 @@ pub struct Rule {
     warnings: Vec<Diagnostic>,
 }
 
-/// Why a batch gave no outcomes.
+/// The reason why a batch has no outcomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvaluationFault {
-    /// The batch is not what the rule needs.
+    /// The batch does not match the requirements of the rule.
     Batch(BatchFault),
-    /// The rule needs more room than it may have.
+    /// The rule exceeds a budget.
     Exhausted(Budget),
 }
 
-/// How a batch is evaluated.
+/// The evaluation strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Column by column where that can be, and row by row where it cannot.
+    /// Column by column if possible, otherwise row by row.
     Columns,
-    /// Row by row throughout; slow, and what the other way is measured against.
+    /// Always row by row; slow, and the reference for the other strategy.
     Rows,
 }
 
 impl Way {
-    /// The way of the engine. A benchmark builds one that goes row by row, with the feature `rows`; none is ever shipped.
+    /// The strategy of the engine. A benchmark builds one with the feature `rows`, which is never shipped.
     const OF_ENGINE: Self = if cfg!(feature = "rows") { Self::Rows } else { Self::Columns };
 }
 
-/// The outcomes of a batch, with how they came about.
+/// The outcomes of a batch, with statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evaluated {
     /// The outcomes.
     pub outcomes: Outcomes,
-    /// How much of the work was done how.
+    /// The amount of work by strategy.
     pub work: Work,
 }
 
@@ -61,7 +61,7 @@ impl Rule {
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it, by place.
+    /// All faults, sorted by position.
     pub fn compile(source: &str, schema: &Schema) -> Result<Self, Vec<Diagnostic>> {
         let parsed = syntax::parse(source).map_err(|fault| vec![fault])?;
         let checked = check::check(source, &parsed, schema)?;
@@ -78,17 +78,17 @@ impl Rule {
         &self.tree
     }
 
-    /// What the rule needs.
+    /// The requirements of the rule.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// What is doubtful about it.
+    /// The warnings of the check.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
-    /// The fields that the host must send, with one of an empty path for a space whose rows are asked for and no field.
+    /// The fields that the host must send, with an empty path for a space of which only the rows are read.
     pub fn references(&self) -> Vec<Reference> {
         let mut references = self.plan.references().to_vec();
         for space in [Space::Members, Space::Programs] {
@@ -100,12 +100,12 @@ impl Rule {
         references
     }
 
-    /// What it costs to evaluate the rule about one subject.
+    /// The estimated cost for one subject.
     pub fn cost(&self) -> Cost {
         Cost::of(&self.tree)
     }
 
-    /// How the outcome of one subject of a batch comes about; nothing where there is no such row.
+    /// Explains the outcome of one subject of a batch; none if there is no such row.
     ///
     /// # Errors
     ///
@@ -120,16 +120,16 @@ impl Rule {
         explained.map(Some).map_err(EvaluationFault::Exhausted)
     }
 
-    /// One outcome for each subject of a batch, in order.
+    /// Returns one outcome for each subject of a batch, in order.
     ///
     /// # Errors
     ///
-    /// The batch contradicts itself, the schema or the rule, or the rule needs too much room.
+    /// The batch is inconsistent or does not match the schema or the rule, or the rule exceeds a budget.
     pub fn evaluate(&self, bindings: &Bindings, batch: Batch) -> Result<Outcomes, EvaluationFault> {
         self.evaluate_by(Way::OF_ENGINE, bindings, batch).map(|evaluated| evaluated.outcomes)
     }
 
-    /// The same in a way of the caller's choice: the outcomes are those of [`Rule::evaluate`] either way.
+    /// Evaluates with a given strategy: the outcomes are those of [`Rule::evaluate`] for both.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! What an expression may speak of: the registry's fields and their types.
+//! The fields and types of the registry that an expression may use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one outcome is about.
+/// The kind of a rule's subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A person.
@@ -11,7 +11,7 @@ pub enum Subject {
     Group,
 }
 
-/// Which rows a field belongs to.
+/// The rows that a field belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Space {
     /// The subject itself.
@@ -23,7 +23,7 @@ pub enum Space {
 }
 
 impl Space {
-    /// The root's name in an expression, and the first part of a missing fact's name.
+    /// The root's name in an expression, and the prefix of a missing fact's name.
     pub fn root(self) -> &'static str {
         match self {
             Space::Me => "me",
@@ -57,17 +57,17 @@ pub enum FieldType {
 pub struct Field {
     /// The rows it belongs to.
     pub space: Space,
-    /// Dotted path below the root; a part inside a repeated structure is written `address[].district`.
+    /// Dotted path below the root; a field inside a repeated structure is written `address[].district`.
     pub path: String,
-    /// The type of its values; of one item where the field is repeated.
+    /// The type of its values, or of its items if it is repeated.
     pub kind: FieldType,
-    /// Whether the expression sees a list.
+    /// Whether it is a list in expressions.
     pub is_repeated: bool,
-    /// The namespaces its codes come from; empty unless coded.
+    /// The namespaces of its codes; empty unless coded.
     pub vocabularies: Vec<String>,
 }
 
-/// Everything that an expression may speak of.
+/// The schema of expressions.
 #[derive(Clone, Debug)]
 pub struct Schema {
     subject: Subject,
@@ -75,23 +75,23 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// A schema of these fields; where two have the same place the later one counts.
+    /// A schema of these fields; later duplicates replace earlier ones.
     pub fn new(subject: Subject, fields: impl IntoIterator<Item = Field>) -> Self {
         let fields = fields.into_iter().map(|field| ((field.space, field.path.clone()), field)).collect();
         Self { subject, fields }
     }
 
-    /// What one outcome is about.
+    /// The kind of the subject.
     pub fn subject(&self) -> Subject {
         self.subject
     }
 
-    /// How many fields there are.
+    /// The number of fields.
     pub fn len(&self) -> usize {
         self.fields.len()
     }
 
-    /// Whether there are no fields at all.
+    /// Returns true if there are no fields.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
@@ -101,7 +101,7 @@ impl Schema {
         self.fields.get(&(space, path.to_owned()))
     }
 
-    /// The fields whose path begins with `prefix`, by path.
+    /// The fields whose path starts with `prefix`, sorted by path.
     pub fn below<'a>(&'a self, space: Space, prefix: &'a str) -> impl Iterator<Item = &'a Field> + 'a {
         self.fields
             .range((space, prefix.to_owned())..)

@@ -1,6 +1,6 @@
-//! Places in the text of an expression.
+//! Positions in the text of an expression.
 //!
-//! **Invariant:** inside the engine a place is a range of bytes; only what leaves it is counted in lines and characters.
+//! **Invariant:** inside the engine a position is a range of bytes; only output is counted in lines and characters.
 
 /// A range of bytes of the expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,14 +11,14 @@ pub struct Span {
     pub end: usize,
 }
 
-/// A place as people count it.
+/// A position in lines and characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
-    /// Length in characters; 0 when only the place is known.
+    /// Length in characters; 0 if unknown.
     pub length: u32,
 }
 
@@ -28,17 +28,18 @@ impl Span {
         Self { start, end }
     }
 
-    /// The smallest range that holds both.
+    /// The smallest range that contains both.
     pub fn to(self, other: Span) -> Self {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// The text at this place of `source`; empty when the range does not fit it.
+    /// The text of the range in `source`; empty if the range is invalid.
     pub fn text(self, source: &str) -> &str {
         source.get(self.start..self.end).unwrap_or("")
     }
 
-    /// This range with the brackets around it that it holds only one of: an operand in brackets has its place inside of them.
+    /// Extends the range by matching brackets of which it contains only one: the position of an operand in brackets is
+    /// inside them.
     pub fn whole_in(self, source: &str) -> Span {
         let (missing_before, missing_after) = unmatched(self.text(source));
         let Span { mut start, mut end } = self;
@@ -72,7 +73,7 @@ impl Span {
     }
 }
 
-/// How many round brackets of a text close nothing in it, and how many are not closed in it. Those in quotes do not count.
+/// The numbers of unmatched closing and opening round brackets of a text. Those in quotes are ignored.
 fn unmatched(text: &str) -> (usize, usize) {
     let (mut closing, mut open) = (0_usize, 0_usize);
     let mut quote = None;

@@ -1,6 +1,6 @@
-//! "Did you mean": the nearest of a few names.
+//! "Did you mean" suggestions: the closest match among some names.
 
-/// The candidate nearest to `written`, when it is near enough to be what was meant.
+/// The candidate closest to `written`, if it is close enough.
 pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = plain(written);
     candidates
@@ -15,7 +15,7 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
         .map(|(_, candidate)| candidate)
 }
 
-/// `birthDate`, `Birth_Date` and `birth_date` are the same name to somebody who mistypes one of them.
+/// Normalizes a name: `birthDate`, `Birth_Date` and `birth_date` are treated as the same.
 fn plain(name: &str) -> String {
     name.chars().filter(|character| *character != '_').flat_map(char::to_lowercase).collect()
 }

@@ -1,10 +1,10 @@
-//! From text to a syntax tree: our own scan first, then the crate's parser.
+//! Parsing: our own scan first, then the crate's parser.
 //!
-//! **Invariant:** the parser sees only what the scan has passed. The scan splits the text into the same tokens as the parser
-//! does, refuses what the parser would stumble over, and bounds the depth of the tree, because a few kilobytes of hostile
-//! text can exhaust the parser's stack or memory.
+//! **Invariant:** the parser only gets text that passed the scan. The scan uses the same tokens as the parser, rejects
+//! input that the parser cannot handle, and limits the depth of the tree, because a few kilobytes of hostile text can
+//! exhaust the parser's stack or memory.
 //!
-//! **Invariant:** positions in the parsed tree are byte offsets into the text as the author wrote it.
+//! **Invariant:** positions in the parsed tree are byte offsets into the author's text.
 
 mod depth;
 mod parse;
@@ -22,7 +22,7 @@ use crate::span::Span;
 ///
 /// # Errors
 ///
-/// What is wrong with the text, at its first fault: what follows a syntax error is guesswork.
+/// The first fault: those after a syntax error are unreliable.
 pub fn parse(source: &str) -> Result<Parsed, Diagnostic> {
     if source.len() > SOURCE_BYTES_MAX {
         let message = format!("the expression is {} bytes long; at most {SOURCE_BYTES_MAX} are accepted", source.len());

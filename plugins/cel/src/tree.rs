@@ -1,7 +1,7 @@
 //! The checked expression: every name resolved to a column, a question or a variable, every type known.
 //!
-//! **Invariant:** a tree that the checker made is well typed: each operand has the type that its operation takes.
-//! **Invariant:** the tree holds nothing of how it is evaluated, so a row-by-row and a column-by-column evaluator share it.
+//! **Invariant:** the tree is well typed: each operand has the type that its operation requires.
+//! **Invariant:** the tree is independent of the evaluation strategy: the row and the column evaluator share it.
 
 mod types;
 
@@ -17,10 +17,10 @@ use std::cmp::Ordering;
 pub type ColumnId = usize;
 /// The number of a question of the rule's plan.
 pub type QuestionId = usize;
-/// The number of a variable: 0 is `me`, the others are those of the comprehensions around, from the outside in.
+/// The number of a variable: 0 is `me`, the others are those of the enclosing comprehensions, outermost first.
 pub type VariableId = usize;
 
-/// Which rows a column has values for.
+/// The rows for which a column has values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// One for each row of that space.
@@ -32,18 +32,18 @@ pub enum Domain {
 /// One part of a checked expression.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it does.
+    /// Its operation.
     pub kind: Kind,
     /// The type of its value.
     pub value: Type,
     /// All of its text.
     pub span: Span,
-    /// Where it fails when it fails: its operator or function name.
+    /// The position of its failures: its operator or function name.
     pub at: Span,
 }
 
 impl Node {
-    /// The parts that it is made of, in the order in which they are written; of a comprehension only its list.
+    /// The operands, in text order; of a comprehension only its list.
     pub fn operands(&self) -> Vec<&Node> {
         match &self.kind {
             Kind::Constant(_) | Kind::AsOf | Kind::Code(_) | Kind::Variable(_) | Kind::Rows(_) | Kind::Failure(_) => {
@@ -78,7 +78,7 @@ impl Node {
     }
 }
 
-/// A value written out in the expression.
+/// A constant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Constant {
     /// `true` or `false`.
@@ -93,14 +93,14 @@ pub enum Constant {
     Date(i32),
 }
 
-/// What a node does. Operands are boxed in the order in which they are written.
+/// The operation of a node. Operands are boxed in text order.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    /// A value written out in the expression.
+    /// A constant.
     Constant(Constant),
-    /// The day on which the rule is asked.
+    /// The day of the evaluation.
     AsOf,
-    /// The number of the code that a question asks for.
+    /// The number of the code of a question.
     Code(QuestionId),
     /// The value of a variable.
     Variable(VariableId),
@@ -115,7 +115,7 @@ pub enum Kind {
         /// For a repeated field of plain values, the column of its items.
         items: Option<ColumnId>,
     },
-    /// Whether any of these values is recorded; never undetermined.
+    /// True if any of these values is recorded; never undetermined.
     IsRecorded(Vec<Node>),
     /// A text of a code.
     CodeText(CodePart, Box<Node>),
@@ -127,65 +127,65 @@ pub enum Kind {
     Or(Box<Node>, Box<Node>),
     /// `?:`
     Conditional(Box<Node>, Box<Node>, Box<Node>),
-    /// `==` and its like.
+    /// `==` and similar.
     Compare(Comparison, Box<Node>, Box<Node>),
     /// `between(x, low, high)`, both ends included.
     Between(Box<Node>, Box<Node>, Box<Node>),
-    /// `+` and its like on numbers, texts and lists.
+    /// `+` and similar on numbers, texts and lists.
     Arithmetic(Operator, Box<Node>, Box<Node>),
     /// `-` before a number.
     Negate(Box<Node>),
     /// `x in list`
     In(Box<Node>, Box<Node>),
-    /// Whether a code is among those that a question asks for.
+    /// True if a code is in the answer to a question.
     IsAmong(Box<Node>, QuestionId),
-    /// Whether a date of death is neither recorded nor reached yet.
+    /// True if a date of death is neither recorded nor reached yet.
     IsAlive(Box<Node>),
-    /// Whole years from a date to the day on which the rule is asked.
+    /// Whole years from a date to the day of the evaluation.
     AgeYears(Box<Node>),
-    /// Days from a date to the day on which the rule is asked.
+    /// Days from a date to the day of the evaluation.
     DaysSince(Box<Node>),
     /// A date from a text.
     ParseDate(Box<Node>),
-    /// A list written out.
+    /// A list literal.
     List(Vec<Node>),
     /// `list[i]`
     Index(Box<Node>, Box<Node>),
     /// The length of a list or text.
     Size(Box<Node>),
-    /// `list.exists(x, …)` and its like.
+    /// `list.exists(x, …)` and similar.
     Comprehension {
-        /// What is done with the items.
+        /// The operation on the items.
         quantifier: Quantifier,
         /// The list.
         list: Box<Node>,
         /// The number of its variable.
         variable: VariableId,
-        /// Whether another variable stands before it, for the number of the item or the key of the entry.
+        /// Whether another variable precedes it, for the index of the item or the key of the entry.
         is_indexed: bool,
-        /// Which items are asked for at all; all of them, where absent.
+        /// The filter of the items; none for all items.
         keep: Option<Box<Node>>,
-        /// What is asked of each item, or made of it.
+        /// The expression evaluated for each item.
         body: Box<Node>,
     },
     /// `cel.bind(x, value, body)`
     Bind {
-        /// What the variable stands for.
+        /// The value of the variable.
         value: Box<Node>,
         /// The number of the variable.
         variable: VariableId,
-        /// What is made with it.
+        /// The expression with the variable.
         body: Box<Node>,
     },
-    /// What fails whenever it is asked for.
+    /// A failure at evaluation.
     Failure(FailureKind),
-    /// An operation that the crate does, once all operands are known.
+    /// An operation of the crate, once all operands are known.
     Foreign(Operation, Vec<Node>),
-    /// The instant with which a day begins, in UTC.
+    /// The start of a day in UTC.
     Midnight(Box<Node>),
     /// A day as a text.
     WrittenDate(Box<Node>),
-    /// A field that may not be recorded, as an optional value; never missing.
+    /// A field that may be missing, as an optional value; never missing itself.
     Optional(Box<Node>),
     /// A test of two texts.
     TestText(TextTest, Box<Node>, Box<Node>),
@@ -193,7 +193,7 @@ pub enum Kind {
     Convert(Conversion, Box<Node>),
 }
 
-/// What of a code is read.
+/// The text of a code that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodePart {
     /// `.code`
@@ -224,7 +224,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether it holds for two values in that order; values without one are unequal and nothing else.
+    /// Returns true if it holds for two values in that order; values without an order are only unequal.
     pub fn holds(self, order: Option<Ordering>) -> bool {
         match self {
             Comparison::Equal => order == Some(Ordering::Equal),
@@ -236,7 +236,7 @@ impl Comparison {
         }
     }
 
-    /// The one that holds of two values as this one does of the same two the other way round.
+    /// The comparison with swapped operands.
     pub fn turned(self) -> Self {
         match self {
             Comparison::Equal => Comparison::Equal,
@@ -249,7 +249,7 @@ impl Comparison {
     }
 }
 
-/// An operator that makes a value of two.
+/// A binary operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `+`
@@ -264,34 +264,34 @@ pub enum Operator {
     Remainder,
 }
 
-/// What a comprehension does with the items of its list.
+/// The operation of a comprehension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantifier {
-    /// Whether it holds for any item.
+    /// True if any item matches.
     Exists,
-    /// Whether it holds for every item.
+    /// True if all items match.
     All,
-    /// Whether it holds for exactly one item.
+    /// True if exactly one item matches.
     ExistsOne,
-    /// The items for which it holds.
+    /// The matching items.
     Filter,
-    /// What is made of each item.
+    /// The results of all items.
     Map,
-    /// A map of what is made of each item, by its number or key.
+    /// A map of the results of all items, by index or key.
     TransformMap,
-    /// A map of the entries that are made of each item.
+    /// A map of the entries of all items.
     TransformMapEntry,
 }
 
 /// A test of two texts.
 #[derive(Clone, Copy, Debug)]
 pub enum TextTest {
-    /// Whether the second is in the first.
+    /// The first contains the second.
     Contains,
-    /// Whether the first begins with the second.
+    /// The first starts with the second.
     StartsWith,
-    /// Whether the first ends with the second.
+    /// The first ends with the second.
     EndsWith,
-    /// Whether the regular expression in the second matches anywhere in the first.
+    /// The regular expression in the second matches anywhere in the first.
     Matches(Matcher),
 }

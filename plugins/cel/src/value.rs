@@ -1,7 +1,7 @@
-//! Values while a rule is evaluated: known, or not known for reasons that can be told.
+//! Values during evaluation: known, or unknown with reasons.
 //!
-//! **Invariant:** [`Unknown`] carries every fact whose absence, and the first error, that stood in the way. Uniting the
-//! reasons of two operands gives the same result in either order.
+//! **Invariant:** [`Unknown`] contains all missing facts and the first error on which the value depends. Uniting the
+//! reasons of two operands is commutative.
 
 use crate::facts::FactSet;
 use crate::foreign::Foreign;
@@ -9,10 +9,10 @@ use crate::span::Span;
 use crate::tree::ColumnId;
 use std::borrow::Cow;
 
-/// A value, or why there is none.
+/// A value, or the reasons why it is unknown.
 pub type Evaluated<'a> = Result<Value<'a>, Unknown>;
 
-/// A truth of three values: true, false, or not known.
+/// A three-valued truth: true, false, or unknown.
 pub type Truth = Result<bool, Unknown>;
 
 /// A known value.
@@ -34,80 +34,80 @@ pub enum Value<'a> {
     Row(u32),
     /// A list.
     List(List<'a>),
-    /// A value that only the crate knows how to handle.
+    /// A value that only the crate can handle.
     Foreign(Foreign),
 }
 
 /// A list of values.
 #[derive(Clone, Debug)]
 pub enum List<'a> {
-    /// Rows or values as they stand in the batch.
+    /// Rows or values of the batch.
     Rows {
         /// The first row.
         start: u32,
         /// One past the last row.
         end: u32,
-        /// The column that holds the values; none where the rows themselves are the items.
+        /// The column of the values; none if the rows themselves are the items.
         items: Option<ColumnId>,
     },
-    /// Items that the rule made.
+    /// Items built by the rule.
     Elements(Vec<Element<'a>>),
 }
 
-/// An item of a list that the rule made.
+/// An item of a list built by the rule.
 #[derive(Clone, Debug)]
 pub struct Element<'a> {
     /// Its value.
     pub value: Evaluated<'a>,
-    /// Why it is not known whether it is in the list at all; none where it is.
+    /// The reason why it is in doubt whether it is in the list; none if it is.
     pub doubt: Option<Unknown>,
 }
 
-/// Why something is not known.
+/// The reasons why a value is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unknown {
     /// The facts that are missing.
     pub missing: FactSet,
-    /// The error that comes first in the expression.
+    /// The first error in the expression.
     pub error: Option<Failure>,
 }
 
-/// An error while one subject was evaluated.
+/// An error in the evaluation of one subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Failure {
-    /// Where.
+    /// The position.
     pub at: Span,
-    /// What.
+    /// The kind.
     pub kind: FailureKind,
 }
 
-/// What went wrong.
+/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailureKind {
     /// A whole number was divided by zero.
     DivisionByZero,
     /// A whole number beyond 64 bits.
     Overflow,
-    /// No item of that number.
+    /// There is no item of that index.
     IndexOutOfBounds,
-    /// A text that is no number or date, or a number that does not fit the other kind.
+    /// A text that is not a number or date, or a number that the target type cannot represent.
     InvalidConversion,
-    /// A regular expression that is none.
+    /// An invalid regular expression.
     InvalidPattern,
-    /// A code whose texts the host did not bring.
+    /// A code whose texts the host did not send.
     UnknownCode,
-    /// A name or function that there is not, inside `dyn(…)`.
+    /// An undeclared name or function, inside `dyn(…)`.
     Undeclared,
     /// A map without that key.
     NoSuchKey,
-    /// A key that a map would have twice.
+    /// A duplicate key of a map.
     DuplicateKey,
-    /// A value of a type that the operation does not take.
+    /// A value of a type that the operation does not accept.
     WrongType,
 }
 
 impl FailureKind {
-    /// The stable name that clients see.
+    /// The stable name shown to clients.
     pub fn name(self) -> &'static str {
         match self {
             FailureKind::DivisionByZero => "division_by_zero",
@@ -130,12 +130,12 @@ impl Unknown {
         Self { missing: facts, error: None }
     }
 
-    /// Something failed.
+    /// A failure.
     pub fn failure(kind: FailureKind, at: Span) -> Self {
         Self { missing: FactSet::EMPTY, error: Some(Failure { at, kind }) }
     }
 
-    /// The reasons of both.
+    /// Unites the reasons of both.
     pub fn union(self, other: Self) -> Self {
         let error = match (self.error, other.error) {
             (Some(this), Some(that)) => Some(this.min(that)),
@@ -145,7 +145,7 @@ impl Unknown {
     }
 }
 
-/// Both values, or every reason why there are not both.
+/// Both values, or the united reasons.
 pub fn both<A, B>(first: Result<A, Unknown>, second: Result<B, Unknown>) -> Result<(A, B), Unknown> {
     match (first, second) {
         (Ok(first), Ok(second)) => Ok((first, second)),
@@ -154,7 +154,7 @@ pub fn both<A, B>(first: Result<A, Unknown>, second: Result<B, Unknown>) -> Resu
     }
 }
 
-/// Kleene's "and": false wins over not known, whichever comes first.
+/// Kleene's "and": false dominates unknown on either side.
 pub fn and(first: Truth, second: Truth) -> Truth {
     match (first, second) {
         (Ok(false), _) | (_, Ok(false)) => Ok(false),
@@ -162,7 +162,7 @@ pub fn and(first: Truth, second: Truth) -> Truth {
     }
 }
 
-/// Kleene's "or": true wins over not known, whichever comes first.
+/// Kleene's "or": true dominates unknown on either side.
 pub fn or(first: Truth, second: Truth) -> Truth {
     match (first, second) {
         (Ok(true), _) | (_, Ok(true)) => Ok(true),
@@ -171,7 +171,7 @@ pub fn or(first: Truth, second: Truth) -> Truth {
 }
 
 impl Element<'_> {
-    /// Whether the item is in the list.
+    /// Returns whether the item is in the list.
     pub fn presence(&self) -> Truth {
         self.doubt.map_or(Ok(true), Err)
     }

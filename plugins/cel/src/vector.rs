@@ -1,22 +1,24 @@
 //! Evaluates a checked expression column by column: one operation for a thousand subjects, then the next.
 //!
-//! `compile` turns the parts of the tree that it knows into a `program`, with this batch's day and answers about codes put in as
-//! constants; `run` executes it over a block of subjects at a time. A truth is a byte of 0 (no), 1 (not known) or 2 (yes), so that
-//! Kleene's logic is `min`, `max` and `2 - x`, which the compiler makes SIMD instructions of; all loops are plain ones over slices.
+//! `compile` converts the supported parts of the tree into a `program`, with this batch's day and answers about codes
+//! as constants; `run` executes it over blocks of subjects. A truth is a byte of 0 (no), 1 (unknown) or 2 (yes), so
+//! that Kleene's logic is `min`, `max` and `2 - x`, which compile to SIMD instructions; all loops are plain loops over
+//! slices.
 //!
-//! Only verdicts are found this way. A subject that comes out as not known goes through the row evaluator, which alone says what is
-//! missing and which error stands in the way. Parts that only the row evaluator can do are done by it, for the subjects whose answer
-//! the other parts have left open.
+//! Only verdicts are computed this way. A subject with an unknown verdict is evaluated by the row evaluator, which
+//! determines the missing facts and errors. Parts that only the row evaluator supports are evaluated by it, for the
+//! subjects that the other parts leave undecided.
 //!
-//! **Invariant:** a column evaluation may know less than the row evaluator, never something else. Every operation here is monotone:
-//! putting a truth in the place of "not known" does not change a result that was known without it. So "not known" is always a sound
-//! answer, and errors, overflow and doubtful items are simply not known here. The two operations that are not monotone, whether a
-//! field is recorded and whether somebody is alive, read the columns themselves.
-//! **Invariant:** where the row evaluator would go beyond a budget, the subject reaches it: a part that can is evaluated here for
-//! all subjects for which it is reached there, and more, and a subject for which it does goes through the row evaluator as a whole.
-//! **Invariant:** work is linear: each part of a program runs once a block, each subject goes through the row evaluator at most once
-//! as a whole and once for the parts that only that one can do. Fuel is therefore bounded by about twice that of the rows alone, and
-//! the same for the same batch.
+//! **Invariant:** the column evaluation may know less than the row evaluator, but never contradicts it. Every operation
+//! here is monotone: replacing "unknown" by a truth does not change a result that was known without it. So "unknown" is
+//! always a correct result, and errors, overflow and items in doubt are simply unknown here. The two operations that
+//! are not monotone, whether a field is recorded and whether a person is alive, read the columns themselves.
+//! **Invariant:** if the row evaluator would exceed a budget for a subject, it evaluates that subject: a part that may
+//! exceed one is evaluated here for all subjects for which the row evaluator reaches it, and more, and a subject that
+//! exceeds it is evaluated by the row evaluator as a whole.
+//! **Invariant:** work is linear: each part of a program runs once per block, and each subject passes through the row
+//! evaluator at most once as a whole and once for its unsupported parts. Fuel is therefore limited to about twice that
+//! of the row evaluator, and deterministic for a batch.
 
 mod compile;
 mod days;
@@ -38,34 +40,34 @@ use run::Run;
 
 const _: () = assert!(BLOCK_ITEMS_MAX <= LIST_ITEMS_MAX, "no list of a block may go beyond the budget of a list");
 
-/// The fewest subjects that a block is cut down to; where even these have too many items, they go row by row.
+/// The smallest block; subjects with too many items even for it are evaluated row by row.
 const BLOCK_ROWS_MIN: usize = 64;
 
-/// What a subject is to a rule, as one byte.
+/// The truth of a rule for a subject, as one byte.
 type Truth = u8;
 /// The rule does not hold.
 const NO: Truth = 0;
-/// Not known here.
+/// Unknown here.
 const UNKNOWN: Truth = 1;
 /// The rule holds.
 const YES: Truth = 2;
 
-/// How the work of a batch was done. Subjects are in one of two numbers, parts of the rule about one subject in the third.
+/// Statistics of a batch. Each subject is counted in one of the first two numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Subjects whose outcome came out of the columns.
+    /// Subjects decided by columns.
     pub by_columns: u32,
-    /// Subjects that the row evaluator was asked about as a whole.
+    /// Subjects evaluated by the row evaluator as a whole.
     pub by_rows: u32,
-    /// How often the row evaluator was asked about a part of the rule for one subject.
+    /// Evaluations of a part of the rule for one subject by the row evaluator.
     pub parts_by_rows: u32,
 }
 
-/// Finds the outcome of every subject of a batch and hands it to `collector`, in order.
+/// Determines the outcome of every subject of a batch and passes it to `collector`, in order.
 ///
 /// # Errors
 ///
-/// The rule needs more room than it may have.
+/// The rule exceeds a budget.
 pub fn evaluate(
     tree: &Node,
     source: &str,
@@ -86,7 +88,7 @@ pub fn evaluate(
         let end = start + u32::try_from(count).unwrap_or(0);
         match run.block(start as usize, count) {
             Some(truths) if truths.len() == count => rows.settle(start, &truths, collector)?,
-            // Households so large that a smaller block would do.
+            // The households are large, but a smaller block may fit.
             None if block_rows > BLOCK_ROWS_MIN => {
                 block_rows /= 2;
                 continue;
@@ -98,7 +100,7 @@ pub fn evaluate(
     Ok(Work { parts_by_rows: run.parts_by_rows(), ..rows.work })
 }
 
-/// Finds the outcome of every subject row by row.
+/// Determines the outcome of every subject row by row.
 ///
 /// # Errors
 ///
@@ -115,7 +117,7 @@ pub fn evaluate_rows(
     Ok(rows.work)
 }
 
-/// The row evaluator, for what the columns leave open.
+/// The row evaluator, for subjects that the columns leave undecided.
 struct Rows<'a> {
     tree: &'a Node,
     source: &'a str,
@@ -137,7 +139,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Takes the outcomes of a block, and asks for those that are not known.
+    /// Collects the outcomes of a block, and evaluates the unknown ones by rows.
     fn settle(&mut self, start: u32, truths: &[Truth], collector: &mut Collector) -> Result<(), Budget> {
         collector.push_decided(truths.iter().map(|truth| *truth == YES));
         for (row, truth) in (start..).zip(truths) {

@@ -1,16 +1,17 @@
-//! Builds what every compilation needs, once, while the plugin is made.
+//! Precomputes data that every compilation needs, once, when the plugin is built.
 //!
-//! The parser decodes its tables at the first parse, and learns how to tell the rules of the grammar apart as it meets them. An
-//! instance lives for one request, so it would pay for that each time. The host's plugin builder calls the exported function
-//! `daftar-initialise` and takes the memory that it leaves for the plugin's initial memory; the export is then gone.
+//! The parser decodes its tables at the first parse, and builds its prediction cache as it meets grammar rules. An
+//! instance lives for one request, so it would repeat this each time. The host's plugin builder calls the exported
+//! function `daftar-initialise` and uses the resulting memory as the plugin's initial memory; the export is then
+//! removed.
 //!
-//! **Invariant:** nothing that decides an outcome is in that memory, only what the parser would come to know by itself: the rules
-//! that an engine compiles and their outcomes are the same with and without it.
+//! **Invariant:** that memory contains nothing that affects an outcome, only data that the parser would compute itself:
+//! compiled rules and their outcomes are the same with and without it.
 
 use crate::rule::Rule;
 use crate::schema::{Field, FieldType, Schema, Space, Subject};
 
-/// Expressions that use every construct of the language once, so that the parser has met them all.
+/// Expressions that use every construct of the language once, to fill the parser's cache.
 const EXPRESSIONS: [&str; 15] = [
     "me.gender == code('urn:x#2') && age_years(me.born) >= 18 && age_years(me.born) < 60",
     "members.exists(m, is_head(m) && age_years(m.born) >= 60)",
@@ -29,7 +30,7 @@ const EXPRESSIONS: [&str; 15] = [
     "me.nobody == 1 && (",
 ];
 
-/// Compiles them. What is wrong with some is meant to be: reporting is part of what a compilation does.
+/// Compiles them. Some are invalid on purpose: reporting is part of a compilation.
 pub fn up() {
     let schema = schema();
     for expression in EXPRESSIONS {
@@ -70,7 +71,7 @@ mod tests {
     fn warming_up_meets_right_and_wrong_expressions() {
         let schema = schema();
         let right = EXPRESSIONS.iter().filter(|expression| Rule::compile(expression, &schema).is_ok()).count();
-        // The helpers of people read fields that this small schema does not have; parsing is what counts.
+        // The helpers of people read fields that this small schema does not have; only parsing matters.
         assert!((4..EXPRESSIONS.len()).contains(&right), "{right}");
         up();
     }

@@ -1,4 +1,4 @@
-//! Reads the blob: finds what a call is about by the offsets and turns that part alone into the interface's types.
+//! Reads the blob: locates the data of a call by offsets and converts only that part to the interface's types.
 
 mod reader;
 mod record;
@@ -10,16 +10,16 @@ use reader::Reader;
 const MAGIC: &[u8; 8] = b"DFTRCODE";
 const FORMAT: u32 = 1;
 
-/// Why a blob cannot be read.
+/// The reason why a blob cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlobError {
-    /// It does not begin with the magic bytes: no data were put into this module, or something else was.
+    /// It does not start with the magic bytes: the module has no data, or other data.
     NoBlob,
-    /// Its format is none that this module reads; carries the format.
+    /// Its format is not supported; contains the format.
     UnknownFormat(u32),
-    /// It ends early, or an offset points outside.
+    /// It is truncated, or an offset is out of range.
     Truncated,
-    /// A number, a text or a flag has a value that the format does not know.
+    /// A number, a text or a flag is invalid in the format.
     Malformed,
 }
 
@@ -31,11 +31,11 @@ pub struct Blob<'a> {
     vocabulary_count: u32,
 }
 
-/// Where the offsets of the vocabularies begin.
+/// The position of the vocabulary offsets.
 const DIRECTORY: u32 = 24;
 
 impl<'a> Blob<'a> {
-    /// Reads the frame.
+    /// Reads the header.
     ///
     /// # Errors
     /// See [`BlobError`].
@@ -58,7 +58,7 @@ impl<'a> Blob<'a> {
     /// Every vocabulary's description.
     ///
     /// # Errors
-    /// The blob contradicts its format.
+    /// The blob is invalid.
     pub fn descriptions(&self) -> Result<Vec<VocabularyDescription>, BlobError> {
         (0..self.vocabulary_count).map(|index| self.vocabulary(index)?.description()).collect()
     }
@@ -66,7 +66,7 @@ impl<'a> Blob<'a> {
     /// The concept groups.
     ///
     /// # Errors
-    /// The blob contradicts its format.
+    /// The blob is invalid.
     pub fn concept_groups(&self) -> Result<Vec<ConceptGroup>, BlobError> {
         Reader::at(self.bytes, self.groups_offset)?.list(record::concept_group)
     }
@@ -74,7 +74,7 @@ impl<'a> Blob<'a> {
     /// A page of a vocabulary's concepts; the cursor is the index of the next one.
     ///
     /// # Errors
-    /// The outer error: the blob contradicts its format. The inner one: the host asked for what is not there.
+    /// The outer error: the blob is invalid. The inner one: the vocabulary or cursor does not exist.
     pub fn page(&self, namespace: &str, cursor: u32, limit: u32) -> Result<Result<ConceptPage, PageError>, BlobError> {
         for index in 0..self.vocabulary_count {
             let vocabulary = self.vocabulary(index)?;
@@ -94,7 +94,7 @@ impl<'a> Blob<'a> {
     }
 }
 
-/// The `index`th of the `u32`s from `start` on.
+/// The `u32` at an index after `start`.
 fn fixed_at(bytes: &[u8], start: u32, index: u32) -> Result<u32, BlobError> {
     let position = index.checked_mul(4).and_then(|distance| start.checked_add(distance)).ok_or(BlobError::Truncated)?;
     Reader::at(bytes, position)?.fixed()
@@ -104,7 +104,7 @@ fn fixed_at(bytes: &[u8], start: u32, index: u32) -> Result<u32, BlobError> {
 struct VocabularyPart<'a> {
     bytes: &'a [u8],
     concept_count: u32,
-    /// Where the offsets of the concepts begin.
+    /// The position of the concept offsets.
     concepts: u32,
 }
 
@@ -119,7 +119,7 @@ impl VocabularyPart<'_> {
         if cursor > 0 && cursor >= self.concept_count {
             return Ok(Err(PageError::InvalidCursor));
         }
-        // A page of none would lead nowhere.
+        // An empty page would never end.
         let end = cursor.saturating_add(limit.max(1)).min(self.concept_count);
         let concepts = (cursor..end)
             .map(|index| {

@@ -1,4 +1,4 @@
-//! The component: holds the blob's room, and answers the host out of it.
+//! The component: owns the blob's memory, and serves the host from it.
 
 use std::sync::RwLock;
 
@@ -6,7 +6,7 @@ use daftar_sdk::vocabulary::{ConceptGroup, ConceptPage, PageError, VocabularyDes
 
 use crate::blob::{Blob, BlobError};
 
-/// The blob. The builder writes into it through the address that `reserve` gave, before the snapshot is taken.
+/// The blob. The builder writes to the address that `reserve` returned, before the snapshot is taken.
 static BLOB: RwLock<Vec<u8>> = RwLock::new(Vec::new());
 
 #[expect(unsafe_code, reason = "the builder finds the function by this name; no other symbol has it")]
@@ -17,7 +17,7 @@ extern "C" fn reserve(length: u32) -> *mut u8 {
     blob.as_mut_ptr()
 }
 
-/// Reads from the blob. A blob that cannot be read is a broken pack: the call ends as a trap.
+/// Reads from the blob. An unreadable blob means a broken pack: the call traps.
 fn read<T>(part: impl FnOnce(&Blob<'_>) -> Result<T, BlobError>) -> T {
     let Ok(bytes) = BLOB.read() else { std::process::abort() };
     match Blob::open(&bytes).and_then(|blob| part(&blob)) {

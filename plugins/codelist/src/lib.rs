@@ -1,15 +1,15 @@
-//! The generic pack: any vocabulary that is only data.
+//! The generic pack: any vocabulary that consists of data only.
 //!
-//! This crate is built once into a core module that holds no codes. The pack builder of the server instantiates that module,
-//! asks it for room with [`RESERVE_EXPORT`], writes a *blob* there, and takes the memory as it is then for the initial
-//! memory of a new module. So a pack starts with its data in place: nothing is parsed or put on the heap at start, and a
-//! call reads only the part of the blob that it is about. `reserve` is no longer exported by the finished pack.
+//! This crate is built once into a core module without codes. The pack builder of the server instantiates that module,
+//! reserves memory with [`RESERVE_EXPORT`], writes a *blob* there, and uses the resulting memory as the initial memory
+//! of a new module. So a pack starts with its data in place: nothing is parsed or allocated at start, and a call reads
+//! only its part of the blob. The finished pack no longer exports `reserve`.
 //!
 //! # The blob, format 1
 //!
-//! Integers of the frame are `u32`, little-endian. Everything else is made of *numbers* (unsigned LEB128, at most 32 bits),
-//! *texts* (a number of bytes, then UTF-8), *lists* (a number of items, then the items) and *options* (a number, 0 or 1,
-//! then the value if 1). Offsets count from the start of the blob.
+//! Integers of the header (`frame`) are `u32`, little-endian. Everything else consists of *numbers* (unsigned LEB128,
+//! at most 32 bits), *texts* (a number of bytes, then UTF-8), *lists* (a number of items, then the items) and *options*
+//! (a number, 0 or 1, then the value if 1). Offsets count from the start of the blob.
 //!
 //! ```text
 //! frame       magic "DFTRCODE" (8 bytes) | format u32 = 1 | length of the whole blob u32
@@ -24,16 +24,16 @@
 //! groups      list of (name, description: texts, includes, excludes: lists of (0 code or 1 descendants-of: number, text))
 //! ```
 //!
-//! Vocabularies and concepts keep the order of their source, which is the order that the pages give them in.
+//! Vocabularies and concepts keep the order of their source, which is the order of the pages.
 //!
-//! **Invariant:** the blob is written by the pack builder and checked there; one that cannot be read is a broken pack, and
-//! the call traps.
-//! **Invariant:** no state changes after the snapshot: the same call gives the same answer.
+//! **Invariant:** the pack builder writes and checks the blob; one that cannot be read means a broken pack, and the
+//! call traps.
+//! **Invariant:** no state changes after the snapshot: the same call returns the same response.
 
 pub mod blob;
 
 #[cfg(target_arch = "wasm32")]
 mod guest;
 
-/// The function that makes room for the blob: `(length: i32) -> i32`, the address in memory. Called once, at build time.
+/// The function that reserves memory for the blob: `(length: i32) -> i32`, the address. Called once, at build time.
 pub const RESERVE_EXPORT: &str = "daftar-codelist-reserve";

@@ -1,14 +1,16 @@
-//! The languages of ISO 639-1 with their names, as `data/languages.tsv` has them.
+//! The languages of ISO 639-1 with their names, from `data/languages.tsv`.
 //!
-//! The table is cut into rows by the compiler: an instance lives for one request, and reading the text would be most of its work.
+//! The table is split into rows at compile time: an instance lives for one request, and parsing would be most of its
+//! work.
 
-/// One row a language, by code: code, alpha-3 code, then a name for each of [`NAME_LANGUAGES`], empty where there is none.
+/// One row per language, by code: code, alpha-3 code, then a name for each of [`NAME_LANGUAGES`], empty if there is
+/// none.
 const TABLE: &str = include_str!("../data/languages.tsv");
 
-/// The languages that names are in, in the order of the columns; the first one has a name in every row.
+/// The languages of the names, in the order of the columns; the first one has a name in every row.
 pub const NAME_LANGUAGES: [&str; 11] = ["en", "fr", "es", "ar", "pt", "ru", "zh", "sw", "hi", "bn", "am"];
 
-/// A code that ISO withdrew (2000): kept for old records.
+/// A code that ISO withdrew (2000), included for old records.
 const WITHDRAWN: &str = "sh";
 
 /// A language.
@@ -22,19 +24,19 @@ pub struct Language {
 }
 
 impl Language {
-    /// Its names, each with the language that it is in.
+    /// Its names with their languages.
     pub fn names(self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let names = self.row.split('\t').skip(2);
         NAME_LANGUAGES.into_iter().zip(names).filter(|(_, name)| !name.is_empty())
     }
 
-    /// Whether the code may be used in new records.
+    /// Returns true if new records may use the code.
     pub fn is_in_use(self) -> bool {
         self.code != WITHDRAWN
     }
 }
 
-/// How many languages there are.
+/// The number of languages.
 pub const COUNT: usize = 184;
 
 static ROWS: [Language; COUNT] = rows();
@@ -54,7 +56,7 @@ pub fn find(code: &str) -> Option<Language> {
     listed(code).or_else(|| ROWS.iter().find(|language| language.alpha3 == code).copied())
 }
 
-/// The rows of the table behind its heading.
+/// The rows of the table after its header.
 #[expect(clippy::indexing_slicing, reason = "it runs while this is compiled: what is out of bounds does not compile")]
 const fn rows() -> [Language; COUNT] {
     let mut rows = [Language { code: "", alpha3: "", row: "" }; COUNT];
@@ -72,7 +74,7 @@ const fn rows() -> [Language; COUNT] {
     rows
 }
 
-/// Where the next such byte is, or the end.
+/// The position of the next such byte, or the end.
 #[expect(clippy::indexing_slicing, reason = "it runs while this is compiled: what is out of bounds does not compile")]
 const fn end_of(mut at: usize, byte: u8) -> usize {
     while at < TABLE.len() && TABLE.as_bytes()[at] != byte {

@@ -1,11 +1,12 @@
-//! BCP 47 language tags as an open vocabulary: a pack with logic of its own.
+//! BCP 47 language tags as an open vocabulary: a pack with code of its own.
 //!
-//! The 184 languages of ISO 639-1 are listed. Every other tag is read by the grammar of RFC 5646 when somebody writes it: it gets
-//! its normal spelling (§2.1.1), a name made of the language's, the tag without its last subtag as parent, and its parts as
-//! properties. [`logic`] does it all and is tested natively; this file only hands it to the interface.
+//! The 184 languages of ISO 639-1 are listed. Any other tag is parsed by the grammar of RFC 5646 when it is resolved:
+//! it gets its normalized spelling (§2.1.1), a name derived from that of its language, the tag without its last subtag
+//! as parent, and its subtags as properties. [`logic`] implements this and is tested natively; this file only exports
+//! it.
 //!
-//! **Invariant:** which subtags are registered is not checked: the IANA registry changes every few weeks, and a pack that knows
-//! last year's would refuse this year's tags. The grammar is what is promised.
+//! **Invariant:** registration of subtags is not checked: the IANA registry changes every few weeks, and a pack with
+//! last year's would reject this year's tags. Only the grammar is checked.
 
 pub mod languages;
 pub mod logic;

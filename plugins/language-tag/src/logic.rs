@@ -1,4 +1,4 @@
-//! What a language tag means, without anything of the interface but its types.
+//! The interpretation of language tags, independent of the interface except for its types.
 
 use daftar_sdk::vocabulary::{Concept, ConceptPage, PageError, ResolveError, VocabularyDescription, page_of};
 use oxilangtag::{LanguageTag, LanguageTagParseError};
@@ -8,16 +8,16 @@ use crate::languages::{self, Language, NAME_LANGUAGES};
 /// BCP 47 by its URN (RFC 2648).
 pub const NAMESPACE: &str = "urn:ietf:bcp:47";
 
-/// The most subtags of a tag. Real ones have five or six; every one of them is a level of the hierarchy.
+/// The most subtags of a tag. Real ones have five or six; each is a level of the hierarchy.
 const SUBTAGS_MAX: usize = 12;
 
-/// Languages whose subtag was replaced by another (IANA registry, `Preferred-Value`); programs still write the first three.
+/// Languages whose subtag was replaced (IANA registry, `Preferred-Value`); programs still use the first three.
 const REPLACED: [(&str, &str); 5] = [("iw", "he"), ("in", "id"), ("ji", "yi"), ("jw", "jv"), ("mo", "ro")];
 
-/// The longest text that a refusal repeats, in characters.
+/// The longest quote of a tag in an error, in characters.
 const SHOWN_CHARACTERS: usize = 40;
 
-/// What the vocabulary says about itself.
+/// The description of the vocabulary.
 pub fn description() -> VocabularyDescription {
     let listed = u32::try_from(languages::COUNT).unwrap_or(u32::MAX);
     let first = NAME_LANGUAGES[0];
@@ -39,12 +39,12 @@ pub fn page(namespace: &str, cursor: u32, limit: u32) -> Result<ConceptPage, Pag
     page_of(languages::all(), cursor, limit, |language| concept_of(*language))
 }
 
-/// The concept of any tag, in its normal spelling.
+/// The concept of any tag, in its normalized spelling.
 pub fn resolve(code: &str) -> Result<Concept, ResolveError> {
     let tag = normal(code).map_err(|error| malformed(code, &error.to_string()))?;
     let subtags = tag.as_str().split('-').count();
     if subtags > SUBTAGS_MAX {
-        return Err(malformed(code, &format!("it has {subtags} subtags, at most {SUBTAGS_MAX} are read")));
+        return Err(malformed(code, &format!("it has {subtags} subtags, the limit is {SUBTAGS_MAX}")));
     }
     if let Some(listed) = languages::listed(tag.as_str()) {
         return Ok(concept_of(listed));
@@ -59,7 +59,7 @@ pub fn resolve(code: &str) -> Result<Concept, ResolveError> {
     Ok(concept)
 }
 
-/// A tag in its normal spelling: RFC 5646 §2.1.1, and of two subtags for one language the shorter (§2.2.1) or newer one (§4.5).
+/// Normalizes a tag: RFC 5646 §2.1.1, and of two subtags for one language the shorter (§2.2.1) or newer one (§4.5).
 fn normal(code: &str) -> Result<LanguageTag<String>, LanguageTagParseError> {
     let tag = LanguageTag::parse_and_normalize(code)?;
     let (language, rest) = tag.as_str().split_at(tag.as_str().find('-').unwrap_or(tag.as_str().len()));
@@ -70,8 +70,8 @@ fn normal(code: &str) -> Result<LanguageTag<String>, LanguageTagParseError> {
     }
 }
 
-/// A tag without its last subtag; a singleton that is then last introduced that subtag and goes with it (RFC 4647 §3.4). None at the
-/// top: a language alone, or a tag that is private or registered as a whole.
+/// The tag without its last subtag; a singleton that is then last introduced that subtag and is removed too (RFC 4647
+/// §3.4). None at the top: a language alone, or a tag that is private or registered as a whole.
 pub fn parent(tag: &str) -> Option<&str> {
     let (mut shorter, _) = tag.rsplit_once('-')?;
     while let Some((before, last)) = shorter.rsplit_once('-') {
@@ -80,7 +80,7 @@ pub fn parent(tag: &str) -> Option<&str> {
         }
         shorter = before;
     }
-    // `x-…` and `i-…` stand for themselves.
+    // `x-…` and `i-…` have no parent.
     let is_whole = shorter.len() == 1 || LanguageTag::parse(shorter).is_err();
     (!is_whole).then_some(shorter)
 }
@@ -95,7 +95,7 @@ fn concept_of(language: Language) -> Concept {
     if language.is_in_use() { concept } else { concept.retired(None) }
 }
 
-/// A concept named after its language, what follows in brackets: `Chinese (Hant, TW)`.
+/// A concept named after its language, with the other subtags in brackets: `Chinese (Hant, TW)`.
 fn labelled(tag: &LanguageTag<String>) -> Concept {
     let code = tag.as_str();
     let language = if code.starts_with("x-") { None } else { languages::find(tag.primary_language()) };
@@ -109,7 +109,7 @@ fn labelled(tag: &LanguageTag<String>) -> Concept {
         .fold(Concept::new(code, first_language, first), |concept, (language, name)| concept.with_label(language, name))
 }
 
-/// The parts of a tag that have a meaning of their own.
+/// The subtags with a meaning of their own.
 fn parts(tag: &LanguageTag<String>) -> Vec<(&'static str, &str)> {
     if tag.as_str().starts_with("x-") {
         return vec![("private_use", tag.as_str())];
@@ -129,13 +129,13 @@ fn parts(tag: &LanguageTag<String>) -> Vec<(&'static str, &str)> {
 fn malformed(code: &str, why: &str) -> ResolveError {
     let shown: String = code.chars().take(SHOWN_CHARACTERS).filter(|character| !character.is_control()).collect();
     let why = why.trim_end_matches('.');
-    // Locale names of programs join by `_`, and name a character set behind a full stop.
+    // Locale names of programs use `_`, and append a character set after a full stop.
     let hyphenated = code.split('.').next().unwrap_or_default().trim().replace(['_', ' '], "-");
     let advice = match normal(&hyphenated) {
         Ok(meant) => format!("did you mean `{}`?", meant.as_str()),
         Err(_) => "write language, script and region as in `pt`, `pt-BR` or `zh-Hant-TW` (RFC 5646)".to_owned(),
     };
-    ResolveError::Malformed(format!("`{shown}` is no language tag: {why}; {advice}"))
+    ResolveError::Malformed(format!("`{shown}` is not a language tag: {why}; {advice}"))
 }
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn spells_as_rfc_5646_section_2_1_1_does() {
-        // The examples of the section itself, then others.
+        // The examples of the section, then others.
         for (written, normal) in [
             ("mn-cYRL-mN", "mn-Cyrl-MN"),
             ("MN-cYRL-mn", "mn-Cyrl-MN"),
@@ -251,7 +251,7 @@ mod tests {
     fn refuses_what_is_no_tag_and_says_why() {
         for tag in ["", "-", "e", "pt--BR", "portuguesebrazil", "pt-BR-", "12-AB", "pt-é", "en-a"] {
             let sentence = sentence(tag);
-            assert!(sentence.contains("is no language tag") && sentence.contains("RFC 5646"), "{sentence}");
+            assert!(sentence.contains("is not a language tag") && sentence.contains("RFC 5646"), "{sentence}");
         }
         for (locale, meant) in
             [("pt_BR", "pt-BR"), ("zh_hant_tw", "zh-Hant-TW"), ("en_US.UTF-8", "en-US"), (" fr ", "fr")]
@@ -260,7 +260,7 @@ mod tests {
             assert!(sentence.ends_with(&format!("did you mean `{meant}`?")), "{sentence}");
         }
         let long = format!("en-x{}", "-a".repeat(SUBTAGS_MAX));
-        assert!(sentence(&long).contains("at most 12"), "{}", sentence(&long));
+        assert!(sentence(&long).contains("the limit is 12"), "{}", sentence(&long));
         let longest = format!("en-x{}", "-a".repeat(SUBTAGS_MAX - 2));
         assert!(resolve(&longest).is_ok());
     }

@@ -1,6 +1,6 @@
-//! The generated half: one module for each world, and one for what both import. Nothing here is written by hand.
+//! The generated bindings: one module for each world, and one for the imports of both. Do not edit.
 
-/// What every plugin may call.
+/// The imports of every plugin.
 pub mod imports {
     wit_bindgen::generate!({
         path: "../../wit/daftar-plugin/0.1.0",

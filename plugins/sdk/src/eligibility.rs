@@ -1,11 +1,12 @@
-//! Eligibility engines: the traits to implement, the types of the interface, and what makes both short.
+//! Eligibility engines: the traits to implement, the types of the interface, and helpers for both.
 //!
-//! An engine is a type that implements [`EligibilityEngine`], whose associated type implements [`CompiledRule`]; hand it to
+//! An engine is a type that implements [`EligibilityEngine`], whose associated type implements [`CompiledRule`]; export
+//! it with
 //! [`export_eligibility_engine!`](crate::export_eligibility_engine).
 //!
 //! # A complete engine
 //!
-//! Its language is one word: the path of a truth of the subject, such as `active`.
+//! Its language is one word: the path of a boolean field of the subject, such as `active`.
 //!
 //! ```
 //! use daftar_sdk::eligibility::{

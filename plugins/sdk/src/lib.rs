@@ -1,8 +1,9 @@
-//! What an author of a daftar plugin in Rust depends on.
+//! The SDK for daftar plugins in Rust.
 //!
-//! A plugin is a crate of type `cdylib`, built for `wasm32-unknown-unknown` and wrapped as a component. This crate brings
-//! the types of the plugin interface 0.1.0, a trait to implement for each kind of plugin, and the macro that exports the
-//! implementation. It gives a plugin no rights: what the host does not link does not exist. All that it links is [`log`].
+//! A plugin is a crate of type `cdylib`, built for `wasm32-unknown-unknown` and wrapped as a component. This crate
+//! provides the types of the plugin interface 0.1.0, a trait to implement for each kind of plugin, and the macro that
+//! exports the implementation. It gives a plugin no rights: functions that the host does not link do not exist. The
+//! only one it links is [`log`].
 //!
 //! # A complete vocabulary pack
 //!
@@ -50,12 +51,13 @@
 //! # assert_eq!(WaterSources::concept_groups()[0].includes.len(), 1);
 //! ```
 //!
-//! `daftar plugin new` writes a folder with such a crate, and `daftar plugin build` makes the plugin of it. A list that is only data
-//! needs no code at all: `daftar pack build` makes its pack from plain files.
+//! `daftar plugin new` generates a folder with such a crate, and `daftar plugin build` builds the plugin. A list that
+//! is only data needs no code: `daftar pack build` builds its pack from plain files.
 //!
-//! **Invariant:** nothing in this crate calls out of the sandbox but [`log`]; a plugin that does not use it imports nothing.
+//! **Invariant:** this crate calls nothing outside the sandbox except [`log`]; a plugin that does not use it has no
+//! imports.
 
-// The export macros name this crate, from other crates and from here alike.
+// The export macros name this crate, in other crates and here.
 extern crate self as daftar_sdk;
 
 #[doc(hidden)]

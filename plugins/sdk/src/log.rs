@@ -1,13 +1,14 @@
-//! Lines for the operator, in the server's log under the plugin's name.
+//! Log lines for the operator, in the server's log under the plugin's name.
 //!
-//! Never write what a record holds: no names, identifiers or dates of people. The server shortens long messages and drops
-//! what comes too fast. Outside the sandbox, where logic is tested natively, lines go to the standard error.
+//! Never log the content of a record: no names, identifiers or dates of people. The server truncates long messages and
+//! drops lines above a rate limit. Outside the sandbox, where logic is tested natively, lines are written to standard
+//! error.
 
 use crate::bindings::imports::daftar::plugin::log as generated;
 
 pub use generated::Level;
 
-/// Writes a line of that level.
+/// Writes a line at that level.
 pub fn write(level: Level, message: &str) {
     if cfg!(target_arch = "wasm32") {
         generated::write(level, message);
@@ -16,22 +17,22 @@ pub fn write(level: Level, message: &str) {
     }
 }
 
-/// What helps to find a mistake.
+/// Information for debugging.
 pub fn debug(message: &str) {
     write(Level::Debug, message);
 }
 
-/// What is worth knowing.
+/// Information for the operator.
 pub fn info(message: &str) {
     write(Level::Info, message);
 }
 
-/// Something is wrong and the plugin goes on.
+/// A problem after which the plugin continues.
 pub fn warn(message: &str) {
     write(Level::Warn, message);
 }
 
-/// Something is wrong and the call fails for it.
+/// A problem because of which the call fails.
 pub fn error(message: &str) {
     write(Level::Error, message);
 }

@@ -11,32 +11,33 @@ pub use generated::{
 };
 pub use page::page_of;
 
-/// A vocabulary pack: implement it on an empty struct and hand that to
+/// A vocabulary pack: implement it on an empty struct and export that with
 /// [`export_vocabulary_pack!`](crate::export_vocabulary_pack).
 ///
-/// The host asks once, at install, and keeps its own index; it calls again only to [`resolve`](Self::resolve) codes of an
-/// open vocabulary. The same call must always give the same answer.
+/// The host reads the pack once, at install, and keeps its own index; it calls again only to [`resolve`](Self::resolve)
+/// codes of an open vocabulary. The same call must always return the same response.
 pub trait VocabularyPack: 'static {
     /// The vocabularies of this pack, at least one.
     fn describe() -> Vec<VocabularyDescription>;
 
-    /// A page of a vocabulary's concepts from `cursor` (0 for the first), at most `limit` of them, always in the same order.
+    /// A page of a vocabulary's concepts from `cursor` (0 for the first), at most `limit` of them, always in the same
+    /// order.
     /// [`page_of`] does it for a slice.
     ///
     /// # Errors
     /// [`PageError::UnknownNamespace`] for a vocabulary that the pack does not have, [`PageError::InvalidCursor`] for a
-    /// cursor that it never gave.
+    /// cursor that it never returned.
     fn concepts(namespace: &str, cursor: u32, limit: u32) -> Result<ConceptPage, PageError>;
 
-    /// The concept groups that this pack brings; none unless written.
+    /// The concept groups of this pack; none by default.
     fn concept_groups() -> Vec<ConceptGroup> {
         Vec::new()
     }
 
-    /// The concept of a code that is not among the listed ones. Only asked of open vocabularies.
+    /// The concept of a code that is not listed. Called for open vocabularies only.
     ///
     /// # Errors
-    /// [`ResolveError::NotOpen`] unless written: what is not listed does not exist.
+    /// [`ResolveError::NotOpen`] by default: codes that are not listed do not exist.
     fn resolve(namespace: &str, code: &str) -> Result<Concept, ResolveError> {
         let _ = (namespace, code);
         Err(ResolveError::NotOpen)

@@ -387,5 +387,5 @@ fn the_language_tags_of_the_internet_are_an_open_vocabulary() {
 
     let refused = evaluate("pt_BR").expect(422).json();
     let message = refused["diagnostics"][0]["message"].as_str().unwrap();
-    assert!(message.contains("`pt_BR` is no language tag"), "{message}");
+    assert!(message.contains("`pt_BR` is not a language tag"), "{message}");
 }

@@ -1,4 +1,4 @@
-//! Macros with variables beyond one for each item: `cel.bind`, those of two variables, of optional values, and `sortBy`.
+//! Macros with more variables than one per item: `cel.bind`, macros of two variables, of optional values, and `sortBy`.
 
 use super::Checker;
 use crate::diagnostic::{Diagnostic, Fault};
@@ -8,7 +8,7 @@ use crate::tree::{Kind, Node, OtherType, Quantifier, Type};
 use cel_interpreter::IdedExpr;
 use cel_interpreter::common::ast::Expr;
 
-/// The name of a variable that no expression can write.
+/// A variable name that is not valid in expressions.
 const HIDDEN: &str = "@target";
 
 impl Checker<'_> {
@@ -20,12 +20,12 @@ impl Checker<'_> {
         };
         let name = self.variable(name, at)?;
         let value = self.expression(value);
-        // A body whose variable is wrong would only be found wrong for that.
+        // A body with an invalid variable would only repeat that fault.
         let value = value?;
         self.bound(&name, value, at, span, |checker| checker.expression(body))
     }
 
-    /// A body in which a name stands for a value.
+    /// A body in which a name is bound to a value.
     fn bound(
         &mut self,
         name: &str,
@@ -48,7 +48,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The macros of two variables, those of optional values, and `sortBy`; nothing where it is none of them.
+    /// The macros of two variables, those of optional values, and `sortBy`; none for other calls.
     pub(super) fn macro_with_variables(
         &mut self,
         name: &str,
@@ -159,7 +159,7 @@ impl Checker<'_> {
         Some(Node { kind, value, span, at })
     }
 
-    /// `optional.optMap(x, body)`: what is made of the value, where there is one.
+    /// `optional.optMap(x, body)`: maps the value, if there is one.
     fn optional_map(
         &mut self,
         target: &Node,

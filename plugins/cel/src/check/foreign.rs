@@ -1,6 +1,6 @@
-//! What only the crate does: literals, maps, and operators on values that no record holds.
+//! Parts that only the crate evaluates: literals, maps, and operators on values of types that records do not have.
 //!
-//! **Invariant:** the crate is given no date, code or record, of which it knows nothing.
+//! **Invariant:** the crate is never given a date, code or record, which it does not support.
 
 use super::Checker;
 use crate::diagnostic::{Diagnostic, Fault};
@@ -12,11 +12,11 @@ use cel_interpreter::common::ast::{
     EntryExpr, Expr, IdedEntryExpr, LiteralValue, MapEntryExpr, MapExpr, SelectExpr, operators as symbols,
 };
 
-/// The types that go by a name in an expression.
+/// The types that expressions can name.
 const TYPES: [&str; 10] = ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
 
 impl Checker<'_> {
-    /// An operation of the crate on these operands.
+    /// An operation of the crate with these operands.
     pub(super) fn foreign(
         &mut self,
         expression: Expr,
@@ -45,7 +45,7 @@ impl Checker<'_> {
         self.report(Diagnostic::error(Fault::WrongType, operand.span, message).suggest(suggestion))
     }
 
-    /// A literal of a type that no record has.
+    /// A literal of a type that records do not have.
     pub(super) fn other_literal(&mut self, expression: &IdedExpr, literal: &LiteralValue) -> Option<Node> {
         let at = self.parsed.token(expression);
         let value = match literal {
@@ -91,7 +91,7 @@ impl Checker<'_> {
         self.foreign(Expr::Map(MapExpr { entries }), operands, value, span, at)
     }
 
-    /// `operand.field`, of a map or of what may be one.
+    /// `operand.field`, of a map or a value that may be one.
     pub(super) fn select_key(
         &mut self,
         operand_node: Node,
@@ -111,7 +111,7 @@ impl Checker<'_> {
         self.foreign(Expr::Select(select), vec![operand_node], value, span, at)
     }
 
-    /// `a + b` and its like, where one of them is foreign.
+    /// `a + b` and similar, with a foreign operand.
     pub(super) fn foreign_arithmetic(&mut self, symbol: &str, at: Span, left: Node, right: Node) -> Option<Node> {
         use OtherType::{Bytes, Duration, Timestamp, Unsigned};
         let value = match (symbol, &left.value, &right.value) {
@@ -136,7 +136,7 @@ impl Checker<'_> {
         self.foreign(call(symbol, false, 2), vec![left, right], value, span, at)
     }
 
-    /// `a == b`, `a < b` and their like, where one of them is foreign.
+    /// `a == b`, `a < b` and similar, with a foreign operand.
     pub(super) fn foreign_comparison(&mut self, symbol: &str, at: Span, left: Node, right: Node) -> Option<Node> {
         let is_equality = matches!(symbol, symbols::EQUALS | symbols::NOT_EQUALS);
         if let Some(null) = [&left, &right].into_iter().find(|node| node.value == Type::Other(OtherType::Null))
@@ -172,7 +172,7 @@ impl Checker<'_> {
         self.foreign(call(symbol, false, 2), vec![list, index], value, span, at)
     }
 
-    /// `operand.?field`: a field of a record that may not be recorded, or a key of a map that may not be there.
+    /// `operand.?field`: a field of a record that may be missing, or a key of a map that may be absent.
     pub(super) fn optional_select(&mut self, at: Span, record: &IdedExpr, field: &IdedExpr) -> Option<Node> {
         let name = match &field.expr {
             Expr::Literal(LiteralValue::String(name)) => name.inner().to_owned(),
@@ -199,7 +199,7 @@ impl Checker<'_> {
         };
         let node = self.field(record, &of, &name, at_name)?;
         if matches!(node.value, Type::Record(_)) {
-            // A structure has no value of its own; its fields are optional as they are.
+            // A structure has no value of its own; its fields are optional anyway.
             return Some(node);
         }
         if !node.value.is_portable() {
@@ -216,7 +216,7 @@ impl Checker<'_> {
         self.foreign(Expr::Ident(name.to_owned()), Vec::new(), value, span, span)
     }
 
-    /// A name with dots that is a type of CEL, or a variable that the environment brings.
+    /// A dotted name that is a type of CEL, or a variable of the environment.
     pub(super) fn qualified_name(&mut self, expression: &IdedExpr) -> Option<Node> {
         let name = dotted(expression)?;
         let root = name.split('.').next().unwrap_or(&name);
@@ -230,10 +230,10 @@ impl Checker<'_> {
     }
 }
 
-/// What is said where an expression makes a message of protocol buffers.
+/// The message for expressions that create protocol buffer messages.
 pub(super) const NO_MESSAGES: &str = "messages are not part of this language";
 
-/// The name that an expression spells; nothing where it is more than a name.
+/// The dotted name of an expression; none for any other expression.
 pub(super) fn dotted(expression: &IdedExpr) -> Option<String> {
     match &expression.expr {
         Expr::Ident(name) => Some(name.clone()),
@@ -242,7 +242,7 @@ pub(super) fn dotted(expression: &IdedExpr) -> Option<String> {
     }
 }
 
-/// Whether values of these types may be equal, or have an order.
+/// Returns true if values of these types may be equal, or have an order.
 fn may_compare(left: &Type, right: &Type, is_equality: bool) -> bool {
     use OtherType::{Bytes, Duration, Timestamp, Unsigned};
     match (left, right) {

@@ -1,4 +1,4 @@
-//! Calls: finding the function, counting its arguments, and the functions that CEL brings.
+//! Calls: function lookup, argument counts, and the standard functions of CEL.
 
 use super::Checker;
 use super::signature::{self, Function, Method, Signature};
@@ -96,13 +96,13 @@ impl Checker<'_> {
         self.text_test(test, target, argument, at, span)
     }
 
-    /// All arguments, so that faults in any are found.
+    /// All arguments, so that faults in each are found.
     fn operands(&mut self, arguments: &[IdedExpr]) -> Option<Vec<Node>> {
         let operands: Vec<Option<Node>> = arguments.iter().map(|argument| self.expression(argument)).collect();
         operands.into_iter().collect()
     }
 
-    /// `dyn(x)`: nothing in it is held to a type before it is evaluated.
+    /// `dyn(x)`: types in it are checked only at evaluation.
     fn unchecked(&mut self, arguments: &[IdedExpr], at: Span, span: Span) -> Option<Node> {
         let [argument] = arguments else {
             let message = format!("`dyn` takes 1 argument, not {}: `dyn(x)`", arguments.len());
@@ -119,7 +119,7 @@ impl Checker<'_> {
         Some(Node { value: Type::Dynamic, span, ..node })
     }
 
-    /// The text that an argument writes out.
+    /// The text of a literal argument.
     pub(super) fn written_text(&mut self, function: &str, argument: &IdedExpr) -> Option<(String, Span)> {
         if let Expr::Literal(LiteralValue::String(text)) = &argument.expr {
             return Some((text.inner().to_owned(), self.parsed.token(argument)));
@@ -164,7 +164,7 @@ impl Checker<'_> {
             let message = format!("`{name}` takes its value in brackets: `{}`", function.usage);
             return self.undeclared(Diagnostic::error(Fault::UnknownFunction, at, message));
         }
-        // A target that is wrong itself is reported already, and the name behind it may be right.
+        // An invalid target is reported already, and the name may be valid.
         target?;
         let suggestion = signature::nearest_method(name).or_else(|| Self::nearest_library_method(name));
         let message = match suggestion {

@@ -1,4 +1,4 @@
-//! The helpers of the registry: codes, people, dates.
+//! The registry's helpers: codes, people, dates.
 
 use super::Checker;
 use super::operators::has_order;
@@ -13,7 +13,7 @@ use crate::tree::{Constant, Kind, Node, Type};
 use cel_interpreter::IdedExpr;
 use cel_interpreter::common::ast::{Expr, LiteralValue};
 
-/// A helper that asks whether a code of a person is in a concept group.
+/// A helper that checks whether a code of a person is in a concept group.
 struct PersonHelper {
     name: &'static str,
     field: &'static str,
@@ -103,7 +103,7 @@ impl Checker<'_> {
         None
     }
 
-    /// Checks that a text may be handed to the host in a question.
+    /// Checks that a text can be passed to the host in a question.
     fn is_handable(&mut self, text: &str, literal: Span, what: &str) -> Option<()> {
         let is_blank = text.trim().is_empty();
         if !is_blank && text.len() <= QUESTION_BYTES_MAX && !text.contains(char::is_control) {
@@ -136,7 +136,7 @@ impl Checker<'_> {
         Some(Node { kind: Kind::IsAlive(Box::new(date)), value: Type::Boolean, span, at })
     }
 
-    /// The field that a helper reads of `me` or of a member.
+    /// The field that a helper reads from `me` or a member.
     fn field_of_person(&mut self, helper: &str, field: &str, person: Node, at: Span) -> Option<Node> {
         let record = match &person.value {
             Type::Record(record) if record.prefix.is_empty() && record.space != Space::Programs => record.clone(),
@@ -157,7 +157,7 @@ impl Checker<'_> {
         self.field(person, &record, field, at).map(|node| Node { span, ..node })
     }
 
-    /// An argument that must be a date.
+    /// A date argument.
     fn date(&mut self, helper: &str, argument: &IdedExpr) -> Option<Node> {
         let date = self.expression(argument)?;
         let text = date.span.text(self.source);

@@ -14,7 +14,7 @@ enum Of {
     Boolean,
     Integer,
     Number,
-    /// A number of either kind, signed or not.
+    /// A number of either kind, signed or unsigned.
     Numeric,
     Text,
     Texts,
@@ -22,14 +22,14 @@ enum Of {
     List,
     Bytes,
     Timestamp,
-    /// An instant or a span of time.
+    /// An instant or a duration.
     Time,
     Duration,
     Unsigned,
     Kind,
     Optional,
     Any,
-    /// As the first operand.
+    /// The type of the first operand.
     Same,
 }
 
@@ -37,9 +37,9 @@ enum Of {
 #[derive(Debug)]
 struct Known {
     name: &'static str,
-    /// The types of all operands; of a method the first is what it is called on.
+    /// The types of all operands; the first operand of a method is its target.
     operands: &'static [Of],
-    /// How many of them must be given.
+    /// The number of required operands.
     required: usize,
     result: Of,
     usage: &'static str,
@@ -119,21 +119,21 @@ static FUNCTIONS: [Known; 28] = [
     of("duration", &[Any], 1, Duration, "duration('24h')"),
 ];
 
-/// What functions are named after.
+/// The namespaces of functions.
 const NAMESPACES: [&str; 5] = ["math", "strings", "base64", "lists", "optional"];
 
 impl Checker<'_> {
-    /// Whether that name alone is a function of the crate's.
+    /// Returns true if a function of the crate has that unqualified name.
     pub(super) fn is_library_function(name: &str) -> bool {
         FUNCTIONS.iter().any(|known| known.name == name)
     }
 
-    /// Whether that name is a method of the crate's.
+    /// Returns true if a method of the crate has that name.
     pub(super) fn is_library_method(name: &str) -> bool {
         METHODS.iter().any(|known| known.name == name)
     }
 
-    /// The name nearest to a method that is none.
+    /// The method with the closest name.
     pub(super) fn nearest_library_method(name: &str) -> Option<&'static str> {
         nearest(name, METHODS.iter().map(|known| known.name).filter(|name| !name.starts_with('@')))
     }
@@ -189,14 +189,14 @@ impl Checker<'_> {
         self.foreign(call(known.name, is_method, taken.len()), taken, value, span, at)
     }
 
-    /// The instant with which a day begins.
+    /// The instant of the start of a day.
     fn midnight(&mut self, date: Node) -> Option<Node> {
         let (span, at) = (date.span, date.at);
         let seconds = Node { kind: Kind::Midnight(Box::new(date)), value: Type::Integer, span, at };
         self.foreign(call("timestamp", false, 1), vec![seconds], Type::Other(OtherType::Timestamp), span, at)
     }
 
-    /// `namespace.function(arguments)`; nothing where the target is no namespace.
+    /// `namespace.function(arguments)`; none if the target is not a namespace.
     pub(super) fn namespaced(
         &mut self,
         namespace: &str,
@@ -219,7 +219,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The greatest or least of some numbers, or of the numbers of a list.
+    /// The maximum or minimum of some numbers, or of the numbers of a list.
     fn extreme(&mut self, function: &str, operands: Vec<Node>, at: Span, span: Span) -> Option<Node> {
         let is_list = matches!(operands.as_slice(), [Node { value: Type::List(_), .. }]);
         for operand in &operands {

@@ -1,4 +1,4 @@
-//! Lists: written out, indexed, searched, and comprehensions over them.
+//! Lists: literals, indexing, searching, and comprehensions.
 
 use super::operators::can_equal;
 use super::{Checker, signature::Method};
@@ -103,7 +103,7 @@ impl Checker<'_> {
         Some(Node { kind: Kind::Size(Box::new(operand)), value: Type::Integer, span, at })
     }
 
-    /// `list.exists(x, …)` and its like.
+    /// `list.exists(x, …)` and similar.
     pub(super) fn comprehension(
         &mut self,
         method: Method,

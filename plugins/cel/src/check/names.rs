@@ -45,7 +45,7 @@ impl Checker<'_> {
         Some(Node { kind, value, span, at: span })
     }
 
-    /// Whether the schema has any field of that root; one without does not exist for whoever asks.
+    /// Returns true if the schema has a field of that root; a root without fields does not exist for the client.
     fn has_root(&self, name: &str) -> bool {
         let spaces = [Space::Members, Space::Programs].into_iter().filter(|space| space.root() == name);
         spaces.into_iter().any(|space| self.schema.below(space, "").next().is_some())
@@ -112,7 +112,7 @@ impl Checker<'_> {
         Some(Node { kind: Kind::IsRecorded(recorded), value: Type::Boolean, span, at: name })
     }
 
-    /// A field of a record, or a structure in it whose fields are written behind one more dot.
+    /// A field of a record, or a structure whose fields are accessed by one more dot.
     pub(super) fn field(&mut self, operand: Node, record: &RecordType, name: &str, at: Span) -> Option<Node> {
         let path = format!("{}{name}", record.prefix);
         let span = operand.span.to(at);
@@ -135,13 +135,13 @@ impl Checker<'_> {
         self.report(Diagnostic::error(Fault::UnknownField, at, message).suggest(suggestion))
     }
 
-    /// The field of that path, unless it is a structure that is not repeated and so has no value of its own.
+    /// The field of that path; none for a structure that is not repeated, which has no value of its own.
     fn plain_field(&self, space: Space, path: &str) -> Option<Field> {
         let field = self.schema.field(space, path)?;
         (field.is_repeated || field.kind != FieldType::Structure).then(|| field.clone())
     }
 
-    /// The fields of a structure that is not repeated; none where the path is a field or nothing.
+    /// The fields of a structure that is not repeated; empty if the path is a field or unknown.
     fn parts_of_structure(&self, record: &RecordType, path: &str) -> Vec<Field> {
         if self.plain_field(record.space, path).is_some() {
             return Vec::new();
@@ -193,7 +193,7 @@ impl Checker<'_> {
         self.undeclared(Diagnostic::error(Fault::UnknownName, span, message).suggest(suggestion))
     }
 
-    /// `m.gender` or `me.gender` for a bare `gender`.
+    /// Suggests `m.gender` or `me.gender` for a bare `gender`.
     fn field_of_that_name(&self, name: &str) -> Option<String> {
         let records = self.scopes.iter().rev().filter_map(|(variable, value)| match value {
             Type::Record(record) => Some((variable.as_str(), record.space, record.prefix.as_str())),
@@ -205,7 +205,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Checks that a node is a code that was read from a field: only such a one can be missing by name.
+    /// Checks that a node is a code that was read from a field: only such a code has a name when it is missing.
     pub(super) fn is_code(&mut self, function: &str, node: &Node) -> bool {
         let Type::Coded(fields) = &node.value else {
             let message = format!("`{function}` takes a code; {}", self.describe(node));
@@ -221,7 +221,7 @@ impl Checker<'_> {
     }
 }
 
-/// The type of a row of that space.
+/// The type of a row of a space.
 fn row(space: Space) -> Type {
     Type::Record(RecordType { space, prefix: String::new(), domain: Domain::Space(space) })
 }

@@ -1,7 +1,6 @@
-//! Comparisons that hold for nobody: codes of other vocabularies, bounds the wrong way round, and bounds that shut each other
-//! out.
+//! Comparisons that are never true: codes of other vocabularies, bounds in the wrong order, and contradictory bounds.
 //!
-//! **Invariant:** what is reported here can hold for no subject at all, whatever is recorded.
+//! **Invariant:** a reported comparison is true for no subject, whatever is recorded.
 
 use super::Checker;
 use crate::diagnostic::{Diagnostic, Fault};
@@ -10,10 +9,10 @@ use crate::plan::Question;
 use crate::span::Span;
 use crate::tree::{Comparison, Constant, Kind, Node, Type};
 
-/// The values that a part may have for a comparison to hold.
+/// The values of a part for which a comparison is true.
 #[derive(Clone, Debug, PartialEq)]
 enum Allowed {
-    /// Numbers or days between two ends, each of which counts or not.
+    /// Numbers or days between two ends, each included or excluded.
     Between { low: f64, has_low: bool, high: f64, has_high: bool },
     /// One text or code.
     Only(String),
@@ -23,7 +22,7 @@ const ALL: Allowed = Allowed::Between { low: f64::NEG_INFINITY, has_low: true, h
 const COUNTS: Allowed = Allowed::Between { low: 0.0, has_low: true, high: f64::INFINITY, has_high: true };
 
 impl Checker<'_> {
-    /// Reports a comparison of a code with one of a vocabulary that its field does not have.
+    /// Reports a comparison of a code with a code of a vocabulary that its field does not use.
     pub(super) fn can_be_same_code(&mut self, left: &Node, right: &Node) -> bool {
         let (Some(these), Some(those)) = (self.namespaces_of(left), self.namespaces_of(right)) else { return true };
         if these.iter().any(|namespace| those.contains(namespace)) {
@@ -43,7 +42,7 @@ impl Checker<'_> {
         false
     }
 
-    /// Reports bounds of `between` that are the wrong way round.
+    /// Reports bounds of `between` in the wrong order.
     pub(super) fn has_room_between(&mut self, low: &Node, high: &Node, span: Span) -> bool {
         let (Some(least), Some(most)) = (number(low), number(high)) else { return true };
         if least <= most {
@@ -58,7 +57,7 @@ impl Checker<'_> {
         false
     }
 
-    /// Reports a comparison of a count with what no count is.
+    /// Reports a comparison of a count with an impossible count.
     pub(super) fn can_hold(&mut self, comparison: &Node) -> bool {
         let Some((part, allowed)) = self.allowed(comparison) else { return true };
         let Kind::Size(_) = &part.kind else { return true };
@@ -70,7 +69,7 @@ impl Checker<'_> {
         false
     }
 
-    /// Warns of comparisons of one and the same part that shut each other out.
+    /// Warns of contradictory comparisons of the same part.
     pub(super) fn warn_of_contradiction(&mut self, left: &Node, right: &Node) {
         let (mut before, mut after) = (Vec::new(), Vec::new());
         conjuncts(left, &mut before);
@@ -91,7 +90,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The part that a comparison with a written value is about, and the values for which it holds.
+    /// The part of a comparison with a constant, and the values for which it is true.
     fn allowed<'n>(&self, node: &'n Node) -> Option<(&'n Node, Allowed)> {
         let Kind::Compare(comparison, left, right) = &node.kind else { return None };
         if let Some(value) = number(right) {
@@ -118,7 +117,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The vocabularies that a code may be of; nothing where that is not known.
+    /// The possible vocabularies of a code; none if unknown.
     fn namespaces_of(&self, node: &Node) -> Option<Vec<String>> {
         match &node.kind {
             Kind::Code(question) => {
@@ -147,7 +146,7 @@ impl Checker<'_> {
     }
 }
 
-/// The comparisons that all hold where a conjunction does.
+/// The operands of a conjunction.
 fn conjuncts<'n>(node: &'n Node, found: &mut Vec<&'n Node>) {
     match &node.kind {
         Kind::And(left, right) => {
@@ -159,7 +158,7 @@ fn conjuncts<'n>(node: &'n Node, found: &mut Vec<&'n Node>) {
     }
 }
 
-/// A number or day that is written out.
+/// A constant number or day.
 fn number(node: &Node) -> Option<f64> {
     match &node.kind {
         // Whole numbers beyond 2^53 are rounded, always both of a pair in the same direction.
@@ -182,7 +181,7 @@ fn within(comparison: Comparison, value: f64) -> Option<Allowed> {
     })
 }
 
-/// What both allow; nothing where they shut each other out.
+/// The intersection; none if it is empty.
 fn overlap(these: &Allowed, those: &Allowed) -> Option<Allowed> {
     match (these, those) {
         (Allowed::Only(this), Allowed::Only(that)) => (this == that).then(|| these.clone()),
@@ -203,7 +202,7 @@ fn overlap(these: &Allowed, those: &Allowed) -> Option<Allowed> {
             let is_empty = least > most || (least == most && !(has_least && has_most));
             (!is_empty).then_some(Allowed::Between { low: least, has_low: has_least, high: most, has_high: has_most })
         }
-        // A text and a number of one part are a fault of types, which is told elsewhere.
+        // A text and a number for the same part are a type fault, which is reported elsewhere.
         _ => Some(these.clone()),
     }
 }

@@ -9,7 +9,7 @@ use cel_interpreter::IdedExpr;
 use cel_interpreter::common::ast::operators as symbols;
 
 impl Checker<'_> {
-    /// An operator; nothing where the call is a function.
+    /// An operator; none if the call is a function.
     pub(super) fn operator(
         &mut self,
         expression: &IdedExpr,
@@ -36,7 +36,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Checks both operands, so that faults in either are found.
+    /// Checks both operands, so that faults in each are found.
     pub(super) fn both(&mut self, left: &IdedExpr, right: &IdedExpr) -> Option<(Node, Node)> {
         let left = self.expression(left);
         let right = self.expression(right);
@@ -73,7 +73,7 @@ impl Checker<'_> {
         Some(Node { kind: Kind::Not(Box::new(operand)), value: Type::Boolean, span, at })
     }
 
-    /// Checks that an operand or condition is true or false.
+    /// Checks that an operand or condition is boolean.
     pub(super) fn is_boolean(&mut self, at: Span, node: &Node) -> bool {
         if matches!(node.value, Type::Boolean | Type::Dynamic) {
             return true;
@@ -146,7 +146,7 @@ impl Checker<'_> {
         self.can_hold(&node).then_some(node)
     }
 
-    /// Says why two values cannot be compared and what was probably meant.
+    /// Reports why two values cannot be compared, with a suggestion.
     pub(super) fn incomparable(&mut self, at: Span, left: &Node, right: &Node) -> Option<Node> {
         let operator = self.quote(at);
         for (one, other) in [(left, right), (right, left)] {
@@ -233,7 +233,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether `==` may be asked of two values of these types.
+/// Returns true if values of these types support `==`.
 pub(super) fn can_equal(left: &Type, right: &Type) -> bool {
     match (left, right) {
         (Type::Record(_), _) | (_, Type::Record(_)) => false,
@@ -242,7 +242,7 @@ pub(super) fn can_equal(left: &Type, right: &Type) -> bool {
     }
 }
 
-/// Whether `<` may be asked of these values.
+/// Returns true if these values support `<`.
 pub(super) fn has_order(left: &Node, right: &Node) -> bool {
     matches!(
         (&left.value, &right.value),

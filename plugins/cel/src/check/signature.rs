@@ -2,7 +2,7 @@
 
 use crate::suggestion::nearest;
 
-/// A function that is called by its name alone.
+/// A function that is called by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
     InGroup,
@@ -39,18 +39,18 @@ pub enum Method {
     Matches,
 }
 
-/// How a function is called.
+/// The signature of a function.
 #[derive(Debug)]
 pub struct Signature<F> {
     /// Its name.
     pub name: &'static str,
     /// Which it is.
     pub function: F,
-    /// Fewest arguments, without the value that it is called on.
+    /// The fewest arguments, without the target.
     pub arguments_min: usize,
-    /// Most arguments.
+    /// The most arguments.
     pub arguments_max: usize,
-    /// How it is written.
+    /// Its usage.
     pub usage: &'static str,
 }
 
@@ -105,17 +105,17 @@ pub fn method(name: &str) -> Option<&'static Signature<Method>> {
     METHODS.iter().find(|signature| signature.name == name)
 }
 
-/// How the function or method of that name is written.
+/// The usage of the function or method of that name.
 pub fn usage(name: &str) -> Option<&'static str> {
     function(name).map(|signature| signature.usage).or_else(|| method(name).map(|signature| signature.usage))
 }
 
-/// The function nearest to a name that is none.
+/// The function with the closest name.
 pub fn nearest_function(name: &str) -> Option<&'static str> {
     nearest(name, FUNCTIONS.iter().map(|signature| signature.name))
 }
 
-/// The method nearest to a name that is none.
+/// The method with the closest name.
 pub fn nearest_method(name: &str) -> Option<&'static str> {
     nearest(name, METHODS.iter().map(|signature| signature.name))
 }

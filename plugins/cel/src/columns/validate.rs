@@ -1,6 +1,6 @@
-//! Checks a batch before anything of it is believed.
+//! Validation of a batch before it is used.
 //!
-//! **Invariant:** what is said about a batch names columns, never a value in them.
+//! **Invariant:** messages about a batch name columns, never a value in them.
 
 use super::{Bitmap, CheckedColumn, CheckedValues, Columns, Rows};
 use crate::batch::{Batch, Children, Column, ColumnValues};
@@ -11,20 +11,20 @@ use crate::plan::{ColumnPlan, Plan, Shape};
 use crate::schema::{FieldType, Space};
 use crate::tree::Domain;
 
-/// Why a batch cannot be evaluated.
+/// The reason why a batch cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchFault {
-    /// The batch lacks a column that the rule reads; carries its space and path.
+    /// The batch lacks a column that the rule reads, with its space and path.
     MissingColumn(String),
-    /// The batch contradicts itself or the schema; says how, in one sentence.
+    /// The batch is inconsistent or contradicts the schema, with the reason.
     Malformed(String),
 }
 
-/// Checks a batch and puts its columns in the order of the plan.
+/// Validates a batch and sorts its columns in the order of the plan.
 ///
 /// # Errors
 ///
-/// The first contradiction that is found.
+/// The first inconsistency found.
 pub fn validate(batch: Batch, plan: &Plan, bindings: &Bindings) -> Result<Columns, BatchFault> {
     let Batch { as_of, rows, members, programs, columns } = batch;
     if rows as usize > ROWS_MAX {
@@ -68,7 +68,7 @@ struct Validator {
     rows: u32,
     members: Option<Rows>,
     programs: Option<Rows>,
-    /// What the host sent and no column of the plan has taken yet.
+    /// The received columns that are not assigned to the plan yet.
     sent: Vec<Option<Column>>,
     checked: Vec<CheckedColumn>,
 }
@@ -94,7 +94,7 @@ impl Validator {
         Ok(CheckedColumn { valid, values, missing: wanted.missing() })
     }
 
-    /// How many rows a column of that domain must have.
+    /// The number of rows of a column of that domain.
     fn rows_of(&self, domain: Domain, name: &str) -> Result<u32, BatchFault> {
         let last = |rows: &Option<Rows>| rows.as_ref().and_then(|rows| rows.offsets.last().copied());
         let rows = match domain {
@@ -121,7 +121,7 @@ fn values(
     match (shape, values) {
         (Shape::Value(FieldType::Boolean), ColumnValues::Booleans(values)) => {
             check_length(values.len(), rows, name)?;
-            // Where nothing is wrong anywhere, one look without branches is enough.
+            // If all values are valid, one branchless pass is enough.
             let is_doubtful = values.iter().fold(false, |any, value| any | (*value > 1));
             if is_doubtful && values.iter().enumerate().any(|(index, value)| *value > 1 && is_valid(index)) {
                 return malformed(format!("the column `{name}` holds a truth that is neither 0 nor 1"));

@@ -1,4 +1,4 @@
-//! Arithmetic on numbers, with overflow told, and joining of texts and lists.
+//! Arithmetic on numbers with overflow detection, and concatenation of texts and lists.
 
 use super::{Budget, Evaluator, wrong_type};
 use crate::limits::{LIST_ITEMS_MAX, TEXT_BYTES_MAX};

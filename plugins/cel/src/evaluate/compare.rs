@@ -1,4 +1,4 @@
-//! Comparisons, of values and of counts that are known only within bounds.
+//! Comparisons of values, and of counts that are known only within bounds.
 
 use super::{Evaluator, wrong_type};
 use crate::leaf::compare_mixed;
@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 /// One side of a comparison.
 enum Operand<'a> {
     Value(Value<'a>),
-    /// The size of a list with items that may or may not be in it: `low` to `high`, and why it is not known.
+    /// The size of a list with items in doubt: `low` to `high`, and the reason.
     Count {
         low: i64,
         high: i64,
@@ -25,7 +25,7 @@ impl<'a> Evaluator<'a> {
         self.compare_operands(comparison, &left, &right, at)
     }
 
-    /// Both ends are included; an end that is not known does not matter where the other one decides.
+    /// Both ends are included; an unknown end does not matter if the other one decides.
     pub(super) fn between(&mut self, value: &'a Node, low: &'a Node, high: &'a Node, at: Span) -> Truth {
         let value = self.operand(value);
         let (low, high) = (self.operand(low), self.operand(high));
@@ -84,7 +84,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Whether two values are the same; lists are where their items are.
+    /// Compares two values for equality; lists are equal if their items are.
     pub(super) fn is_equal(&self, left: &Value<'a>, right: &Value<'a>, at: Span) -> Truth {
         match (left, right) {
             (Value::Code(left), Value::Code(right)) => Ok(left == right),
@@ -119,7 +119,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// The order of two values of one type or of two numbers; nothing where one is not a number or they have no order.
+/// The order of two values of one type or of two numbers; none for NaN and for values without an order.
 fn order(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
     match (left, right) {
         (Value::Boolean(left), Value::Boolean(right)) => Some(left.cmp(right)),
@@ -133,10 +133,10 @@ fn order(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
     }
 }
 
-/// Decides a comparison whose one side lies within bounds, from the orders at both bounds.
+/// Decides a comparison with a side known only within bounds, from the orders at both bounds.
 fn decide(comparison: Comparison, at_one: Option<Ordering>, at_other: Option<Ordering>, doubt: Unknown) -> Truth {
     let is_decided = match comparison {
-        // Between two bounds that differ, every value is passed; only a side beyond both is unequal for sure.
+        // A value between two different bounds may be equal; only one beyond both is certainly unequal.
         Comparison::Equal | Comparison::NotEqual => at_one == at_other && at_one != Some(Ordering::Equal),
         Comparison::Less | Comparison::LessOrEqual | Comparison::Greater | Comparison::GreaterOrEqual => {
             comparison.holds(at_one) == comparison.holds(at_other)

@@ -1,7 +1,7 @@
-//! Explains the outcome of one subject: what each part of the expression came to, and what it looked at.
+//! Explains the outcome of one subject: the value of each part of the expression, and the facts it read.
 //!
-//! Each part is evaluated by itself, with the variables as they stand there, so that also those parts are told that an
-//! evaluation passes over. Fields, constants and variables are no parts of their own, but what their part looked at.
+//! Each part is evaluated separately with its variables, so that parts skipped by the evaluation are explained too.
+//! Fields, constants and variables are not parts of their own, but facts of their part.
 
 use super::{Budget, Evaluator};
 use crate::explanation::{Explained, ExplainedValue, Explanation, SeenFact};
@@ -12,7 +12,7 @@ use crate::schema::Space;
 use crate::tree::{Domain, Kind, Node, Type};
 use crate::value::{Evaluated, Value};
 
-/// An explanation in the making.
+/// An explanation under construction.
 struct Story<'p> {
     plan: &'p Plan,
     source: &'p str,
@@ -20,7 +20,7 @@ struct Story<'p> {
     is_cut: bool,
 }
 
-/// Where a part stands.
+/// The position of a part.
 #[derive(Clone, Copy)]
 struct Place {
     parent: Option<usize>,
@@ -28,13 +28,13 @@ struct Place {
 }
 
 impl<'a> Evaluator<'a> {
-    /// How the verdict on one subject comes about.
+    /// Explains the verdict on one subject.
     ///
     /// # Errors
     ///
-    /// The rule needs more room than it may have.
+    /// The rule exceeds a budget.
     pub fn explain(&mut self, tree: &'a Node, plan: &Plan, source: &str, subject: u32) -> Result<Explanation, Budget> {
-        // A budget that only parts exhaust which the verdict does not ask for is told beside them.
+        // A budget exceeded only by parts that the verdict does not need is reported for those parts.
         let _ = self.verdict(tree, subject)?;
         let mut story = Story { plan, source, parts: Vec::new(), is_cut: false };
         self.part(tree, Place { parent: None, item: None }, &mut story);
@@ -97,7 +97,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The parts that a field hangs on, such as the list in `me.address[size(members)].city`.
+    /// The parts that a field depends on, such as the list in `me.address[size(members)].city`.
     fn parts_behind(&mut self, node: &'a Node, place: Place, story: &mut Story<'_>) {
         for operand in node.operands() {
             let operand = written_part(operand);
@@ -105,10 +105,10 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What the parts of a comprehension's body came to for each item.
+    /// The values of the parts of a comprehension's body for each item.
     fn items(&mut self, list: &'a Node, is_indexed: bool, parts: &[&'a Node], parent: usize, story: &mut Story<'_>) {
         let elements = self.entries_of(list, is_indexed);
-        // That the list exhausts a budget is told where the list is.
+        // A budget exceeded by the list is reported for the list.
         self.exhausted = None;
         let Ok(mut elements) = elements else { return };
         let mut item = 0;
@@ -125,7 +125,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What a node looks at by itself.
+    /// The facts that a node reads itself.
     fn look(&mut self, node: &'a Node, story: &Story<'_>, seen: &mut Vec<SeenFact>) {
         let name = match &node.kind {
             Kind::Field { record, column, .. } => {
@@ -145,7 +145,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The name of a field of one record, with the number of the row where it is one of several.
+    /// The name of a field of one record, with the row number if it is one of several.
     fn name_of(&mut self, record: &'a Node, column: usize, plan: &Plan) -> Option<String> {
         let row = self.row(record).ok()?;
         let column = plan.columns().get(column)?;
@@ -180,7 +180,7 @@ fn explained(value: &Evaluated<'_>) -> ExplainedValue {
     value.as_ref().map_or(ExplainedValue::Unknown, ExplainedValue::from)
 }
 
-/// The path of a column below the record that has it.
+/// The path of a column relative to its record.
 fn own_path<'p>(column: &'p ColumnPlan, plan: &'p Plan) -> &'p str {
     let Domain::Items(list) = column.domain else { return &column.path };
     let list = plan.columns().get(list).map_or("", |list| list.path.as_str());
@@ -188,7 +188,8 @@ fn own_path<'p>(column: &'p ColumnPlan, plan: &'p Plan) -> &'p str {
     below.map_or(&column.path, |rest| rest.strip_prefix('.').unwrap_or(rest))
 }
 
-/// The node that an author wrote, behind what stands around it unwritten: a date is made into an instant where one is asked for.
+/// The node written by the author, without implicit conversions: a date is converted to an instant where one is
+/// required.
 fn written_part(node: &Node) -> &Node {
     match &node.kind {
         Kind::Midnight(date) => written_part(date),
@@ -200,13 +201,13 @@ fn written_part(node: &Node) -> &Node {
     }
 }
 
-/// Whether an operand is a part of its own. One that is true or false always is, where logic is done with it.
+/// Returns true if an operand is a part of its own. A boolean operand of logic always is.
 fn is_told_apart(node: &Node, operand: &Node) -> bool {
     let is_logic = matches!(node.kind, Kind::And(..) | Kind::Or(..) | Kind::Not(_) | Kind::Conditional(..));
     (is_logic && !matches!(operand.kind, Kind::Constant(_))) || !is_plain(operand)
 }
 
-/// Whether a node only stands for a value: its part tells it as what it looked at.
+/// Returns true if a node only represents a value, which its part reports as a fact.
 fn is_plain(node: &Node) -> bool {
     if let Kind::Foreign(_, operands) = &node.kind {
         return operands.is_empty();

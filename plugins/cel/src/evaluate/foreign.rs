@@ -1,4 +1,4 @@
-//! Operations that the crate does, on operands that the evaluator has found.
+//! Operations of the crate on evaluated operands.
 
 use super::{Budget, Evaluator, wrong_type};
 use crate::foreign::{self, CrateValue, Operation};
@@ -8,7 +8,7 @@ use crate::tree::Node;
 use crate::value::{Evaluated, List, Unknown, Value};
 
 impl<'a> Evaluator<'a> {
-    /// Every operand is needed, and what is not known of any of them is told.
+    /// All operands are needed, and the reasons of all unknown ones are united.
     pub(super) fn foreign(&mut self, operation: &Operation, operands: &'a [Node], at: Span) -> Evaluated<'a> {
         let mut values = Vec::with_capacity(operands.len());
         let mut unknown: Option<Unknown> = None;
@@ -25,7 +25,7 @@ impl<'a> Evaluator<'a> {
         self.bounded(foreign::known(made))
     }
 
-    /// A value that is not larger than a rule may make one.
+    /// Checks that a value does not exceed a budget.
     pub(super) fn bounded(&mut self, value: Value<'a>) -> Evaluated<'a> {
         match &value {
             Value::Text(text) if text.len() > TEXT_BYTES_MAX => Err(self.exhaust(Budget::TextBytes)),
@@ -35,7 +35,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A field that is not recorded is an optional value without a value.
+    /// A missing field as an empty optional value.
     pub(super) fn optional(&mut self, field: &'a Node) -> Evaluated<'a> {
         let value = match self.evaluate(field) {
             Ok(value) => Some(self.to_crate(value, field.at)?),
@@ -45,7 +45,7 @@ impl<'a> Evaluator<'a> {
         Ok(foreign::known(foreign::optional(value)))
     }
 
-    /// The value as the crate takes it.
+    /// Converts a value to one of the crate.
     pub(super) fn to_crate(&self, value: Value<'a>, at: Span) -> Result<CrateValue, Unknown> {
         let list = match value {
             Value::List(list) => list,

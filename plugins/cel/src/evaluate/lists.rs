@@ -1,7 +1,7 @@
-//! Lists, whose items may be missing, and whose very length may not be known.
+//! Lists, whose items and length may be unknown.
 //!
-//! An item that a filter cannot decide on stays in the list in doubt. What is asked of the list afterwards is undetermined
-//! only where the answer depends on that item. An error is stricter, as in CEL: it makes the whole new list an error.
+//! An item that a filter cannot decide stays in the list in doubt. A result is undetermined only if it depends on that
+//! item. An error is stricter, as in CEL: it makes the whole new list an error.
 
 use super::{Budget, Evaluator, wrong_type};
 use crate::columns::Columns;
@@ -12,7 +12,7 @@ use crate::tree::{ColumnId, Node, Quantifier, Type};
 use crate::value::{Element, Evaluated, FailureKind, List, Truth, Unknown, Value, and, both, or};
 use std::ops::Range;
 
-/// The items of a list, or the entries of a map, one after another.
+/// Iterates over the items of a list, or the entries of a map.
 pub(super) struct Elements<'a> {
     columns: &'a Columns,
     at: Span,
@@ -21,13 +21,13 @@ pub(super) struct Elements<'a> {
     made: std::vec::IntoIter<Element<'a>>,
     /// The keys of a map.
     keys: Option<std::vec::IntoIter<Value<'a>>>,
-    /// The number of the next item.
+    /// The index of the next item.
     number: i64,
-    /// Why that number is not known: an item before it may not be in the list.
+    /// The reason why that index is unknown: an earlier item is in doubt.
     doubt: Option<Unknown>,
 }
 
-/// What a comprehension does for each item.
+/// The body of a comprehension.
 pub(super) struct Body<'a> {
     pub is_indexed: bool,
     pub keep: Option<&'a Node>,
@@ -35,7 +35,7 @@ pub(super) struct Body<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// The next item with its number, or the next entry with its key.
+    /// The next item with its index, or the next entry with its key.
     pub(super) fn next_entry(&mut self) -> Option<(Evaluated<'a>, Element<'a>)> {
         let element = self.next()?;
         if let Some(keys) = &mut self.keys {
@@ -86,7 +86,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The items of a list by number, or the values of a map by key.
+    /// The items of a list by index, or the values of a map by key.
     pub(super) fn entries_of(&mut self, node: &'a Node, is_indexed: bool) -> Result<Elements<'a>, Unknown> {
         if !is_indexed {
             return self.elements_of(node);
@@ -113,7 +113,7 @@ impl<'a> Evaluator<'a> {
         self.built(builder)
     }
 
-    /// `list.exists(x, …)` and its like.
+    /// `list.exists(x, …)` and similar.
     pub(super) fn comprehension(&mut self, quantifier: Quantifier, list: &'a Node, body: &Body<'a>) -> Evaluated<'a> {
         let elements = self.entries_of(list, body.is_indexed)?;
         match quantifier {
@@ -152,7 +152,7 @@ impl<'a> Evaluator<'a> {
         all
     }
 
-    /// Two items that fit decide, whatever is missing of the others; an error does not let itself be outvoted, as in CEL.
+    /// Two matching items decide, even if others are unknown; an error is not overridden, as in CEL.
     fn exists_one(&mut self, mut elements: Elements<'a>, body: &Body<'a>) -> Truth {
         let mut fitting = 0_u32;
         let mut doubt: Option<Unknown> = None;
@@ -202,7 +202,7 @@ impl<'a> Evaluator<'a> {
         self.built(builder)
     }
 
-    /// A map of what is made of each item; it is known only as a whole.
+    /// A map of the result of each item; it is known only as a whole.
     fn transform_map(
         &mut self,
         quantifier: Quantifier,
@@ -252,7 +252,7 @@ impl<'a> Evaluator<'a> {
         entries.map(|(key, value)| both(self.to_crate(key, at), self.to_crate(value, at))).collect()
     }
 
-    /// Whether an item is asked for at all: nothing where it is not, or why that is not known.
+    /// Returns whether an item passes the filter: none if it does not, or the reason why it is unknown.
     fn kept(&mut self, key: &Evaluated<'a>, element: &Element<'a>, body: &Body<'a>) -> Option<Option<Unknown>> {
         let Some(keep) = body.keep else { return Some(element.doubt) };
         match and(element.presence(), self.test(key.clone(), element.value.clone(), body, keep)) {
@@ -262,7 +262,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What is made of one item.
+    /// The result for one item.
     fn made(&mut self, key: Evaluated<'a>, item: Evaluated<'a>, body: &Body<'a>) -> Evaluated<'a> {
         let outer = self.enter(key, item, body.is_indexed);
         let value = self.evaluate(body.body);
@@ -270,7 +270,7 @@ impl<'a> Evaluator<'a> {
         value
     }
 
-    /// Whether a part of the body holds for one item.
+    /// Evaluates a part of the body for one item.
     fn test(&mut self, key: Evaluated<'a>, item: Evaluated<'a>, body: &Body<'a>, part: &'a Node) -> Truth {
         let outer = self.enter(key, item, body.is_indexed);
         let truth = self.truth(part);
@@ -278,7 +278,7 @@ impl<'a> Evaluator<'a> {
         truth
     }
 
-    /// Puts the variables of one item in place, and says how many there were before.
+    /// Binds the variables of one item, and returns the previous number of variables.
     pub(super) fn enter(&mut self, key: Evaluated<'a>, item: Evaluated<'a>, is_indexed: bool) -> usize {
         let outer = self.variables.len();
         if is_indexed {
@@ -318,7 +318,7 @@ impl<'a> Evaluator<'a> {
         let Value::Integer(index) = index else { return Err(wrong_type(at)) };
         let out_of_bounds = Unknown::failure(FailureKind::IndexOutOfBounds, at);
         let mut left = usize::try_from(index).map_err(|_| out_of_bounds)?;
-        // An item in doubt makes the number of every later one uncertain.
+        // An item in doubt makes the index of all later ones uncertain.
         for element in elements {
             if let Some(doubt) = element.doubt {
                 return Err(doubt);
@@ -343,7 +343,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The fewest and the most items that a list may have, and why that is not one number.
+    /// The fewest and the most items of a list, and the reason if they differ.
     pub(super) fn count(&mut self, list: &'a Node) -> Result<(i64, i64, Option<Unknown>), Unknown> {
         match self.evaluate(list)? {
             Value::List(List::Rows { start, end, .. }) => {
@@ -371,11 +371,11 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// A list in the making.
+/// A list under construction.
 #[derive(Default)]
 struct Builder<'a> {
     elements: Vec<Element<'a>>,
-    /// The reasons of every item that failed; one is enough to fail the list.
+    /// The reasons of all failed items; one is enough to fail the list.
     failed: Option<Unknown>,
 }
 

@@ -1,8 +1,8 @@
-//! One operation of CEL on values that are known, done by the crate.
+//! One operation of CEL on known values, done by the crate.
 //!
-//! **Invariant:** an operation is strict: it is asked for only when all of its operands are known. What may be decided without
-//! one of them (logic, choice, searching lists) is the evaluator's own.
-//! **Invariant:** the crate's errors are matched and never displayed, since displaying one repeats values.
+//! **Invariant:** an operation is strict: it is called only if all operands are known. Operations that may be decided
+//! without one of them (logic, choice, searching lists) are the evaluator's own.
+//! **Invariant:** the crate's errors are matched and never displayed, since their text contains values.
 
 use super::CrateValue;
 use crate::value::FailureKind;
@@ -11,7 +11,7 @@ use cel_interpreter::{Context, Env, ExecutionError, IdedExpr, Value, extensions}
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-/// The crate's functions, and the variables beside the registry's roots (none, outside of conformance tests).
+/// The crate's functions, and variables other than the registry's roots (none outside conformance tests).
 pub struct Environment {
     functions: OnceCell<Arc<Env>>,
     container: String,
@@ -30,16 +30,16 @@ impl Environment {
         Self { functions: OnceCell::new(), container: container.to_owned(), variables: Arc::new(variables) }
     }
 
-    /// Whether there are variables beside the registry's roots.
+    /// Returns true if there are variables other than the registry's roots.
     pub fn has_variables(&self) -> bool {
         !self.variables.is_empty()
     }
 
-    /// The functions, made when one is first needed.
+    /// The functions, created on first use.
     pub fn functions(&self) -> &Arc<Env> {
         self.functions.get_or_init(|| {
             let mut env = Env::default().with_stdlib();
-            // None of these can clash with another: they are the crate's own, each added once.
+            // These cannot conflict: they are the crate's own, each added once.
             let _ = env.add_extension(extensions::strings);
             let _ = env.add_extension(extensions::math);
             let _ = env.add_extension(extensions::lists);
@@ -49,7 +49,7 @@ impl Environment {
         })
     }
 
-    /// The operation of that syntax, whose operands are written by [`operand`].
+    /// The operation of that syntax, whose operands are created by [`operand`].
     pub fn operation(&self, expression: Expr) -> Operation {
         let expression = Arc::new(IdedExpr { id: 0, expr: expression });
         Operation { expression, functions: self.functions().clone(), variables: self.variables.clone() }
@@ -71,7 +71,7 @@ impl std::fmt::Debug for Operation {
 }
 
 impl Operation {
-    /// What it makes of its operands.
+    /// Applies the operation.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ pub fn operand(number: usize) -> IdedExpr {
     IdedExpr { id: 0, expr: Expr::Ident(name(number)) }
 }
 
-/// A call of an operator or function, on its first operand where it is a method, with so many operands in all.
+/// A call of an operator or function with that many operands; the first one is the target of a method.
 pub fn call(function: &str, is_method: bool, operands: usize) -> Expr {
     let first = usize::from(is_method);
     Expr::Call(CallExpr {
@@ -106,14 +106,14 @@ pub fn call(function: &str, is_method: bool, operands: usize) -> Expr {
     })
 }
 
-/// A call of a function whose operands are handed over as one list.
+/// A call of a function whose operands are passed as one list.
 pub fn choose(function: &str, operands: usize) -> Expr {
     let elements = (0..operands).map(operand).collect();
     let list = Expr::List(cel_interpreter::common::ast::ListExpr::new(elements));
     Expr::Call(CallExpr { func_name: function.to_owned(), target: None, args: vec![IdedExpr { id: 0, expr: list }] })
 }
 
-/// A name that no expression can write.
+/// A name that is not valid in expressions.
 fn name(number: usize) -> String {
     format!("@{number}")
 }
@@ -127,7 +127,7 @@ fn failure(error: &ExecutionError) -> FailureKind {
         ExecutionError::UndeclaredReference(_) => FailureKind::Undeclared,
         ExecutionError::DuplicateKey(_) => FailureKind::DuplicateKey,
         ExecutionError::FunctionError { .. } => FailureKind::InvalidConversion,
-        // Every other error is about a type that the operation does not take.
+        // All other errors are type errors.
         _ => FailureKind::WrongType,
     }
 }

@@ -1,4 +1,4 @@
-//! A value of the crate as an expression would write it, for explanations.
+//! Values of the crate in CEL syntax, for explanations.
 
 use crate::limits::EXPLAINED_TEXT_CHARACTERS_MAX;
 use cel_interpreter::common::types::{
@@ -8,10 +8,10 @@ use cel_interpreter::common::types::{
 use cel_interpreter::common::value::Val;
 use std::fmt::Write;
 
-/// How deep lists and maps are written.
+/// The depth to which lists and maps are written.
 const DEPTH_MAX: u32 = 4;
 
-/// The value, or its beginning.
+/// The value in CEL syntax, possibly truncated.
 pub fn written(value: &dyn Val) -> String {
     let mut text = String::new();
     write(value, DEPTH_MAX, &mut text);
@@ -19,7 +19,7 @@ pub fn written(value: &dyn Val) -> String {
 }
 
 fn write(value: &dyn Val, depth: u32, text: &mut String) {
-    // Beyond what is shown nothing more is written.
+    // The rest would be truncated.
     if text.len() > 4 * EXPLAINED_TEXT_CHARACTERS_MAX {
         return;
     }

@@ -1,21 +1,22 @@
-//! Bounds the depth of the syntax tree before it is built.
+//! Limits the depth of the syntax tree before it is built.
 //!
-//! The depth is estimated from the tokens, never too low: each dot, call, index and operator of a chain adds one link, a
-//! bracket adds what is deepest inside it, and `&&` and `||` add the depth of a balanced tree, which the parser makes of them.
+//! The depth is estimated from the tokens, never too low: each dot, call, index and operator of a chain adds one link,
+//! a bracket adds the depth of its content, and `&&` and `||` add the depth of a balanced tree, which the parser builds
+//! for them.
 
 use super::token::{Token, TokenKind};
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::limits::{DEPTH_MAX, NESTING_MAX};
 use crate::span::Span;
 
-/// Refuses unmatched brackets and trees that would be too deep.
+/// Rejects unmatched brackets and trees that would be too deep.
 pub fn check(source: &str, tokens: &[Token]) -> Result<(), Diagnostic> {
     let mut outer: Vec<(Token, Level)> = Vec::new();
     let mut level = Level::default();
     let mut nesting_outside = 0;
     let mut before = None;
     for token in tokens {
-        // `.?`, `[?` and `{?` are one link; only elsewhere a question mark begins a choice.
+        // `.?`, `[?` and `{?` are one link; elsewhere a question mark starts a ternary.
         let is_optional = matches!(before, Some(TokenKind::Dot | TokenKind::Open | TokenKind::Comma));
         before = Some(token.kind);
         match token.kind {
@@ -60,10 +61,10 @@ pub fn check(source: &str, tokens: &[Token]) -> Result<(), Diagnostic> {
     }
 }
 
-/// What has been seen of one pair of brackets, or of the whole expression.
+/// The state of one pair of brackets, or of the whole expression.
 #[derive(Default)]
 struct Level {
-    /// Links of the operand that is being read.
+    /// Links of the current operand.
     chain: u32,
     /// Depth of the deepest bracket in that operand.
     deepest: u32,

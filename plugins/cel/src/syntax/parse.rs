@@ -1,7 +1,7 @@
 //! The crate's parser, with its errors turned into ours.
 //!
-//! **Invariant:** the crate's errors are read field by field and never displayed: displaying one draws the source line and
-//! panics on hostile columns.
+//! **Invariant:** the crate's errors are read field by field and never displayed: their `Display` renders the source
+//! line and panics on hostile columns.
 
 use super::token::{Token, TokenKind};
 use crate::diagnostic::{Diagnostic, Fault};
@@ -9,12 +9,12 @@ use crate::span::Span;
 use cel_interpreter::common::ast::SourceInfo;
 use cel_interpreter::{Env, IdedExpr, ParseError};
 
-/// How often the parser may try to go on after an error; only the first error is reported.
+/// The most recovery attempts of the parser; only the first error is reported.
 const RECOVERY_ATTEMPTS_MAX: u32 = 4;
 
-/// A syntax tree with the places of its nodes.
+/// A syntax tree with the positions of its nodes.
 ///
-/// Comprehensions such as `members.exists(m, …)` are calls in it, as they were written.
+/// Comprehensions such as `members.exists(m, …)` remain calls.
 pub struct Parsed {
     /// The root.
     pub expression: IdedExpr,
@@ -23,7 +23,7 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// The token that a node was made from: its name or literal, its operator, the dot of a field, the bracket of a call.
+    /// The token of a node: its name or literal, its operator, the dot of a field, the bracket of a call.
     pub fn token(&self, node: &IdedExpr) -> Span {
         let Some((start, _)) = self.offsets.offset_for(node.id) else { return Span::default() };
         self.index_at(start as usize)
@@ -65,7 +65,7 @@ impl Parsed {
     }
 }
 
-/// Parses `symbols`, the text with words replaced; places refer to `source`, the text as it was written.
+/// Parses `symbols`, the text with words replaced; positions refer to `source`, the original text.
 pub fn parse(source: &str, symbols: &str, tokens: Vec<Token>) -> Result<Parsed, Diagnostic> {
     let parser = Env::default().parser().enable_ident_escape_syntax(true).error_recovery_limit(RECOVERY_ATTEMPTS_MAX);
     match parser.parse_with_source_info(symbols) {
@@ -74,7 +74,7 @@ pub fn parse(source: &str, symbols: &str, tokens: Vec<Token>) -> Result<Parsed, 
     }
 }
 
-/// Our sentence for the parser's first error.
+/// Our message for the parser's first error.
 fn explain(source: &str, tokens: &[Token], errors: &[ParseError]) -> Diagnostic {
     let Some(error) = errors.iter().find(|error| error.pos.0 > 0) else {
         return Diagnostic::error(Fault::Syntax, Span::new(0, source.len()), "this is not an expression");
@@ -105,7 +105,7 @@ fn explain(source: &str, tokens: &[Token], errors: &[ParseError]) -> Diagnostic 
     Diagnostic::error(Fault::Syntax, token.span, format!("`{text}` is not expected here"))
 }
 
-/// The byte at the parser's line and column, both counted from 1.
+/// Converts the parser's line and column, both counted from 1, to a byte offset.
 fn offset_of(source: &str, (line, column): (isize, isize)) -> usize {
     let lines_before = usize::try_from(line - 1).unwrap_or(0);
     let characters_before = usize::try_from(column - 1).unwrap_or(0);

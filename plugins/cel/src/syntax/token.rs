@@ -1,13 +1,13 @@
 //! Splits an expression into tokens, by CEL's lexical grammar.
 //!
-//! **Invariant:** a text that passes here is split by the parser into the same tokens. Whatever the parser would read
-//! differently (an escape it does not know, a character that has no place in the language) is refused here; otherwise the
-//! depth that is counted on these tokens would mean nothing.
+//! **Invariant:** a text that passes here is split by the parser into the same tokens. Input that the parser would
+//! split differently (an unknown escape, an invalid character) is rejected here; otherwise the depth counted on these
+//! tokens would be wrong.
 
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::span::Span;
 
-/// What a token is, as far as depth, words and places are concerned.
+/// The kind of a token, as far as needed for depth, words and positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// A name or keyword.
@@ -36,12 +36,12 @@ pub enum TokenKind {
     Operator,
 }
 
-/// One token and its place.
+/// One token and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What it is.
+    /// Its kind.
     pub kind: TokenKind,
-    /// Where it is.
+    /// Its position.
     pub span: Span,
 }
 
@@ -88,7 +88,7 @@ impl Scanner<'_> {
         true
     }
 
-    /// Skips characters for as long as they are wanted and says how many there were.
+    /// Skips characters while `is_wanted`, and returns their number.
     fn skip_while(&mut self, is_wanted: impl Fn(char) -> bool) -> usize {
         let mut count = 0;
         while self.peek().is_some_and(&is_wanted) {
@@ -152,7 +152,7 @@ impl Scanner<'_> {
         Diagnostic::error(Fault::Syntax, span, message).suggest(suggestion.map(str::to_owned))
     }
 
-    /// The name of a field between backquotes, such as the one in ``map.`content-type` ``.
+    /// A quoted field name, such as the one in ``map.`content-type` ``.
     fn quoted_name(&mut self) -> Result<TokenKind, Diagnostic> {
         let is_of_name =
             |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-' | '/' | ' ');
@@ -225,7 +225,7 @@ impl Scanner<'_> {
         self.skip_while(|digit| digit.is_ascii_digit()) > 0
     }
 
-    /// Reads a text or byte literal whose prefix has been read, from its first quote on.
+    /// Reads a text or byte literal after its prefix, from its first quote on.
     fn text(&mut self, start: usize, is_raw: bool) -> Result<TokenKind, Diagnostic> {
         let (quote, spans_lines) = if self.eat("'''") {
             ("'''", true)
@@ -270,7 +270,7 @@ impl Scanner<'_> {
         Err(Diagnostic::error(Fault::Syntax, Span::new(start, self.offset), message))
     }
 
-    /// Reads exactly so many digits, or says that they are not there.
+    /// Reads exactly that many digits; returns false if there are fewer.
     fn digits(&mut self, count: usize, radix: u32) -> bool {
         for _ in 0..count {
             if !self.peek().is_some_and(|digit| digit.is_digit(radix)) {

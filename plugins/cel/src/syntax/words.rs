@@ -1,12 +1,12 @@
-//! The words `and`, `or` and `not` beside `&&`, `||` and `!`.
+//! The words `and`, `or` and `not`, alternatives of `&&`, `||` and `!`.
 //!
-//! **Invariant:** the replacement has the same length in bytes, so every later place is a place in the author's text.
+//! **Invariant:** the replacement has the same length in bytes, so all positions stay valid in the author's text.
 
 use super::token::{Token, TokenKind};
 
 /// Replaces the words by their symbols, in a copy of the text and in the tokens.
 ///
-/// A word is one where it stands as a token of its own that is not the name of a field or function behind a dot.
+/// A word is replaced if it is a token of its own and not the name of a field or function after a dot.
 pub fn replace(source: &str, tokens: &mut [Token]) -> String {
     let mut replaced = source.to_owned();
     let mut is_after_dot = false;

@@ -17,7 +17,7 @@ pub enum Type {
     Text,
     /// A calendar day.
     Date,
-    /// A code, with the fields that it may have been read from.
+    /// A code, with the fields from which it may have been read.
     Coded(FactSet),
     /// A row, or a structure in it.
     Record(RecordType),
@@ -25,9 +25,9 @@ pub enum Type {
     List(Box<Type>),
     /// The items of an empty list literal.
     Nothing,
-    /// A value of CEL that no record holds.
+    /// A value of CEL of a type that records do not have.
     Other(OtherType),
-    /// A value of a type that is known only when it is evaluated.
+    /// A value whose type is known only at evaluation.
     Dynamic,
 }
 
@@ -48,18 +48,18 @@ pub enum OtherType {
     Duration,
     /// A type, by `type(…)` or its name.
     Kind,
-    /// A value that may be there, such as `me.?district`.
+    /// An optional value, such as `me.?district`.
     Optional,
 }
 
 /// The type of a person, a membership or a structure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordType {
-    /// Whose fields it has.
+    /// The space of its fields.
     pub space: Space,
-    /// What the paths of its fields begin with: empty, `name.` or `address[].`
+    /// The prefix of the paths of its fields: empty, `name.` or `address[].`
     pub prefix: String,
-    /// Which rows its columns have.
+    /// The rows of its columns.
     pub domain: Domain,
 }
 
@@ -87,7 +87,7 @@ impl Type {
         }
     }
 
-    /// What a value of this type is called in a message.
+    /// The type's name in messages.
     pub fn name(&self) -> String {
         match self {
             Type::Boolean => "true or false".into(),
@@ -111,12 +111,12 @@ impl Type {
         }
     }
 
-    /// Whether it is a number of either kind.
+    /// Returns true if it is a number of either kind.
     pub fn is_numeric(&self) -> bool {
         matches!(self, Type::Integer | Type::Number)
     }
 
-    /// Whether the crate has a form of its values: all but dates, codes and records.
+    /// Returns true if the crate supports its values: all but dates, codes and records.
     pub fn is_portable(&self) -> bool {
         match self {
             Type::Date | Type::Coded(_) | Type::Record(_) => false,
@@ -131,7 +131,7 @@ impl Type {
         }
     }
 
-    /// Whether only the crate knows its values, or those in it.
+    /// Returns true if only the crate supports its values, or those in it.
     pub fn is_foreign(&self) -> bool {
         match self {
             Type::Other(_) | Type::Dynamic => true,
@@ -140,7 +140,7 @@ impl Type {
         }
     }
 
-    /// The type that holds the values of both, where there is one.
+    /// The common type of both, if there is one.
     pub fn common(&self, other: &Type) -> Option<Type> {
         match (self, other) {
             (Type::Nothing, wider) | (wider, Type::Nothing) => Some(wider.clone()),

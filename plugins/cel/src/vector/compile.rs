@@ -1,8 +1,9 @@
-//! From the checked tree to a program over columns, with the day of asking and the host's answers put in.
+//! Compiles the checked tree to a program over columns, with the day of the evaluation and the host's answers as
+//! constants.
 //!
-//! What is not known here becomes a part for the row evaluator: the smallest part around it that is true or false of a subject. A
-//! part that may go beyond a budget keeps its place among the operands of `&&` and `||`; other such parts are put last, so that they
-//! are asked only about subjects that the columns have left open.
+//! Unsupported parts are left to the row evaluator: the smallest enclosing boolean part about a subject. A part that
+//! may exceed a budget keeps its position among the operands of `&&` and `||`; other such parts are moved last, so that
+//! they are evaluated only for undecided subjects.
 
 mod days;
 mod lists;
@@ -14,7 +15,7 @@ use crate::bind::Bindings;
 use crate::columns::Columns;
 use crate::tree::{ColumnId, Comparison, Constant, Kind, Node, Operator, Quantifier, TextTest, Type};
 
-/// The program of an expression; nothing where all of it is for the row evaluator.
+/// Compiles an expression; none if the row evaluator is needed for all of it.
 pub fn compile<'a>(tree: &'a Node, bindings: &'a Bindings, columns: &'a Columns) -> Option<Program<'a>> {
     let as_of = columns.as_of();
     let mut compiler = Compiler { bindings, as_of, scope: vec![Name::Row(0)], parents: vec![0], has_rows: false };
@@ -23,13 +24,13 @@ pub fn compile<'a>(tree: &'a Node, bindings: &'a Bindings, columns: &'a Columns)
     Some(Program { test, parents: compiler.parents, has_rows: compiler.has_rows })
 }
 
-/// A part with the frame that it is about; none where it is the same for all rows.
+/// A part with its frame; none if it is the same for all rows.
 struct Placed<T> {
     part: T,
     frame: Option<FrameId>,
 }
 
-/// What a variable stands for.
+/// The meaning of a variable.
 #[derive(Clone, Copy)]
 enum Name {
     /// A row of that frame.
@@ -41,15 +42,15 @@ enum Name {
 struct Compiler<'a> {
     bindings: &'a Bindings,
     as_of: i32,
-    /// By the numbers of the variables.
+    /// The variables, by number.
     scope: Vec<Name>,
-    /// Of each frame the one outside.
+    /// The outer frame of each frame.
     parents: Vec<FrameId>,
     has_rows: bool,
 }
 
 impl<'a> Compiler<'a> {
-    /// A part that is true or false; of subjects always something, of items nothing where columns cannot do it.
+    /// Compiles a boolean part; always succeeds for subjects, and fails for items if columns cannot evaluate it.
     fn test(&mut self, node: &'a Node) -> Option<Placed<Test<'a>>> {
         if let Some(test) = self.by_columns(node) {
             return Some(test);
@@ -90,7 +91,7 @@ impl<'a> Compiler<'a> {
             Kind::IsAmong(code, question) => {
                 let Placed { part, frame } = self.value(code)?;
                 let table = self.bindings.truths(*question)?;
-                // Where the question rather than the field is what is missing, the row evaluator says so.
+                // If the question rather than the field is missing, the row evaluator reports it.
                 Some(Placed { part: Test::Among(Box::new(part), table), frame })
             }
             Kind::IsAlive(date) => {
@@ -140,7 +141,8 @@ impl<'a> Compiler<'a> {
     fn joined(&self, parts: Vec<Placed<Test<'a>>>, is_all: bool) -> Option<Placed<Test<'a>>> {
         let mut joined: Vec<Placed<Test<'a>>> = Vec::with_capacity(parts.len());
         for part in parts {
-            // What stands before a part that may go beyond a budget decides for whom it is asked, so nothing is moved there.
+            // The operands before a part that may exceed a budget determine the subjects for which it is evaluated, so
+            // no operand is moved.
             let is_merged = is_all && !self.has_rows && joined.iter_mut().any(|before| days::merge(before, &part));
             if !is_merged {
                 joined.push(part);
@@ -186,7 +188,7 @@ impl<'a> Compiler<'a> {
         Some(Placed { part: Test::Between(value, low, high), frame })
     }
 
-    /// Two values at one frame, of one kind where one of them is a whole number that the other kind holds exactly.
+    /// Two values at one frame, of one kind if one of them is a whole number that the other kind represents exactly.
     fn both(&mut self, left: &'a Node, right: &'a Node) -> Option<(Option<FrameId>, Box<Value<'a>>, Box<Value<'a>>)> {
         let (mut first, mut second) = (self.value(left)?, self.value(right)?);
         match (&left.value, &right.value) {
@@ -210,7 +212,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The column of a field of one row, be it of values or of lists.
+    /// The column of a field of one row, of values or of lists.
     fn field(&self, node: &'a Node) -> Option<Placed<ColumnId>> {
         let Kind::Field { record, column, .. } = &node.kind else { return None };
         let Kind::Variable(number) = &record.kind else { return None };
@@ -220,7 +222,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The frame within all the others; nothing where they do not stand in one another.
+    /// The innermost frame; none if they are not nested.
     fn innermost(&self, frames: impl IntoIterator<Item = Option<FrameId>>) -> Option<Option<FrameId>> {
         let mut innermost = None;
         for frame in frames.into_iter().flatten() {
@@ -270,7 +272,7 @@ fn lifted_value<'a>(value: Placed<Value<'a>>, to: Option<FrameId>) -> Value<'a> 
     }
 }
 
-/// Whether the row evaluator may go beyond a budget in this part.
+/// Returns true if the row evaluator may exceed a budget in this part.
 fn may_exhaust(node: &Node) -> bool {
     let makes = match &node.kind {
         Kind::Foreign(..) => true,

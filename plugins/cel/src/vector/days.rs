@@ -1,14 +1,15 @@
-//! Ages and distances in days as ranges of days: the calendar is asked once a batch instead of once a row.
+//! Ages and distances in days as ranges of days: the calendar is computed once per batch, not once per row.
 //!
-//! An age falls as the day of birth rises, so `age_years(x) >= n` holds for every day up to a last one, which is the day of asking
-//! `n` years before. Where that would be a 29 February that there is not, it is 28 February: who was born on the next day, 1 March,
-//! has not had the birthday yet. Asked on 28 February of a common year, somebody born on 29 February `n` years before has not
-//! either, since that birthday is on 1 March; the last day is 28 February again.
+//! An age decreases as the birth date increases, so `age_years(x) >= n` holds for every day up to a last one, which is
+//! the day of the evaluation `n` years before. If that is a nonexistent 29 February, it is 28 February: a person born
+//! on the next day, 1 March, has not had the birthday yet. If the day of the evaluation is 28 February of a common
+//! year, a person born on 29 February `n` years before has not had it either, since that birthday is on 1 March; the
+//! last day is 28 February again.
 
 use crate::calendar::Day;
 use crate::tree::Comparison;
 
-/// Days from the lowest to the highest, both included; none where the lowest is above the highest.
+/// Days from the lowest to the highest, both included; empty if the lowest is above the highest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DayRange {
     /// The first day, since 1970-01-01.
@@ -17,26 +18,26 @@ pub struct DayRange {
     pub highest: i64,
 }
 
-/// What of a day is compared with a constant.
+/// The measure of a day that is compared with a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// The day itself.
     Day,
-    /// Whole years to the day of asking.
+    /// Whole years to the day of the evaluation.
     Age,
-    /// Days to the day of asking.
+    /// Days to the day of the evaluation.
     DaysSince,
 }
 
-/// The first day that a column can hold.
+/// The first day that a column can represent.
 const FIRST: i64 = i32::MIN as i64;
-/// The last day that a column can hold.
+/// The last day that a column can represent.
 const LAST: i64 = i32::MAX as i64;
 
 impl DayRange {
-    /// The days whose measure compares so with `number`, asked on `as_of`; nothing for `!=`, which is no range.
+    /// The days whose measure satisfies the comparison with `number` on `as_of`; none for `!=`, which is not a range.
     pub fn of(measure: Measure, comparison: Comparison, number: i64, as_of: i32) -> Option<Self> {
-        // The last day on which the measure is at least that, and the last one on which it is more.
+        // The last day with at least that measure, and the last one with more.
         let (last, last_above) = match measure {
             Measure::Day => return Self::of_day(comparison, number),
             Measure::Age => {
@@ -69,12 +70,12 @@ impl DayRange {
         })
     }
 
-    /// The days in both.
+    /// The intersection.
     pub fn intersection(self, other: Self) -> Self {
         Self { lowest: self.lowest.max(other.lowest), highest: self.highest.min(other.highest) }
     }
 
-    /// The first and last day of it that a column can hold; nothing where there are none.
+    /// The first and last day that a column can represent; none if there are none.
     pub fn ends(self) -> Option<(i32, i32)> {
         let (lowest, highest) = (self.lowest.max(FIRST), self.highest.min(LAST));
         let is_empty = lowest > highest;
@@ -82,7 +83,7 @@ impl DayRange {
     }
 }
 
-/// The last day of birth of those who are at least so old.
+/// The last birth date of at least that age.
 fn last_day_of_age(years: i64, as_of: i32) -> i64 {
     let today = Day::from_number(as_of);
     let Some(year) = today.year.checked_sub(years) else { return if years < 0 { LAST } else { FIRST - 1 } };
@@ -124,7 +125,8 @@ mod tests {
         parse_date(text).unwrap()
     }
 
-    /// The days of asking: leap days, the days around them, around a century without one and one with one, and usual ones.
+    /// The days of the evaluation: leap days, the days around them, around a century without one and one with one, and
+    /// usual ones.
     const ASKED: [&str; 11] = [
         "2024-02-28",
         "2024-02-29",

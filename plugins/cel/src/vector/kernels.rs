@@ -1,4 +1,4 @@
-//! Comparisons of columns: short loops without branches, which the compiler turns into SIMD instructions.
+//! Comparisons of columns: short branchless loops, which compile to SIMD instructions.
 
 use super::days::DayRange;
 use super::lane::{Lane, Values, Vector};
@@ -6,7 +6,7 @@ use super::{NO, Truth, UNKNOWN, YES};
 use crate::leaf::compare_mixed;
 use crate::tree::Comparison;
 
-/// A truth that is known.
+/// A known truth.
 pub fn known(truth: bool) -> Truth {
     u8::from(truth) << 1
 }
@@ -32,7 +32,7 @@ pub fn not(truths: &mut [Truth]) {
     }
 }
 
-/// One of two truths by a third; not known where that is not.
+/// A choice between two truths by a third; unknown if that is.
 pub fn choose(choice: &mut [Truth], then: &[Truth], otherwise: &[Truth]) {
     for (choice, (then, otherwise)) in choice.iter_mut().zip(then.iter().zip(otherwise)) {
         *choice = match *choice {
@@ -43,7 +43,7 @@ pub fn choose(choice: &mut [Truth], then: &[Truth], otherwise: &[Truth]) {
     }
 }
 
-/// How two vectors of one type, or of numbers of both, compare; nothing for others.
+/// Compares two vectors of one type, or of numbers of both; none for others.
 pub fn compare<'a>(comparison: Comparison, left: &Vector<'a>, right: &Vector<'a>, rows: usize) -> Option<Vec<Truth>> {
     Some(match (left, right) {
         (Vector::Integers(left), Vector::Integers(right)) => compare_lanes(comparison, left, right, rows),
@@ -73,7 +73,7 @@ fn compare_lanes<T: Copy + PartialOrd>(
     rows: usize,
 ) -> Vec<Truth> {
     let (these, those) = (&left.values, &right.values);
-    // One loop for each, so that none decides anything in it.
+    // One loop for each comparison, without branches inside.
     let truths = match comparison {
         Comparison::Equal => these.zip(those, |this, that| known(this == that)),
         Comparison::NotEqual => these.zip(those, |this, that| known(this != that)),
@@ -98,7 +98,7 @@ pub fn unknown_of<T: Copy, U: Copy>(
     truths
 }
 
-/// How two columns of truths compare.
+/// Compares two columns of truths.
 pub fn compare_truths(comparison: Comparison, truths: &mut [Truth], others: &[Truth]) {
     for (truth, other) in truths.iter_mut().zip(others) {
         let is_known = *truth != UNKNOWN && *other != UNKNOWN;
@@ -106,12 +106,12 @@ pub fn compare_truths(comparison: Comparison, truths: &mut [Truth], others: &[Tr
     }
 }
 
-/// Which days are in a range.
+/// The days in a range.
 pub fn days(days: &Lane<'_, i32>, range: DayRange, rows: usize) -> Vec<Truth> {
     let truths = match range.ends() {
         None => Values::One(NO),
         Some((lowest, highest)) => {
-            // Days below the lowest become very high numbers, so that one comparison is enough.
+            // Days below the lowest wrap to high numbers, so that one comparison is enough.
             let width = highest.wrapping_sub(lowest).cast_unsigned();
             days.values.map(|day| known(day.wrapping_sub(lowest).cast_unsigned() <= width))
         }
@@ -121,7 +121,7 @@ pub fn days(days: &Lane<'_, i32>, range: DayRange, rows: usize) -> Vec<Truth> {
     truths
 }
 
-/// Which codes are in a truth table of the host.
+/// The codes in a truth table of the host.
 pub fn among(codes: &Lane<'_, u32>, table: &[u8], rows: usize) -> Vec<Truth> {
     let truths = codes.values.map(|code| match table.get(code as usize) {
         None | Some(0) => NO,

@@ -1,38 +1,38 @@
-//! Values of consecutive rows, with which of them are known.
+//! Values of consecutive rows, with a mask of the known ones.
 //!
-//! **Invariant:** the value of a row that is not known is any value of its type; no operation may fail or take long for it.
+//! **Invariant:** the value of an unknown row is arbitrary; no operation may fail or be slow for it.
 
 use super::{Truth, UNKNOWN};
 use crate::columns::Bitmap;
 use std::borrow::Cow;
 
-/// The bits of a row that is known, in a mask of bytes; one that is not has none.
+/// The mask byte of a known row; that of an unknown one is zero.
 const IS_KNOWN: u8 = u8::MAX;
 
-/// Which rows are known.
+/// The known rows.
 #[derive(Clone, Debug)]
 pub enum Known {
     /// Every row.
     All,
-    /// A byte a row.
+    /// One byte per row.
     Each(Vec<u8>),
 }
 
-/// The values of a type, whatever is known of them.
+/// The values of a type, known or not.
 #[derive(Clone, Debug)]
 pub enum Values<'a, T: Copy> {
     /// The same for all rows.
     One(T),
-    /// One a row.
+    /// One per row.
     Each(Cow<'a, [T]>),
 }
 
-/// Values, with which of them are known.
+/// Values, with a mask of the known ones.
 #[derive(Clone, Debug)]
 pub struct Lane<'a, T: Copy> {
     /// The values.
     pub values: Values<'a, T>,
-    /// Which of them are known.
+    /// The mask of known values.
     pub known: Known,
 }
 
@@ -51,7 +51,7 @@ pub enum Vector<'a> {
     Texts(Lane<'a, &'a str>),
 }
 
-/// Does the same with the lane of any vector.
+/// Applies the same expression to the lane of any vector.
 macro_rules! with_lane {
     ($vector:expr, $lane:ident => $made:expr) => {
         match $vector {
@@ -74,7 +74,7 @@ impl Known {
         }
         let bytes = bytes.get(start / 8..).unwrap_or_default();
         let shift = start % 8;
-        // The bits of the next byte stand above those of this one.
+        // The bits of the next byte are above those of this one.
         let following = bytes.iter().skip(1).chain([&0]);
         let shifted = bytes.iter().zip(following).map(|(low, high)| {
             let [byte, _] = (u16::from_le_bytes([*low, *high]) >> shift).to_le_bytes();
@@ -94,7 +94,7 @@ impl Known {
         if all == IS_KNOWN { Self::All } else { Self::Each(bytes) }
     }
 
-    /// Where it holds.
+    /// The rows for which it holds.
     pub fn where_true(truths: &Values<'_, bool>, rows: usize) -> Self {
         match truths {
             Values::One(true) => Self::All,
@@ -108,7 +108,7 @@ impl Known {
         Self::Each(vec![0; rows])
     }
 
-    /// The rows that are known in both.
+    /// The intersection.
     pub fn and(self, other: &Self) -> Self {
         match (self, other) {
             (known, Self::All) => known,
@@ -122,7 +122,7 @@ impl Known {
         }
     }
 
-    /// Makes a truth unknown where a value that it came from is.
+    /// Makes truths unknown for unknown rows.
     pub fn apply(&self, truths: &mut [Truth]) {
         if let Self::Each(known) = self {
             for (truth, known) in truths.iter_mut().zip(known) {
@@ -131,7 +131,7 @@ impl Known {
         }
     }
 
-    /// Whether a row is known.
+    /// Returns true if a row is known.
     pub fn has(&self, row: usize) -> bool {
         match self {
             Self::All => true,
@@ -139,7 +139,7 @@ impl Known {
         }
     }
 
-    /// Of each row of a frame, repeated for each of its items.
+    /// Repeats each row of a frame for each of its items.
     pub fn repeated(self, offsets: &[u32]) -> Self {
         match self {
             Self::All => Self::All,
@@ -149,7 +149,7 @@ impl Known {
 }
 
 impl<'a, T: Copy> Values<'a, T> {
-    /// The value of a row; of one beyond the last, nothing.
+    /// The value of a row; none beyond the last.
     pub fn get(&self, row: usize) -> Option<T> {
         match self {
             Self::One(value) => Some(*value),
@@ -157,7 +157,7 @@ impl<'a, T: Copy> Values<'a, T> {
         }
     }
 
-    /// Another value of each.
+    /// Maps each value.
     pub fn map<R: Copy + 'static>(&self, make: impl Fn(T) -> R) -> Values<'static, R> {
         match self {
             Self::One(value) => Values::One(make(*value)),
@@ -165,7 +165,7 @@ impl<'a, T: Copy> Values<'a, T> {
         }
     }
 
-    /// A value of each pair. Each shape has a loop of its own, without branches.
+    /// Combines pairs of values. Each form has its own branchless loop.
     pub fn zip<U: Copy, R: Copy + 'static>(
         &self,
         other: &Values<'_, U>,
@@ -182,7 +182,7 @@ impl<'a, T: Copy> Values<'a, T> {
         Values::Each(Cow::Owned(made))
     }
 
-    /// One value a row.
+    /// One value per row.
     pub fn into_vec(self, rows: usize) -> Vec<T> {
         match self {
             Self::One(value) => vec![value; rows],
@@ -197,19 +197,19 @@ impl<'a, T: Copy> Lane<'a, T> {
         Self { values: Values::One(value), known: Known::All }
     }
 
-    /// Other values, known where these are.
+    /// Maps the values; the known rows stay the same.
     pub fn map<R: Copy + 'static>(self, make: impl Fn(T) -> R) -> Lane<'static, R> {
         Lane { values: self.values.map(make), known: self.known }
     }
 
-    /// Other values, known where these are and there is one.
+    /// Maps the values; rows without a result become unknown.
     pub fn try_map<R: Copy + Default + 'static>(self, rows: usize, make: impl Fn(T) -> Option<R>) -> Lane<'static, R> {
         let made = self.values.map(make);
         let known = Known::where_true(&made.map(|made| made.is_some()), rows);
         Lane { values: made.map(Option::unwrap_or_default), known: self.known.and(&known) }
     }
 
-    /// Of each row of a frame, repeated for each of its items.
+    /// Repeats each row of a frame for each of its items.
     pub fn repeated(self, offsets: &[u32]) -> Self {
         let values = match self.values {
             Values::One(value) => Values::One(value),
@@ -218,7 +218,7 @@ impl<'a, T: Copy> Lane<'a, T> {
         Self { values, known: self.known.repeated(offsets) }
     }
 
-    /// These values where a truth holds and the others where it does not.
+    /// These values where a truth holds, and the others where it does not.
     pub fn or_else(self, choice: &[Truth], other: &Self) -> Option<Self> {
         let mut values = Vec::with_capacity(choice.len());
         let mut known = Vec::with_capacity(choice.len());
@@ -232,7 +232,7 @@ impl<'a, T: Copy> Lane<'a, T> {
 }
 
 impl Vector<'_> {
-    /// Which rows are known.
+    /// The known rows.
     pub fn known(&self) -> &Known {
         match self {
             Self::Integers(lane) => &lane.known,
@@ -244,7 +244,7 @@ impl Vector<'_> {
     }
 }
 
-/// One value of each owner, as often as it has items.
+/// Repeats the value of each owner for each of its items.
 pub fn repeat<T: Copy>(values: &[T], offsets: &[u32]) -> Vec<T> {
     let mut repeated = Vec::with_capacity(offsets.last().copied().unwrap_or(0) as usize);
     for (value, end) in values.iter().zip(offsets.iter().skip(1)) {

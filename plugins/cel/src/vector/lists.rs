@@ -1,4 +1,4 @@
-//! Lists: their items become a frame of rows, and what is found out about the items comes back to the rows that have them.
+//! Lists: their items become a frame of rows, and the results for the items are aggregated to the rows of the lists.
 
 use super::lane::{Known, Lane, Values, Vector};
 use super::program::{ListOf, Source, Test};
@@ -8,16 +8,16 @@ use crate::columns::CheckedValues;
 use crate::limits::BLOCK_ITEMS_MAX;
 use std::borrow::Cow;
 
-/// A list of every row of a frame, whose items are the rows of their own frame now.
+/// A list of every row of a frame, with its items as the rows of their own frame.
 pub struct Opened {
-    /// Of which rows it is known what their list is.
+    /// The rows whose list is known.
     known: Known,
-    /// Which items are in it, where not all are. Of the lists that are known, each is in it or not.
+    /// The items in the list, if not all are. For known lists, each item is in it or not.
     kept: Option<Vec<Truth>>,
 }
 
 impl<'p, 'a> Run<'p, 'a> {
-    /// Whether it holds for any item.
+    /// True if any item matches.
     pub(super) fn exists(&mut self, list: &'p ListOf<'a>, body: &'p Test<'a>) -> Option<Vec<Truth>> {
         let opened = self.open(list)?;
         let mut truths = self.test(body, list.items, None)?;
@@ -28,7 +28,7 @@ impl<'p, 'a> Run<'p, 'a> {
         Some(opened.only_known(found))
     }
 
-    /// Whether it holds for every item.
+    /// True if all items match.
     pub(super) fn every(&mut self, list: &'p ListOf<'a>, body: &'p Test<'a>) -> Option<Vec<Truth>> {
         let opened = self.open(list)?;
         let mut truths = self.test(body, list.items, None)?;
@@ -40,7 +40,7 @@ impl<'p, 'a> Run<'p, 'a> {
         Some(opened.only_known(found))
     }
 
-    /// Whether it holds for exactly one item; not known as soon as it is not for any of them.
+    /// True if exactly one item matches; unknown if it is unknown for any item.
     pub(super) fn one(&mut self, list: &'p ListOf<'a>, body: &'p Test<'a>) -> Option<Vec<Truth>> {
         let opened = self.open(list)?;
         let mut truths = self.test(body, list.items, None)?;
@@ -53,7 +53,7 @@ impl<'p, 'a> Run<'p, 'a> {
         Some(opened.only_known(found))
     }
 
-    /// How many items there are.
+    /// The number of items.
     pub(super) fn size(&mut self, list: &'p ListOf<'a>) -> Option<Lane<'a, i64>> {
         let opened = self.open(list)?;
         let sizes: Vec<i64> = match &opened.kept {
@@ -67,7 +67,7 @@ impl<'p, 'a> Run<'p, 'a> {
         Some(Lane { values: Values::Each(Cow::Owned(sizes)), known: opened.known })
     }
 
-    /// Whether a value of each row is among the items of its list; not known where the value is not.
+    /// Whether the value of each row is among the items of its list; unknown if the value is.
     pub(super) fn in_items(
         &mut self,
         value: &Vector<'a>,
@@ -79,7 +79,7 @@ impl<'p, 'a> Run<'p, 'a> {
         kernels::compare(crate::tree::Comparison::Equal, &repeated, items, frame.rows)
     }
 
-    /// Makes the items of a list the rows of their frame; nothing where they are too many for one block.
+    /// Makes the items of a list the rows of their frame; none if there are too many for one block.
     pub(super) fn open(&mut self, list: &'p ListOf<'a>) -> Option<Opened> {
         let owner = self.frame(list.owner)?;
         let (start, rows) = (owner.start, owner.rows);
@@ -106,13 +106,13 @@ impl<'p, 'a> Run<'p, 'a> {
         self.filter(list, known)
     }
 
-    /// Finds out which items pass all filters. An item that is in doubt makes its whole list one that is not known.
+    /// Applies all filters to the items. An item in doubt makes its whole list unknown.
     fn filter(&mut self, list: &'p ListOf<'a>, mut known: Known) -> Option<Opened> {
         let mut kept: Option<Vec<Truth>> = None;
         for keep in &list.keep {
             let mut truths = self.test(keep, list.items, None)?;
             if let Some(before) = &kept {
-                // What an earlier filter has left out is not asked for.
+                // Items that an earlier filter removed are skipped.
                 kernels::and(&mut truths, before);
             }
             let is_sure = self.by_owner(list, &truths, |items| !items.contains(&UNKNOWN))?;
@@ -122,7 +122,7 @@ impl<'p, 'a> Run<'p, 'a> {
         Some(Opened { known, kept })
     }
 
-    /// What is made of the items of each row.
+    /// Aggregates the items of each row.
     pub(super) fn by_owner<R>(
         &self,
         list: &ListOf<'a>,

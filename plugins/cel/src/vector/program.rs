@@ -1,8 +1,8 @@
-//! What is run over columns: the parts of an expression, each at the frame of rows that it is about.
+//! Programs over columns: the parts of an expression, each with its frame of rows.
 //!
-//! A *frame* is a run of consecutive rows: frame 0 are the subjects of a block, the others are the items of one list of every row of
-//! another frame. A part that says nothing about an item stands at the frame outside and is *lifted*: found once there, and
-//! repeated for each item.
+//! A *frame* is a run of consecutive rows: frame 0 contains the subjects of a block, the others contain the items of
+//! one list of every row of another frame. A part that does not depend on an item belongs to the outer frame and is
+//! *lifted*: evaluated once there, and repeated for each item.
 
 use super::Truth;
 use super::days::DayRange;
@@ -16,15 +16,15 @@ pub type FrameId = usize;
 /// A compiled expression.
 #[derive(Debug)]
 pub struct Program<'a> {
-    /// What is asked of each subject.
+    /// The test of each subject.
     pub test: Test<'a>,
-    /// Of each frame the one outside of it; frame 0 is its own.
+    /// The outer frame of each frame; that of frame 0 is itself.
     pub parents: Vec<FrameId>,
-    /// Whether any part needs the row evaluator.
+    /// True if any part needs the row evaluator.
     pub has_rows: bool,
 }
 
-/// A part that is true or false.
+/// A boolean part.
 #[derive(Debug)]
 pub enum Test<'a> {
     /// The same for all rows.
@@ -33,41 +33,41 @@ pub enum Test<'a> {
     Booleans(ColumnId),
     /// `!`
     Not(Box<Test<'a>>),
-    /// `&&`, of any number.
+    /// `&&` of any number of operands.
     All(Vec<Test<'a>>),
-    /// `||`, of any number.
+    /// `||` of any number of operands.
     Any(Vec<Test<'a>>),
     /// A comparison of two values.
     Compare(Comparison, Box<Value<'a>>, Box<Value<'a>>),
-    /// Whether a value is neither below the second nor above the third.
+    /// True if a value is between the second and the third.
     Between(Box<Value<'a>>, Box<Value<'a>>, Box<Value<'a>>),
     /// A comparison of two truths.
     CompareTruths(Comparison, Box<Test<'a>>, Box<Test<'a>>),
-    /// Whether a day is in a range.
+    /// True if a day is in a range.
     Days(Box<Value<'a>>, DayRange),
-    /// Whether a code is in a truth table of the host.
+    /// True if a code is in a truth table of the host.
     Among(Box<Value<'a>>, &'a [u8]),
-    /// Whether any of these columns has a value.
+    /// True if any of these columns has a value.
     Recorded(Vec<ColumnId>),
-    /// Whether a date of death is neither recorded nor reached.
+    /// True if a date of death is neither recorded nor reached.
     Alive(ColumnId),
     /// A test of two texts.
     Text(TextTest, Box<Value<'a>>, Box<Value<'a>>),
-    /// Whether a value is one of these.
+    /// True if a value is one of these.
     In(Box<Value<'a>>, Vec<Value<'a>>),
-    /// Whether a value is an item of a list, whose items are that column.
+    /// True if a value is an item of a list, whose items are that column.
     InItems(Box<Value<'a>>, ListOf<'a>, ColumnId),
     /// `?:`
     Choice(Box<Test<'a>>, Box<Test<'a>>, Box<Test<'a>>),
-    /// Whether it holds for any item.
+    /// True if it holds for any item.
     Exists(ListOf<'a>, Box<Test<'a>>),
-    /// Whether it holds for every item.
+    /// True if it holds for every item.
     Every(ListOf<'a>, Box<Test<'a>>),
-    /// Whether it holds for exactly one item.
+    /// True if it holds for exactly one item.
     One(ListOf<'a>, Box<Test<'a>>),
-    /// A part about that outer frame.
+    /// A part of an outer frame.
     Lifted(FrameId, Box<Test<'a>>),
-    /// A part of subjects that only the row evaluator can do.
+    /// A part about subjects that only the row evaluator supports.
     ByRow(&'a Node),
 }
 
@@ -80,27 +80,27 @@ pub enum Value<'a> {
     Column(ColumnId),
     /// A text of a code.
     CodeText(CodePart, Box<Value<'a>>),
-    /// `+` and its like on numbers of one kind.
+    /// `+` and similar on numbers of one kind.
     Arithmetic(Operator, Box<Value<'a>>, Box<Value<'a>>),
     /// `-` before a number.
     Negate(Box<Value<'a>>),
-    /// Whole years from a day to the day of asking.
+    /// Whole years from a day to the day of the evaluation.
     Age(Box<Value<'a>>),
-    /// Days from a day to the day of asking.
+    /// Days from a day to the day of the evaluation.
     DaysSince(Box<Value<'a>>),
     /// A day from a text.
     ParseDate(Box<Value<'a>>),
-    /// How many items a list has.
+    /// The number of items of a list.
     Size(ListOf<'a>),
-    /// How many characters a text has.
+    /// The number of characters of a text.
     Length(Box<Value<'a>>),
-    /// A whole number as one with a fraction.
+    /// A whole number converted to one with a fraction.
     ToNumber(Box<Value<'a>>),
     /// A conversion to a whole number, by the crate.
     ToInteger(Conversion, Box<Value<'a>>),
     /// `?:`
     Choice(Box<Test<'a>>, Box<Value<'a>>, Box<Value<'a>>),
-    /// A part about that outer frame.
+    /// A part of an outer frame.
     Lifted(FrameId, Box<Value<'a>>),
 }
 
@@ -126,13 +126,13 @@ pub struct ListOf<'a> {
     pub owner: FrameId,
     /// The frame of their items.
     pub items: FrameId,
-    /// Where the lists stand.
+    /// The source of the lists.
     pub source: Source,
-    /// What an item must pass to be in the list, by one `filter` after another.
+    /// The filters of the items, applied in order.
     pub keep: Vec<Test<'a>>,
 }
 
-/// Where lists stand in a batch.
+/// The source of lists in a batch.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
     /// The members or memberships of the subjects.

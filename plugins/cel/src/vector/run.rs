@@ -9,14 +9,14 @@ use crate::columns::{CheckedValues, Columns};
 use crate::evaluate::Evaluator;
 use crate::tree::{ColumnId, Comparison, Node};
 
-/// Consecutive rows, by their place in the batch.
+/// Consecutive rows of the batch.
 #[derive(Debug, Default)]
 pub struct Frame {
     /// The first row.
     pub start: usize,
-    /// How many rows.
+    /// The number of rows.
     pub rows: usize,
-    /// Which of them belong to which row of the frame outside: one more than that has rows. None for the subjects.
+    /// The offsets of its rows for each row of the outer frame. Empty for the subjects.
     pub offsets: Vec<u32>,
 }
 
@@ -28,20 +28,20 @@ pub struct Run<'p, 'a> {
     evaluator: Evaluator<'a>,
     /// The rows of each frame of the program, once they are needed.
     pub(super) frames: Vec<Frame>,
-    /// The subjects of the block for which a part went beyond a budget.
+    /// The subjects of the block for which a part exceeded a budget.
     exhausted: Vec<usize>,
     parts_by_rows: u32,
 }
 
 impl<'p, 'a> Run<'p, 'a> {
-    /// A program that is about to run.
+    /// Creates a run of a program.
     pub fn new(program: &'p Program<'a>, bindings: &'a Bindings, columns: &'a Columns) -> Self {
         let frames = program.parents.iter().map(|_| Frame::default()).collect();
         let evaluator = Evaluator::new(bindings, columns);
         Self { program, bindings, columns, evaluator, frames, exhausted: Vec::new(), parts_by_rows: 0 }
     }
 
-    /// What is known of some subjects; nothing where their lists have too many items for one block.
+    /// Evaluates some subjects; none if their lists have too many items for one block.
     pub fn block(&mut self, start: usize, rows: usize) -> Option<Vec<Truth>> {
         *self.frames.first_mut()? = Frame { start, rows, offsets: Vec::new() };
         self.exhausted.clear();
@@ -53,7 +53,7 @@ impl<'p, 'a> Run<'p, 'a> {
         Some(truths)
     }
 
-    /// How often the row evaluator was asked about a part.
+    /// The number of evaluations of a part by the row evaluator.
     pub fn parts_by_rows(&self) -> u32 {
         self.parts_by_rows
     }
@@ -62,7 +62,7 @@ impl<'p, 'a> Run<'p, 'a> {
         self.frames.get(at)
     }
 
-    /// Whether a part holds for each row of a frame, as far as it is `asked`: where that is 0, the answer does not matter.
+    /// Evaluates a boolean part for each row of a frame. Where `asked` is 0, the result does not matter.
     pub(super) fn test(&mut self, test: &'p Test<'a>, at: FrameId, asked: Option<&[u8]>) -> Option<Vec<Truth>> {
         let rows = self.frame(at)?.rows;
         match test {
@@ -110,7 +110,7 @@ impl<'p, 'a> Run<'p, 'a> {
             Test::In(value, candidates) => {
                 let value = self.value(value, at, asked)?;
                 let mut truths = vec![NO; rows];
-                // What is not known of any of them may be an error, which makes the whole list one.
+                // An unknown item may be an error, which makes the whole list an error.
                 let mut known = value.known().clone();
                 for candidate in candidates {
                     let candidate = self.value(candidate, at, asked)?;
@@ -151,7 +151,7 @@ impl<'p, 'a> Run<'p, 'a> {
         }
     }
 
-    /// Joins truths until all rows are settled.
+    /// Combines truths until all rows are decided.
     fn chain(
         &mut self,
         parts: &'p [Test<'a>],
@@ -168,7 +168,7 @@ impl<'p, 'a> Run<'p, 'a> {
             if truths.iter().all(|truth| *truth == settled) {
                 break;
             }
-            // Only the row evaluator is worth being spared what does not matter.
+            // Only the row evaluator is expensive enough to skip undecidable rows.
             let still_asked = self.program.has_rows.then(|| {
                 let is_open = truths.iter().map(|truth| u8::from(*truth != settled));
                 match asked {
@@ -212,7 +212,7 @@ impl<'p, 'a> Run<'p, 'a> {
         let Vector::Days(deceased) = self.column(column, at)? else { return None };
         let mut truths = deceased.values.map(|day| kernels::known(day > as_of)).into_vec(self.frame(at)?.rows);
         deceased.known.apply(&mut truths);
-        // No date says that the person lives.
+        // No date means that the person is alive.
         for truth in &mut truths {
             *truth = kernels::known(*truth != NO);
         }
@@ -238,7 +238,7 @@ impl<'p, 'a> Run<'p, 'a> {
         Some(truths)
     }
 
-    /// The offsets that lead from a frame to one within it, from the outside in.
+    /// The offsets from a frame to a nested one, outermost first.
     pub(super) fn ways_in(&self, outer: FrameId, inner: FrameId) -> Option<Vec<&[u32]>> {
         let mut ways = Vec::new();
         let mut at = inner;

@@ -1,4 +1,4 @@
-//! Texts: those of codes, and tests of two.
+//! Texts: those of codes, and tests of text pairs.
 
 use super::Truth;
 use super::kernels::{known, unknown_of};
@@ -8,7 +8,7 @@ use crate::columns::CheckedValues;
 use crate::tree::{CodePart, TextTest};
 use std::borrow::Cow;
 
-/// The texts of consecutive rows of a column; nothing where it has none.
+/// The texts of consecutive rows of a column; none for other columns.
 pub fn column(values: &CheckedValues, start: usize, rows: usize) -> Option<Vec<&str>> {
     let CheckedValues::Texts { offsets, text } = values else { return None };
     let offsets = offsets.get(start..=start + rows)?;
@@ -16,7 +16,7 @@ pub fn column(values: &CheckedValues, start: usize, rows: usize) -> Option<Vec<&
     pairs.map(|(start, end)| text.get(*start as usize..*end as usize)).collect()
 }
 
-/// A text of each code. Neighbours often have the same code, so that the last one is kept at hand.
+/// A text of each code. Adjacent rows often have the same code, so the last one is cached.
 pub fn of_codes<'a>(codes: &Lane<'_, u32>, part: CodePart, bindings: &'a Bindings, rows: usize) -> Lane<'a, &'a str> {
     let mut last: Option<(u32, Option<&'a CodeTexts>)> = None;
     let mut texts = Vec::with_capacity(rows);
@@ -38,7 +38,7 @@ pub fn of_codes<'a>(codes: &Lane<'_, u32>, part: CodePart, bindings: &'a Binding
     Lane { values: Values::Each(Cow::Owned(texts)), known }
 }
 
-/// A test of each pair of texts; nothing for one that only the crate does.
+/// A test of each pair of texts; none for tests that only the crate supports.
 pub fn test(test: TextTest, texts: &Lane<'_, &str>, others: &Lane<'_, &str>, rows: usize) -> Option<Vec<Truth>> {
     let truths = match test {
         TextTest::Contains => texts.values.zip(&others.values, |text, other| known(text.contains(other))),

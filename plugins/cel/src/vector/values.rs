@@ -12,7 +12,7 @@ use crate::value;
 use std::borrow::Cow;
 
 impl<'p, 'a> Run<'p, 'a> {
-    /// The values of a part for every row of a frame; nothing where a list has too many items for one block.
+    /// The values of a part for every row of a frame; none if a list has too many items for one block.
     pub(super) fn value(&mut self, value: &'p Value<'a>, at: FrameId, asked: Option<&[u8]>) -> Option<Vector<'a>> {
         let rows = self.frame(at)?.rows;
         Some(match value {
@@ -131,7 +131,8 @@ fn integers<'a>(operator: Operator, left: Lane<'a, i64>, right: &Lane<'a, i64>, 
     }
 }
 
-/// Whole numbers, not known where they overflow or are divided by zero: the row evaluator says so.
+/// Checked arithmetic on whole numbers; overflow and division by zero are unknown here, and the row evaluator reports
+/// them.
 fn checked<'a>(
     left: Lane<'a, i64>,
     right: &Lane<'a, i64>,

@@ -1,14 +1,14 @@
-//! A place in the blob and the primitives that can be read there. Nothing here panics, whatever the bytes are.
+//! A position in the blob, and the primitives to read there. No input makes it panic.
 
 use super::BlobError;
 
-/// A place in the blob, moving on as it is read.
+/// A position in the blob that advances as it is read.
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// At an offset from the start of the blob.
+    /// Starts at an offset from the start of the blob.
     pub fn at(bytes: &'a [u8], offset: u32) -> Result<Self, BlobError> {
         let offset = usize::try_from(offset).map_err(|_| BlobError::Truncated)?;
         Ok(Self { rest: bytes.get(offset..).ok_or(BlobError::Truncated)? })
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
 
     /// A list of items that `item` reads.
     pub fn list<T>(&mut self, item: impl Fn(&mut Self) -> Result<T, BlobError>) -> Result<Vec<T>, BlobError> {
-        // Not reserved ahead: the number may be a lie.
+        // Not preallocated: the count may be wrong.
         let mut items = Vec::new();
         for _ in 0..self.number()? {
             items.push(item(self)?);
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
-    /// A value or nothing.
+    /// An optional value.
     pub fn option<T>(&mut self, value: impl Fn(&mut Self) -> Result<T, BlobError>) -> Result<Option<T>, BlobError> {
         match self.number()? {
             0 => Ok(None),

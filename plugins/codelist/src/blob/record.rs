@@ -15,7 +15,7 @@ const EXTENSIBLE: u32 = 8;
 const ACTIVE: u32 = 1;
 const SELECTABLE: u32 = 2;
 
-/// A vocabulary's description; the number of its concepts stands elsewhere.
+/// A vocabulary's description; its concept count is stored elsewhere.
 pub fn description(reader: &mut Reader<'_>, concept_count: u32) -> Result<VocabularyDescription, BlobError> {
     let namespace = reader.text()?;
     let name = reader.text()?;

@@ -1,4 +1,4 @@
-//! Reading columns: a value that is missing is `None`, never a default.
+//! Reading columns: a missing value is `None`, never a default.
 
 use super::{Batch, Column, ColumnValues, EvaluationError, Field, RegistrySchema, RowSpace};
 
@@ -28,7 +28,7 @@ impl Batch {
 }
 
 impl Column {
-    /// Whether the row has a value.
+    /// Returns true if the row has a value.
     ///
     /// ```
     /// use daftar_sdk::eligibility::{Column, ColumnValues, RowSpace};
@@ -38,11 +38,11 @@ impl Column {
     /// assert_eq!((active.boolean(0), active.boolean(1), active.boolean(2)), (Some(true), Some(false), None));
     /// ```
     pub fn is_known(&self, row: usize) -> bool {
-        // An empty bitmap stands for "every bit set".
+        // An empty bitmap means that every bit is set.
         self.valid.is_empty() || self.valid.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
     }
 
-    /// A truth.
+    /// A boolean.
     pub fn boolean(&self, row: usize) -> Option<bool> {
         match &self.values {
             ColumnValues::Booleans(values) => self.known(values, row).map(|value| value == 1),
@@ -66,7 +66,7 @@ impl Column {
         }
     }
 
-    /// A day, counted from 1970-01-01.
+    /// A day, in days since 1970-01-01.
     pub fn day(&self, row: usize) -> Option<i32> {
         match &self.values {
             ColumnValues::Days(values) => self.known(values, row),

@@ -1,12 +1,12 @@
-//! Summaries and explanations, put together part by part.
+//! Builders of summaries and explanations.
 
 use super::{Cost, Explained, ExplainedValue, RowOutcome, SeenFact, Summary};
 
-/// How many items a list is assumed to have where a cost is estimated, so that the costs of all engines compare.
+/// The assumed number of items of a list in cost estimates, so that the costs of all engines are comparable.
 pub const COST_LIST_ITEMS: u32 = 100;
 
 impl Summary {
-    /// A rule that is true or false after always so many steps.
+    /// A boolean rule with a constant number of steps.
     ///
     /// ```
     /// use daftar_sdk::eligibility::Summary;
@@ -21,7 +21,7 @@ impl Summary {
 }
 
 impl Explained {
-    /// The whole of an expression that came to this outcome.
+    /// The whole of an expression with this outcome.
     ///
     /// ```
     /// use daftar_sdk::eligibility::{Explained, ExplainedValue, RowOutcome};
@@ -42,7 +42,7 @@ impl Explained {
         Self { parent: None, start: 0, end, item: None, value, missing, error: None, seen: Vec::new() }
     }
 
-    /// The same, having looked at a truth.
+    /// Adds a boolean fact that it read.
     pub fn seeing_truth(mut self, fact: &str, truth: Option<bool>) -> Self {
         let value = truth.map_or(ExplainedValue::Unknown, ExplainedValue::Boolean);
         self.seen.push(SeenFact { name: fact.to_owned(), value });

@@ -1,22 +1,22 @@
-//! Outcomes and diagnostics, put together row by row.
+//! Builders of outcomes and diagnostics.
 
 use std::collections::BTreeMap;
 
 use super::{Diagnostic, Outcomes, Reference, RowSpace, Severity};
 
-/// What a rule says of one subject.
+/// The outcome of a rule for one subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowOutcome {
-    /// It decides for the subject.
+    /// The subject is eligible.
     Eligible,
-    /// It decides against the subject.
+    /// The subject is not eligible.
     NotEligible,
-    /// It cannot decide: the answer depends on these facts, such as `me.birth_date`.
+    /// The outcome depends on these missing facts, such as `me.birth_date`.
     Undetermined(Vec<String>),
 }
 
 impl RowOutcome {
-    /// The outcome of a truth that may be missing for want of one fact.
+    /// The outcome of a boolean that may be missing because of one fact.
     ///
     /// ```
     /// use daftar_sdk::eligibility::RowOutcome;
@@ -53,7 +53,7 @@ impl Outcomes {
                 places.extend(facts.iter().map(|fact| (fact.as_str(), 0)));
             }
         }
-        // Sorted names, so that sorted indices are sorted names too.
+        // Names are sorted, so that sorted indices are sorted names too.
         for (place, number) in (0..).zip(places.values_mut()) {
             *number = place;
         }
@@ -82,7 +82,7 @@ impl Outcomes {
 }
 
 impl Reference {
-    /// A field that is read, at a place that is not told.
+    /// A field that is read, without a position.
     pub fn to(space: RowSpace, path: impl Into<String>) -> Self {
         Self { space, path: path.into(), needs_texts: false, line: 1, column: 1, length: 0 }
     }
@@ -102,13 +102,13 @@ impl Diagnostic {
         }
     }
 
-    /// The same about a part of the expression. Lines and columns count from 1, in characters.
+    /// Sets the position. Lines and columns count from 1, in characters.
     pub fn at(mut self, line: u32, column: u32, length: u32) -> Self {
         (self.line, self.column, self.length) = (line, column, length);
         self
     }
 
-    /// The same with what was probably meant.
+    /// Sets a suggested replacement.
     pub fn suggesting(mut self, suggestion: impl Into<String>) -> Self {
         self.suggestion = Some(suggestion.into());
         self

@@ -1,18 +1,18 @@
-//! Builders: what is usual is assumed, what is not is added by a `with_…`.
+//! Builders with the usual defaults; `with_…` methods change them.
 
 use super::{
     Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Property, Selection, VocabularyDescription,
 };
 
 impl LocalizedText {
-    /// A text in a language, given as a BCP 47 tag.
+    /// A text in a language, identified by its BCP 47 tag.
     pub fn new(language: impl Into<String>, value: impl Into<String>) -> Self {
         Self { language: language.into(), value: value.into() }
     }
 }
 
 impl VocabularyDescription {
-    /// A flat, full, closed list maintained by its source, without licence, attribution or concepts as yet.
+    /// A flat, complete, closed list maintained by its source, without licence, attribution or concepts yet.
     pub fn new(
         namespace: impl Into<String>,
         name: impl Into<String>,
@@ -40,26 +40,26 @@ impl VocabularyDescription {
         }
     }
 
-    /// Which release of which publication the codes come from.
+    /// The publication and release of the codes.
     pub fn with_source(mut self, source: impl Into<String>) -> Self {
         self.source = source.into();
         self
     }
 
-    /// The licence of the data (SPDX) and the acknowledgement that the owner asks for.
+    /// The licence of the data (SPDX) and the acknowledgement that the publisher requires.
     pub fn with_licence(mut self, licence: impl Into<String>, attribution: impl Into<String>) -> Self {
         self.licence = licence.into();
         self.attribution = attribution.into();
         self
     }
 
-    /// One more language that labels occur in.
+    /// Adds a language of labels.
     pub fn with_language(mut self, language: impl Into<String>) -> Self {
         self.languages.push(language.into());
         self
     }
 
-    /// How many concepts the pages give in all.
+    /// The number of concepts of all pages.
     pub fn with_concept_count(mut self, concept_count: u32) -> Self {
         self.concept_count = concept_count;
         self
@@ -71,7 +71,7 @@ impl VocabularyDescription {
         self
     }
 
-    /// Codes follow a grammar; those not listed are put to `resolve`.
+    /// Codes follow a grammar; codes that are not listed are passed to `resolve`.
     pub fn open(mut self) -> Self {
         self.open = true;
         self
@@ -83,7 +83,7 @@ impl VocabularyDescription {
         self
     }
 
-    /// How much of its source is here, where it is not all.
+    /// The completeness of the vocabulary, if it is not complete.
     pub fn with_completeness(mut self, completeness: Completeness) -> Self {
         self.completeness = completeness;
         self
@@ -91,7 +91,7 @@ impl VocabularyDescription {
 }
 
 impl Concept {
-    /// An active, selectable code at the top, with its label in the vocabulary's default language.
+    /// An active, selectable top-level code, with its label in the vocabulary's default language.
     pub fn new(code: impl Into<String>, language: impl Into<String>, label: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -107,49 +107,49 @@ impl Concept {
         }
     }
 
-    /// Its label in one more language.
+    /// Adds a label in another language.
     pub fn with_label(mut self, language: impl Into<String>, label: impl Into<String>) -> Self {
         self.labels.push(LocalizedText::new(language, label));
         self
     }
 
-    /// What it means.
+    /// Adds a definition.
     pub fn with_definition(mut self, language: impl Into<String>, definition: impl Into<String>) -> Self {
         self.definitions.push(LocalizedText::new(language, definition));
         self
     }
 
-    /// One more code one level up; the first one is the primary parent.
+    /// Adds a parent; the first one is the primary parent.
     pub fn with_parent(mut self, parent: impl Into<String>) -> Self {
         self.parents.push(parent.into());
         self
     }
 
-    /// Another spelling that look-ups accept.
+    /// Adds another spelling that lookups accept.
     pub fn with_alias(mut self, alias: impl Into<String>) -> Self {
         self.aliases.push(alias.into());
         self
     }
 
-    /// The owner's own URI.
+    /// The publisher's URI.
     pub fn with_uri(mut self, uri: impl Into<String>) -> Self {
         self.uri = Some(uri.into());
         self
     }
 
-    /// A named fact that the interface has no field for.
+    /// Adds a property without a field of its own in the interface.
     pub fn with_property(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.push(Property { key: key.into(), value: value.into() });
         self
     }
 
-    /// A heading that only groups others.
+    /// Marks it as a heading that only groups other codes.
     pub fn heading(mut self) -> Self {
         self.selectable = false;
         self
     }
 
-    /// Kept for old records only; `successor` is the code that took its place, where there is one.
+    /// Marks it as inactive, for old records only; `successor` is its replacement, if there is one.
     pub fn retired(mut self, successor: Option<String>) -> Self {
         self.status = ConceptStatus::Inactive;
         self.replaced_by = successor;
@@ -163,13 +163,13 @@ impl ConceptGroup {
         Self { name: name.into(), description: description.into(), includes: Vec::new(), excludes: Vec::new() }
     }
 
-    /// Puts a selection into the group.
+    /// Adds a selection to the group.
     pub fn including(mut self, selection: Selection) -> Self {
         self.includes.push(selection);
         self
     }
 
-    /// Takes a selection out of the group.
+    /// Excludes a selection from the group.
     pub fn excluding(mut self, selection: Selection) -> Self {
         self.excludes.push(selection);
         self

@@ -1,11 +1,12 @@
-//! Paging over a list that lies in memory: the cursor is the index of the next item.
+//! Paging over a list in memory: the cursor is the index of the next item.
 
 use super::{Concept, ConceptPage, PageError};
 
-/// A page of at most `limit` concepts made from the items at `cursor` and after.
+/// Creates a page of at most `limit` concepts from the items at `cursor` and after.
 ///
 /// # Errors
-/// [`PageError::InvalidCursor`] past the end; the end itself is valid only for an empty list, as no page leads there.
+/// [`PageError::InvalidCursor`] beyond the end; the end itself is valid only for an empty list, because no page returns
+/// it.
 pub fn page_of<T>(
     items: &[T],
     cursor: u32,
@@ -16,7 +17,7 @@ pub fn page_of<T>(
     if start > 0 && start >= items.len() {
         return Err(PageError::InvalidCursor);
     }
-    // A page of none would lead nowhere.
+    // An empty page would never end.
     let count = usize::try_from(limit.max(1)).unwrap_or(usize::MAX);
     let concepts: Vec<Concept> = items.iter().skip(start).take(count).map(concept).collect();
     let end = start + concepts.len();

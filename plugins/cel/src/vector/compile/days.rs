@@ -1,11 +1,11 @@
-//! Comparisons of days, ages and distances with constants: ranges of days.
+//! Comparisons of days, ages and distances with constants, as ranges of days.
 
 use super::{Compiler, Placed};
 use crate::tree::{Comparison, Constant, Kind, Node, Type};
 use crate::vector::days::{DayRange, Measure};
 use crate::vector::program::{Test, Value};
 
-/// A date of which something lies in a range.
+/// A date with a property in a range.
 pub(super) struct Measured<'a> {
     date: &'a Node,
     range: DayRange,
@@ -13,14 +13,14 @@ pub(super) struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// Both this and another one of the same date.
+    /// The intersection with another one of the same date.
     pub(super) fn and(self, other: Self) -> Self {
         Self { range: self.range.intersection(other.range), ..self }
     }
 }
 
 impl<'a> Compiler<'a> {
-    /// A comparison with a constant on either side as a range of days, where it is one.
+    /// Converts a comparison with a constant on either side to a range of days, if possible.
     pub(super) fn measured_of(&self, comparison: Comparison, left: &'a Node, right: &'a Node) -> Option<Measured<'a>> {
         let measured = self.measured_of_first(comparison, left, right);
         measured.or_else(|| self.measured_of_first(comparison.turned(), right, left))
@@ -46,7 +46,7 @@ impl<'a> Compiler<'a> {
         Some(Placed { part: if measured.is_negated { Test::Not(Box::new(test)) } else { test }, frame })
     }
 
-    /// What of which date is compared with which number.
+    /// The measure and the date that are compared with a number.
     fn measured(&self, node: &'a Node, other: &'a Node) -> Option<(Measure, &'a Node, i64)> {
         match (&node.kind, &node.value, &other.kind) {
             (Kind::AgeYears(date), _, Kind::Constant(Constant::Integer(years))) => Some((Measure::Age, date, *years)),
@@ -60,7 +60,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Puts a range of days into another one of the same column, where both must hold.
+/// Merges a range of days into another one of the same column, if both must hold.
 pub(super) fn merge<'a>(before: &mut Placed<Test<'a>>, part: &Placed<Test<'a>>) -> bool {
     if before.frame != part.frame {
         return false;

@@ -6,7 +6,7 @@ use crate::tree::{Kind, Node, Quantifier, Type};
 use crate::vector::program::{ListOf, Source, Test, Value};
 
 impl<'a> Compiler<'a> {
-    /// A list of every row of a frame, and what its items are. Lists that the rule makes are for the row evaluator.
+    /// A list of every row of a frame, and its items. Lists built by the rule are left to the row evaluator.
     pub(super) fn list(&mut self, node: &'a Node) -> Option<(ListOf<'a>, Name)> {
         match &node.kind {
             Kind::Rows(Space::Me) => None,
@@ -59,7 +59,7 @@ impl<'a> Compiler<'a> {
         Some(Placed { part: make(list, Box::new(body)), frame })
     }
 
-    /// What is asked of each item.
+    /// The test of each item.
     fn of_items(&mut self, list: &ListOf<'a>, name: Name, body: &'a Node) -> Option<Test<'a>> {
         self.scope.push(name);
         let body = self.test(body);
@@ -69,7 +69,7 @@ impl<'a> Compiler<'a> {
         is_of_items.then(|| lifted_test(body, Some(list.items)))
     }
 
-    /// `item in list`, of a list that is written out or stands in the registry.
+    /// `item in list`, for a literal or a list of the registry.
     pub(super) fn is_in(&mut self, item: &'a Node, list: &'a Node) -> Option<Placed<Test<'a>>> {
         let value = self.value(item)?;
         if let Kind::List(elements) = &list.kind {
@@ -95,7 +95,7 @@ impl<'a> Compiler<'a> {
         Some(Placed { part: Test::InItems(value, list, column), frame })
     }
 
-    /// How many items a list has.
+    /// The number of items of a list.
     pub(super) fn size(&mut self, list: &'a Node) -> Option<Placed<Value<'a>>> {
         let (list, _) = self.list(list)?;
         let frame = Some(list.owner);

@@ -1,14 +1,14 @@
-//! Parts that are values.
+//! Compiles parts that are values.
 
 use super::{Compiler, Placed, lifted_test, lifted_value};
 use crate::tree::{Constant, Kind, Node, Operator, Type};
 use crate::vector::program::{Scalar, Value};
 
-/// The greatest whole number up to which every one is a number with a fraction, too.
+/// The largest whole number up to which all are exactly representable as a number with a fraction.
 const EXACT_MAX: u64 = 1 << 53;
 
 impl<'a> Compiler<'a> {
-    /// A part that is a value of one of the types that columns have.
+    /// A part of one of the types that columns have.
     pub(super) fn value(&mut self, node: &'a Node) -> Option<Placed<Value<'a>>> {
         let scalar = |scalar| Some(Placed { part: Value::Constant(scalar), frame: None });
         match &node.kind {
@@ -68,7 +68,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Makes a constant whole number one with a fraction, where that is the same number: the comparison is then one of one type.
+/// Converts a constant whole number to one with a fraction, if it is exact, so that both sides have one type.
 pub(super) fn widen(value: &mut Value<'_>) {
     if let Value::Constant(Scalar::Integer(integer)) = value
         && integer.unsigned_abs() <= EXACT_MAX
