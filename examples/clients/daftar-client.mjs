@@ -1,12 +1,12 @@
-// Calls daftar with nothing but what Node.js (18 and later) and browsers bring.
+// A daftar client that uses only the APIs of Node.js (18 and later) and browsers.
 
-// A token is renewed five minutes before its end; one that lives less than 25 minutes, after four fifths of its time.
+// A token is renewed five minutes before its end; one valid for less than 25 minutes, after four fifths of its lifetime.
 const MARGIN_S = 300
 const TIMEOUT_S = 60
 
 const pause = (seconds) => new Promise((done) => setTimeout(done, seconds * 1000))
 
-// One for a whole program: calls that are made at the same time share a token.
+// Create one per program: concurrent calls share a token.
 export class Daftar {
   constructor({ url, clientId, clientSecret, clock = () => Date.now() / 1000, sleep = pause }) {
     this.url = url.replace(/\/$/, '')
@@ -14,21 +14,21 @@ export class Daftar {
     Object.assign(this, { clock, sleep, kept: null, asking: null })
   }
 
-  // One call, such as `call('GET', '/Individual?_count=5')`. Throws nothing for a refusal: look at `status`.
+  // One call, such as `call('GET', '/Individual?_count=5')`. Does not throw on an error response: check `status`.
   async call(method, path, body, headers = {}) {
     const content = body === undefined ? undefined : JSON.stringify(body)
     const type = body === undefined ? {} : { 'content-type': 'application/json' }
     const send = (token) => this.#patiently(method, path, content, { ...type, ...headers, authorization: `Bearer ${token}` })
     const token = await this.token()
     const answer = await send(token)
-    // A 401 is given before anything is done, so that even a POST may be sent again. Once: then the fault is another.
+    // A 401 is returned before any processing, so even a POST can be retried. Once: a second 401 has another cause.
     return answer.status === 401 ? send(await this.token(token)) : answer
   }
 
-  // A token that is still good for a while, and is not the one that was refused.
+  // Returns a token that stays valid for a while and is not the rejected one.
   async token(refused) {
     if (this.kept && this.kept.token !== refused && this.clock() < this.kept.renewAt) return this.kept.token
-    // Whoever comes meanwhile waits for the same one.
+    // Concurrent callers wait for the same request.
     this.asking ??= this.#ask().finally(() => { this.asking = null })
     return (this.kept = await this.asking).token
   }
@@ -43,10 +43,10 @@ export class Daftar {
     return { token: given.access_token, renewAt: askedAt + given.expires_in - margin }
   }
 
-  // Sends, and waits as long as a 429 or a 503 says.
+  // Sends a request, and waits as long as a 429 or a 503 requires.
   async #patiently(method, path, body, headers) {
     for (let sent = 1; ; sent += 1) {
-      // What an answer links to begins with the address of the API already.
+      // Links in responses already contain the base URL of the API.
       const within = path.replace(this.url, '').replace(/^\/api\/v2\//, '/')
       const answer = await fetch(`${this.url}/api/v2${within}`, { method, headers, body, signal: AbortSignal.timeout(TIMEOUT_S * 1000) })
       const wait = answer.headers.get('retry-after')
@@ -57,5 +57,5 @@ export class Daftar {
   }
 }
 
-// An identifier as it stands in an address.
+// An identifier, encoded for a URL path.
 export const identifier = (system, value) => encodeURIComponent(`${system}|${value}`)

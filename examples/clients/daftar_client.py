@@ -1,4 +1,4 @@
-"""Calls daftar with nothing but Python's own library (3.9 and later)."""
+"""A daftar client that uses only the standard library (Python 3.9 and later)."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-# A token is renewed five minutes before its end; one that lives less than 25 minutes, after four fifths of its time.
+# A token is renewed five minutes before its end; one valid for less than 25 minutes, after four fifths of its lifetime.
 MARGIN_S = 300
 TIMEOUT_S = 60
 
@@ -23,7 +23,7 @@ class Answer:
 
 
 class Daftar:
-    """One for a whole program: its threads share a token, and with `token_file` the programs of a machine do."""
+    """Create one per program: its threads share a token; with `token_file`, all programs of a machine do."""
 
     def __init__(self, url, client_id, client_secret, token_file=None, clock=time.time, sleep=time.sleep):
         self.url, self.token_file, self.clock, self.sleep = url.rstrip("/"), token_file, clock, sleep
@@ -32,19 +32,19 @@ class Daftar:
         self.kept, self.lock = None, threading.Lock()
 
     def call(self, method, path, body=None, headers=None):
-        """One call, such as `call("GET", "/Individual?_count=5")`. Raises nothing for a refusal: look at `status`."""
+        """One call, such as `call("GET", "/Individual?_count=5")`. Does not raise on an error response: check `status`."""
         content = None if body is None else json.dumps(body).encode()
         more = dict(headers or {}, **({} if body is None else {"Content-Type": "application/json"}))
         token = self.token()
         answer = self._patiently(method, path, content, dict(more, Authorization=f"Bearer {token}"))
         if answer.status == 401:
-            # A 401 is given before anything is done, so that even a POST may be sent again. Once: then the fault is another.
+            # A 401 is returned before any processing, so even a POST can be retried. Once: a second 401 has another cause.
             token = self.token(refused=token)
             answer = self._patiently(method, path, content, dict(more, Authorization=f"Bearer {token}"))
         return answer
 
     def token(self, refused=None):
-        """A token that is still good for a while, and is not the one that was refused."""
+        """Returns a token that stays valid for a while and is not the rejected one."""
         with self.lock:
             kept = self.kept or self._read()
             if kept and kept["access_token"] != refused and self.clock() < kept["renew_at"]:
@@ -63,7 +63,7 @@ class Daftar:
             return given["access_token"]
 
     def _patiently(self, method, path, content, headers):
-        """Sends, and waits as long as a 429 or a 503 says."""
+        """Sends a request, and waits as long as a 429 or a 503 requires."""
         for waits_left in (4, 3, 2, 1, 0):
             answer = self._send(method, path, content, headers)
             wait_s = answer.headers.get("Retry-After")
@@ -72,7 +72,7 @@ class Daftar:
             self.sleep(int(wait_s))
 
     def _send(self, method, path, content, headers):
-        # What an answer links to begins with the address of the API already.
+        # Links in responses already contain the base URL of the API.
         path = path.removeprefix(self.url).removeprefix("/api/v2")
         url = f"{self.url}/api/v2{path}"
         try:
@@ -92,7 +92,7 @@ class Daftar:
     def _write(self):
         if self.token_file is None:
             return
-        # Whole or not at all, and for nobody else to read.
+        # Written atomically, and readable by this account only.
         partial = f"{self.token_file}.{os.getpid()}"
         with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             json.dump(self.kept, file)
@@ -100,5 +100,5 @@ class Daftar:
 
 
 def identifier(system, value):
-    """An identifier as it stands in an address."""
+    """An identifier, encoded for a URL path."""
     return quote(f"{system}|{value}", safe="")

@@ -1,4 +1,4 @@
-// Brings forms into the register: creates people, or changes those that are there.
+// Imports forms into the register: creates individuals, or updates existing ones.
 //
 //   node job.mjs FORMS.json
 //
@@ -16,7 +16,7 @@ let waitedS = 0
 const sleep = (seconds) => new Promise((done) => { waitedS += seconds; setTimeout(done, seconds * 1000) })
 const daftar = new Daftar({ url, clientId, clientSecret, sleep })
 
-// What a form says of a person; what it does not say is left out, so that nothing that is known is taken away.
+// The fields of a form; missing ones are omitted, so that recorded values are kept.
 function personOf(form) {
   const person = {}
   if (form.given || form.family) person.name = { given: form.given, family: form.family }
@@ -26,7 +26,7 @@ function personOf(form) {
   return person
 }
 
-// Creates or changes, and says which, or why not.
+// Creates or updates an individual, and returns the outcome.
 async function upsert(form) {
   const place = `/Individual/${identifier(NATIONAL_ID, form.national_id)}`
   let answer
@@ -40,7 +40,7 @@ async function upsert(form) {
     } else {
       answer = known
     }
-    // Somebody else was first: look again.
+    // Concurrent change: read again.
     if (answer.status !== 409) break
   }
   if (answer.ok) return answer.status === 201 ? 'created' : 'changed'

@@ -1,4 +1,4 @@
-"""Writes how many people, and how many women, live in each district, as a table for QGIS.
+"""Writes the numbers of people and of women in each district, as a table for QGIS.
 
     people_table.py FILE.csv
 
@@ -15,8 +15,8 @@ from daftar_client import Daftar
 FEMALE = "urn:iso:std:iso:5218#2"
 
 
-def everybody(daftar, fields):
-    """Everybody, a page of a hundred at a time. The link to the next page neither repeats nor skips anybody, whatever changes meanwhile."""
+def individuals(daftar, fields):
+    """All individuals, a hundred per page. Paging neither repeats nor skips records, even with concurrent changes."""
     place = f"/Individual?_count=100&_elements={fields}"
     while place:
         answer = daftar.call("GET", place)
@@ -31,7 +31,7 @@ def main():
     environment = os.environ
     daftar = Daftar(environment["DAFTAR_URL"], environment["CLIENT_ID"], environment["CLIENT_SECRET"], "token.json")
     people, women = Counter(), Counter()
-    for person in everybody(daftar, "gender,address"):
+    for person in individuals(daftar, "gender,address"):
         addresses = person.get("address") or [{}]
         district = addresses[0].get("district") or "not recorded"
         people[district] += 1

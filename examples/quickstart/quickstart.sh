@@ -12,7 +12,7 @@ fi
 api="$1/api/v2"
 number="QS-$(date +%s)-$$"
 
-# A token for client credentials; it is good for a day, and 5 a minute are given to one address.
+# A token for client credentials; it is valid for a day, and the limit is 5 per minute and IP address.
 token=$(curl -sS -f -u "$2:$3" -d grant_type=client_credentials "$api/oauth/token" |
     sed 's/.*"access_token":"\([^"]*\)".*/\1/')
 

@@ -1,4 +1,4 @@
-"""Asks the files of `daftar export --format parquet` questions in SQL: python3 ask.py FOLDER questions.sql [NUMBER]"""
+"""Runs SQL queries on the files of `daftar export --format parquet`: python3 ask.py FOLDER questions.sql [NUMBER]"""
 
 import pathlib
 import re
