@@ -1,4 +1,4 @@
-// The page is served at `/workbench` and its files below that, so every address in it is relative to the page's own.
+// The page is served at `/workbench` and its files below that, so all URLs in it are relative.
 
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib'
 
 import { defineConfig } from 'vite'
 
-// Each file once more, compressed: the server sends whichever form a browser takes.
+// Each file is also emitted compressed: the server sends the encoding that the browser accepts.
 function compressed() {
   let folder
   return {
@@ -21,7 +21,7 @@ function compressed() {
   }
 }
 
-// The licences of whatever of others is in the page, which ask to travel with it.
+// The licences of the bundled third-party code, which require their inclusion.
 function licences() {
   return {
     name: 'licences',
@@ -47,7 +47,7 @@ export default defineConfig({
   plugins: [licences(), compressed()],
   build: {
     target: 'es2022',
-    // `name.digest.extension`: the server lets browsers keep such a file for good.
+    // `name.digest.extension`: the server lets browsers cache such a file permanently.
     rollupOptions: {
       output: {
         entryFileNames: '[name].[hash:8].js',
@@ -57,13 +57,13 @@ export default defineConfig({
       },
     },
     assetsDir: '',
-    // A picture inside a style is nothing that the page's policy lets a browser show.
+    // Images inside style sheets are blocked by the page's content security policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },
   experimental: {
     renderBuiltUrl: (name, { hostType }) => (hostType === 'html' ? `workbench/${name}` : { relative: true }),
   },
-  // While one works on the page: `DAFTAR=http://127.0.0.1:8080 npm run dev`
+  // For development: `DAFTAR=http://127.0.0.1:8080 npm run dev`
   server: { proxy: { '/api': process.env.DAFTAR ?? 'http://127.0.0.1:8080', '/openapi.json': process.env.DAFTAR ?? 'http://127.0.0.1:8080' } },
 })

@@ -1,4 +1,4 @@
-// The tests of single parts, made into files that Node.js runs.
+// Bundles the unit tests for Node.js.
 
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

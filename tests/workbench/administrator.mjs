@@ -32,11 +32,11 @@ await lead(async () => {
   await page.getByRole('alert').filter({ hasText: 'not a WebAssembly component' }).waitFor()
 
   await file.setInputFiles(given.module)
-  await say('button', 'See what it would mean').click()
+  await say('button', 'Show the effects').click()
   await page.locator('.install li', { hasText: 'urn:fao:agrovoc' }).filter({ hasText: 'codes added' }).waitFor()
   assert.equal(await plugin('farmer-registry').count(), 0, 'a look installs nothing')
   // A test's own build of the server knows the module's digest only if it was made with it.
-  await page.getByLabel('Also when nobody vouches for it').check()
+  await page.getByLabel('Allow without a trusted signature').check()
   await say('button', 'Install').click()
   await plugin('farmer-registry').waitFor()
   await page.locator('.detail h2', { hasText: 'farmer-registry' }).waitFor()
@@ -45,7 +45,7 @@ await lead(async () => {
 
   await say('button', 'Remove').click()
   await say('button', 'Keep it').click()
-  assert.equal(await plugin('farmer-registry').count(), 1, 'who thinks better of it keeps it')
+  assert.equal(await plugin('farmer-registry').count(), 1, 'a cancelled removal keeps the plugin')
   await say('button', 'Remove').click()
   await say('button', 'Yes, remove it').click()
   await page.locator('.detail', { hasText: 'farmer-registry was removed' }).waitFor()

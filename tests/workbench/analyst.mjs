@@ -106,7 +106,7 @@ await lead(async () => {
 
   // A preview that is cancelled: the answer is held back until it is.
   await write(given.rule)
-  assert.equal(await page.locator('.verdict .good').count(), 0, 'nothing is said of a text that was not looked at')
+  assert.equal(await page.locator('.verdict .good').count(), 0, 'no result is shown for a text that was not validated')
   await page.locator('.verdict .good').waitFor()
   assert.match(await page.locator('.verdict .facts').innerText(), /me\.gender/, 'what is told is told of this rule')
   let release
@@ -189,7 +189,7 @@ await lead(async () => {
   // A token that is taken back: signing in again finds the rules as they were.
   await please('revoke')
   await page.getByRole('button', { name: 'Preview' }).click()
-  await page.getByRole('alert').filter({ hasText: 'Your sign-in has ended' }).waitFor()
+  await page.getByRole('alert').filter({ hasText: 'Your session has expired' }).waitFor()
   assert.equal(await page.locator('.counts').count(), 0, 'nothing that was answered is left')
   step('lost the token')
 

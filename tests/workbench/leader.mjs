@@ -1,4 +1,4 @@
-// Leads a browser without a window: how it is begun, what is looked at in every view, and what makes a walk fail.
+// Drives a headless browser: startup, checks in every view, and conditions that fail a walk.
 
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
@@ -33,7 +33,7 @@ export const step = (what) => console.log(what)
 mkdirSync(given.pictures, { recursive: true })
 const browser = await chromium.launch({
   executablePath: given.chromium,
-  // The system gives no sandbox to an administrator, and tests may be run by one.
+  // The browser sandbox is unavailable to root, and tests may run as root.
   args: ['--no-sandbox', '--disable-dev-shm-usage'],
 })
 const context = await browser.newContext({ viewport: WIDE, locale: 'en-GB', acceptDownloads: true, colorScheme: 'light' })
@@ -71,7 +71,7 @@ export async function accessible(what) {
   assert.deepEqual(told, [], what)
 }
 
-// A picture of the whole page, and nothing that must be scrolled sideways for.
+// A screenshot of the whole page, and a check that nothing overflows horizontally.
 export async function look(name) {
   const wider = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
   assert.ok(wider <= 0, `${name} is wider than the window by ${wider}`)

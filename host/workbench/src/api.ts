@@ -1,8 +1,8 @@
-// The public API, with the token of whoever signed in.
+// The public API, with the token of the signed-in user.
 //
-// The token lives in this object and nowhere else: not in storage, not in an address, not in a cookie.
+// The token is stored in this object only: not in browser storage, a URL or a cookie.
 
-/** What the server refuses, in its own words. */
+/** An error response of the server. */
 export class Refusal extends Error {
   constructor(
     readonly status: number,
@@ -25,16 +25,16 @@ export interface Diagnostic {
   suggestion?: string
 }
 
-/** How many requests the client has left, of how many, in the window that ends first. */
+/** The remaining requests of the client and the limit, in the window that ends first. */
 export interface Budget {
   limit: number
   remaining: number
 }
 
 interface Events {
-  /** The token is not taken any more. */
+  /** Called when the token is rejected. */
   expired: void
-  /** Nothing may be asked before that many seconds have passed. */
+  /** Called when the rate limit is exceeded, with the seconds to wait. */
   limited: number
   budget: Budget
 }
@@ -45,11 +45,11 @@ interface Kept {
   askedAt: number
 }
 
-/** How long an answer about codes is shown again without asking whether it still holds, in milliseconds. */
+/** The time for which responses about codes are reused without revalidation, in milliseconds. */
 const FRESH_MS = 60_000
-/** How many answers are kept. */
+/** The most cached responses. */
 const KEPT_MAX = 500
-/** How long lines of an answer are read before the page has its turn, in milliseconds. */
+/** The longest uninterrupted reading of response lines before the page may render, in milliseconds. */
 const TURN_MS = 12
 
 export class Api {
@@ -61,7 +61,7 @@ export class Api {
   clientId = ''
   language = 'en'
 
-  /** `base` is where the API begins, with a slash at its end. */
+  /** `base` is the base URL of the API, with a trailing slash. */
   constructor(readonly base: URL) {}
 
   on<K extends keyof Events>(event: K, listener: (value: Events[K]) => void): void {
@@ -69,12 +69,12 @@ export class Api {
     listeners.push(listener)
   }
 
-  /** In how many milliseconds something may be asked again; 0 where it may be now. */
+  /** The milliseconds until the next request is allowed; 0 if it is now. */
   get waitMs(): number {
     return Math.max(0, this.#waitsUntil - Date.now())
   }
 
-  /** Whether one of those scopes, or all of a resource, was granted. */
+  /** Returns true if one of those scopes, or all of a resource, was granted. */
   may(scope: string): boolean {
     return this.scopes.includes(scope) || this.scopes.includes(`${scope.split(':')[0]}:all`)
   }
@@ -95,7 +95,7 @@ export class Api {
     this.clientId = clientId
   }
 
-  /** With the admin token, on the admin listener: the list of plugins says whether it is right. */
+  /** Signs in with the admin token, on the admin listener; the list of plugins verifies it. */
   async signInAsAdministrator(token: string): Promise<void> {
     this.#token = token
     try {
@@ -113,7 +113,7 @@ export class Api {
     this.#waitsUntil = 0
   }
 
-  /** An answer about codes or the API itself: shown again for a minute, then asked for by its entity tag. */
+  /** A cached response about codes or the API itself: reused for a minute, then revalidated by its entity tag. */
   async get<T>(path: string, signal?: AbortSignal): Promise<T> {
     const key = `${this.language} ${path}`
     const kept = this.#kept.get(key)
@@ -135,7 +135,7 @@ export class Api {
     return body
   }
 
-  /** An answer that changes while nobody looks: asked for each time. */
+  /** An uncached response. */
   async read<T>(path: string): Promise<T> {
     return (await this.#send('GET', path, undefined, {})).json() as Promise<T>
   }
@@ -144,7 +144,7 @@ export class Api {
     await this.#send('DELETE', path, undefined, {})
   }
 
-  /** Sends a file as it is. */
+  /** Uploads a file. */
   async upload<T>(path: string, file: Blob, headers: Record<string, string>): Promise<T> {
     return (await this.#send('POST', path, file, headers)).json() as Promise<T>
   }
@@ -153,7 +153,7 @@ export class Api {
     return (await this.#send('POST', path, body, {}, signal)).json() as Promise<T>
   }
 
-  /** An answer that comes in lines of JSON; between them the page has its turn. */
+  /** A response in NDJSON; the page may render between lines. */
   async lines(path: string, body: unknown, signal: AbortSignal, onLine: (line: never) => void): Promise<void> {
     const response = await this.#send('POST', path, body, { Accept: 'application/x-ndjson' }, signal)
     if (!response.body) throw new Refusal(response.status, response.statusText)
@@ -229,13 +229,13 @@ function retryAfter(response: Response): number | undefined {
   return value === null ? undefined : Math.max(1, Number(value))
 }
 
-/** What a 422 says of single fields; a 403 says it in its own sentence. */
+/** Formats an error: a 422 by its fields, others by their detail. */
 function fieldProblems(told: { errors?: { field?: string; message?: string }[] }, status: number): string[] {
   if (status !== 422 && status !== 400) return []
   return (told.errors ?? []).map(({ field, message }) => (field ? `${field}: ${message}` : (message ?? '')))
 }
 
-/** What went wrong, as a sentence. */
+/** The error as a sentence. */
 export function sentence(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

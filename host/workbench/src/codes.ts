@@ -1,4 +1,4 @@
-// Codes and concept groups as the page asks for them.
+// Requests for codes and concept groups.
 
 import type { Api } from './api'
 
@@ -28,7 +28,7 @@ export interface Page<T> {
 
 const FOUND_MAX = 12
 
-/** The codes that a text may mean, the best first. */
+/** The codes that match a text, best match first. */
 export async function searchCodes(api: Api, text: string, signal?: AbortSignal): Promise<FoundCode[]> {
   const asked = text.trim().slice(0, 200)
   if (!asked) return []
@@ -40,7 +40,7 @@ export async function conceptGroups(api: Api): Promise<ConceptGroup[]> {
   return (await api.get<Page<ConceptGroup>>('ConceptGroup?_count=100')).data
 }
 
-/** A code as a rule writes it. */
+/** A code in rule syntax. */
 export function written(uri: string): string {
   return `code('${uri.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}')`
 }

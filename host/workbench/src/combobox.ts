@@ -1,4 +1,4 @@
-// A search for codes with a list of what it found: the combobox of the ARIA authoring practices, with a list.
+// A search field for codes with a list of results: the combobox of the ARIA authoring practices.
 
 import { type Api, isAbort, sentence } from './api'
 import { type FoundCode, searchCodes } from './codes'
@@ -76,7 +76,7 @@ export function codeSearch({ api, label, hint, onChoose }: CodeSearch): HTMLElem
             id: `${id}-${index}`,
             role: 'option',
             'aria-selected': 'false',
-            // Before the field loses the focus and the list goes.
+            // Before the field loses focus and the list is hidden.
             on: {
               mousedown: (event) => {
                 event.preventDefault()

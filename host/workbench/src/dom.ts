@@ -1,17 +1,17 @@
-// Makes elements. Texts go in as text nodes, never as markup.
+// Creates elements. Texts are inserted as text nodes, never as markup.
 
 export type Child = Node | string | number | null | undefined | false | Child[]
 
 type Listeners = { [K in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[K]) => void }
 type Value = string | number | boolean | null | undefined
 
-/** Attributes by their names in HTML; `on` holds listeners. What is `false`, `null` or `undefined` is left out. */
+/** Attributes by their HTML names; `on` contains listeners. Values of `false`, `null` or `undefined` are omitted. */
 export interface Attributes {
   on?: Listeners
   [name: string]: Value | Listeners
 }
 
-/** What a form's element shows now is a property; the attribute of the name is what it showed first. */
+/** The current value of a form element is a property; the attribute is its initial value. */
 const PROPERTIES = new Set(['value', 'checked', 'disabled', 'selected', 'open', 'indeterminate'])
 
 export function h<K extends keyof HTMLElementTagNameMap>(
@@ -20,7 +20,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   ...children: Child[]
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag)
-  // A select shows a value only once its options are there.
+  // A select can show a value only after its options exist.
   append(element, children)
   for (const [name, value] of Object.entries(attributes)) {
     if (name === 'on') {
@@ -43,7 +43,7 @@ export function svg(tag: string, attributes: Record<string, string | number>, ..
   return element
 }
 
-/** Puts children in the place of those that are there. */
+/** Replaces the children. */
 export function fill(element: Element, ...children: Child[]): void {
   element.replaceChildren()
   append(element, children)
@@ -56,25 +56,25 @@ function append(element: Element, children: Child[]): void {
   }
 }
 
-/** A sentence of the server, in which what stands between backticks is code. */
+/** A sentence of the server; text between backticks is code. */
 export function prose(text: string): Child[] {
   return text.split(/`([^`]+)`/).map((part, at) => (at % 2 === 1 ? h('code', {}, part) : part))
 }
 
-/** Brings what was just filled into sight where it lies below the window, as on a narrow one. */
+/** Scrolls new content into view if it is below the window, as on a narrow screen. */
 export function reveal(element: HTMLElement): void {
   if (element.getBoundingClientRect().top > innerHeight * 0.75) element.scrollIntoView({ block: 'start' })
 }
 
 let last = 0
 
-/** An id that nothing else on the page has. */
+/** An id that is unique on the page. */
 export function freshId(what: string): string {
   last += 1
   return `${what}-${last}`
 }
 
-/** A field with its label above it and, where there is one, a hint below. */
+/** A field with its label above it and an optional hint below. */
 export function field(label: string, control: HTMLElement, hint?: string): HTMLElement {
   control.id ||= freshId('field')
   const told = hint === undefined ? undefined : h('p', { class: 'hint', id: `${control.id}-hint` }, hint)

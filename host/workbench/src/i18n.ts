@@ -1,4 +1,4 @@
-// The language of the page: its strings, its numbers, and what codes are called.
+// The language of the page: strings, numbers, and labels of codes.
 
 import { en, type Strings } from './strings/en'
 import { fr } from './strings/fr'
@@ -9,10 +9,10 @@ export const LANGUAGES: Record<string, { name: string; strings: Strings }> = {
 }
 
 let language = 'en'
-/** The strings in force. */
+/** The active strings. */
 export let t: Strings = en
 
-/** The first of the browser's languages that the page speaks. */
+/** The first of the browser's languages that the page supports. */
 export function preferred(): string {
   const wanted = navigator.languages.map((tag) => tag.split('-')[0] ?? '')
   return wanted.find((tag) => tag in LANGUAGES) ?? 'en'

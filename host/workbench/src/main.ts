@@ -1,4 +1,4 @@
-// Begins: in the browser's language, at the sign-in.
+// Starts the page: in the browser's language, at the sign-in.
 
 import './style.css'
 
@@ -7,6 +7,6 @@ import { preferred, setLanguage } from './i18n'
 import { Shell } from './shell'
 
 setLanguage(preferred())
-// The page is at `/workbench` with the API beside it, and on the admin listener at `/admin/workbench` with the administrator's.
+// The page is at `/workbench` beside the API, and on the admin listener at `/admin/workbench` beside the admin API.
 const isAdmin = location.pathname.endsWith('/admin/workbench')
 new Shell(new Api(new URL(isAdmin ? 'v1/' : 'api/v2/', location.href)), isAdmin).begin()

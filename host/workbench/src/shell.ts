@@ -1,4 +1,4 @@
-// What surrounds the views: header, navigation, notices, footer, and which view is shown.
+// The frame of the views: header, navigation, notices, footer, and view selection.
 
 import { type Api, sentence } from './api'
 import { fill, h } from './dom'
@@ -6,12 +6,12 @@ import { LANGUAGES, currentLanguage, setLanguage, t } from './i18n'
 import { signIn } from './sign-in'
 import { state } from './state'
 
-/** What a view is given, and what it gives back. */
+/** The interface between a view and the shell. */
 export interface Context {
   api: Api
-  /** Goes to another view. */
+  /** Switches to another view. */
   go: (view: ViewName) => void
-  /** Tells what happened to whoever listens rather than looks. */
+  /** Announces an event to screen readers. */
   say: (text: string) => void
 }
 
@@ -21,7 +21,7 @@ const ANALYST = ['rule', 'case', 'compare', 'vocabularies'] as const
 const ADMINISTRATOR = ['plugins'] as const
 export type ViewName = (typeof ANALYST | typeof ADMINISTRATOR)[number]
 
-/** Views come when they are first needed: the sign-in does not wait for them. */
+/** Views are loaded on first use: the sign-in does not wait for them. */
 const load: Record<ViewName, () => Promise<View>> = {
   rule: async () => (await import('./views')).rule,
   case: async () => (await import('./views')).oneCase,
@@ -117,7 +117,7 @@ export class Shell {
   }
 
   #skip(event: Event): void {
-    // The address says which view is shown, so it stays.
+    // The URL contains the current view, so it is kept.
     event.preventDefault()
     this.#main.focus()
   }
@@ -154,7 +154,7 @@ export class Shell {
     }
   }
 
-  /** Tells how long to wait, second by second; it is read aloud once. */
+  /** Shows the seconds to wait, updated every second; it is announced once. */
   #countDown(): void {
     clearInterval(this.#timer)
     const seconds = h('span', { 'aria-hidden': 'true' })
@@ -173,7 +173,7 @@ export class Shell {
   }
 }
 
-/** A file beside the page's others, wherever these are. */
+/** A file beside the page's other files, regardless of their location. */
 function beside(name: string): string {
   return new URL(`${import.meta.env.DEV ? '/' : './'}${name}`, import.meta.url).href
 }

@@ -1,4 +1,5 @@
-// Signing in: by client id and secret, through the endpoint where every client gets its token; on the admin listener with the admin token.
+// The sign-in: by client id and secret, through the token endpoint of all clients; on the admin listener with the admin
+// token.
 
 import { type Api, Refusal } from './api'
 import { field, h } from './dom'

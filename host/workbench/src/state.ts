@@ -1,11 +1,11 @@
-// What the views share: the two rules and about whom they are asked. Texts outlive a reload of the page, in this tab alone; what the
-// register answered does not.
+// The shared state of the views: the two rules and their subject kind. Texts survive a reload of the page, in this tab
+// only; responses of the server do not.
 
 import type { Subject } from './editor/schema'
 import type { Previewed, Question } from './rule/preview'
 
 const KEY = 'daftar-workbench'
-/** What is kept, by its name. */
+/** The stored values, by name. */
 const KEPT = ['subject', 'a', 'b', 'filter', 'asOf'] as const
 
 class State {
@@ -14,7 +14,7 @@ class State {
   b = ''
   filter = ''
   asOf = ''
-  /** The last preview, with the question that it answers. */
+  /** The last preview, with its request. */
   reach: { question: Question; result: Previewed } | undefined
   /** The subject of the view of one case. */
   case = ''
@@ -25,7 +25,7 @@ class State {
       for (const name of KEPT) if (typeof kept[name] === 'string') Object.assign(this, { [name]: kept[name] })
       if (this.subject !== 'group') this.subject = 'individual'
     } catch {
-      // What cannot be read is as good as nothing.
+      // Unreadable values are ignored.
     }
   }
 
@@ -33,22 +33,22 @@ class State {
     try {
       sessionStorage.setItem(KEY, JSON.stringify(Object.fromEntries(KEPT.map((name) => [name, this[name]]))))
     } catch {
-      // A browser that keeps nothing is no reason to stop.
+      // Without browser storage the page still works.
     }
   }
 
-  /** What the answers of the register are about; they go when somebody else signs in. */
+  /** State derived from responses; it is cleared when another user signs in. */
   forget(): void {
     this.reach = undefined
     this.case = ''
   }
 
-  /** What a preview of rule A asks. */
+  /** The request of a preview of rule A. */
   get question(): Question {
     return { expression: this.a, subject: this.subject, filter: this.filter, asOf: this.asOf }
   }
 
-  /** Whether the last preview answered another question than the one that would be asked now. */
+  /** Whether the last preview had another request than the next one would have. */
   get isStale(): boolean {
     return this.reach !== undefined && JSON.stringify(this.reach.question) !== JSON.stringify(this.question)
   }

@@ -1,4 +1,4 @@
-// The views, loaded together: they share the editor.
+// The views, loaded together because they share the editor.
 
 export { oneCase } from './case/view'
 export { compare } from './compare/view'

@@ -11,7 +11,7 @@ const part = (text: string, value: unknown, children: Explanation[] = [], more: 
   ...more,
 })
 
-/** What is told of a change, in short. */
+/** A change in short form. */
 function short(change: Change | undefined): string {
   if (!change) return 'nothing'
   if (change.kind === 'record') return `record ${change.fact}`

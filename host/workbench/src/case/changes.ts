@@ -1,4 +1,4 @@
-// What would have to be otherwise for a rule to hold: read off the tree of an answer. Nothing is asked of the server for it.
+// The changes that would make a rule true, derived from the explanation tree without further requests.
 
 export interface Explanation {
   text: string
@@ -13,22 +13,23 @@ export interface Explanation {
 
 export type Change =
   | { kind: 'all' | 'any'; changes: Change[] }
-  /** A part that is one way and must be another; `seen` is what it looked at. */
+  /** A part whose value must change; `seen` are its facts. */
   | { kind: 'part'; text: string; item: number | undefined; value: unknown; wanted: boolean; seen: Record<string, unknown> }
   /** A fact that is not recorded. */
   | { kind: 'record'; fact: string }
 
-/** What is left out of a long choice: a household has many members, and each might be the one. */
+/** Parts omitted from a long choice: a household has many members, and each is an alternative. */
 const CHOICES_MAX = 6
 
-/** What would make a part come to that value; nothing where it does already. */
+/** The changes that give a part that value; none if it has it already. */
 export function changes(node: Explanation, wanted: boolean): Change | undefined {
   if (node.value === wanted) return undefined
   const shape = operator(node.text)
   const { children } = node
   if (shape === 'not' && children[0]) return changes(children[0], !wanted)
   if ((shape === 'and' || shape === 'or') && children.length > 0) {
-    // All parts of an `and` must hold for it to hold, and one that does not is enough for it not to; with `or` the other way round.
+    // All parts of an `and` must be true for it to be true, and one false part is enough for it to be false; for `or`
+    // it is reversed.
     return join((shape === 'and') === wanted ? 'all' : 'any', children, wanted)
   }
   const items = children.filter((child) => child.item !== undefined && child.item !== node.item)
@@ -45,7 +46,7 @@ export function changes(node: Explanation, wanted: boolean): Change | undefined 
 
 function join(kind: 'all' | 'any', nodes: Explanation[], wanted: boolean): Change | undefined {
   const found = nodes.map((node) => changes(node, wanted)).filter((change) => change !== undefined)
-  // `a && (b && c)` is one list of three.
+  // `a && (b && c)` is flattened to a list of three.
   const flat = found.flatMap((change) => (change.kind === kind ? change.changes : [change]))
   const first = kind === 'any' ? flat.slice(0, CHOICES_MAX) : flat
   return first.length === 1 ? first[0] : first.length ? { kind, changes: first } : undefined
@@ -61,7 +62,7 @@ function seenBelow(node: Explanation): Record<string, unknown> {
 
 type Operator = 'and' | 'or' | 'not' | 'exists' | 'all' | 'other'
 
-/** What the outermost operator of an expression is, its texts, parentheses and comments left aside. */
+/** The outermost operator of an expression, ignoring its texts, parentheses and comments. */
 export function operator(given: string): Operator {
   const text = given.trim()
   let depth = 0
@@ -80,7 +81,7 @@ export function operator(given: string): Operator {
       }
     } else if (depth === 0) {
       const rest = text.slice(at)
-      // The point of an optional field is no choice.
+      // The `?` of an optional field is not a ternary.
       if (letter === '?' && text[at - 1] !== '.') isChoice = true
       else if (rest.startsWith('||') || isWord(text, at, 'or')) found = 'or'
       else if (found !== 'or' && (rest.startsWith('&&') || isWord(text, at, 'and'))) found = 'and'
@@ -94,11 +95,11 @@ export function operator(given: string): Operator {
 
 function isNegated(text: string): boolean {
   const rest = /^(!(?!=)|not\b)\s*(.*)$/s.exec(text)?.[2]
-  // `!a == b` compares; what is negated there is `a` alone.
+  // `!a == b` compares; only `a` is negated.
   return rest !== undefined && !/[^=!<>]==|!=|<|>|\sin\s/.test(outside(rest))
 }
 
-/** What stands outside of every parenthesis and text. */
+/** The text outside all parentheses and literals. */
 function outside(text: string): string {
   let kept = ''
   let depth = 0
@@ -112,12 +113,12 @@ function outside(text: string): string {
   return kept
 }
 
-/** Whether the first parenthesis is closed by the last. */
+/** Returns true if the first parenthesis is closed by the last. */
 function wraps(text: string): boolean {
   return outside(text) === '' && !/^\([^()]*\)\s*\(/.test(text)
 }
 
-/** `list.exists(m, …)`, where nothing stands behind it. */
+/** `list.exists(m, …)`, if it is the whole text. */
 function last(text: string): Operator {
   const macro = /\.(exists|all)\(/.exec(text)
   if (!macro || !text.endsWith(')')) return 'other'

@@ -1,11 +1,11 @@
-// The tree of an answer: what each part of the rule came to, and what it looked at.
+// The explanation tree: the value of each part of the rule, and the facts it read.
 
 import { h } from '../dom'
 import { t } from '../i18n'
 import type { Explanation } from './changes'
 import { shown } from './values'
 
-/** How deep it is open at first. */
+/** The depth that is open initially. */
 const OPEN_DEPTH = 3
 
 export function tree(root: Explanation): HTMLElement {
@@ -48,7 +48,7 @@ function node(part: Explanation, depth: number): HTMLElement {
   if (part.children.length === 0) return h('li', {}, h('div', { class: 'part' }, head), below)
   const inside = h('ul', {})
   const details = h('details', { on: { toggle: () => open() } }, h('summary', { class: 'part' }, head), below, inside)
-  // A household's tree has thousands of parts: those below a closed one are made when it is opened.
+  // A household's tree has thousands of parts: those below a closed one are created when it is opened.
   const open = () => {
     if (details.open && inside.childElementCount === 0) inside.append(...part.children.map((child) => node(child, depth + 1)))
   }

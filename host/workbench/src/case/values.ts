@@ -1,4 +1,4 @@
-// Values as an explanation has them, for people.
+// Formats the values of an explanation.
 
 import { number, t } from '../i18n'
 
@@ -13,6 +13,6 @@ export function shown(value: unknown): string {
   if (typeof object['uri'] === 'string') return `${object['display'] ?? object['code']} (${object['code']})`
   if (typeof object['items_min'] === 'number') return t.case.items(object['items_min'], Number(object['items_max']))
   const keys = Object.keys(object)
-  // A person is an object without anything in it.
+  // A person is an object without content.
   return keys.length === 0 ? '…' : JSON.stringify(object)
 }

@@ -1,4 +1,4 @@
-// One case: how the rule comes to its answer for one subject, and what would change it.
+// The view of one case: explains the outcome of the rule for one subject, and the changes that would affect it.
 
 import { field, fill, h } from '../dom'
 import { t } from '../i18n'

@@ -1,5 +1,6 @@
-// Two rules compared by three previews: A, B, and both at once. Who is eligible by both is exactly who is eligible by `(A) && (B)`, so
-// the gained are those of B without these, and the lost those of A without these, in every breakdown.
+// Compares two rules by three previews: A, B, and both together. The subjects eligible by both are exactly those of
+// `(A) && (B)`, so the gained ones are those of B without these, and the lost ones those of A without these, in every
+// breakdown.
 
 import type { Api } from '../api'
 import { t } from '../i18n'
@@ -18,11 +19,11 @@ export interface Compared {
   all: Moves
   byGender: Moves[]
   byAge: Moves[]
-  /** Whether the previews looked at as many subjects each. */
+  /** Whether the previews have the same number of subjects. */
   isSteady: boolean
 }
 
-/** The longest expression that the server takes, in bytes. */
+/** The longest expression that the server accepts, in bytes. */
 const BYTES_MAX = 8_192
 
 export interface Watching {
@@ -31,7 +32,7 @@ export interface Watching {
 }
 
 export async function compare(api: Api, a: string, b: string, about: Omit<Question, 'expression'>, watching: Watching): Promise<Compared> {
-  // A comment at the end of a rule must not take the parenthesis with it.
+  // A comment at the end of a rule must not include the parenthesis.
   const both = `(${a}\n) && (${b}\n)`
   if (new TextEncoder().encode(both).length > BYTES_MAX) throw new Error(t.compare.too_long)
   const ask = (step: number, expression: string) =>
@@ -69,6 +70,6 @@ function rows([a, b, both]: Map<string, number>[]): Moves[] {
 }
 
 function moves(label: string, a: number, b: number, both: number): Moves {
-  // Where somebody was registered between two previews the parts may be off by one; fewer than nobody there are never.
+  // If a subject was registered between two previews, the parts may differ by one; they are never negative.
   return { label, gained: Math.max(b - both, 0), lost: Math.max(a - both, 0), kept: both }
 }

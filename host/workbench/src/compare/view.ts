@@ -1,4 +1,4 @@
-// Two rules side by side, and who is gained and lost from one to the other.
+// Two rules side by side, with the subjects gained and lost.
 
 import { field, fill, h } from '../dom'
 import { type RuleEditor, makeEditor } from '../editor/editor'
@@ -84,7 +84,7 @@ function show(compared: Compared): (HTMLElement | false)[] {
   ]
 }
 
-/** What the change costs, once somebody says what a head gets. */
+/** The cost of the change, once an amount per head is set. */
 function cost(heads: number): HTMLElement {
   const told = h('output', { class: 'cost' })
   const amount = h('input', {

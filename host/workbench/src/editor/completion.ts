@@ -1,5 +1,5 @@
-// Completion: fields after a point, helpers and words elsewhere, concept groups and codes between quotation marks, and codes by their
-// names wherever a word is none of the language.
+// Completion: fields after a dot, helpers and keywords elsewhere, concept groups and codes in quotes, and codes by
+// their names for words that are not part of the language.
 
 import {
   type Completion,
@@ -22,9 +22,9 @@ export interface Completed {
   schema: () => Schema | undefined
 }
 
-/** From so many letters a word that is none of the language is looked for among the names of codes. */
+/** The minimum length of a word that is searched among the names of codes. */
 const NAME_LETTERS_MIN = 4
-/** How long a pause is before that, in milliseconds. */
+/** The pause before that search, in milliseconds. */
 const PAUSE_MS = 300
 
 export function completion(completed: Completed): Extension {
@@ -49,7 +49,7 @@ async function complete(context: CompletionContext, completed: Completed): Promi
   return named(word, context, completed)
 }
 
-/** Words and helpers, and the methods of lists after a point. */
+/** Keywords and helpers, and the methods of lists after a dot. */
 function words(kind: 'method' | ''): Completion[] {
   return WORDS.filter((word) => (word.kind === 'method') === (kind === 'method')).map(option)
 }
@@ -76,7 +76,7 @@ function fields(
   return { from, options: [...ofRecord, ...words('method')], validFor: /^\w*$/ }
 }
 
-/** Between quotation marks: what the function takes there. */
+/** In quotes: the values that the function accepts. */
 async function quoted(context: CompletionContext, text: string, { api }: Completed): Promise<CompletionResult | null> {
   const name = /^\w+/.exec(text)?.[0]
   const inside = text.slice(Math.max(text.lastIndexOf("'"), text.lastIndexOf('"')) + 1)
@@ -94,7 +94,7 @@ async function quoted(context: CompletionContext, text: string, { api }: Complet
   return options.length ? { from, options, filter: false } : null
 }
 
-/** A word that may be the name of a code: the code goes in its place. */
+/** A word that may be the name of a code, which then replaces it. */
 async function named(
   word: { from: number; text: string },
   context: CompletionContext,

@@ -1,5 +1,5 @@
-// What the server says of a rule while it is being written: asked after a pause, once for each text, and not before a client whose
-// requests are used up may ask again.
+// Validates a rule by the server while it is edited: after a pause, once per text, and not before the rate limit
+// permits it.
 
 import { linter, type Diagnostic as Mark } from '@codemirror/lint'
 import { type EditorState, type Extension, StateEffect, type Text } from '@codemirror/state'
@@ -23,7 +23,7 @@ export type Verdict =
   | { kind: 'told'; validated: Validated }
   | { kind: 'failed'; message: string }
 
-/** Asks for another check of the same text: the rule is about somebody else now. */
+/** Repeats the validation of the same text, because the subject kind has changed. */
 export const askAgain = StateEffect.define<null>()
 
 /** The pause after the last key, in milliseconds. */
@@ -47,7 +47,7 @@ export function diagnostics({ api, subject, onVerdict }: Checked): Extension {
     if (last?.asked !== asked) {
       onVerdict({ kind: 'checking' })
       const validated = await validate(api, expression, subject())
-      // The text may have changed meanwhile; then another check is on its way.
+      // The text may have changed in the meantime; then another validation is pending.
       if (view.state.doc.toString() !== expression) return []
       if ('message' in validated) {
         onVerdict({ kind: 'failed', message: validated.message })
@@ -58,7 +58,7 @@ export function diagnostics({ api, subject, onVerdict }: Checked): Extension {
     onVerdict({ kind: 'told', validated: last.validated })
     return last.validated.diagnostics.map((diagnostic) => mark(view.state, diagnostic))
   }
-  // From the first letter on: what was said is said of another text.
+  // From the first keystroke on: diagnostics refer to the previous text.
   const changed = EditorView.updateListener.of(({ docChanged, state }) => {
     if (docChanged) onVerdict({ kind: state.doc.toString().trim() ? 'checking' : 'empty' })
   })
@@ -91,7 +91,7 @@ function mark(state: EditorState, diagnostic: Diagnostic): Mark {
   return { from, to, severity: diagnostic.severity, message: diagnostic.message, actions: action ? [action] : [] }
 }
 
-/** Where a diagnostic stands. The server counts characters; the editor counts as JavaScript does. */
+/** The position of a diagnostic. The server counts characters; the editor counts UTF-16 code units. */
 export function range(doc: Text, { line, column, length }: Diagnostic): { from: number; to: number } {
   const found = doc.line(Math.min(Math.max(line, 1), doc.lines))
   const rest = [...doc.sliceString(found.from)]
@@ -99,11 +99,11 @@ export function range(doc: Text, { line, column, length }: Diagnostic): { from: 
   const from = Math.min(found.from + units(column - 1), found.to)
   const to = Math.min(found.from + units(column - 1 + length), doc.length)
   if (to > from) return { from, to }
-  // A place alone is shown by the letter at it, or the one before the end.
+  // An empty range is shown by the letter at it, or the one before the end.
   return from < doc.length ? { from, to: from + 1 } : { from: Math.max(0, from - 1), to: from }
 }
 
-/** What would be put where, if the suggestion was taken: within quotation marks it stays between them. */
+/** The replacement of a suggestion: inside quotes it stays inside them. */
 export function suggested(doc: Text, diagnostic: Diagnostic): { from: number; to: number; text: string } | undefined {
   if (diagnostic.suggestion === undefined || diagnostic.length === 0) return undefined
   const { from, to } = range(doc, diagnostic)

@@ -1,5 +1,5 @@
-// The editor of a rule. It lives in a shadow root: there its styles are sheets that a script makes, which the page's policy allows,
-// where a style element would not be.
+// The rule editor. It is in a shadow root, where its styles are constructed style sheets, which the content security
+// policy permits, unlike style elements.
 
 import { closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
@@ -28,11 +28,11 @@ export interface EditorSettings {
 export interface RuleEditor {
   dom: HTMLElement
   view: EditorView
-  /** Puts a text where the cursor is. */
+  /** Inserts a text at the cursor. */
   insert: (text: string) => void
   replace: (from: number, to: number, text: string) => void
   goTo: (from: number, to: number) => void
-  /** Checks again, as when the rule is about somebody else. */
+  /** Repeats the validation, for example after a change of the subject kind. */
   recheck: () => void
 }
 
@@ -46,7 +46,7 @@ const theme = EditorView.theme({
   '.cm-placeholder': { color: 'var(--muted)' },
   '& > .cm-scroller > .cm-selectionLayer .cm-selectionBackground': { backgroundColor: 'var(--selection) !important' },
   '&.cm-focused .cm-matchingBracket': { backgroundColor: 'var(--selection)' },
-  // A wavy line in place of a picture, and thick enough to be seen without its colour.
+  // A wavy line instead of an image, thick enough to be visible without its colour.
   '.cm-lintRange': { backgroundImage: 'none', paddingBottom: '2px' },
   '.cm-lintRange-error': { backgroundImage: 'none', textDecoration: 'underline wavy var(--bad) 1.5px', textUnderlineOffset: '3px' },
   '.cm-lintRange-warning': { backgroundImage: 'none', textDecoration: 'underline dotted var(--warn) 2px', textUnderlineOffset: '3px' },
@@ -65,13 +65,13 @@ const theme = EditorView.theme({
   '.cm-diagnosticAction': { backgroundColor: 'var(--accent)', color: 'var(--on-accent)', padding: '0.15rem 0.5rem', fontSize: 'inherit' },
 })
 
-/** The fields of records, read once for all editors of a session. */
+/** The fields of records, loaded once for all editors of a session. */
 const schemas = new WeakMap<Api, Promise<Schema | undefined>>()
 
 function schemaOf(api: Api): Promise<Schema | undefined> {
   let reading = schemas.get(api)
   if (!reading) {
-    // Without it there is no completion of fields; everything else goes on.
+    // Without it field completion is unavailable; everything else works.
     reading = readSchema(api).catch(() => undefined)
     schemas.set(api, reading)
   }
@@ -102,7 +102,7 @@ export function makeEditor(settings: EditorSettings): RuleEditor {
       completion({ api, subject, schema: () => known }),
       hover(() => known, subject),
       diagnostics({ api, subject, onVerdict: settings.onVerdict }),
-      // Tab leaves the editor: nobody who goes by keyboard is held in it.
+      // Tab leaves the editor, so that keyboard users are not trapped in it.
       keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
       EditorView.updateListener.of((update) => {
         if (update.docChanged) settings.onChange(update.state.doc.toString())

@@ -1,4 +1,4 @@
-// What a word of the rule means, for whoever points at it.
+// Hover descriptions of the words of a rule.
 
 import type { Extension } from '@codemirror/state'
 import { hoverTooltip } from '@codemirror/view'
@@ -34,7 +34,7 @@ function tell(path: string[], text: string, schema: Schema | undefined, subject:
   if (field) return { name: `${field.name}: ${field.type}`, says: field.says }
   const word = lookUp(last)
   if (!word) return undefined
-  // A field may be called as a helper is.
+  // A field may have the name of a helper.
   if (path.length > 1 && word.kind !== 'method') return undefined
   return { name: word.form, says: word.says[currentLanguage() === 'fr' ? 'fr' : 'en'] }
 }

@@ -1,4 +1,4 @@
-// How a rule is coloured: words, helpers, texts, numbers and comments. What is wrong with it the server says.
+// Syntax highlighting of rules: keywords, helpers, texts, numbers and comments. The server reports errors.
 
 import { HighlightStyle, StreamLanguage, syntaxHighlighting, type StringStream } from '@codemirror/language'
 import { tags } from '@lezer/highlight'

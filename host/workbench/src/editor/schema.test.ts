@@ -4,7 +4,7 @@ import test from 'node:test'
 import type { Api } from '../api'
 import { fieldsBelow, findField, readSchema } from './schema'
 
-/** As much of the API's description as the schema is read from. */
+/** The part of the API description from which the schema is read. */
 const DOCUMENT = {
   components: {
     schemas: {

@@ -1,15 +1,15 @@
-// The fields that rules may ask about, read from the description of the API, which knows what installed modules add.
+// The fields that rules may use, read from the API description, which includes those of installed modules.
 
 import type { Api } from '../api'
 import { lookUp } from './words'
 
 export interface Field {
   name: string
-  /** What kind of value it is: `code`, `date`, `text`, `number`, `boolean`, `list` or `object`. */
+  /** The kind of its value: `code`, `date`, `text`, `number`, `boolean`, `list` or `object`. */
   type: string
-  /** What the description says, and of which vocabularies its codes are. */
+  /** Its description and vocabularies. */
   says: string
-  /** What is below it, by name. */
+  /** Its fields, by name. */
   fields: Map<string, Field>
 }
 
@@ -31,12 +31,12 @@ interface Shape {
   anyOf?: Shape[]
 }
 
-/** What no rule reads of a record. */
+/** Fields of records that rules cannot read. */
 const UNREAD = new Set(['type', 'identifier', 'meta', 'photo', 'group_membership', 'member', 'relationship', 'quantity'])
-/** What rules see of a membership. */
+/** Fields of memberships that rules can read. */
 const MEMBERSHIP = ['program', 'status', 'enrollment_date', 'exit_date', 'exit_reason']
 const DEPTH_MAX = 4
-/** How many macros within one another are followed: two variables may stand for items of each other. */
+/** The most nested macros that are followed: two variables may refer to items of each other. */
 const MACROS_MAX = 8
 
 export async function readSchema(api: Api): Promise<Schema> {
@@ -44,7 +44,7 @@ export async function readSchema(api: Api): Promise<Schema> {
   const shapes = document.components.schemas
   const resolve = (shape: Shape): Shape => {
     const name = shape.$ref?.split('/').pop()
-    // What stands beside a reference says more than what it leads to.
+    // A description beside a reference is more specific than that of its target.
     return name === undefined ? shape : { ...shapes[name], ...shape }
   }
   const fieldsOf = (shape: Shape, depth: number): Fields => {
@@ -97,7 +97,7 @@ function rootFields(schema: Schema, subject: Subject, root: string): Fields | un
   return undefined
 }
 
-/** What a variable stands for: an item of the list whose macro names it, `members.exists(m, …)`. */
+/** The meaning of a variable: an item of the list whose macro declares it, `members.exists(m, …)`. */
 function variableFields(
   schema: Schema,
   subject: Subject,
@@ -109,7 +109,7 @@ function variableFields(
   const macro = new RegExp(`\\.(?:exists|all|exists_one|filter|map)\\(\\s*${variable}\\s*,`).exec(text)
   if (!macro) return undefined
   const chain = chainBefore(text, macro.index)
-  // What a list is mapped to may be anything; what is filtered stays what it was.
+  // `map` may change the type of items; `filter` does not.
   if (chain.includes('map')) return undefined
   const path = chain.filter((name) => name !== 'filter')
   if (path[0] === 'members') return schema.person
@@ -117,7 +117,7 @@ function variableFields(
   return fieldsBelow(schema, subject, text, path, macros - 1)
 }
 
-/** The names of a chain that ends at a place, what stands in parentheses left aside: `members.filter(…)` is `members`, `filter`. */
+/** The names of a chain that ends at a position, without the content of parentheses: `members.filter(…)` is `members`, `filter`. */
 function chainBefore(text: string, end: number): string[] {
   let chain = ''
   let depth = 0
@@ -135,7 +135,7 @@ function chainBefore(text: string, end: number): string[] {
   return chain.split('.')
 }
 
-/** The field that a path such as `me.birth_date` names. */
+/** The field of a path such as `me.birth_date`. */
 export function findField(schema: Schema, subject: Subject, text: string, path: string[]): Field | undefined {
   const name = path.at(-1)
   if (name === undefined || path.length < 2 || lookUp(path[0] ?? '')?.kind === 'function') return undefined

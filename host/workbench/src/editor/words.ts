@@ -1,12 +1,13 @@
-// What the language of rules has of its own: its words, its helpers, and what each says. `host/docs/RULES.md` is the whole of it.
+// The keywords and helpers of the rule language, with their descriptions. `host/docs/RULES.md` describes the whole
+// language.
 
 export interface Word {
   name: string
-  /** How it is written, for whoever looks it up. */
+  /** Its usage, shown to the user. */
   form: string
   kind: 'function' | 'method' | 'root' | 'keyword'
   says: { en: string; fr: string }
-  /** What completion inserts; the cursor goes to `|`. */
+  /** The text inserted by completion; the cursor is placed at `|`. */
   inserts: string
 }
 

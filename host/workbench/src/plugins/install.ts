@@ -1,4 +1,4 @@
-// Installing a plugin: what it would mean is seen first.
+// Installs a plugin, after a report of the effects.
 
 import { type Api, sentence } from '../api'
 import { field, fill, h, prose } from '../dom'

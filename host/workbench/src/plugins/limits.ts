@@ -1,4 +1,4 @@
-// What a plugin may use at most, and the most that it used.
+// The limits of a plugin, and its peak use of them.
 
 import { h } from '../dom'
 import { number, percent, t } from '../i18n'
@@ -29,7 +29,7 @@ export function limits({ use }: Plugin): HTMLElement {
 }
 
 function line(name: string, { peak = 0, limit, peak_share: share, base, per_row: perRow }: Plugin['use'][string]): HTMLElement {
-  // Fuel has no single limit: a base and some more for every row.
+  // Fuel has no single limit: a base plus an amount per row.
   const most = limit ?? 1
   const used = share ?? peak / Math.max(most, 1)
   const told = limit === undefined ? t.plugins.fuel(base ?? 0, perRow ?? 0) : amount(name, limit)

@@ -1,4 +1,4 @@
-// Plugins, for the administrator: what is installed, what it may use and used, its faults; installing and removing.
+// The plugins view for administrators: installed plugins, their limits, use and faults; installing and removing.
 
 import { Refusal, sentence } from '../api'
 import { fill, h, prose, reveal } from '../dom'
@@ -122,7 +122,7 @@ function describe(plugin: Plugin): HTMLElement[] {
   ]
 }
 
-/** Removing, which is asked about once more; where records use its codes the server says so, and it may be done all the same. */
+/** Removes a plugin after a confirmation; if records use its codes, the server reports it, and the removal can be forced. */
 function removal({ api }: Context, name: string, onRemoved: () => void): HTMLElement {
   const place = h('div', { class: 'removal' })
   const button = (label: string, onClick: () => void) => h('button', { type: 'button', on: { click: onClick } }, label)

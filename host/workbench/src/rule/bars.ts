@@ -1,4 +1,4 @@
-// Bars of counts, as tables: each row has its numbers beside its bar, so that nothing is said by colour alone.
+// Bar charts of counts, as tables: each row has its numbers beside its bar, so that colour is not the only indicator.
 
 import { scaleLinear } from 'd3-scale'
 import { stack } from 'd3-shape'
@@ -12,19 +12,19 @@ export interface Row extends Counts {
 }
 
 const HEIGHT = 16
-/** How many rows are shown at once. */
+/** The number of rows shown initially. */
 const ROWS_MAX = 20
 
 const layers = stack<unknown, Pick<Counts, Outcome>, Outcome>().keys(OUTCOMES)
 
-/** A bar of one row; the longest row takes the whole width. */
+/** The bar of one row; the longest row has the full width. */
 function bar(row: Row, most: number, pattern: string): SVGElement {
   const x = scaleLinear([0, Math.max(most, 1)], [0, 100])
   const parts = layers([row]).flatMap(({ key, 0: at }) => {
     if (!at || at[1] === at[0]) return []
     const place = { x: `${x(at[0])}%`, width: `${x(at[1]) - x(at[0])}%`, y: 0, height: HEIGHT }
     const part = svg('rect', { ...place, class: `bar ${key}` })
-    // What is not known is hatched, too.
+    // Unknown values are hatched too.
     return key === 'undetermined' ? [part, svg('rect', { ...place, fill: `url(#${pattern})` })] : [part]
   })
   return svg('svg', { class: 'bars', height: HEIGHT, width: '100%', 'aria-hidden': 'true', focusable: 'false' }, hatching(pattern), ...parts)
@@ -83,7 +83,7 @@ function line(row: Row, most: number): HTMLElement {
   return h('tr', {}, head, numbers)
 }
 
-/** Which mark stands for which outcome. */
+/** The legend of the outcomes. */
 export function legend(): HTMLElement {
   return h(
     'ul',

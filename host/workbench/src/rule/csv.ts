@@ -1,8 +1,8 @@
-// The list of a preview as CSV (RFC 4180), made part by part so that a long one does not hold up the page.
+// The list of a preview as CSV (RFC 4180), built in chunks so that a long one does not block the page.
 
 import type { Decided } from './preview'
 
-/** How many lines are joined before they become a part of the file. */
+/** The number of lines per chunk. */
 const LINES_MAX = 5_000
 
 export class Csv {
@@ -26,7 +26,7 @@ export class Csv {
   }
 }
 
-/** A cell in quotation marks where it needs them; one that a spreadsheet would take for a formula is made a text. */
+/** Quotes a cell if needed; a cell that a spreadsheet would interpret as a formula is converted to text. */
 function cell(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
@@ -37,6 +37,6 @@ export function save(file: Blob, name: string): void {
   link.href = URL.createObjectURL(file)
   link.download = name
   link.click()
-  // The browser has begun to read it by then.
+  // The browser has started the download by then.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
 }

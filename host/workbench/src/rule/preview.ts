@@ -1,4 +1,4 @@
-// A preview: a rule over everybody whom the filters find, told line by line.
+// A preview: a rule over all subjects that match the filters, streamed line by line.
 
 import { type Api, Refusal } from '../api'
 import type { Subject } from '../editor/schema'
@@ -49,11 +49,11 @@ export interface Watching {
   signal: AbortSignal
   sample?: number
   onProgress: (done: number, total: number) => void
-  /** Each subject, where a list is wanted. */
+  /** Called for each subject, if a list is requested. */
   onSubject?: (decided: Decided) => void
 }
 
-/** The filters of a text with one `name=value` a line; a name that stands several times has several values. */
+/** Parses filters with one `name=value` per line; a repeated name has several values. */
 export function readFilter(text: string): Record<string, string | string[]> {
   const filter: Record<string, string | string[]> = {}
   for (const line of text.split('\n').map((line) => line.trim()).filter(Boolean)) {

@@ -1,4 +1,4 @@
-// Whom a rule reaches: the counts of a preview, by gender, age and region, what is missing, a sample, and the list.
+// The reach of a rule: the counts of a preview by gender, age and region, missing facts, a sample, and the list.
 
 import type { Api } from '../api'
 import { field, fill, h } from '../dom'
@@ -10,7 +10,7 @@ import { Csv, save } from './csv'
 import { OUTCOMES, type Previewed, type Question, preview } from './preview'
 import { Running } from './running'
 
-/** How many subjects a sample shows. */
+/** The number of subjects in a sample. */
 const SAMPLE = 20
 
 export class Reach {
@@ -47,7 +47,7 @@ export class Reach {
     this.changed()
   }
 
-  /** The rule, or whom it is asked about, is another. */
+  /** Called when the rule or its filters have changed. */
   changed(): void {
     this.#stale.hidden = !state.isStale
     this.#running.enable(state.a.trim() !== '')
@@ -131,7 +131,7 @@ function breakdowns(result: Previewed): (HTMLElement | false)[] {
     legend(),
     genders.length > 0 && bars(t.reach.byGender, t.reach.gender, genders),
     ages.length > 0 && bars(t.reach.byAge, t.reach.age, ages),
-    // A register without regions says so with one row, which says nothing.
+    // A register without regions has a single row, which is not informative.
     regions.some((row) => row.label !== unknown) && bars(t.reach.byRegion, t.reach.region, regions),
   ]
 }
@@ -157,7 +157,7 @@ function missing(result: Previewed): HTMLElement | false {
   )
 }
 
-/** The list of everybody whom a preview counted, for which its question is asked once more. */
+/** The list of all subjects of a preview, for which the request is repeated. */
 class List {
   readonly dom: HTMLElement
   #isEligibleOnly = h('input', { type: 'checkbox' })

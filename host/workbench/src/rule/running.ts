@@ -1,4 +1,4 @@
-// A button that begins something long, with its progress, a button to cancel it, and what went wrong.
+// A button that starts a long operation, with its progress, a cancel button, and its error.
 
 import { isAbort, sentence } from '../api'
 import { fill, h, prose } from '../dom'
@@ -6,7 +6,7 @@ import { t } from '../i18n'
 
 export type Work = (signal: AbortSignal, onProgress: (done: number, total: number) => void) => Promise<void>
 
-/** Shorter than this a bar would only flicker, in milliseconds. */
+/** The shortest time after which a progress bar is shown, in milliseconds. */
 const SHOWN_AFTER_MS = 150
 
 export class Running {

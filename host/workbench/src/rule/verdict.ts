@@ -1,4 +1,4 @@
-// What the server says of the rule, below the editor: for whoever does not see the marks in it, and what the rule reads and costs.
+// The diagnostics of the rule below the editor, accessible without its markers, and the fields and cost of the rule.
 
 import type { Diagnostic } from '../api'
 import { range, suggested, type Validated, type Verdict } from '../editor/diagnostics'
@@ -9,7 +9,8 @@ import { t } from '../i18n'
 export function showVerdict(place: HTMLElement, verdict: Verdict, editor: RuleEditor): void {
   place.setAttribute('aria-busy', String(verdict.kind === 'checking'))
   if (verdict.kind === 'checking') {
-    // What was said before keeps its place, unseen, until there is something new to say: nothing jumps while one types.
+    // The previous result keeps its space, hidden, until there is a new one, so that the layout does not jump while
+    // typing.
     const line = place.querySelector('.state')
     if (line) {
       line.textContent = t.rule.checking

@@ -1,4 +1,4 @@
-// The first view: a rule, what is said of it, and whom it reaches.
+// The first view: a rule, its diagnostics, and its reach.
 
 import { codeSearch } from '../combobox'
 import { written } from '../codes'

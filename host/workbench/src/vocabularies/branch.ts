@@ -1,4 +1,4 @@
-// A part of the tree of a vocabulary: the codes directly below one, fetched when they are first seen, a page at a time.
+// A branch of a vocabulary's tree: the direct children of a code, fetched on first use, a page at a time.
 
 import { sentence } from '../api'
 import type { Page } from '../codes'

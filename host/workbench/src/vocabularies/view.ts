@@ -1,4 +1,4 @@
-// Vocabularies and concept groups: what there is, under which licence, and every code of it.
+// Vocabularies and concept groups, their licences, and all their codes.
 
 import { sentence } from '../api'
 import { codeSearch } from '../combobox'
@@ -124,7 +124,7 @@ function describeGroup({ api }: Context, group: ConceptGroup): HTMLElement[] {
   ]
 }
 
-/** A code that a search found. */
+/** A code found by a search. */
 function found({ say }: Context, code: FoundCode): HTMLElement[] {
   const use = h(
     'button',
