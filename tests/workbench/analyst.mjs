@@ -102,7 +102,7 @@ await lead(async () => {
   // What a word means.
   await write('age_years(me.birth_date) >= 60')
   await page.locator('.cm-content span', { hasText: 'age_years' }).first().hover()
-  await page.locator('.cm-tooltip .told', { hasText: 'Completed years' }).waitFor()
+  await page.locator('.cm-tooltip .description', { hasText: 'Completed years' }).waitFor()
 
   // A preview that is cancelled: the answer is held back until it is.
   await write(given.rule)

@@ -86,12 +86,12 @@ export class Api {
       body: new URLSearchParams({ grant_type: 'client_credentials', client_id: clientId, client_secret: secret }),
       credentials: 'omit',
     })
-    const told = await response.json().catch(() => ({}))
+    const body = await response.json().catch(() => ({}))
     if (!response.ok) {
-      throw new Refusal(response.status, told.detail ?? told.error ?? response.statusText, [], retryAfter(response))
+      throw new Refusal(response.status, body.detail ?? body.error ?? response.statusText, [], retryAfter(response))
     }
-    this.#token = told.access_token
-    this.scopes = String(told.scope ?? '').split(' ').filter(Boolean)
+    this.#token = body.access_token
+    this.scopes = String(body.scope ?? '').split(' ').filter(Boolean)
     this.clientId = clientId
   }
 
@@ -204,10 +204,10 @@ export class Api {
     })
     this.#note(response)
     if (response.ok || response.status === 304) return response
-    const told = await response.json().catch(() => ({}))
+    const problem = await response.json().catch(() => ({}))
     if (response.status === 401) this.#tell('expired', undefined)
-    const message = [told.detail ?? response.statusText, ...fieldProblems(told, response.status)].join(' · ')
-    throw new Refusal(response.status, message, told.diagnostics ?? [], retryAfter(response))
+    const message = [problem.detail ?? response.statusText, ...fieldProblems(problem, response.status)].join(' · ')
+    throw new Refusal(response.status, message, problem.diagnostics ?? [], retryAfter(response))
   }
 
   #note(response: Response): void {
@@ -230,9 +230,9 @@ function retryAfter(response: Response): number | undefined {
 }
 
 /** Formats an error: a 422 by its fields, others by their detail. */
-function fieldProblems(told: { errors?: { field?: string; message?: string }[] }, status: number): string[] {
+function fieldProblems(body: { errors?: { field?: string; message?: string }[] }, status: number): string[] {
   if (status !== 422 && status !== 400) return []
-  return (told.errors ?? []).map(({ field, message }) => (field ? `${field}: ${message}` : (message ?? '')))
+  return (body.errors ?? []).map(({ field, message }) => (field ? `${field}: ${message}` : (message ?? '')))
 }
 
 /** The error as a sentence. */

@@ -77,7 +77,7 @@ export function freshId(what: string): string {
 /** A field with its label above it and an optional hint below. */
 export function field(label: string, control: HTMLElement, hint?: string): HTMLElement {
   control.id ||= freshId('field')
-  const told = hint === undefined ? undefined : h('p', { class: 'hint', id: `${control.id}-hint` }, hint)
-  if (told) control.setAttribute('aria-describedby', told.id)
-  return h('div', { class: 'field' }, h('label', { for: control.id }, label), control, told)
+  const hintElement = hint === undefined ? undefined : h('p', { class: 'hint', id: `${control.id}-hint` }, hint)
+  if (hintElement) control.setAttribute('aria-describedby', hintElement.id)
+  return h('div', { class: 'field' }, h('label', { for: control.id }, label), control, hintElement)
 }

@@ -73,7 +73,7 @@ test('one member is enough for `exists`, and for `all` each counts', () => {
   assert.equal(short(changes(part('members.all(m, p)', false, mixed), true)), 'p=true')
 })
 
-test('nobody there is no choice among nobody', () => {
+test('an empty list of members gives no choice', () => {
   assert.equal(short(changes(part('members.exists(m, p)', false), true)), 'members.exists(m, p)=true')
 })
 

@@ -40,11 +40,11 @@ export const oneCase: View = ({ api, say }) => {
     const body: Record<string, unknown> = { expression: state.a, subject: state.subject, subjects: [reference.value.trim()], explain: true }
     if (state.asOf) body['as_of'] = state.asOf
     const answer = await api.post<{ results: Result[] }>('Eligibility/$evaluate', body, signal)
-    const told = answer.results[0]
-    if (!told) return
-    if (told.error) throw new Error(told.error.detail)
-    fill(result, ...show(told))
-    if (told.outcome) say(t.answer[told.outcome])
+    const evaluated = answer.results[0]
+    if (!evaluated) return
+    if (evaluated.error) throw new Error(evaluated.error.detail)
+    fill(result, ...show(evaluated))
+    if (evaluated.outcome) say(t.answer[evaluated.outcome])
   })
   running.enable(isReady())
   const dom = h(
@@ -61,12 +61,12 @@ export const oneCase: View = ({ api, say }) => {
   return { dom, close: () => running.cancel() }
 }
 
-function show(told: Result): (HTMLElement | false | undefined)[] {
-  const { outcome, explanation } = told
+function show(evaluated: Result): (HTMLElement | false | undefined)[] {
+  const { outcome, explanation } = evaluated
   return [
-    outcome && h('p', { class: 'answer' }, h('span', { class: `badge ${outcome}` }, t.answer[outcome]), ' ', h('code', {}, told.subject)),
-    told.missing !== undefined && told.missing.length > 0 && h('p', {}, `${t.case.missing}: `, told.missing.map((fact) => h('code', {}, fact))),
-    ...(told.errors ?? []).map(({ code, line, column }) => h('p', { class: 'problem' }, t.case.failed(code, line, column))),
+    outcome && h('p', { class: 'answer' }, h('span', { class: `badge ${outcome}` }, t.answer[outcome]), ' ', h('code', {}, evaluated.subject)),
+    evaluated.missing !== undefined && evaluated.missing.length > 0 && h('p', {}, `${t.case.missing}: `, evaluated.missing.map((fact) => h('code', {}, fact))),
+    ...(evaluated.errors ?? []).map(({ code, line, column }) => h('p', { class: 'problem' }, t.case.failed(code, line, column))),
     explanation &&
       h(
         'section',

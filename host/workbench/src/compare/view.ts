@@ -44,7 +44,7 @@ export const compare: View = ({ api, say }) => {
         state.save()
         running.enable(isReady())
       },
-      onVerdict: (told) => showVerdict(verdict, told, editor),
+      onVerdict: (current) => showVerdict(verdict, current, editor),
     })
     editors.push(editor)
     return h('section', { 'aria-labelledby': `rule-${which}` }, h('h2', { id: `rule-${which}` }, t.compare[which]), editor.dom, verdict)
@@ -86,7 +86,7 @@ function show(compared: Compared): (HTMLElement | false)[] {
 
 /** The cost of the change, once an amount per head is set. */
 function cost(heads: number): HTMLElement {
-  const told = h('output', { class: 'cost' })
+  const output = h('output', { class: 'cost' })
   const amount = h('input', {
     type: 'number',
     min: 0,
@@ -96,11 +96,11 @@ function cost(heads: number): HTMLElement {
       input: () => {
         const sum = amount.valueAsNumber * heads
         const text = new Intl.NumberFormat(currentLanguage(), { maximumFractionDigits: 2 }).format(Math.abs(sum))
-        told.textContent = Number.isNaN(sum) ? '' : sum < 0 ? t.compare.saved(text) : t.compare.cost(text)
+        output.textContent = Number.isNaN(sum) ? '' : sum < 0 ? t.compare.saved(text) : t.compare.cost(text)
       },
     },
   })
-  return h('div', { class: 'row' }, field(t.compare.amount, amount), told)
+  return h('div', { class: 'row' }, field(t.compare.amount, amount), output)
 }
 
 function table(caption: string, head: string, rows: Moves[]): HTMLElement {

@@ -20,7 +20,7 @@ export interface Validated {
 export type Verdict =
   | { kind: 'empty' }
   | { kind: 'checking' }
-  | { kind: 'told'; validated: Validated }
+  | { kind: 'validated'; validated: Validated }
   | { kind: 'failed'; message: string }
 
 /** Repeats the validation of the same text, because the subject kind has changed. */
@@ -55,7 +55,7 @@ export function diagnostics({ api, subject, onVerdict }: Checked): Extension {
       }
       last = { asked, validated }
     }
-    onVerdict({ kind: 'told', validated: last.validated })
+    onVerdict({ kind: 'validated', validated: last.validated })
     return last.validated.diagnostics.map((diagnostic) => mark(view.state, diagnostic))
   }
   // From the first keystroke on: diagnostics refer to the previous text.

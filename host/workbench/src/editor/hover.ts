@@ -16,19 +16,19 @@ export function hover(schema: () => Schema | undefined, subject: () => Subject):
     while (from > line.from && isPart(from - 1)) from -= 1
     while (to < line.to && /\w/.test(line.text[to - line.from] ?? '')) to += 1
     const path = line.text.slice(from - line.from, to - line.from).split('.')
-    const told = tell(path, view.state.doc.toString(), schema(), subject())
-    if (!told) return null
+    const word = describe(path, view.state.doc.toString(), schema(), subject())
+    if (!word) return null
     const start = to - (path.at(-1)?.length ?? 0)
     return {
       pos: start,
       end: to,
       above: true,
-      create: () => ({ dom: h('div', { class: 'told' }, h('strong', {}, told.name), h('p', {}, told.says)) }),
+      create: () => ({ dom: h('div', { class: 'description' }, h('strong', {}, word.name), h('p', {}, word.says)) }),
     }
   })
 }
 
-function tell(path: string[], text: string, schema: Schema | undefined, subject: Subject) {
+function describe(path: string[], text: string, schema: Schema | undefined, subject: Subject) {
   const last = path.at(-1) ?? ''
   const field = schema && findField(schema, subject, text, path)
   if (field) return { name: `${field.name}: ${field.type}`, says: field.says }

@@ -40,15 +40,15 @@ export function install(api: Api, onInstalled: (plugin: Plugin) => void): HTMLEl
   }
 
   async function report(file: File, headers: Record<string, string>): Promise<void> {
-    const told = await api.upload<Report>('plugin-reports', file, headers)
+    const effects = await api.upload<Report>('plugin-reports', file, headers)
     const line = (one: Report['vocabularies'][number]) => {
       const changes = [t.plugins.added(one.codes_added), t.plugins.gone(one.removed_codes), t.plugins.touched(one.records_touched)]
       return h('li', {}, h('code', {}, one.namespace), ` ${changes.join(', ')}`)
     }
     fill(
       result,
-      h('p', {}, h('strong', {}, told.plugin), ` ${t.plugins.from(told.from, told.to)}`),
-      told.vocabularies.length > 0 ? h('ul', {}, told.vocabularies.map(line)) : h('p', { class: 'hint' }, t.plugins.noCodes),
+      h('p', {}, h('strong', {}, effects.plugin), ` ${t.plugins.from(effects.from, effects.to)}`),
+      effects.vocabularies.length > 0 ? h('ul', {}, effects.vocabularies.map(line)) : h('p', { class: 'hint' }, t.plugins.noCodes),
     )
   }
 

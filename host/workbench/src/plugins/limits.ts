@@ -32,12 +32,12 @@ function line(name: string, { peak = 0, limit, peak_share: share, base, per_row:
   // Fuel has no single limit: a base plus an amount per row.
   const most = limit ?? 1
   const used = share ?? peak / Math.max(most, 1)
-  const told = limit === undefined ? t.plugins.fuel(base ?? 0, perRow ?? 0) : amount(name, limit)
+  const text = limit === undefined ? t.plugins.fuel(base ?? 0, perRow ?? 0) : amount(name, limit)
   return h(
     'tr',
     {},
     h('th', { scope: 'row' }, h('code', {}, name), h('meter', { class: 'gained', min: 0, max: 1, value: used, 'aria-hidden': 'true' })),
-    h('td', { class: 'number' }, told),
+    h('td', { class: 'number' }, text),
     h('td', { class: 'number' }, amount(name, peak), h('small', {}, ` ${percent(used, 1)}`)),
   )
 }

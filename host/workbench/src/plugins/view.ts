@@ -117,7 +117,7 @@ function describe(plugin: Plugin): HTMLElement[] {
   ]
   return [
     h('h2', {}, plugin.name),
-    ...(plugin.breaker.state === 'closed' ? [] : [h('p', { class: 'notice' }, t.plugins.setAside)]),
+    ...(plugin.breaker.state === 'closed' ? [] : [h('p', { class: 'notice' }, t.plugins.suspended)]),
     h('dl', { class: 'facts' }, facts.filter(([, value]) => value).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)])),
   ]
 }

@@ -21,16 +21,16 @@ export function showVerdict(place: HTMLElement, verdict: Verdict, editor: RuleEd
   } else if (verdict.kind === 'failed') {
     fill(place, h('p', { class: 'state problem' }, prose(verdict.message)))
   } else {
-    fill(place, ...told(verdict.validated, editor))
+    fill(place, ...diagnosticsOf(verdict.validated, editor))
   }
 }
 
-function told(validated: Validated, editor: RuleEditor): (HTMLElement | false)[] {
+function diagnosticsOf(validated: Validated, editor: RuleEditor): (HTMLElement | false)[] {
   const { diagnostics, cost, references } = validated
   const errors = diagnostics.filter(({ severity }) => severity === 'error').length
   const warnings = diagnostics.length - errors
   const parts = [
-    validated.valid ? t.rule.right : t.rule.problems(errors),
+    validated.valid ? t.rule.valid : t.rule.problems(errors),
     warnings > 0 ? t.rule.warnings(warnings) : '',
   ]
   return [
