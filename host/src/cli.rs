@@ -50,22 +50,22 @@ pub struct Cli {
 /// What every command understands.
 #[derive(Debug, Clone, Args)]
 pub struct GlobalArgs {
-    /// Folder of the register
+    /// Data folder
     #[arg(long, global = true, default_value = "./data", value_name = "DIR")]
     data_dir: PathBuf,
     /// Write JSON instead of text
     #[arg(long, global = true)]
     json: bool,
-    /// Configuration file: of the server to run, or of the stopped server whose data folder a command works on
+    /// Configuration file of the server to run, or of the stopped server whose data folder a command uses
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Administer the server at this address instead of the one that uses the data folder
+    /// Use the admin API at this address instead of the server that uses the data folder
     #[arg(long, global = true, value_name = "URL")]
     admin_url: Option<String>,
-    /// File with the admin token for --admin-url; else the environment variable DAFTAR_ADMIN_TOKEN
+    /// File with the admin token for --admin-url [default: the environment variable DAFTAR_ADMIN_TOKEN]
     #[arg(long, global = true, value_name = "FILE", requires = "admin_url")]
     admin_token_file: Option<PathBuf>,
-    /// PEM file with the certificates to trust of an https --admin-url; else those that this system trusts
+    /// PEM file with the CA certificates to trust for an https --admin-url [default: those of the system]
     #[arg(long, global = true, value_name = "FILE", requires = "admin_url")]
     admin_ca: Option<PathBuf>,
     /// The plugins that this program was built with.
@@ -97,55 +97,55 @@ impl GlobalArgs {
 enum Command {
     /// Run the server
     Serve(serve::ServeArgs),
-    /// Try it out: a make-believe register in a temporary folder, a client, and curl lines to paste
+    /// Start a demo: sample data in a temporary folder, a client, and curl commands to paste
     Demo(demo::DemoArgs),
-    /// Register and change API clients
+    /// Manage API clients
     #[command(subcommand)]
     Client(client::ClientCommand),
-    /// Look through the audit log
+    /// Search the audit log
     #[command(subcommand)]
     Audit(audit::AuditCommand),
     /// Install and remove plugins
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
-    /// Add, change and end programs
+    /// Manage programs
     #[command(subcommand)]
     Program(program::ProgramCommand),
-    /// Try an eligibility rule: what is wrong with it, who is eligible, and why
+    /// Test an eligibility rule: its errors, the eligible records, and explanations
     Eval(eval::EvalArgs),
-    /// Write consents down, list and withdraw them
+    /// Record, list and withdraw consents
     #[command(subcommand)]
     Consent(consent::ConsentCommand),
-    /// Write records to a file, as lines of JSON or as a table
+    /// Export records to a file, as NDJSON or as a table
     Export(export::ExportArgs),
-    /// Bring many records from a file: one JSON object a line, or a table
+    /// Import records from a file, as NDJSON or as a table
     Import(import::ImportArgs),
-    /// Make vocabulary packs
+    /// Create vocabulary packs
     #[command(subcommand)]
     Pack(pack::PackCommand),
     #[command(flatten)]
     Deployment(deployment::DeploymentCommand),
-    /// Replace the key that signs tokens, and list the keys
+    /// Rotate and list signing keys
     #[command(subcommand)]
     Key(client::KeyCommand),
-    /// Ask the server of the data folder whether it is ready to serve, for probes of containers
+    /// Check that the server of the data folder is ready, for container probes
     Health,
-    /// Look through the whole register, on disk and in memory, and tell what is wrong; changes nothing
+    /// Verify the register on disk and in memory and report errors; read-only
     Verify(verify::VerifyArgs),
-    /// Look at how a server is set up (settings, keys, certificate, clock, disk, memory, plugins), and say what mends it; changes nothing
+    /// Diagnose the installation (configuration, keys, certificate, clock, disk, memory, plugins) and print the fix of each problem; read-only
     Doctor(doctor::DoctorArgs),
-    /// Write the whole register into one file, while the server runs or not
+    /// Back up the register to one file, from a running or stopped server
     Backup(backup::BackupArgs),
-    /// Put a backup back into an empty data folder
+    /// Restore a backup into an empty data folder
     Restore(restore::RestoreArgs),
     /// Move the register from one backend into another, and compare both thing by thing: of a stopped server, or of one that goes on
     /// from its backup first and what was written since at the end
     Migrate(migrate::MigrateArgs),
-    /// Say what this program is: version, commit, interfaces that it speaks, forms that it stores
+    /// Print version, commit, interface versions and storage formats
     Version,
-    /// Print what a shell needs to complete commands and options
+    /// Print a shell completion script
     Completions(version::CompletionsArgs),
-    /// Write manual pages for all commands into a folder
+    /// Write manual pages for all commands to a folder
     Manual(version::ManualArgs),
     /// Compile the component on standard input; servers run this
     #[command(hide = true)]

@@ -13,42 +13,42 @@ const PAGE_ENTRIES: usize = 500;
 /// What is done with the audit log.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
-    /// Look through the audit log, newest lines first
+    /// Search the audit log, newest entries first
     Query(QueryArgs),
 }
 
 /// What to look for: all conditions have to hold.
 #[derive(Debug, Args)]
 pub struct QueryArgs {
-    /// Not before this instant or day, such as `2026-01-31T12:00:00Z` or `2026-01-31` (UTC)
+    /// From this time or day, such as `2026-01-31T12:00:00Z` or `2026-01-31` (UTC)
     #[arg(long, value_name = "T")]
     from: Option<String>,
-    /// Before this instant or day
+    /// Before this time or day
     #[arg(long, value_name = "T")]
     to: Option<String>,
-    /// As this client
+    /// By this client
     #[arg(long, value_name = "ID", conflicts_with = "actor")]
     client: Option<String>,
-    /// As `administrator`, `system` or `unknown` (calls without a sound token)
+    /// By `administrator`, `system` or `unknown` (calls without a valid token)
     #[arg(long)]
     actor: Option<String>,
     /// What was done: `read`, `search`, `create`, `update`, `evaluate`, `administer`, `plugin`, `authenticate`, `audit`; several
     /// after one another
     #[arg(long, num_args = 1..)]
     action: Vec<String>,
-    /// How it ended: `allowed`, `refused` or `failed`
+    /// By outcome: `allowed`, `refused` or `failed`
     #[arg(long)]
     outcome: Option<String>,
     /// On this record: `Individual/SYSTEM|VALUE`, or `SYSTEM|VALUE` for any kind; also a client's id or a plugin's name
     #[arg(long, value_name = "RECORD")]
     record: Option<String>,
-    /// In this request
+    /// By request id
     #[arg(long, value_name = "ID")]
     request_id: Option<String>,
-    /// With this text in the call, the fields, the reason or the note
+    /// Containing this text in the call, the fields, the reason or the note
     #[arg(long)]
     text: Option<String>,
-    /// How many lines to show at most
+    /// Maximum number of entries to show
     #[arg(long, default_value_t = 100, value_name = "N")]
     limit: usize,
 }

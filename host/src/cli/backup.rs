@@ -25,21 +25,21 @@ const KEY_FILE_BYTES_MAX: u64 = 16 << 10;
 /// What is backed up, and to where.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
-    /// File that is written; `-` for standard output
+    /// Output file; `-` for standard output
     file: PathBuf,
-    /// Replace the file when it is there
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// Leave out the keys that sign tokens and protect client secrets
+    /// Exclude the keys that sign tokens and protect client secrets
     #[arg(long)]
     without_keys: bool,
     /// Sign it with this private key, as `plugin keygen` wrote it; the server never sees the key
     #[arg(long, value_name = "KEY")]
     sign: Option<PathBuf>,
-    /// Make no backup: read the one in FILE whole, say what it holds, whether it is sound and who signed it
+    /// Create no backup: read all of FILE and print its contents, validity and signer
     #[arg(long, conflicts_with_all = ["force", "without_keys", "sign"])]
     check: bool,
-    /// With --check: refuse a backup that this public key did not sign; `ed25519:…`, or a file with that line or a PEM
+    /// With --check: reject a backup that is not signed by this public key; `ed25519:…`, or a file with that line or a PEM
     #[arg(long, value_name = "KEY", requires = "check")]
     trusted_key: Option<String>,
 }

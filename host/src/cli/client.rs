@@ -20,10 +20,10 @@ const KEEP_SECRET: &str = "The secret is shown this once: keep it in a safe plac
 pub enum ClientCommand {
     /// Register a client; its secret is shown this once
     Create {
-        /// What people call it
+        /// Display name
         #[arg(long)]
         name: String,
-        /// What it may do, such as `individual:read`; several after one another
+        /// Scopes, such as `individual:read`; several after one another
         #[arg(long, num_args = 1..)]
         scope: Vec<String>,
         /// Requests a minute instead of 60
@@ -35,7 +35,7 @@ pub enum ClientCommand {
         /// The organization that it belongs to, as consents name it
         #[arg(long, value_name = "O")]
         organization: Option<String>,
-        /// On what ground it looks at personal data: with `consent` it sees what is consented to its organization, and nothing else
+        /// Legal basis for processing; with `consent`, the client sees only records covered by a consent to its organization
         #[arg(long, value_name = "B")]
         legal_basis: Option<String>,
         /// With the legal basis `consent`: only what is consented to for this purpose
@@ -49,17 +49,17 @@ pub enum ClientCommand {
         /// The client's id
         id: String,
     },
-    /// Refuse a client's next call and the tokens it holds
+    /// Disable a client; its tokens stop working immediately
     Disable {
         /// The client's id
         id: String,
     },
-    /// Let a disabled client in again
+    /// Enable a disabled client
     Enable {
         /// The client's id
         id: String,
     },
-    /// Give a client another secret, which is shown this once
+    /// Rotate a client's secret; the new secret is shown this once
     RotateSecret {
         /// The client's id
         id: String,
@@ -68,37 +68,37 @@ pub enum ClientCommand {
         #[arg(long, value_name = "TIME", value_parser = overlap_of_secret)]
         overlap: Option<u32>,
     },
-    /// Change settings of a client
+    /// Update a client
     Set {
         /// The client's id
         id: String,
-        /// What people call it
+        /// Display name
         #[arg(long)]
         name: Option<String>,
         /// The organization that it belongs to, as consents name it; empty for none
         #[arg(long, value_name = "O")]
         organization: Option<String>,
-        /// On what ground it looks at personal data, such as `consent` or `public_task`; empty for none
+        /// Legal basis for processing, such as `consent` or `public_task`; empty for none
         #[arg(long, value_name = "B")]
         legal_basis: Option<String>,
-        /// With the legal basis `consent`: only what is consented to for this purpose; empty for whatever purpose
+        /// With the legal basis `consent`: only what is consented to for this purpose; empty for any purpose
         #[arg(long, value_name = "P")]
         purpose: Option<String>,
-        /// Requests a minute; 0 for as many as by default
+        /// Requests a minute; 0 for the default
         #[arg(long, value_name = "N")]
         rate_limit_per_minute: Option<u32>,
-        /// Requests a day; 0 for as many as by default
+        /// Requests a day; 0 for the default
         #[arg(long, value_name = "N")]
         rate_limit_per_day: Option<u32>,
     },
-    /// Grant a scope; of one that is held the fields are replaced
+    /// Grant a scope; if the client has it already, its fields are replaced
     Grant {
         /// The client's id
         id: String,
         /// The scope
         #[arg(long)]
         scope: String,
-        /// The only fields that it opens, such as `name,birth_date,extension.farmer`; all of them where it is not given
+        /// Fields that the scope grants access to, such as `name,birth_date,extension.farmer` [default: all]
         #[arg(long, value_delimiter = ',', value_name = "A,B")]
         fields: Option<Vec<String>>,
     },
@@ -318,12 +318,12 @@ pub enum KeyUse {
 /// What is done with the keys that sign tokens and seal decisions.
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
-    /// Let a new key sign from now on; tokens and decisions of the old one stay valid
+    /// Rotate a signing key. Existing tokens and decisions stay valid
     Rotate {
         /// What the new key signs: a replaced key of decisions stays accepted, one of tokens as long as its tokens are good
         #[arg(long = "use", value_name = "USE", value_enum, default_value = "tokens")]
         usage: KeyUse,
-        /// How long tokens of the old key are accepted, such as `48h` or `7d`: at least as long as a token is good, which it is without it
+        /// How long tokens signed with the old key are accepted, such as `48h` or `7d`; at least the token lifetime, which is the default
         #[arg(long, value_name = "TIME", value_parser = overlap_of_key)]
         overlap: Option<u32>,
     },

@@ -9,30 +9,30 @@ use super::{CliError, GlobalArgs, output};
 /// What is done with consents.
 #[derive(Debug, Subcommand)]
 pub enum ConsentCommand {
-    /// Write down that somebody consents
+    /// Record a consent
     Create {
-        /// Who: `Individual/SYSTEM|VALUE` or `Group/SYSTEM|VALUE`
+        /// Subject: `Individual/SYSTEM|VALUE` or `Group/SYSTEM|VALUE`
         #[arg(long)]
         subject: String,
-        /// To which organization, as its clients name theirs
+        /// Recipient organization, as named by its clients
         #[arg(long, value_name = "ORGANIZATION")]
         grantee: String,
-        /// What it opens: `individual`, `group`, `program_membership`; several after one another
+        /// Record types to grant access to: `individual`, `group`, `program_membership`; several after one another
         #[arg(long, required = true, num_args = 1..)]
         scope: Vec<String>,
-        /// Which fields of these, separated by commas; all of them, where not given
+        /// Fields to grant access to, separated by commas [default: all]
         #[arg(long, value_delimiter = ',', value_name = "a,b")]
         fields: Option<Vec<String>>,
-        /// What for
+        /// Purpose
         #[arg(long)]
         purpose: Option<String>,
-        /// On what ground, such as `consent` (the default) or `public_task`
+        /// Legal basis, such as `consent` (the default) or `public_task`
         #[arg(long, value_name = "BASIS")]
         legal_basis: Option<String>,
         /// The first day, `YYYY-MM-DD`
         #[arg(long, value_name = "D")]
         effective: String,
-        /// The last day, `YYYY-MM-DD`; none, where not given
+        /// The last day, `YYYY-MM-DD` [default: none]
         #[arg(long, value_name = "D")]
         expires: Option<String>,
     },
@@ -50,11 +50,11 @@ pub enum ConsentCommand {
         /// The consent's id
         id: String,
     },
-    /// Withdraw a consent, for good
+    /// Withdraw a consent permanently
     Withdraw {
         /// The consent's id
         id: String,
-        /// Only while it is at this version still, as `meta.version_id` says it
+        /// Only if this is the current version (`meta.version_id`)
         #[arg(long, value_name = "N")]
         if_version: Option<u64>,
     },

@@ -18,10 +18,10 @@ pub enum DeploymentCommand {
     /// Add and deprecate codes of this deployment's own
     #[command(subcommand)]
     Code(CodeCommand),
-    /// Say which codes rules mean by a name
+    /// Manage concept groups (named sets of codes used in rules)
     #[command(subcommand)]
     ConceptGroup(ConceptGroupCommand),
-    /// Register systems that identifiers may be of, list and take them out
+    /// Manage identifier systems
     #[command(subcommand)]
     IdentifierSystem(IdentifierSystemCommand),
 }
@@ -52,7 +52,7 @@ pub enum CodeCommand {
         #[arg(long, conflicts_with = "reference")]
         no_reference: bool,
     },
-    /// Set a local or starter code aside: refused in new records, valid in old ones
+    /// Deprecate a local or starter code: rejected in new records, valid in existing ones
     Deprecate {
         /// The code, written `<namespace>#<code>`
         code: String,

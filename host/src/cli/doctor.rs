@@ -15,7 +15,7 @@ use daftar_http::admin::operation::checkup_body;
 /// What is looked at: the server that runs, or the folder of one that is stopped.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Tell also what is as it should be
+    /// Also show passed checks
     #[arg(long)]
     all: bool,
 }

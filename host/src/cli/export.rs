@@ -60,7 +60,7 @@ pub struct ExportArgs {
     /// With `meta`: an import with --on-existing update replaces these versions alone
     #[arg(long)]
     with_meta: bool,
-    /// Go on with an export to this file that was interrupted
+    /// Resume an interrupted export to this file
     #[arg(long)]
     resume: bool,
 }

@@ -38,7 +38,7 @@ pub struct ImportArgs {
     /// The file: one JSON object a line (`.ndjson`, `.jsonl`), or a table with a header (`.csv`, `.tsv`)
     #[arg(value_name = "FILE", required_unless_present = "example_mapping")]
     file: Option<PathBuf>,
-    /// Whose records the file has, where they are not ours: they are translated into lines first, beside the file
+    /// Source system to convert from; the converted NDJSON is written next to FILE
     #[arg(long, value_enum, value_name = "SYSTEM")]
     from: Option<From>,
     /// With --from: a code of theirs and what stands for it here, `THEIRS=OURS`, or `THEIRS=` to leave it out; may be repeated
@@ -50,19 +50,19 @@ pub struct ImportArgs {
     /// Print a mapping file to begin with
     #[arg(long)]
     example_mapping: bool,
-    /// What becomes of a line whose record is in the register already
+    /// What to do with a record that already exists
     #[arg(long, value_enum, default_value_t = Existing::Reject)]
     on_existing: Existing,
-    /// Go on with an import of this file that was interrupted
+    /// Resume an interrupted import of this file
     #[arg(long)]
     resume: bool,
-    /// Check everything and write nothing: what would be refused, and why
+    /// Validate everything and write nothing; report rejected records and reasons
     #[arg(long, conflicts_with = "resume")]
     dry_run: bool,
-    /// Where the lines go that are refused; FILE.rejects.ndjson where nothing is said
+    /// File for rejected records [default: FILE.rejects.ndjson]
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
-    /// How many bytes are sent at once
+    /// Bytes to send per request
     #[arg(long, hide = true, default_value_t = PART_BYTES_MAX, value_name = "N")]
     part_bytes: usize,
 }
@@ -75,11 +75,11 @@ enum From {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Existing {
-    /// It is refused, and goes to the rejects
+    /// Reject it and write it to the rejects file
     Reject,
-    /// It is passed over
+    /// Skip it
     Skip,
-    /// It replaces what is said of the record, as PUT does; with `meta.version_id` only at that version
+    /// Replace the record, as PUT does; with `meta.version_id` only at that version
     Update,
 }
 

@@ -17,7 +17,7 @@ use crate::app::plugin_files::{self, PrivateKey};
 /// What is done with vocabulary packs.
 #[derive(Debug, Subcommand)]
 pub enum PackCommand {
-    /// Make a pack from a folder of plain files; needs no compiler
+    /// Build a pack from a folder of plain files; needs no compiler
     Build {
         /// Folder with `pack.toml`, codes and labels
         dir: PathBuf,
@@ -34,7 +34,7 @@ pub enum PackCommand {
     },
     /// Make a folder of plain files from a file that the owner of a list publishes
     Import(Box<ImportArgs>),
-    /// Check a folder without making anything
+    /// Validate a folder without building a pack
     Check {
         /// Folder with `pack.toml`, codes and labels
         dir: PathBuf,
@@ -126,7 +126,7 @@ pub struct ImportArgs {
     /// ICD-11: leave the chapter of extension codes (X) out
     #[arg(long)]
     without_extension_codes: bool,
-    /// Go on without the rows that are refused, and list them
+    /// Skip rejected rows, and list them
     #[arg(long)]
     leave_out_refused: bool,
     /// The pack's name

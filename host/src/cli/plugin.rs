@@ -22,30 +22,30 @@ use daftar_api_types::admin::plugin::{
 /// What is done with plugins.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
-    /// List what is installed: version, digest, who vouched for it, its use and its faults
+    /// List installed plugins: version, digest, signer, usage and faults
     List,
-    /// Show all that is known of one plugin, its limits and what was used of them included
+    /// Show one plugin with its limits and usage
     Show {
         /// The plugin's name
         name: String,
     },
-    /// Tell what is in a plugin's file without running anything of it; needs no server
+    /// Inspect a plugin's file without running it; needs no server
     Inspect(InspectArgs),
     /// Install a plugin, or replace the one of its name
     Install {
         /// The plugin, one `.wasm` component; its signature is read from `FILE.sig` if that is there
         file: PathBuf,
-        /// Also when nobody who is trusted vouches for it; the audit log says so
+        /// Install without a trusted signature (recorded in the audit log)
         #[arg(long)]
         allow_unsigned: bool,
-        /// Also when a newer version of it is installed
+        /// Allow a downgrade from a newer installed version
         #[arg(long)]
         allow_downgrade: bool,
         /// Also when it lacks extension fields or concept groups of the installed version
         #[arg(long)]
         accept_loss: bool,
     },
-    /// Say what installing a plugin would mean for the records there are; changes nothing
+    /// Preview the effect of installing a plugin on existing records; read-only
     Report {
         /// The plugin, one `.wasm` component
         file: PathBuf,
@@ -61,13 +61,13 @@ pub enum PluginCommand {
         #[arg(long)]
         force: bool,
     },
-    /// Make a folder to begin a plugin with; it stands alone, and needs Rust to be built
+    /// Create a folder for a new plugin; it is self-contained, and needs Rust to be built
     New(author::NewArgs),
     /// Test, compile and try out the plugin in a folder
     Build(author::BuildArgs),
     /// Make a plugin of a core module that was compiled already
     Wrap(author::WrapArgs),
-    /// Make a pair of keys for signing plugins
+    /// Generate a key pair for signing plugins
     Keygen(KeygenArgs),
     /// Sign a plugin's file; the signature is left beside it in `FILE.sig`
     Sign(SignArgs),

@@ -22,7 +22,7 @@ pub enum ProgramCommand {
         /// What it is called
         #[arg(long)]
         name: String,
-        /// Whom it enrols
+        /// Type of its members
         #[arg(long, value_parser = ["individual", "group"])]
         target_type: String,
         #[command(flatten)]
@@ -37,7 +37,7 @@ pub enum ProgramCommand {
     },
     /// Change what is given, and leave the rest as it is
     Update(Box<UpdateArgs>),
-    /// Name the programs whose rules a change of packs, concept groups or engine has broken, and what is wrong
+    /// List the programs whose rules a change of packs, concept groups or engine has broken, with the errors
     Check,
     /// Give a program its last day
     End {
@@ -46,7 +46,7 @@ pub enum ProgramCommand {
         /// The last day, `YYYY-MM-DD`
         #[arg(long, value_name = "D")]
         on: String,
-        /// Only while it is at this version still, as `meta.version_id` says it
+        /// Only if this is the current version (`meta.version_id`)
         #[arg(long, value_name = "N")]
         if_version: Option<u64>,
     },
@@ -58,7 +58,7 @@ pub struct MoreArgs {
     /// Who may be enrolled, such as `age_years(me.birth_date) >= 60`
     #[arg(long, value_name = "EXPR")]
     eligibility: Option<String>,
-    /// Enrol nobody against the expression's word
+    /// Reject enrolments that do not meet the eligibility rule
     #[arg(long)]
     enforce_eligibility: bool,
     /// What it is for
@@ -298,7 +298,7 @@ pub struct UpdateArgs {
     /// The last day of the identifiers that are ended, `YYYY-MM-DD`, today at the latest
     #[arg(long, value_name = "D", requires = "end_identifier")]
     ended_on: Option<String>,
-    /// Only while it is at this version still, as `meta.version_id` says it
+    /// Only if this is the current version (`meta.version_id`)
     #[arg(long, value_name = "N")]
     if_version: Option<u64>,
     #[command(flatten)]

@@ -16,10 +16,10 @@ use daftar_domain::config::StoreBackend;
 pub struct RestoreArgs {
     /// The backup
     file: PathBuf,
-    /// Restore nothing: read the backup whole, say what it holds, whether it is sound and who signed it
+    /// Restore nothing: read the whole backup and print its contents, validity and signer
     #[arg(long)]
     dry_run: bool,
-    /// Refuse a backup that this public key did not sign; `ed25519:…`, or a file with that line or a PEM
+    /// Reject a backup that is not signed by this public key; `ed25519:…`, or a file with that line or a PEM
     #[arg(long, value_name = "KEY")]
     trusted_key: Option<String>,
 }
