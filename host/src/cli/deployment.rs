@@ -29,7 +29,7 @@ pub enum DeploymentCommand {
 /// What is done with codes of the deployment's own.
 #[derive(Debug, Subcommand)]
 pub enum CodeCommand {
-    /// Add a local code to ID types, ethnocultural status or pregnancy status; effective at once
+    /// Add a local code to ID types, ethnocultural status or pregnancy status; effective immediately
     Add {
         /// The code, written `<namespace>#<code>`
         code: String,
@@ -45,10 +45,10 @@ pub enum CodeCommand {
         code: String,
         #[command(flatten)]
         said: CodeArgs,
-        /// Take the pattern out: any value is accepted
+        /// Remove the pattern: any value is accepted
         #[arg(long, conflicts_with = "pattern")]
         no_pattern: bool,
-        /// Take the reference out
+        /// Remove the reference
         #[arg(long, conflicts_with = "reference")]
         no_reference: bool,
     },
@@ -92,7 +92,7 @@ pub struct CodeArgs {
 /// What is done with concept groups.
 #[derive(Debug, Subcommand)]
 pub enum ConceptGroupCommand {
-    /// Define a concept group for this deployment, in place of any pack's definition; effective at once
+    /// Define a concept group for this deployment, in place of any pack's definition; effective immediately
     Set {
         /// The group's name, such as `pregnant_eligible`
         name: String,
@@ -124,7 +124,7 @@ pub enum ConceptGroupCommand {
 /// What is done with systems of identifiers.
 #[derive(Debug, Subcommand)]
 pub enum IdentifierSystemCommand {
-    /// Register a system that identifiers may be of, beside the codes of the ID types; effective at once
+    /// Register a system that identifiers may be of, beside the codes of the ID types; effective immediately
     Add {
         /// Its URI, such as `https://example.org/farmer-id`
         uri: String,

@@ -19,7 +19,7 @@ pub enum ProgramCommand {
         /// What it is found by: `SYSTEM|VALUE`; several after one another
         #[arg(long, required = true, num_args = 1.., value_name = "SYSTEM|VALUE")]
         identifier: Vec<String>,
-        /// What it is called
+        /// Display name
         #[arg(long)]
         name: String,
         /// Type of its members
@@ -262,31 +262,31 @@ fn print(program: &Value) {
 pub struct UpdateArgs {
     /// One of its identifiers: `SYSTEM|VALUE`
     id: String,
-    /// What it is called
+    /// Display name
     #[arg(long)]
     name: Option<String>,
-    /// Whether it is in use
+    /// Set the program active or inactive
     #[arg(long, value_name = "true|false")]
     active: Option<bool>,
     /// Whether nobody is enrolled against the expression's word
     #[arg(long, value_name = "true|false", conflicts_with = "enforce_eligibility")]
     enforce: Option<bool>,
-    /// Take the expression out
+    /// Remove the expression
     #[arg(long, conflicts_with = "eligibility")]
     no_eligibility: bool,
-    /// Take the description out
+    /// Remove the description
     #[arg(long, conflicts_with = "description")]
     no_description: bool,
-    /// Take the kind of program out
+    /// Remove the kind of program
     #[arg(long, conflicts_with = "program_type")]
     no_program_type: bool,
-    /// Take the first day out
+    /// Remove the first day
     #[arg(long, conflicts_with = "start")]
     no_start: bool,
-    /// Take the last day out: the program goes on
+    /// Remove the last day: the program continues
     #[arg(long, conflicts_with = "end")]
     no_end: bool,
-    /// Take both days out
+    /// Remove both days
     #[arg(long, conflicts_with_all = ["start", "end", "no_start", "no_end"])]
     no_period: bool,
     /// Add an identifier: `SYSTEM|VALUE`; several after one another
