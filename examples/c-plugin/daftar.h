@@ -1,10 +1,10 @@
 /* The interface `vocabulary-pack` of daftar:plugin@0.1.0 for C, without a C library.
  *
- * What is here says how the host reads a plugin's memory: the canonical ABI of the component model, for 32 bits. A string is an
- * address and a number of bytes, a list an address and a number of items, an `option` and a `result` a byte and what it holds. These
- * are the layouts that C gives the structures below, and the assertions at the end hold that it does.
+ * These declarations follow the canonical ABI of the component model for 32 bits, by which the host reads a plugin's memory. A string is an
+ * address and a number of bytes, a list an address and a number of items, an `option` and a `result` a byte and its value. These
+ * are the C layouts of the structures below, which the assertions at the end verify.
  *
- * Everything that a plugin hands over may be constant: the host copies it and frees nothing.
+ * All data that a plugin returns may be constant: the host copies it and frees nothing.
  */
 #ifndef DAFTAR_H
 #define DAFTAR_H
@@ -15,7 +15,7 @@ typedef unsigned int u32;
 typedef struct { const char *at; u32 bytes; } text;
 typedef struct { const void *at; u32 items; } list;
 
-/* A text or a list that the compiler counts. */
+/* A text or a list with a length known to the compiler. */
 #define TEXT(literal) { (literal), sizeof(literal) - 1 }
 #define LIST(array) { (array), sizeof(array) / sizeof((array)[0]) }
 #define NOTHING { 0, 0 }
@@ -48,7 +48,7 @@ typedef struct {
 
 enum { OK, ERROR };
 
-/* What `concepts` answers. */
+/* The result of `concepts`. */
 enum page_error { PAGE_UNKNOWN_NAMESPACE, PAGE_INVALID_CURSOR };
 typedef struct {
     u8 is_error;
@@ -58,7 +58,7 @@ typedef struct {
     };
 } page_answer;
 
-/* What `resolve` answers. */
+/* The result of `resolve`. */
 enum resolve_error { RESOLVE_UNKNOWN_NAMESPACE, RESOLVE_NOT_OPEN, RESOLVE_MALFORMED };
 typedef struct {
     u8 is_error;
@@ -68,7 +68,7 @@ typedef struct {
     };
 } resolve_answer;
 
-/* The four functions of a pack, what the host asks memory of, and where it says that it is done. */
+/* The four functions of a pack, the allocator that the host calls, and the cleanup after a call. */
 #define EXPORT(name) __attribute__((export_name(name)))
 #define INTERFACE "daftar:plugin/vocabulary@0.1.0#"
 
@@ -78,12 +78,12 @@ EXPORT(INTERFACE "concepts")
 const page_answer *concepts(const char *namespace_at, u32 namespace_bytes, u32 cursor, u32 limit);
 EXPORT(INTERFACE "resolve")
 const resolve_answer *resolve(const char *namespace_at, u32 namespace_bytes, const char *code_at, u32 code_bytes);
-/* Called when the host has copied an answer: the arguments of that call may be forgotten. */
+/* Called after the host has copied a result: the arguments of that call may be freed. */
 EXPORT("cabi_post_" INTERFACE "concepts") void concepts_done(const page_answer *answer);
 EXPORT("cabi_post_" INTERFACE "resolve") void resolve_done(const resolve_answer *answer);
 EXPORT("cabi_realloc") void *cabi_realloc(void *old, u32 old_bytes, u32 align, u32 new_bytes);
 
-/* What the host links: a line for the operator. `level` is 0 for trace to 4 for error. */
+/* The import of the host: writes a log line for the operator. `level` is 0 for trace to 4 for error. */
 __attribute__((import_module("daftar:plugin/log@0.1.0"), import_name("write")))
 void log_write(u32 level, const char *at, u32 bytes);
 

@@ -1,4 +1,4 @@
-/* A vocabulary pack in C: how acid a soil is. Three codes are listed, and `ph:6.5` and the like are read by a grammar.
+/* A vocabulary pack in C: the acidity of soils. Three codes are listed, and codes such as `ph:6.5` follow a grammar.
  *
  * There is no C library and no heap; an instance lives for one request.
  */
@@ -36,14 +36,14 @@ static const concept listed[] = {
 };
 #define LISTED (sizeof(listed) / sizeof(listed[0]))
 
-/* Where the host puts what it hands over: the arguments of one call, which are a namespace and a code. */
+/* The memory for the arguments of one call, which are a namespace and a code. */
 static char arguments[8192];
 static u32 used;
 
 void *cabi_realloc(void *old, u32 old_bytes, u32 align, u32 new_bytes) {
     (void)old;
     u32 at = (used + align - 1) & ~(align - 1);
-    /* Nothing is ever made greater: the host asks once for each argument. */
+    /* No reallocation: the host allocates once per argument. */
     if (old_bytes != 0 || at > sizeof arguments || new_bytes > sizeof arguments - at) __builtin_trap();
     used = at + new_bytes;
     return arguments + at;

@@ -1,6 +1,6 @@
--- The questions of the guide "Reporting". Each begins with a line `-- N. Title` and is one statement. They are the same for files of `daftar export
--- --format parquet` in DuckDB and for the schema `reporting` of PostgreSQL (SET search_path TO reporting). The day of the questions is 30 June 2026:
--- CURRENT_DATE in its place asks about today.
+-- The queries of the guide "Reporting". Each starts with a line `-- N. Title` and is one statement. They are the same for files of `daftar export
+-- --format parquet` in DuckDB and for the schema `reporting` of PostgreSQL (SET search_path TO reporting). The queries are for 30 June 2026;
+-- replace the date by CURRENT_DATE for today.
 
 -- 1. Caseload by month and region
 WITH month AS (

@@ -1,8 +1,7 @@
-//! The language is CEL: the specification's own tests, by the way that rules go.
+//! Conformance with CEL: the specification's own tests, evaluated like rules.
 //!
-//! Each expression is evaluated twice. *Dynamic*: no types are held to one another before it is evaluated, which is how the
-//! specification's tests are meant. *Static*: as a rule is, so that many are refused before they run; what is not refused must
-//! have the same value.
+//! Each expression is evaluated twice. *Dynamic*: types are checked only at evaluation, as the specification's tests
+//! assume. *Static*: like a rule, so that many are rejected before they run; the others must have the same value.
 
 #[cfg(test)]
 #[path = "conformance/spec.rs"]
@@ -13,17 +12,17 @@ use daftar_cel::constant::{NoValue, evaluate};
 use spec::{Expected, Test, is_same, tests};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The tests that do not pass, by the reason for it.
+/// The failing tests, by reason.
 const EXCLUDED: [(&str, &[&str]); 1] = [(
     "the crate's `getMilliseconds` of a span of time gives all of it in milliseconds, not the part beyond whole seconds",
     &["timestamps/duration_converters/get_milliseconds"],
 )];
 
-/// Why a test fails; nothing where it passes.
+/// The reason why a test fails; none if it passes.
 fn fault(test: &Test, typing: Typing) -> Option<String> {
     let value = evaluate(&test.expression, typing, test.variables.clone(), &test.container);
     match (&test.expected, value) {
-        // A part that is wrong before anything is evaluated is an error of the expression as well.
+        // A part that is invalid before the evaluation is an error of the expression too.
         (Expected::Error, Err(NoValue::Refused(_) | NoValue::Failed(Some(_)))) => None,
         (Expected::Value(expected), Ok(value)) if is_same(expected.as_ref(), value.as_ref()) => None,
         (Expected::Value(_), Err(NoValue::Refused(_))) if typing == Typing::Static => None,

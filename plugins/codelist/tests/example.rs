@@ -1,4 +1,4 @@
-//! The example bytes of the blob's format, which the pack builder must write: here they are read.
+//! Reads the example bytes of the blob's format, which the pack builder must write.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 
@@ -7,7 +7,7 @@ use daftar_sdk::vocabulary::{
     Completeness, Concept, ConceptGroup, ConceptPage, LocalizedText, PageError, Selection, VocabularyDescription,
 };
 
-/// The bytes of the file: pairs of hexadecimal digits, and remarks from `#` to the end of a line.
+/// Parses the file: pairs of hexadecimal digits, and comments from `#` to the end of a line.
 fn example() -> Vec<u8> {
     let text = include_str!("data/sample.hex");
     let digits = text.lines().flat_map(|line| line.split('#').next().unwrap().split_whitespace());

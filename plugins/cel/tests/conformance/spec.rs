@@ -10,7 +10,7 @@ use daftar_cel::foreign::CrateValue;
 use serde_json::Value as Json;
 use std::collections::HashMap;
 
-/// What an expression must come to.
+/// The expected result of an expression.
 #[derive(Debug)]
 pub enum Expected {
     Value(CrateValue),
@@ -52,7 +52,7 @@ fn test(json: &Json) -> Test {
     }
 }
 
-/// Whether two values are the same in value and type; a number that is none is the same as itself.
+/// Compares two values by value and type; NaN equals itself.
 pub fn is_same(left: &dyn Val, right: &dyn Val) -> bool {
     if left.get_type().name() != right.get_type().name() {
         return false;
@@ -96,7 +96,7 @@ fn tagged(json: &Json) -> CrateValue {
     }
 }
 
-/// A value in a message that only wraps it.
+/// A value in a wrapper message.
 fn wrapped(json: &Json) -> CrateValue {
     let value = &json["value"];
     match json["@type"].as_str().unwrap().trim_start_matches("type.googleapis.com/google.protobuf.") {
@@ -111,7 +111,7 @@ fn wrapped(json: &Json) -> CrateValue {
     }
 }
 
-/// JSON as CEL sees it: every number has a fraction.
+/// JSON in CEL: every number is a double.
 fn plain(json: &Json) -> CrateValue {
     match json {
         Json::Null => Box::new(CelNull),

@@ -1,4 +1,4 @@
-//! Batches and answers that contradict themselves, the schema or the rule.
+//! Batches and answers that are inconsistent, or contradict the schema or the rule.
 
 use super::support::{Case, Cell, FEMALE, Record, answers, batch, bind, compile, household, person};
 use daftar_cel::batch::{Batch, Children, Column, ColumnValues};
@@ -24,7 +24,7 @@ fn subject() -> Case {
     Case { me, ..household(vec![vec![("role", Cell::Code(1))], Vec::new()]) }
 }
 
-/// What is said about the batch once it has been spoiled.
+/// The message for an invalidated batch.
 fn spoiled(spoil: impl FnOnce(&mut Batch)) -> EvaluationFault {
     let rule = compile(EXPRESSION);
     let mut batch = batch(&rule, &[subject(), subject(), subject()]);

@@ -1,6 +1,6 @@
-//! Verdicts by columns: which parts of the language they take, and what happens at the edges of blocks and budgets.
+//! Verdicts by columns: the supported parts of the language, and the edges of blocks and budgets.
 //!
-//! That both ways agree is asserted by every test that evaluates anything here, and on generated rules in `generated`.
+//! Every test here that evaluates a rule asserts that both strategies agree; `generated` does so for generated rules.
 
 use super::support::{
     Case, Cell, FEMALE, HEAD, MALE, Record, batch, compile, describe, evaluate_both_ways, household, person,
@@ -9,7 +9,8 @@ use daftar_cel::bind::{Answer, Bindings};
 use daftar_cel::rule::{EvaluationFault, Rule, Way};
 use daftar_cel::vector::Work;
 
-/// Parts of the language that columns do alone. Each is true of the head of [`family`], whose facts are all recorded.
+/// Parts of the language that columns evaluate alone. Each is true of the head of [`family`], whose facts are all
+/// recorded.
 const BY_COLUMNS: [&str; 74] = [
     "true",
     "me.active",
@@ -125,7 +126,7 @@ fn family() -> Case {
     Case { me, ..household(vec![head, husband]) }
 }
 
-/// The work that a rule takes with these subjects, once both ways have agreed on every outcome.
+/// The work of a rule with these subjects, after both strategies agreed on every outcome.
 #[track_caller]
 fn work(rule: &Rule, cases: &[Case]) -> Work {
     evaluate_both_ways(rule, batch(rule, cases)).unwrap().work

@@ -1,4 +1,4 @@
-//! What is said about expressions that are wrong: the kind of fault, the text concerned, and what was probably meant.
+//! Diagnostics of invalid expressions: the fault, the text in question, and the suggestion.
 
 use super::support::{compile, faults};
 use daftar_cel::diagnostic::{Fault, Severity};
@@ -218,7 +218,7 @@ fn at_most_twenty_faults_are_told() {
     assert_eq!(faults(&expression).len(), 20);
 }
 
-/// A host takes an answer that is too long or holds control characters for a fault of the engine.
+/// The host treats a response that is too long or contains control characters as a fault of the engine.
 #[test]
 fn nothing_of_a_hostile_expression_makes_a_message_long_or_unprintable() {
     let long = "x".repeat(7_000);

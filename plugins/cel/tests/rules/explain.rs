@@ -1,4 +1,4 @@
-//! Explanations: what each part of a rule came to for one subject, and what it looked at.
+//! Explanations: the value of each part of a rule for one subject, and the facts it read.
 
 use super::support::{
     Case, Cell, ENGLISH, FEMALE, HEAD, MALE, batch, bind, compile, describe, evaluate, household, person,
@@ -27,7 +27,7 @@ fn shown(value: &ExplainedValue) -> String {
     }
 }
 
-/// One line a part: indented by its depth, its value, its text, what it lacks, what it saw.
+/// One line per part: indented by depth, with value, text, missing facts and facts read.
 fn tree(expression: &str, case: &Case) -> String {
     let explanation = explain(expression, case);
     let mut depths: Vec<usize> = Vec::new();

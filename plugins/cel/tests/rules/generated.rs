@@ -1,4 +1,4 @@
-//! Rules and records made up at random: by columns and by rows, every outcome, missing fact and error is the same.
+//! Generated rules and records: columns and rows give the same outcomes, missing facts and errors.
 
 mod cases;
 mod truths;
@@ -11,12 +11,12 @@ use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// How many rules are made.
+/// The number of generated rules.
 const RULES: u32 = 3_000;
-/// In how many rules that the columns did alone, with a subject that they decided, each construct must have been.
+/// The number of rules decided by columns alone in which each construct must occur.
 const RULES_OF_EACH: u32 = 4;
 
-/// Every construct that columns take.
+/// All constructs that columns support.
 const CONSTRUCTS: [&str; 44] = [
     "age",
     "all",
@@ -64,15 +64,15 @@ const CONSTRUCTS: [&str; 44] = [
     "to_number",
 ];
 
-/// A source of choices, which ends with the simplest of each.
+/// A source of choices, which ends with the simplest option of each.
 struct Maker<'a> {
     choices: std::slice::Iter<'a, u16>,
     used: Vec<&'static str>,
-    /// The variables of the lists around.
+    /// The variables of the enclosing lists.
     scope: Vec<(String, Item)>,
 }
 
-/// What the items of a list are.
+/// The kind of the items of a list.
 #[derive(Clone, Copy, PartialEq)]
 enum Item {
     Member,
@@ -96,7 +96,7 @@ impl Maker<'_> {
     }
 }
 
-/// Bitmaps of nothing but ones may be left away.
+/// Bitmaps of ones only may be omitted.
 fn without_full_bitmaps(mut batch: daftar_cel::batch::Batch) -> daftar_cel::batch::Batch {
     for column in &mut batch.columns {
         if column.valid.iter().all(|byte| *byte == u8::MAX) {
@@ -120,7 +120,7 @@ fn columns_and_rows_give_the_same_outcomes_to_the_last_missing_fact_and_error() 
         let mut maker = Maker { choices: choices.iter(), used: Vec::new(), scope: Vec::new() };
         let expression = maker.truth(4);
         let used = maker.used;
-        // The checker refuses some that hold for nobody.
+        // The checker rejects some that are never true.
         let Ok(rule) = Rule::compile(&expression, &schema()) else { return Ok(()) };
         let cases: Vec<Case> = cases
             .iter()

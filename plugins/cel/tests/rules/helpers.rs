@@ -149,7 +149,7 @@ fn counts_years_and_days_to_the_day_of_asking() {
 
 #[test]
 fn a_birthday_on_29_february_is_1_march_in_common_years() {
-    // The rule is asked on 1 March 2026.
+    // The rule is evaluated on 1 March 2026.
     check(&person(vec![("birth_date", Cell::Day("2008-02-29"))]), &[("age_years(me.birth_date) == 18", "yes")]);
     check(&person(vec![("birth_date", Cell::Day("2008-03-01"))]), &[("age_years(me.birth_date) == 18", "yes")]);
     check(&person(vec![("birth_date", Cell::Day("2008-03-02"))]), &[("age_years(me.birth_date) == 17", "yes")]);

@@ -1,4 +1,5 @@
-//! Expressions that kill or hang the CEL library when it runs natively. Here each is one fault with a place, or an outcome.
+//! Expressions that crash or hang the CEL library when it runs natively. Here each is one fault with a position, or an
+//! outcome.
 
 use super::support::{Cell, compile, evaluate, faults, household, person};
 use daftar_cel::diagnostic::Fault;

@@ -1,4 +1,4 @@
-//! The rest of CEL in rules: maps, optional values, texts, times, variables of one's own, and what is missing in them.
+//! Other parts of CEL in rules: maps, optional values, texts, times, named values, with missing facts.
 
 use super::support::{ARABIC, Case, Cell, ENGLISH, FEMALE, MALE, check, compile, faults, household, person};
 use daftar_cel::diagnostic::Fault;

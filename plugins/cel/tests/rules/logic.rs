@@ -2,7 +2,7 @@
 
 use super::support::{Case, Cell, ask, check, compile, evaluate, person};
 
-/// A subject of whom `active` is recorded as true and `insured` is missing.
+/// A subject with `active` recorded as true and `insured` missing.
 fn subject() -> Case {
     person(vec![("active", Cell::Boolean(true)), ("dependants", Cell::Integer(3))])
 }

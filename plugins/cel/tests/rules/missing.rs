@@ -1,8 +1,8 @@
-//! Every operation with every one of its operands missing, and what is then said to be missing.
+//! Every operation with each of its operands missing, and the resulting missing facts.
 
 use super::support::{Case, Cell, FEMALE, PREGNANT, Record, ask, household, person};
 
-/// The fields of a subject of whom everything is recorded that the tables ask about.
+/// The fields of a subject with all facts that the tables use.
 fn record() -> Record {
     vec![
         ("active", Cell::Boolean(true)),
@@ -23,7 +23,7 @@ fn without(missing: &[&str]) -> Case {
     person(record().into_iter().filter(|(path, _)| !missing.contains(path)).collect())
 }
 
-/// Every choice of some of the fields, none and all included.
+/// All subsets of some fields.
 fn choices<'f>(fields: &[&'f str]) -> Vec<Vec<&'f str>> {
     (0..1_usize << fields.len())
         .map(|chosen| {
@@ -32,7 +32,7 @@ fn choices<'f>(fields: &[&'f str]) -> Vec<Vec<&'f str>> {
         .collect()
 }
 
-/// Operations that need every operand: all that is missing of them is told, and nothing else.
+/// Operations that need all operands: all missing operands are reported, and nothing else.
 #[test]
 fn strict_operations_tell_all_that_is_missing() {
     let mut table: Vec<(String, Vec<&str>)> = Vec::new();
@@ -92,14 +92,14 @@ fn strict_operations_tell_all_that_is_missing() {
             }
             let mut names: Vec<String> = missing.iter().map(|field| format!("me.{field}")).collect();
             names.sort();
-            // An unset concept group may be missing beside the fields.
+            // An unset concept group may be missing in addition to the fields.
             let said: Vec<&str> = said.split(' ').filter(|name| *name != "pregnant_eligible").collect();
             assert_eq!(said.join(" "), format!("? {}", names.join(" ")), "{expression} without {missing:?}");
         }
     }
 }
 
-/// `known` is what an operand comes to where it is not missing; nothing stands for one that is.
+/// `known` is the value of an operand that is not missing; none stands for a missing one.
 fn kleene(operator: &str, left: Option<bool>, right: Option<bool>) -> Option<bool> {
     match (operator, left, right) {
         ("&&", Some(false), _) | ("&&", _, Some(false)) => Some(false),
@@ -137,7 +137,7 @@ fn logic_is_kleenes_in_every_position_and_depth() {
     }
 }
 
-/// Households of up to four members, each of whom fits, does not, or is not known to: what can be said of them at all.
+/// Households of up to four members, each of whom matches, does not match, or is unknown.
 #[test]
 fn quantifiers_say_no_more_and_no_less_than_every_completion_of_the_facts() {
     let states = [Some(true), Some(false), None];
@@ -190,7 +190,7 @@ fn count(fits: &[bool]) -> usize {
     fits.iter().filter(|fits| **fits).count()
 }
 
-/// Every way in which what is not known may be.
+/// All possible values of the unknown facts.
 fn completions(members: &[Option<bool>]) -> Vec<Vec<bool>> {
     members.iter().fold(vec![Vec::new()], |known, state| {
         let states: &[bool] = match state {

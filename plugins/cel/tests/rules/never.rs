@@ -1,10 +1,10 @@
-//! Comparisons that hold for nobody.
+//! Comparisons that are never true.
 
 use super::support::{compile, faults, schema_with_vocabularies};
 use daftar_cel::diagnostic::{Diagnostic, Fault, Severity};
 use daftar_cel::rule::Rule;
 
-/// The remark, the text that it is about, and whether the rule runs all the same.
+/// The diagnostic, its text, and whether the rule can still run.
 fn remark(expression: &str) -> Option<(Severity, String, String)> {
     let said = |found: &Diagnostic| {
         assert_eq!(found.fault, Fault::NeverTrue, "{expression}: {found:?}");

@@ -1,11 +1,11 @@
-//! What holds for every expression: nothing panics, logic commutes, the same input gives the same outcome.
+//! Properties of all expressions: no panics, commutative logic, deterministic outcomes.
 
 use super::support::{Case, Cell, ask, batch, bind, compile, evaluate, person, schema};
 use daftar_cel::batch::{Batch, Children, Column, ColumnValues};
 use daftar_cel::rule::Rule;
 use proptest::prelude::*;
 
-/// Pieces of expressions, right and wrong, to be strung together.
+/// Fragments of valid and invalid expressions, to be concatenated.
 const PIECES: [&str; 63] = [
     "me",
     "members",
@@ -72,7 +72,7 @@ const PIECES: [&str; 63] = [
     "\\",
 ];
 
-/// Sound parts that are true, false, missing or failing.
+/// Valid parts that are true, false, missing or failing.
 const TRUTHS: [&str; 8] = [
     "true",
     "false",
@@ -104,7 +104,7 @@ fn subject() -> Case {
     Case { members: Some(members), ..person(vec![("active", Cell::Boolean(true))]) }
 }
 
-/// Any batch at all for a rule that reads one column of every kind.
+/// An arbitrary batch for a rule that reads one column of every kind.
 fn lying_batch() -> impl Strategy<Value = Batch> {
     let offsets = || proptest::collection::vec(0_u32..5, 0..6);
     let bits = || proptest::collection::vec(any::<u8>(), 0..3);
@@ -134,7 +134,7 @@ fn lying_batch() -> impl Strategy<Value = Batch> {
     })
 }
 
-/// A sound batch of which one part has been replaced by that of a lying one, so that most lies come past the first check.
+/// A valid batch with one part replaced by that of an invalid one, so that most of them pass the first check.
 fn half_lying_batch() -> impl Strategy<Value = Batch> {
     (lying_batch(), 0_usize..12).prop_map(|(lie, part)| {
         let rule = compile(LIED_TO);
@@ -205,7 +205,7 @@ proptest! {
     fn logic_commutes(left in truth(), right in truth()) {
         let answer = |expression: String| {
             let answer = ask(&expression, &subject());
-            // The place of an error moves with its operand.
+            // The position of an error moves with its operand.
             answer.split('@').next().unwrap_or_default().to_owned()
         };
         prop_assert_eq!(answer(format!("{left} && {right}")), answer(format!("{right} && {left}")));

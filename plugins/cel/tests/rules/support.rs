@@ -1,4 +1,4 @@
-//! A small registry to ask rules about: records in, outcomes as short texts out.
+//! A small test registry: records as input, outcomes as short texts.
 
 use daftar_cel::batch::{Batch, Children, Column, ColumnValues};
 use daftar_cel::bind::{Answer, Bindings, CodeTexts};
@@ -10,7 +10,7 @@ use daftar_cel::rule::{Evaluated, EvaluationFault, Rule, Way};
 use daftar_cel::schema::{Field, FieldType, Schema, Space, Subject};
 use daftar_cel::tree::Domain;
 
-/// The day on which every rule of the tests is asked.
+/// The day of the evaluation in all tests.
 pub const AS_OF: &str = "2026-03-01";
 
 pub const NOT_KNOWN: u32 = 0;
@@ -43,7 +43,7 @@ pub enum Cell {
     Day(&'static str),
     Code(u32),
     Text(&'static str),
-    /// An item of a list that is not recorded.
+    /// A list item that is not recorded.
     Absent,
     List(Vec<Cell>),
     Records(Vec<Record>),
@@ -52,21 +52,21 @@ pub enum Cell {
 /// The fields of a record that are recorded.
 pub type Record = Vec<(&'static str, Cell)>;
 
-/// A subject with the people and programs around it.
+/// A subject with its members and programs.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
     pub me: Record,
-    /// None where it is not known who they are.
+    /// None if unknown.
     pub members: Option<Vec<Record>>,
     pub programs: Option<Vec<Record>>,
 }
 
-/// A subject with these fields and nobody around.
+/// A subject with these fields, without members and programs.
 pub fn person(me: Record) -> Case {
     Case { me, members: Some(Vec::new()), programs: Some(Vec::new()) }
 }
 
-/// A subject of whom nothing is recorded, in a household of these members.
+/// A subject without recorded fields, in a household of these members.
 pub fn household(members: Vec<Record>) -> Case {
     Case { me: Vec::new(), members: Some(members), programs: Some(Vec::new()) }
 }
@@ -110,7 +110,7 @@ pub fn schema() -> Schema {
     Schema::new(Subject::Individual, fields)
 }
 
-/// The same, knowing of most coded fields which vocabularies they have.
+/// The same with the vocabularies of most coded fields.
 pub fn schema_with_vocabularies() -> Schema {
     let plain = schema();
     let fields = [Space::Me, Space::Members, Space::Programs].into_iter().flat_map(|space| plain.below(space, ""));
@@ -139,7 +139,7 @@ pub fn faults(expression: &str) -> Vec<Diagnostic> {
     Rule::compile(expression, &schema()).err().unwrap_or_default()
 }
 
-/// The answers of a registry where the group of pregnancy statuses has not been filled.
+/// The answers of a registry without the group of pregnancy statuses.
 pub fn answers(rule: &Rule) -> Vec<Answer> {
     let table = |codes: &[(u32, u8)]| {
         let mut truths = vec![0; 40];
@@ -177,7 +177,7 @@ pub fn bind(rule: &Rule) -> Bindings {
     Bindings::new(rule.plan(), answers(rule), texts).unwrap()
 }
 
-/// The batch of these subjects that a rule needs.
+/// The batch of these subjects for a rule.
 pub fn batch(rule: &Rule, cases: &[Case]) -> Batch {
     let source = Source { rule, cases };
     let children =
@@ -196,7 +196,7 @@ pub fn evaluate(rule: &Rule, cases: &[Case]) -> Result<Outcomes, EvaluationFault
     evaluate_both_ways(rule, batch(rule, cases)).map(|evaluated| evaluated.outcomes)
 }
 
-/// The outcomes by columns, once they are the same by rows.
+/// The outcomes by columns, after comparing them with those by rows.
 #[track_caller]
 pub fn evaluate_both_ways(rule: &Rule, batch: Batch) -> Result<Evaluated, EvaluationFault> {
     let bindings = bind(rule);
@@ -208,14 +208,14 @@ pub fn evaluate_both_ways(rule: &Rule, batch: Batch) -> Result<Evaluated, Evalua
     by_columns
 }
 
-/// `yes`, `no`, or `?` with everything that is missing and the error that stands in the way.
+/// `yes`, `no`, or `?` with all missing facts and the error.
 pub fn ask(expression: &str, case: &Case) -> String {
     let rule = compile(expression);
     let outcomes = evaluate(&rule, std::slice::from_ref(case)).unwrap();
     describe(&outcomes, 0)
 }
 
-/// What an outcome says about one row.
+/// The outcome of one row.
 pub fn describe(outcomes: &Outcomes, row: usize) -> String {
     match outcomes.verdicts[row] {
         Verdict::Eligible => "yes".into(),
@@ -232,7 +232,7 @@ pub fn describe(outcomes: &Outcomes, row: usize) -> String {
     }
 }
 
-/// Checks a table of expressions and what they say about one subject.
+/// Checks a table of expressions and their outcomes for one subject.
 pub fn check(case: &Case, table: &[(&str, &str)]) {
     for (expression, expected) in table {
         assert_eq!(ask(expression, case), *expected, "{expression}");
@@ -262,7 +262,7 @@ fn bitmap(bits: impl Iterator<Item = bool>) -> Vec<u8> {
     bytes
 }
 
-/// Reads the columns of a plan out of the records.
+/// Builds the columns of a plan from the records.
 struct Source<'a> {
     rule: &'a Rule,
     cases: &'a [Case],
@@ -314,7 +314,7 @@ fn cell<'a>(plan: &ColumnPlan, row: Row<'a>) -> Option<&'a Cell> {
     (!matches!(cell, Cell::Absent)).then_some(cell)
 }
 
-/// Values of a column; where there is none, something that would be noticed if it were read.
+/// Values of a column; missing ones are filled with a value that would be noticed if it were read.
 fn values(plan: &ColumnPlan, cells: &[Option<&Cell>]) -> ColumnValues {
     let cells = cells.iter();
     match plan.shape {

@@ -1,4 +1,4 @@
-//! Comparisons, arithmetic, texts and conversions, with what is missing of them.
+//! Comparisons, arithmetic, texts and conversions, with missing facts.
 
 use super::support::{Case, Cell, check, person};
 

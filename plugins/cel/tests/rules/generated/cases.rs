@@ -1,4 +1,4 @@
-//! Records, with facts missing here and there.
+//! Generated records with missing facts.
 
 use super::Maker;
 use crate::rules::support::{Case, Cell, Record};
@@ -29,7 +29,7 @@ impl Maker<'_> {
     pub(super) fn record(&mut self, fields: &[(&'static str, &str)]) -> Record {
         let mut record = Record::new();
         for (name, kind) in fields {
-            // What is recorded is the rule, so that most outcomes are known.
+            // Most facts are recorded, so that most outcomes are known.
             if self.choose(9) != 8 {
                 record.push((*name, self.cell(kind)));
             }

@@ -1,4 +1,4 @@
-//! Rules that hold or do not, and what they are made of besides values.
+//! Generated boolean rules and their parts, except values.
 
 use super::{Item, Maker};
 
@@ -132,7 +132,7 @@ impl Maker<'_> {
                 }
             }
             32 => {
-                // What only rows can do.
+                // Parts that only rows support.
                 let text = self.text(0);
                 let integer = self.integer(0);
                 let rows = [
@@ -168,7 +168,7 @@ impl Maker<'_> {
         operator
     }
 
-    /// A list with what its items are, perhaps filtered.
+    /// A list with the kind of its items, optionally filtered.
     pub(super) fn list(&mut self, depth: u32) -> (String, Item) {
         let address = self.variable(&[Item::Address]);
         let (list, item) = match (self.choose(if address.is_some() { 7 } else { 6 }), address) {
@@ -195,7 +195,7 @@ impl Maker<'_> {
         (variable, body)
     }
 
-    /// A variable around that is one of those, one time in two.
+    /// With probability one half, an enclosing variable of one of those kinds.
     pub(super) fn variable(&mut self, of: &[Item]) -> Option<String> {
         let fitting: Vec<_> = self.scope.iter().filter(|(_, item)| of.contains(item)).cloned().collect();
         if fitting.is_empty() || self.choose(4) == 3 {
@@ -208,7 +208,7 @@ impl Maker<'_> {
         Some(name.clone())
     }
 
-    /// A field of an item around, by what the item is.
+    /// A field of an enclosing item, by its kind.
     pub(super) fn field(&mut self, of_address: &str, of_member: &str, of_program: &str) -> Option<String> {
         let name = self.variable(&[Item::Address, Item::Member, Item::Program])?;
         let item = self.scope.iter().find(|(other, _)| *other == name).map(|(_, item)| *item)?;

@@ -103,7 +103,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A text that is no literal.
+    /// A text that is not a literal.
     pub(super) fn field_text(&mut self) -> String {
         self.one_of(&["me.district", "me.name.given", "me.name.family"]).into()
     }
