@@ -3,6 +3,6 @@
 //! The command line and the build tasks use it; the running server reads packs only through the sandbox.
 
 pub mod author;
-pub mod publisher_files;
 pub mod pack;
+pub mod publisher_files;
 mod source_rules;

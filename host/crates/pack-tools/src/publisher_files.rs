@@ -14,6 +14,7 @@
 //! **Invariant:** all problems are reported together, with line and code, up to a limit; then nothing is written.
 
 mod cells;
+mod counts;
 mod draft;
 mod fhir;
 mod input;
@@ -26,7 +27,6 @@ mod publications;
 mod rdf;
 mod six_xml;
 mod skos;
-mod counts;
 mod who;
 mod write;
 
@@ -37,15 +37,15 @@ mod tests;
 
 use std::path::Path;
 
-pub use problem::{ImportError, Refusal};
 pub use counts::{ImportReport, LeftOut, VocabularyReport};
+pub use problem::{ImportError, Refusal};
 
 use crate::source_rules::{is_language_tag, is_text};
+use counts::Counts;
 use daftar_domain::code::Namespace;
 use daftar_domain::manifest::{PluginName, PluginVersion};
 use draft::DraftPack;
 use input::Input;
-use counts::Counts;
 
 /// The largest RDF file, in bytes after decompression. AGROVOC has 1 GB. It is streamed, so only time grows with it.
 const RDF_BYTES_MAX: u64 = 16 << 30;

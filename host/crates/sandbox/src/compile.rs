@@ -210,7 +210,9 @@ fn load(engine: &Engine, code: &MachineCode) -> Result<Compiled, CompileError> {
     let component = unsafe { Component::deserialize(engine, &code.0) };
     let failed = |error: wasmtime::Error| {
         let reason = excerpt(&error.root_cause().to_string());
-        CompileError::Failed(format!("its machine code does not fit this program: {reason}; restart the server if the program was replaced"))
+        CompileError::Failed(format!(
+            "its machine code does not fit this program: {reason}; restart the server if the program was replaced"
+        ))
     };
     component.map(|component| Compiled { component, code_bytes: code.0.len() }).map_err(failed)
 }

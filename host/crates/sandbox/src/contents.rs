@@ -96,9 +96,7 @@ impl Reading {
         }
         let promised: u64 = descriptions.iter().map(|description| u64::from(description.concept_count)).sum();
         if promised > CONCEPTS_MAX {
-            return Err(self
-                .sandbox
-                .overflow(format!("it declares {promised} concepts; the limit is {CONCEPTS_MAX}")));
+            return Err(self.sandbox.overflow(format!("it declares {promised} concepts; the limit is {CONCEPTS_MAX}")));
         }
         Ok(descriptions)
     }

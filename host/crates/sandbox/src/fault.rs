@@ -113,10 +113,7 @@ fn classified(error: &wasmtime::Error, limits: &PluginLimits) -> (FaultKind, Str
     // These two have no type in wasmtime; tests with real guests verify the texts.
     if reason.contains("fuel allocated for hostcalls has been exhausted") {
         let allowed = limits.output_bytes;
-        return (
-            FaultKind::OutputTooLarge,
-            format!("its response exceeds the limit of {allowed} bytes per call"),
-        );
+        return (FaultKind::OutputTooLarge, format!("its response exceeds the limit of {allowed} bytes per call"));
     }
     if reason.starts_with("resource limit exceeded") {
         let allowed = limits.core_instances;
@@ -130,12 +127,8 @@ fn trapped(trap: Trap, limits: &PluginLimits) -> (FaultKind, String) {
     match trap {
         Trap::Interrupt => (FaultKind::Timeout, format!("it was stopped after {} ms", limits.call_ms)),
         Trap::OutOfFuel => (FaultKind::Fuel, "it was stopped when its fuel was consumed".to_owned()),
-        Trap::StackOverflow => {
-            (FaultKind::Stack, format!("it overflowed its stack of {STACK_BYTES} bytes"))
-        }
-        Trap::UnreachableCodeReached => {
-            (FaultKind::Trap, "it trapped (a panic, or an `unreachable`)".to_owned())
-        }
+        Trap::StackOverflow => (FaultKind::Stack, format!("it overflowed its stack of {STACK_BYTES} bytes")),
+        Trap::UnreachableCodeReached => (FaultKind::Trap, "it trapped (a panic, or an `unreachable`)".to_owned()),
         Trap::StringOutOfBounds
         | Trap::ListOutOfBounds
         | Trap::InvalidDiscriminant

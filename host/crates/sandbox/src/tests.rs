@@ -1,9 +1,9 @@
 //! Tests with plugins that misbehave: the host is unaffected.
 
 mod breaker;
+mod code_cache;
 mod crash;
 mod faults;
-mod code_cache;
 mod library;
 mod limits;
 mod logs;

@@ -131,7 +131,10 @@ fn invalid(place: Position<'_>, reason: impl std::fmt::Display) -> CallError {
 fn text(value: String, bytes_max: usize, place: Position<'_>) -> Result<String, CallError> {
     if value.len() > bytes_max {
         let (length, shown) = (value.len(), excerpt(value.get(..40).unwrap_or_default()));
-        return Err(invalid(place, format_args!("a text of {length} bytes exceeds the limit of {bytes_max}: `{shown}`")));
+        return Err(invalid(
+            place,
+            format_args!("a text of {length} bytes exceeds the limit of {bytes_max}: `{shown}`"),
+        ));
     }
     // Line breaks and tabs occur in definitions; other control characters have no meaning in a label or a message.
     let is_foreign = |character: char| character.is_control() && !matches!(character, '\n' | '\t');

@@ -4,9 +4,9 @@
 use std::io::Cursor;
 use std::path::Path;
 
+use crate::publisher_files::counts::Counts;
 use crate::publisher_files::input::Input;
 use crate::publisher_files::problem::{ImportError, excerpt};
-use crate::publisher_files::counts::Counts;
 
 /// The most columns of a table.
 const COLUMNS_MAX: usize = 1_000;

@@ -5,8 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::counts::Counts;
+use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::{About, ImportOptions};
 use crate::source_rules::{
     CODES_MAX, DEFINITION_BYTES_MAX, HierarchyRule, LABEL_BYTES_MAX, LIST_ITEMS_MAX, cycles, is_text,
@@ -258,7 +258,9 @@ impl DraftVocabulary {
             let known: HashSet<String> = codes.iter().map(|code| code.code.clone()).collect();
             retain(codes, counts, |code| reference_fault(code, &known, &first_lines));
             let cycles = codes_on_cycles(codes);
-            retain(codes, counts, |code| cycles.get(&code.code).map(|path| format!("the code is below itself: {path}")));
+            retain(codes, counts, |code| {
+                cycles.get(&code.code).map(|path| format!("the code is below itself: {path}"))
+            });
             if codes.len() == before {
                 break;
             }

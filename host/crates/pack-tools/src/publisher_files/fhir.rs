@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::publisher_files::counts::Counts;
 use crate::publisher_files::draft::{DraftCode, DraftLabel, DraftPack};
 use crate::publisher_files::input::Input;
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::Publication;
-use crate::publisher_files::counts::Counts;
 use crate::publisher_files::{ImportOptions, json_items, plain_tsv};
 use crate::source_rules::{LANGUAGES_MAX, is_language_tag, is_text};
 use daftar_domain::manifest::PluginVersion;
@@ -68,7 +68,9 @@ pub fn read(input: &Input<'_>, options: &ImportOptions, counts: &mut Counts) -> 
         counts.notes.push(format!("{count} concepts have no display; their code is their label"));
     }
     if let Some(meaning @ ("part-of" | "classified-with")) = head.hierarchy_meaning.as_deref() {
-        counts.notes.push(format!("hierarchyMeaning is {meaning}: the descendants of a code are treated as kinds of it"));
+        counts
+            .notes
+            .push(format!("hierarchyMeaning is {meaning}: the descendants of a code are treated as kinds of it"));
     }
     let (languages, codes) = reading.into_codes(counts);
     let mut pack = draft(&head, input, options, counts, codes)?;

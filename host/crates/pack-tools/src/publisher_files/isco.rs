@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use crate::publisher_files::cells::Table;
+use crate::publisher_files::counts::Counts;
 use crate::publisher_files::draft::{DraftCode, DraftPack};
 use crate::publisher_files::input::{Input, without_mark};
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::ISCO_08;
-use crate::publisher_files::counts::Counts;
 use crate::source_rules::HierarchyRule;
 use daftar_domain::vocabulary::Completeness;
 

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::publisher_files::cells::{Quotes, Table};
+use crate::publisher_files::counts::Counts;
 use crate::publisher_files::draft::{DraftCode, DraftPack};
 use crate::publisher_files::input::Input;
 use crate::publisher_files::json_items;
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::{self, Publication};
-use crate::publisher_files::counts::Counts;
 
 /// Codes that ISO 639-1 has withdrawn but that records may contain.
 const WITHDRAWN: [&str; 2] = ["bh", "sh"];

@@ -8,9 +8,9 @@ use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::publisher_files::counts::Counts;
 use crate::publisher_files::input::{Input, LineCounter};
 use crate::publisher_files::problem::{ImportError, excerpt};
-use crate::publisher_files::counts::Counts;
 
 /// Parses a document that is one object. A member with many items is declared as [`RawValue`], for [`read`].
 ///

@@ -7,11 +7,11 @@
 
 use crate::publisher_files::ImportOptions;
 use crate::publisher_files::cells::{Quotes, Row, Table};
+use crate::publisher_files::counts::Counts;
 use crate::publisher_files::draft::{DraftCode, DraftLabel, DraftPack};
 use crate::publisher_files::input::{Input, without_mark};
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::Publication;
-use crate::publisher_files::counts::Counts;
 use crate::source_rules::{LANGUAGES_MAX, is_key, is_language_tag};
 
 /// The pack of a list from an unknown publisher, with the metadata of the options.

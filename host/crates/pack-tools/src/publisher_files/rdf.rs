@@ -9,9 +9,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use oxrdf::{NamedOrBlankNode, Term, Triple};
 use oxttl::{NTriplesParser, TurtleParseError, TurtleParser, TurtleSyntaxError};
 
+use crate::publisher_files::counts::Counts;
 use crate::publisher_files::input::Input;
 use crate::publisher_files::problem::{ImportError, excerpt};
-use crate::publisher_files::counts::Counts;
 
 /// The most blank nodes of one thesaurus.
 const BLANK_NODES_MAX: usize = 4_000_000;

@@ -10,11 +10,11 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
+use crate::publisher_files::counts::Counts;
 use crate::publisher_files::draft::{DraftCode, DraftPack};
 use crate::publisher_files::input::{Input, LineCounter};
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::SIX_CURRENCIES;
-use crate::publisher_files::counts::Counts;
 
 /// The most nested elements. The list has four levels.
 const DEPTH_MAX: usize = 16;

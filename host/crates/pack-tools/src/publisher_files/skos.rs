@@ -12,13 +12,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::publisher_files::ImportOptions;
+use crate::publisher_files::counts::Counts;
 use crate::publisher_files::draft::{DraftCode, DraftLabel, DraftPack};
 use crate::publisher_files::input::Input;
 use crate::publisher_files::plain_tsv;
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications;
 use crate::publisher_files::rdf::{self, Node, Object, Statement, Syntax};
-use crate::publisher_files::counts::Counts;
 use crate::source_rules::{CODES_MAX, is_text};
 
 const TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
@@ -97,7 +97,13 @@ fn code_of(iri: &str) -> &str {
 }
 
 /// The codes of the scope that have a label in the default language, sorted.
-fn codes(graph: &Graph, scope: &Scope, mut labels: Labels, languages: &[String], counts: &mut Counts) -> Vec<DraftCode> {
+fn codes(
+    graph: &Graph,
+    scope: &Scope,
+    mut labels: Labels,
+    languages: &[String],
+    counts: &mut Counts,
+) -> Vec<DraftCode> {
     let default_language = languages.first().map_or("en", String::as_str);
     let is_labelled =
         |concept: &Concept| labels.get(concept).is_some_and(|labels| labels.contains_key(default_language));

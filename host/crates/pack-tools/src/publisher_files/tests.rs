@@ -3,8 +3,8 @@
 mod fhir;
 mod isco;
 mod iso;
-mod publishers;
 mod plain_tsv;
+mod publishers;
 mod sample;
 mod six;
 mod skos;

@@ -6,11 +6,11 @@
 
 use crate::publisher_files::ImportOptions;
 use crate::publisher_files::cells::{Quotes, Row, Table};
+use crate::publisher_files::counts::Counts;
 use crate::publisher_files::draft::{DraftCode, DraftPack, DraftVocabulary};
 use crate::publisher_files::input::Input;
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::{ICD_11, ICF_ACTIVITIES, ICF_BODY_FUNCTIONS};
-use crate::publisher_files::counts::Counts;
 use crate::source_rules::{HierarchyRule, is_text};
 use daftar_domain::vocabulary::Completeness;
 

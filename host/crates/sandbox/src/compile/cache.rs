@@ -292,10 +292,6 @@ mod tests {
         let other = Engine::new(wasmtime::Config::new().consume_fuel(true)).unwrap();
         assert_eq!(setup.cache.get(&other, setup.digest), None);
         setup.cache.put(&other, setup.digest, b"other code");
-        assert_eq!(
-            setup.cache.get(&setup.engine, setup.digest),
-            None,
-            "the code of the previous engine is replaced"
-        );
+        assert_eq!(setup.cache.get(&setup.engine, setup.digest), None, "the code of the previous engine is replaced");
     }
 }

@@ -113,7 +113,8 @@ impl LibraryRefill {
                 record.is_unsigned_allowed &= is_authentic;
                 let path = file_of(&self.folder, record.digest);
                 let bytes = read_file(&path).map_err(|error| io::Error::other(error.to_string()))?;
-                let unsigned = if record.is_unsigned_allowed { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
+                let unsigned =
+                    if record.is_unsigned_allowed { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
                 let signature = record.signature.as_deref();
                 // The name and kind of the file's own manifest: the list may be forged.
                 let judged = manifest_of(&bytes).map_err(|error| error.to_string()).and_then(|manifest| {

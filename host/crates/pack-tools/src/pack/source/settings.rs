@@ -331,9 +331,19 @@ impl Checker<'_> {
         let is_empty = vocabulary.completeness == Completeness::Empty;
         if is_empty == vocabulary.codes.is_some() {
             let value = vocabulary.codes.as_deref().unwrap_or_default();
-            self.require(false, "codes", value, "consistent with `completeness`: it is required unless that is \"empty\"");
+            self.require(
+                false,
+                "codes",
+                value,
+                "consistent with `completeness`: it is required unless that is \"empty\"",
+            );
         }
-        self.require(!vocabulary.open, "open", "true", "possible for a pack built from files, whose codes are all listed");
+        self.require(
+            !vocabulary.open,
+            "open",
+            "true",
+            "possible for a pack built from files, whose codes are all listed",
+        );
     }
 
     fn languages(&mut self, vocabulary: &VocabularySettings) {

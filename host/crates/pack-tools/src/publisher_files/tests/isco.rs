@@ -29,7 +29,10 @@ fn upper_groups_come_of_the_rows_and_lost_zeros_come_back() {
     assert_eq!(imported.vocabulary().0.completeness, Completeness::Fragment, "it is not the whole of ISCO-08");
     let [incomplete, version] = imported.report.notes.as_slice() else { panic!("{:?}", imported.report.notes) };
     assert!(incomplete.contains("marked as partial"), "{incomplete}");
-    assert!(version.contains("the pack's version is 2.0.0"), "the shipped pack must not pass for the newer one: {version}");
+    assert!(
+        version.contains("the pack's version is 2.0.0"),
+        "the shipped pack must not pass for the newer one: {version}"
+    );
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::publisher_files::{ImportFormat, ImportOptions, ImportReport, NoProgress, read};
 use crate::pack::{PackSource, build_folder, check};
+use crate::publisher_files::{ImportFormat, ImportOptions, ImportReport, NoProgress, read};
 use daftar_domain::vocabulary::{Concept, VocabularyDescription};
 
 /// The result of an import.

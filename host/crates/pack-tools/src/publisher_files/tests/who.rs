@@ -76,10 +76,7 @@ fn columns_go_by_name_and_other_places_than_the_primary_are_skipped() {
     assert_eq!(imported.outline(), ["chapter:01: Ailments", "1A00 < chapter:01: Foxing"]);
     assert_eq!(
         imported.left_out(),
-        [
-            ("a location that is not the primary one".to_owned(), 1),
-            ("a category without a code so far".to_owned(), 1)
-        ]
+        [("a location that is not the primary one".to_owned(), 1), ("a category without a code so far".to_owned(), 1)]
     );
     assert_eq!(imported.vocabulary().0.version, "x");
 }

@@ -140,7 +140,9 @@ impl Rules {
         let bound = with_bindings(bindings, |bindings| Ok(self.exports().rule().call_bind(store, rule, bindings)?))?;
         bound.map_err(|error| {
             CallError::RefusedInput(match error {
-                wire::BindError::WrongAnswerCount => "bind: the number of answers differs from the number of questions".to_owned(),
+                wire::BindError::WrongAnswerCount => {
+                    "bind: the number of answers differs from the number of questions".to_owned()
+                }
                 wire::BindError::WrongAnswerKind(index) => {
                     format!("bind: the answer at {index} does not match the kind of its question")
                 }
@@ -375,7 +377,10 @@ fn value(from: wire::ExplainedValue, place: Position<'_>) -> Result<ExplainedVal
 /// Converts a text of a record, which may contain any character; invisible ones become `U+FFFD`.
 fn shown(text: String, place: Position<'_>) -> Result<String, CallError> {
     if text.len() > LINE_BYTES_MAX {
-        return Err(invalid(place, format_args!("a text of {} bytes exceeds the limit of {LINE_BYTES_MAX}", text.len())));
+        return Err(invalid(
+            place,
+            format_args!("a text of {} bytes exceeds the limit of {LINE_BYTES_MAX}", text.len()),
+        ));
     }
     let is_foreign = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
     if !text.contains(is_foreign) {

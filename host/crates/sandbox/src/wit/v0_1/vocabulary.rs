@@ -86,7 +86,9 @@ impl Pack {
             Ok(from) => concept(from, namespace).map(Ok),
             Err(wire::ResolveError::Malformed(sentence)) => filled(sentence, LINE_BYTES_MAX, &place).map(Err),
             Err(wire::ResolveError::UnknownNamespace) => Err(invalid(&place, UNKNOWN_NAMESPACE)),
-            Err(wire::ResolveError::NotOpen) => Err(invalid(&place, "the pack reports that the vocabulary is not open")),
+            Err(wire::ResolveError::NotOpen) => {
+                Err(invalid(&place, "the pack reports that the vocabulary is not open"))
+            }
         }
     }
 }
