@@ -22,7 +22,7 @@ const word = (kind: Word['kind'], name: string, form: string, inserts: string, e
 export const WORDS: Word[] = [
   word('root', 'me', 'me', 'me', 'Whom the rule decides about.', 'Celui pour qui la règle décide.'),
   word('root', 'members', 'members', 'members', 'The active members of the group; of a person, those of its one active household.', 'Les membres actifs du groupe ; pour une personne, ceux de son seul ménage actif.'),
-  word('root', 'programs', 'programs', 'programs', 'Memberships in programs, whatever their status.', 'Inscriptions à des programmes, quel que soit leur état.'),
+  word('root', 'programs', 'programs', 'programs', 'Memberships in programs, with any status.', 'Inscriptions à des programmes, quel que soit leur état.'),
   word('root', 'as_of', 'as_of', 'as_of', 'The day asked about.', 'Le jour considéré.'),
   word('function', 'is_female', 'is_female(x)', 'is_female(|)', 'Whether a gender is in the concept group feminine_gender. x is a person or the coded value.', 'Si un sexe est dans le groupe feminine_gender. x est une personne ou la valeur codée.'),
   word('function', 'is_male', 'is_male(x)', 'is_male(|)', 'Whether a gender is in the concept group masculine_gender.', 'Si un sexe est dans le groupe masculine_gender.'),

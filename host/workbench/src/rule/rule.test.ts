@@ -11,7 +11,7 @@ import { type Previewed, readFilter } from './preview'
 const at = (column: number, length: number, suggestion?: string, line = 1) =>
   ({ severity: 'error', code: 'x', message: '', line, column, length, ...(suggestion === undefined ? {} : { suggestion }) }) as const
 
-test('a place is counted in characters, whatever they are made of', () => {
+test('positions are counted in characters, not in code units', () => {
   const doc = Text.of(["'😀' == x", 'y'])
   assert.deepEqual(range(doc, at(8, 1)), { from: 8, to: 9 })
   assert.deepEqual(range(doc, at(2, 1)), { from: 1, to: 3 })
