@@ -3,7 +3,7 @@
 use super::codes::ExtensionNumbers;
 use super::identifiers::IdentifierHasher;
 use super::subjects::Numbers;
-use super::{about, cover, members, subjects};
+use super::{about, consent_index, members, subjects};
 use daftar_domain::change::{ChangedRecord, Sequence};
 
 /// Takes records apart for one register.
