@@ -315,7 +315,7 @@ fn with(
     };
     let checked = checked(contents.clone(), manifest, deployment).map_err(|reason| prepared.refuse(reason))?;
     let (kept, deployment) = remove::of_replaced(packs, &checked, deployment);
-    let checked = Arc::new(CheckedPack::clone(&checked).with_persisted(&deployment));
+    let checked = Arc::new(CheckedPack::clone(&checked).with_retained(&deployment));
     changed.insert(manifest.name.clone(), (origin(manifest, prepared.digest()), checked));
     let (_, problems) = gather(&changed, &deployment);
     if problems.is_empty() { Ok(Some((changed, kept))) } else { Err(prepared.refuse(in_one_line(&problems))) }
@@ -333,7 +333,7 @@ fn checked(
     deployment: &Deployment,
 ) -> Result<Arc<CheckedPack>, String> {
     let checked = check(contents).map(|pack| pack.with_extension_fields(&manifest.extension_fields));
-    checked.map(|pack| Arc::new(pack.with_persisted(deployment))).map_err(|problems| {
+    checked.map(|pack| Arc::new(pack.with_retained(deployment))).map_err(|problems| {
         let mut lines: Vec<String> =
             problems.problems().iter().take(PROBLEMS_SHOWN_MAX).map(ToString::to_string).collect();
         let untold = problems.count().saturating_sub(lines.len());

@@ -212,11 +212,11 @@ impl CheckedPack {
 
     /// The same pack with what the deployment keeps of earlier versions of its vocabularies.
     #[must_use]
-    pub fn with_kept(mut self, deployment: &Deployment) -> Self {
+    pub fn with_retained(mut self, deployment: &Deployment) -> Self {
         let earlier = self.vocabularies.iter().filter_map(|vocabulary| vocabulary.earlier(deployment));
         self.earlier = earlier.map(Arc::new).collect();
         for vocabulary in &mut self.vocabularies {
-            if let Some(longer) = vocabulary.with_kept(deployment.kept_of(vocabulary.namespace())) {
+            if let Some(longer) = vocabulary.with_retained(deployment.kept_of(vocabulary.namespace())) {
                 *vocabulary = Arc::new(longer);
             }
         }

@@ -466,7 +466,7 @@ mod tests {
         concepts[0].properties.push(("last_version".into(), "1".into()));
         let gone = Setting::RetainedConcepts(RetainedConcepts { namespace: vocabulary.namespace().clone(), part: 0, concepts });
         let contents = VocabularyBuilder::new("urn:x").version("2").concepts([("a", "A"), ("b", "B")]).pack();
-        let pack = daftar_vocabulary::check(contents).unwrap().with_persisted(&Deployment::of([gone]));
+        let pack = daftar_vocabulary::check(contents).unwrap().with_retained(&Deployment::of([gone]));
         let [longer] = pack.vocabularies() else { panic!("one vocabulary") };
         assert_eq!(longer.concept_count(), 3);
         assert_eq!(whole(longer).len(), 1);

@@ -94,7 +94,7 @@ impl Vocabulary {
 
     /// The same vocabulary with codes of earlier versions; none when it has all of them itself.
     #[must_use]
-    pub(crate) fn with_kept<'a>(&self, kept: impl Iterator<Item = &'a Concept>) -> Option<Self> {
+    pub(crate) fn with_retained<'a>(&self, kept: impl Iterator<Item = &'a Concept>) -> Option<Self> {
         let own = self.codes.len();
         let mut concepts = self.by_code();
         for concept in kept {
