@@ -2,6 +2,7 @@
 
 mod adapters;
 mod backend;
+mod disk_space;
 pub mod doctor;
 pub mod metrics;
 pub mod migrate;
@@ -10,7 +11,6 @@ pub mod packs;
 pub mod plugin_files;
 mod recovery;
 pub mod restore;
-mod disk_space;
 pub mod serve;
 mod upkeep;
 pub mod verify;

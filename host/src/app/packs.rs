@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 pub use daftar_auth::secret_file::folder_of;
+pub use daftar_pack_tools::pack::{PackErrors, PackProblem};
 pub use daftar_pack_tools::publisher_files::{
     About, HandWritten, ImportError, ImportFormat, ImportOptions, ImportReport, NoProgress, Progress, Refusal,
 };
-pub use daftar_pack_tools::pack::{PackErrors, PackProblem};
-use daftar_pack_tools::{publisher_files, pack};
+use daftar_pack_tools::{pack, publisher_files};
 use daftar_sandbox::{CompileIn, PluginHost, PluginHostSettings};
 
 /// Why no pack was built.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::admin_client::AdminClient;
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
-use crate::app::doctor::{Patient, CheckedBy, examine, settings};
+use crate::app::doctor::{CheckedBy, Patient, examine, settings};
 use daftar_api_types::admin::operation::{CheckBody, CheckupBody};
 use daftar_domain::checkup::{Check, CheckArea, CheckState};
 use daftar_domain::context::{Clock, SystemClock};

@@ -199,7 +199,9 @@ fn print_report(report: &UpgradeReportBody) {
     if let Some(reason) = &report.refused {
         output::line(format_args!("it would be refused: {reason}"));
     }
-    for (what, gone) in [("extension fields", &report.removed_fields), ("concept groups", &report.removed_concept_groups)] {
+    for (what, gone) in
+        [("extension fields", &report.removed_fields), ("concept groups", &report.removed_concept_groups)]
+    {
         if !gone.is_empty() {
             output::line(format_args!("{what} that it lacks: {}", gone.join(", ")));
         }

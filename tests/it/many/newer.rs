@@ -66,7 +66,7 @@ fn names(database: &Database) -> CodeNames {
     let uris = database.sql("SELECT system || '#' || code FROM daftar.code ORDER BY number");
     let codes = uris.lines().map(|uri| CodeUri::parse(uri).unwrap()).collect();
     let mut names = CodeNames::new();
-    names.take_up(&StoredCodeTable { codes, editions: Vec::new() });
+    names.apply(&StoredCodeTable { codes, editions: Vec::new() });
     names
 }
 

@@ -33,7 +33,7 @@ pub mod token_cache;
 pub mod token_request;
 
 pub use admin_token::AdminToken;
-pub use authenticate::{AuthFault, AuthFaultKind, Authenticated, ChargedTo, Authenticator, authenticate};
+pub use authenticate::{AuthFault, AuthFaultKind, Authenticated, Authenticator, ChargedTo, authenticate};
 pub use cursor_seal::CursorSeal;
 pub use directory::ClientDirectory;
 pub use entropy::EntropyError;

@@ -21,10 +21,10 @@ use crate::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 pub use otlp::{OTLP_ENDPOINT_DEFAULT, OtlpConfig, TraceparentFrom};
 pub use postgres::{PostgresConfig, PostgresIndexPlace, StoreBackend, UrlFileError, read_private};
 pub use sections::{
-    AuditConfig, RESPONSE_CACHE_MIB_MAX, CERTIFICATE_CHECK_S_DEFAULT, ConnectionsConfig, EXPIRY_WARNING_DAYS_DEFAULT,
-    HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig, PREVIEW_CACHE_MIB_MAX,
-    SECRET_AGE_WARNING_DAYS_MAX, ServerConfig, StoreConfig, TOKEN_LIFETIME_S_MAX, TlsConfig, TokenConfig,
-    VocabularyConfig,
+    AuditConfig, CERTIFICATE_CHECK_S_DEFAULT, ConnectionsConfig, EXPIRY_WARNING_DAYS_DEFAULT,
+    HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PREVIEW_CACHE_MIB_MAX, PluginsConfig,
+    RESPONSE_CACHE_MIB_MAX, SECRET_AGE_WARNING_DAYS_MAX, ServerConfig, StoreConfig, TOKEN_LIFETIME_S_MAX, TlsConfig,
+    TokenConfig, VocabularyConfig,
 };
 
 /// The biggest configuration file that is read.

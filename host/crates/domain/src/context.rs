@@ -1,8 +1,8 @@
 //! As whom, when and in which request something is done.
 
+pub mod audit_context;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
-pub mod audit_context;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -19,9 +19,9 @@ use crate::grant::Grants;
 use crate::organization::Organization;
 use crate::scope::{Action, Resource, Scope, ScopeSet};
 
+use self::audit_context::AuditContext;
 #[cfg(any(test, feature = "testing"))]
 pub use self::testing::FakeClock;
-use self::audit_context::AuditContext;
 
 /// Tells the time. Tests set it.
 pub trait Clock: Send + Sync + 'static {

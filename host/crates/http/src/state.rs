@@ -20,7 +20,9 @@ use daftar_auth::cursor_seal::CursorSeal;
 use daftar_auth::issue::TokenIssuer;
 use daftar_auth::limits::Limits;
 use daftar_auth::limits::response_memory::ResponseMemory;
-use daftar_auth::{AuthFault, Authenticated, DecisionKeyRing, Authenticator, FailedSignIns, KeyRing, TokenCache, authenticate};
+use daftar_auth::{
+    AuthFault, Authenticated, Authenticator, DecisionKeyRing, FailedSignIns, KeyRing, TokenCache, authenticate,
+};
 use daftar_domain::audit::Actor;
 use daftar_domain::checkup::Check;
 use daftar_domain::config::{Config, StoreBackend};

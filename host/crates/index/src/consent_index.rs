@@ -33,7 +33,7 @@ use daftar_domain::scope::Resource;
 use daftar_domain::search::terms::MembershipTerm;
 use daftar_domain::subject::{Subject, SubjectReference};
 use jiff::civil::Date;
-use names::{ANY_PURPOSE, Day, Names, DayRange};
+use names::{ANY_PURPOSE, Day, DayRange, Names};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What consents of one kind have in common: to whom, what for, which fields; by number.
@@ -235,7 +235,10 @@ impl ConsentIndex {
         let covers = |opens: fn(&Given) -> bool| {
             sorted_once(self.given_of(subject).filter(|given| opens(given)).flat_map(Given::covers))
         };
-        SubjectConsents { own: covers(|given| given.opens_subject), memberships: covers(|given| given.opens_memberships) }
+        SubjectConsents {
+            own: covers(|given| given.opens_subject),
+            memberships: covers(|given| given.opens_memberships),
+        }
     }
 
     /// Rows of that kind by what they are covered by.

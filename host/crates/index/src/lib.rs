@@ -20,9 +20,9 @@ mod codes;
 mod column;
 mod consent_index;
 mod field_columns;
+mod fingerprint;
 mod gather;
 mod identifiers;
-mod fingerprint;
 mod limits;
 mod matches;
 mod members;
@@ -47,8 +47,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 
-pub use gather::Gathered;
 pub use fingerprint::{Fingerprint, Image};
+pub use gather::Gathered;
 pub use limits::{RowLimits, SearchLimits};
 pub use matches::{RegionCount, RowMarks};
 pub use members::ActiveMember;

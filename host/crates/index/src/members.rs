@@ -68,7 +68,9 @@ impl Members {
         let mut bytes = self.seats.get(group);
         // What is here was written by `write`, or read from a checkpoint whose checksums were right.
         let places = std::iter::from_fn(move || stored::take::<Place>(&mut bytes).ok());
-        places.filter(move |place| place.holds_on(day)).map(|place| ActiveMember { person: place.group, role: place.role })
+        places
+            .filter(move |place| place.holds_on(day))
+            .map(|place| ActiveMember { person: place.group, role: place.role })
     }
 
     /// Writes the members of groups that have their rows, and the places that they have now. `all_named` has whom each row names.

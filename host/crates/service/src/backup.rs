@@ -346,7 +346,11 @@ fn head(mark: &Mark, keys: Keys, now: Timestamp) -> Head {
         sequence: mark.sequence.0,
         at: format_instant(now),
         keys: keys == Keys::Included,
-        records: mark.records.iter().map(|(kind, count)| (ItemKind::of_kind(*kind).name().to_owned(), *count)).collect(),
+        records: mark
+            .records
+            .iter()
+            .map(|(kind, count)| (ItemKind::of_kind(*kind).name().to_owned(), *count))
+            .collect(),
     }
 }
 

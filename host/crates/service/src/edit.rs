@@ -157,7 +157,8 @@ where
     ctx.trail.about(records::references(T::KIND, &draft.identifiers));
     let named = written::present(&draft);
     written::check_new(ctx, T::KIND.resource(), &named)?;
-    let consulted = open_vocabulary::resolve(registry, registry.vocabularies.current(), || codes::of_draft(&draft)).await?;
+    let consulted =
+        open_vocabulary::resolve(registry, registry.vocabularies.current(), || codes::of_draft(&draft)).await?;
     let generation = Arc::clone(&consulted.generation);
     let mut problems = Vec::new();
     identifiers::check((&generation, utc_day(ctx.now)), T::KIND, &[], &draft.identifiers, &mut problems);
@@ -216,7 +217,8 @@ where
     let present = T::present(ctx, registry, languages.clone(), present, &written).await?;
     let Draft { details: draft, photo } = make(&present)?;
     let draft = written::only(draft, &written);
-    let consulted = open_vocabulary::resolve(registry, registry.vocabularies.current(), || codes::of_draft(&draft)).await?;
+    let consulted =
+        open_vocabulary::resolve(registry, registry.vocabularies.current(), || codes::of_draft(&draft)).await?;
     let generation = Arc::clone(&consulted.generation);
     let mut problems = Vec::new();
     check_identifiers(ctx, &generation, &before.details, &draft, &mut problems)?;

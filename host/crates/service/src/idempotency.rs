@@ -281,7 +281,9 @@ pub async fn replay(
         RecordKind::Individual => {
             let record = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
             let seen = Seen { record, fields };
-            IdempotentReplay::Individual(individual::view(ctx, registry, languages, seen, individual::Includes::ALL).await?)
+            IdempotentReplay::Individual(
+                individual::view(ctx, registry, languages, seen, individual::Includes::ALL).await?,
+            )
         }
         RecordKind::Group => {
             let record = registry.store.find_version(id, version).await?.ok_or_else(gone)?;

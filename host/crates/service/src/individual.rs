@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::response_cache::{BodyKey, SentBody};
 use crate::codes::CodeView;
 use crate::edit::{self, Draft, Editable, Hidden, Shown};
 pub use crate::edit::{change, create};
 use crate::group::members::{GroupPlace, Until, places_in_groups};
 use crate::registry::Registry;
+use crate::response_cache::{BodyKey, SentBody};
 use crate::search::{self, CodeFilter, FoundPage, Paging, Reach};
 use crate::visibility::{self, Seen};
 use crate::{audit, identifiers, open_vocabulary, photo, records};
@@ -99,7 +99,8 @@ impl Editable for IndividualRecord {
         // Whom it names is compared with what is sent back.
         let is_written = written.allows("relationship");
         let named = if is_written { edit::relationship_targets(&individual.details, RELATIONSHIP) } else { Vec::new() };
-        let beside = RelatedRecords { related: visibility::seen(ctx, registry, named).await?, ..RelatedRecords::default() };
+        let beside =
+            RelatedRecords { related: visibility::seen(ctx, registry, named).await?, ..RelatedRecords::default() };
         let codes = CodeView::new(registry.vocabularies.current(), languages);
         Ok(IndividualView { individual, fields, beside, codes })
     }

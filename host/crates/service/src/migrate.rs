@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::StoreError;
-use daftar_store::archive::{Archive, ApplyReport, CatchUp, Ends, Entry, Held, ItemKind, Mark, Refill, Snapshot};
+use daftar_store::archive::{ApplyReport, Archive, CatchUp, Ends, Entry, Held, ItemKind, Mark, Refill, Snapshot};
 
 /// The most differences that are named; the others are counted.
 pub const DIFFERENCES_TOLD_MAX: usize = 100;
@@ -420,7 +420,10 @@ mod tests {
         let comparison = compared(&[true, false], &[true, false]).await;
         assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
         let counted = |kept| comparison.same.get(&kept).copied();
-        assert_eq!([ItemKind::Individuals, ItemKind::Changes, ItemKind::Counters].map(counted), [Some(2), Some(2), Some(1)]);
+        assert_eq!(
+            [ItemKind::Individuals, ItemKind::Changes, ItemKind::Counters].map(counted),
+            [Some(2), Some(2), Some(1)]
+        );
     }
 
     #[tokio::test]

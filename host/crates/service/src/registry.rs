@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::audit::AuditLog;
-use crate::response_cache::ResponseCache;
 use crate::eligibility::ExhaustedExpressions;
 use crate::eligibility::preview::PartedRegister;
 use crate::photo::PhotoReads;
+use crate::response_cache::ResponseCache;
 use crate::shared_index::SharedIndex;
 use daftar_index::Columns;
 use daftar_store::Store;

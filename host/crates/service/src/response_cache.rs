@@ -206,11 +206,13 @@ impl ResponseCache {
     /// What was found, and what is kept.
     #[must_use]
     pub fn usage(&self) -> ResponseCacheUsage {
-        self.kept.as_ref().map_or_else(ResponseCacheUsage::default, |BodyCache { bodies, hits, misses, .. }| ResponseCacheUsage {
-            hits: hits.load(Ordering::Relaxed),
-            misses: misses.load(Ordering::Relaxed),
-            entries: bodies.len(),
-            bytes: bodies.weight(),
+        self.kept.as_ref().map_or_else(ResponseCacheUsage::default, |BodyCache { bodies, hits, misses, .. }| {
+            ResponseCacheUsage {
+                hits: hits.load(Ordering::Relaxed),
+                misses: misses.load(Ordering::Relaxed),
+                entries: bodies.len(),
+                bytes: bodies.weight(),
+            }
         })
     }
 }

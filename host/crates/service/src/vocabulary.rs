@@ -275,9 +275,7 @@ fn vocabularies_of<'g>(generation: &'g Generation, domain: Option<&str>) -> Vec<
 /// Whether it is the version of its vocabulary that records are coded with.
 #[must_use]
 pub fn is_active(generation: &Generation, vocabulary: &Vocabulary) -> bool {
-    generation
-        .vocabulary(vocabulary.namespace())
-        .is_some_and(|active| std::ptr::eq(&raw const **active, vocabulary))
+    generation.vocabulary(vocabulary.namespace()).is_some_and(|active| std::ptr::eq(&raw const **active, vocabulary))
 }
 
 /// A code that a parameter names, alone or with the namespace that the path names.

@@ -63,7 +63,12 @@ pub fn check_new(ctx: &OpContext, resource: Resource, named: &FieldSet) -> Resul
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`].
-pub fn of_change(ctx: &OpContext, resource: Resource, seen: &FieldSet, spoken: &UpdateMode) -> Result<FieldSet, AppError> {
+pub fn of_change(
+    ctx: &OpContext,
+    resource: Resource,
+    seen: &FieldSet,
+    spoken: &UpdateMode,
+) -> Result<FieldSet, AppError> {
     let writable = visibility::changeable(ctx, resource, seen);
     match spoken {
         UpdateMode::Replace(named) => check(&writable, resource, named).map(|()| writable),

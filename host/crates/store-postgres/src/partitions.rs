@@ -11,7 +11,7 @@ use std::sync::Arc;
 use daftar_domain::audit::Actor;
 use daftar_domain::fair::FairSemaphore;
 use daftar_store::StoreError;
-use daftar_store::partition::{ReadSnapshot, Partitions};
+use daftar_store::partition::{Partitions, ReadSnapshot};
 
 pub(super) use self::snapshot::PostgresReadSnapshot;
 use super::PostgresStore;

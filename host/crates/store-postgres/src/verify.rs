@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** a statement is asked for a page of values, and not for a value: what the checks of a page need beside it is read with it.
 
-mod prefetch;
 mod numbered;
+mod prefetch;
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -60,7 +60,7 @@ use self::audit_log::{AuditRemoval, AuditRemoved};
 use self::change_log::{HistoryMark, RegisterId, Touched};
 pub use self::error::{BEFORE_FIRST_RELEASE, StoreError};
 pub use self::write::{
-    Committed, NewCodes, NumbersGiven, Operation, RecordDetails, ReadSet, Write, Written, changes_records,
+    Committed, NewCodes, NumbersGiven, Operation, ReadSet, RecordDetails, Write, Written, changes_records,
 };
 
 /// A record that carries or carried an identifier.

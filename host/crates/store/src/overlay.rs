@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use super::plan::{Last, Planner};
 use super::records::Records;
 use super::{
-    Committed, IDENTIFIER_OWNERS_MAX, IdentifierOwner, NewCodes, Operation, RecordDetails, ReadSet, Store, StoreError,
+    Committed, IDENTIFIER_OWNERS_MAX, IdentifierOwner, NewCodes, Operation, ReadSet, RecordDetails, Store, StoreError,
     Write, changes_records,
 };
 use daftar_domain::audit::AuditEntry;

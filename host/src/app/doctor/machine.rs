@@ -10,8 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use rustix::process::{Resource, getrlimit};
 
 use super::{Patient, age};
-use crate::app::recovery::CHECKPOINTS_FOLDER;
 use crate::app::disk_space::bytes_in;
+use crate::app::recovery::CHECKPOINTS_FOLDER;
 use crate::app::serve::accept::OTHERS;
 use daftar_domain::checkup::{Check, CheckArea};
 use daftar_domain::config::{PostgresIndexPlace, StoreBackend};
@@ -386,7 +386,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_nobody_keeps_is_warned_of_and_one_of_a_container_is_not() {
-        let states = [ClockSync::Synchronized, ClockSync::Unsynchronized, ClockSync::Unknown].map(|kept| clock_check(kept).state);
+        let states = [ClockSync::Synchronized, ClockSync::Unsynchronized, ClockSync::Unknown]
+            .map(|kept| clock_check(kept).state);
         assert_eq!(states, [CheckState::Ok, CheckState::Warning, CheckState::NotKnown]);
     }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Patient, SECONDS_OF_A_DAY, CheckedBy, age, examine};
+use super::{CheckedBy, Patient, SECONDS_OF_A_DAY, age, examine};
 use crate::app::Upkeep;
 use daftar_domain::audit::AuditOutcome;
 use daftar_domain::audit::query::{AuditPosition, AuditQuery};
@@ -204,8 +204,9 @@ fn plugin_checks(plugin: &InstalledPlugin, data_dir: &str) -> Vec<Check> {
     match usage.breaker {
         BreakerState::Closed => {}
         BreakerState::Open { retry_after_s } => {
-            let message =
-                format!("the plugin `{name}` is suspended after repeated faults; it is tried again in {retry_after_s} s");
+            let message = format!(
+                "the plugin `{name}` is suspended after repeated faults; it is tried again in {retry_after_s} s"
+            );
             checks.push(Check::problem(CheckArea::Plugins, "breaker", message, &show));
         }
         BreakerState::HalfOpen => {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Patient, CheckedBy, examine, settings};
+use super::{CheckedBy, Patient, examine, settings};
 use crate::app::PinnedDigests;
 use daftar_auth::admin_token::AdminToken;
 use daftar_auth::cursor_seal::CursorSeal;

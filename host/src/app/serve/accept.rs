@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::connection::{Connections, Phase};
-use super::connection_limiter::{IncomingConnection, ConnectionLimiter, ConnectionLimits};
+use super::connection_limiter::{ConnectionLimiter, ConnectionLimits, IncomingConnection};
 use daftar_auth::limits::response_memory::{ClosesSlowest, ResponseMemory};
 use daftar_domain::network::Network;
 use daftar_http::api::middleware::entrance::Refusal;

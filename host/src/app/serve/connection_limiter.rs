@@ -281,15 +281,17 @@ mod tests {
             ["192.0.2.1", "::ffff:192.0.2.1", "192.0.2.1", "192.0.2.1"],
             ["2001:db8::1", "2001:db8::2", "2001:db8:0:0:ffff::", "2001:db8::3"],
         ] {
-            let mut seats: Vec<ConnectionSlot> = addresses.iter().map(|one| limiter.admit(incoming(one)).unwrap()).collect();
-            let refusals: Vec<_> = seats.iter().map(|seat| slot.refusal).collect();
+            let mut slots: Vec<ConnectionSlot> =
+                addresses.iter().map(|one| limiter.admit(incoming(one)).unwrap()).collect();
+            let refusals: Vec<_> = slots.iter().map(|slot| slot.refusal).collect();
             assert_eq!(refusals, [None, None, None, Some(Refusal::AddressFull)]);
-            seats.remove(0);
+            slots.remove(0);
             assert_eq!(limiter.admit(incoming(addresses[0])).unwrap().refusal, None, "a place that was given back");
         }
-        let proxies: Vec<ConnectionSlot> =
-            (0..10).map(|_| limiter.admit(IncomingConnection { is_proxy: true, ..incoming("192.0.2.1") }).unwrap()).collect();
-        assert!(proxies.iter().all(|seat| slot.refusal.is_none()), "a proxy stands for many");
+        let proxies: Vec<ConnectionSlot> = (0..10)
+            .map(|_| limiter.admit(IncomingConnection { is_proxy: true, ..incoming("192.0.2.1") }).unwrap())
+            .collect();
+        assert!(proxies.iter().all(|slot| slot.refusal.is_none()), "a proxy stands for many");
         drop(proxies);
         let places = limiter.places();
         assert!(places.by_address.is_empty() && places.served == 0 && places.refused == 0, "{places:?}");
@@ -298,12 +300,12 @@ mod tests {
     #[test]
     fn who_does_nothing_makes_room_strangers_first() {
         let limiter = limiter(3, 100);
-        let seats: Vec<ConnectionSlot> =
+        let slots: Vec<ConnectionSlot> =
             (1..=3).map(|number| limiter.admit(incoming(&format!("192.0.2.{number}"))).unwrap()).collect();
-        let [known, stranger, busy] = &seats[..] else { panic!("three came") };
+        let [known, stranger, busy] = &slots[..] else { panic!("three came") };
         drop(known.activity.begin(Version::HTTP_11));
         let request = busy.activity.begin(Version::HTTP_11);
-        seats.iter().for_each(|seat| slot.activity.pass_ms(1_000));
+        slots.iter().for_each(|slot| slot.activity.pass_ms(1_000));
         let fourth = limiter.admit(incoming("192.0.2.4")).unwrap();
         assert_eq!(fourth.refusal, None);
         assert!(is_told_to_leave(stranger) && !is_told_to_leave(known));
@@ -324,9 +326,10 @@ mod tests {
         let served = limiter.admit(incoming("192.0.2.1")).unwrap();
         let _request = served.activity.begin(Version::HTTP_11);
         let from = |number: usize| incoming(&format!("192.0.2.{}", 2 + number / REFUSED_PER_ADDRESS_MAX));
-        let refused: Vec<ConnectionSlot> = (0..REFUSED_MAX).map(|number| limiter.admit(from(number)).unwrap()).collect();
-        assert!(refused.iter().all(|seat| slot.refusal == Some(Refusal::Full)));
-        let requests: Vec<_> = refused.iter().map(|seat| slot.activity.begin(Version::HTTP_11)).collect();
+        let refused: Vec<ConnectionSlot> =
+            (0..REFUSED_MAX).map(|number| limiter.admit(from(number)).unwrap()).collect();
+        assert!(refused.iter().all(|slot| slot.refusal == Some(Refusal::Full)));
+        let requests: Vec<_> = refused.iter().map(|slot| slot.activity.begin(Version::HTTP_11)).collect();
         assert!(limiter.admit(incoming("192.0.2.99")).is_none());
         drop(requests);
         assert!(limiter.admit(incoming("192.0.2.99")).is_some(), "one of them that does nothing makes room");
@@ -341,28 +344,29 @@ mod tests {
         let _request = served.activity.begin(Version::HTTP_11);
         let refused: Vec<ConnectionSlot> =
             (0..REFUSED_PER_ADDRESS_MAX).map(|_| limiter.admit(incoming("192.0.2.2")).unwrap()).collect();
-        refused.iter().for_each(|seat| slot.activity.pass_ms(1_000));
+        refused.iter().for_each(|slot| slot.activity.pass_ms(1_000));
         let other = limiter.admit(incoming("192.0.2.3")).unwrap();
         assert!(limiter.admit(incoming("192.0.2.2")).is_some(), "it takes the place of one from there");
-        assert_eq!(refused.iter().filter(|seat| is_told_to_leave(slot)).count(), 1);
+        assert_eq!(refused.iter().filter(|slot| is_told_to_leave(slot)).count(), 1);
         assert!(!is_told_to_leave(&other));
         let busy = limiter.admit(incoming("192.0.2.4")).unwrap();
-        let more: Vec<ConnectionSlot> = (1..REFUSED_PER_ADDRESS_MAX).map(|_| limiter.admit(incoming("192.0.2.4")).unwrap()).collect();
-        let _requests: Vec<_> = more.iter().chain([&busy]).map(|seat| slot.activity.begin(Version::HTTP_11)).collect();
+        let more: Vec<ConnectionSlot> =
+            (1..REFUSED_PER_ADDRESS_MAX).map(|_| limiter.admit(incoming("192.0.2.4")).unwrap()).collect();
+        let _requests: Vec<_> = more.iter().chain([&busy]).map(|slot| slot.activity.begin(Version::HTTP_11)).collect();
         assert!(limiter.admit(incoming("192.0.2.4")).is_none(), "none of its own does nothing");
     }
 
     #[test]
     fn the_client_that_takes_its_response_most_slowly_makes_room() {
         let limiter = limiter(4, 100);
-        let seats: Vec<ConnectionSlot> =
+        let slots: Vec<ConnectionSlot> =
             (1..=4).map(|number| limiter.admit(incoming(&format!("192.0.2.{number}"))).unwrap()).collect();
-        let [fast, slow, stalled, made] = &seats[..] else { panic!("four came") };
-        let requests: Vec<_> = seats.iter().map(|seat| slot.activity.begin(Version::HTTP_2)).collect();
+        let [fast, slow, stalled, made] = &slots[..] else { panic!("four came") };
+        let requests: Vec<_> = slots.iter().map(|slot| slot.activity.begin(Version::HTTP_2)).collect();
         let [to_fast, to_slow, to_stalled, _in_the_making] = &requests[..] else { panic!("four came") };
         [to_fast, to_slow, to_stalled].iter().for_each(|request| request.finished(1 << 20));
         assert_eq!(limiter.admit(incoming("192.0.2.9")).unwrap().refusal, Some(Refusal::Full), "none waited for long");
-        seats.iter().for_each(|seat| slot.activity.pass_ms(2_000));
+        slots.iter().for_each(|slot| slot.activity.pass_ms(2_000));
         to_fast.taken(40_000);
         to_slow.taken(8_000);
         let fifth = limiter.admit(incoming("192.0.2.5")).unwrap();
@@ -379,18 +383,18 @@ mod tests {
     #[test]
     fn slow_connections_are_closed_until_there_is_memory() {
         let limiter = limiter(4, 100);
-        let seats: Vec<ConnectionSlot> =
+        let slots: Vec<ConnectionSlot> =
             (1..=4).map(|number| limiter.admit(incoming(&format!("192.0.2.{number}"))).unwrap()).collect();
-        let requests: Vec<_> = seats.iter().map(|seat| slot.activity.begin(Version::HTTP_2)).collect();
+        let requests: Vec<_> = slots.iter().map(|slot| slot.activity.begin(Version::HTTP_2)).collect();
         requests.iter().for_each(|request| request.finished(100_000));
-        seats.iter().for_each(|seat| slot.activity.pass_ms(2_000));
+        slots.iter().for_each(|slot| slot.activity.pass_ms(2_000));
         requests.iter().zip([9_000, 0, 50_000, 3_000]).for_each(|(request, taken)| request.taken(taken));
         assert!(limiter.close_slowest(150_000));
-        let left: Vec<bool> = seats.iter().map(is_told_to_leave).collect();
+        let left: Vec<bool> = slots.iter().map(is_told_to_leave).collect();
         assert_eq!(left, [false, true, false, true]);
         assert!(limiter.close_slowest(190_000), "what is being closed counts");
-        assert!(!is_told_to_leave(&seats[0]));
+        assert!(!is_told_to_leave(&slots[0]));
         assert!(!limiter.close_slowest(1_000_000));
-        assert!(is_told_to_leave(&seats[0]) && is_told_to_leave(&seats[2]));
+        assert!(is_told_to_leave(&slots[0]) && is_told_to_leave(&slots[2]));
     }
 }

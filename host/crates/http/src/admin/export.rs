@@ -31,7 +31,7 @@ use daftar_domain::field::FieldSet;
 use daftar_domain::group::MEMBER;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::value::Reference;
-use daftar_service::bulk::export::{self, Exported, Wanted};
+use daftar_service::bulk::export::{self, ExportRequest, Exported};
 use daftar_service::codes::{CodeView, LanguagePreference};
 use daftar_service::individual;
 
@@ -138,7 +138,7 @@ impl Sending {
 
     async fn page(&mut self) -> Result<(Vec<u8>, bool), AppError> {
         let ExportCursor { at, kind, after } = self.asked.cursor;
-        let wanted = Includes { chosen: self.asked.chosen.as_deref(), photos: self.asked.with_photos };
+        let wanted = ExportRequest { chosen: self.asked.chosen.as_deref(), photos: self.asked.with_photos };
         let page = export::page(&self.call.app.registry, (kind, after, at), wanted).await?;
         let count = page.records.len() as u64;
         let (asked, app, today) = (self.asked.clone(), self.call.app.clone(), utc_day(self.call.ctx.now));

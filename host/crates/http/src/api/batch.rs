@@ -32,7 +32,7 @@ use crate::state::AppState;
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
 use daftar_service::idempotency::{NamedRequest, Once};
-use daftar_service::transaction::{CommitError, Transaction, RollbackReason};
+use daftar_service::transaction::{CommitError, RollbackReason, Transaction};
 
 /// The most bytes of bodies in one answer, beside the last one: a batch that asks for more is told which entries to ask for again.
 const ANSWER_BYTES_MAX: usize = 32 << 20;

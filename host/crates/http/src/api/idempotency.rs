@@ -33,7 +33,7 @@ use daftar_domain::idempotency::{IdempotencyKey, KeyError, RememberedAnswer};
 use daftar_domain::scope::Action;
 use daftar_service::idempotency::NamedRequest;
 use daftar_service::idempotency::{IdempotentReplay, replay};
-use daftar_service::transaction::{CommitError, Transaction, RollbackReason};
+use daftar_service::transaction::{CommitError, RollbackReason, Transaction};
 use daftar_service::{audit, records};
 
 /// Names a request.

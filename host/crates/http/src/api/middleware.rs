@@ -1,6 +1,6 @@
 //! What happens to every request and answer.
 
-pub mod response;
-pub mod entrance;
-pub mod shown;
 pub mod audit;
+pub mod entrance;
+pub mod response;
+pub mod shown;

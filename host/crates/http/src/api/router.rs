@@ -15,7 +15,7 @@ use super::openapi::Operation;
 use super::routes::{
     description, eligibility, group_member, program, record, record_search, token, vocabulary, workbench,
 };
-use super::{batch, middleware, once, openapi as told};
+use super::{batch, idempotency, middleware, openapi as told};
 use crate::state::AppState;
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::scope::Resource;

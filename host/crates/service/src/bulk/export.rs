@@ -45,7 +45,7 @@ pub struct ExportedPage {
 
 /// What of the records is wanted.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct ExportRequest<'a> {
     /// The keys of the records, where not all of the kind are.
     pub chosen: Option<&'a [RecordId]>,
     /// Whether the bytes of their photos are read.
@@ -59,7 +59,7 @@ pub struct Wanted<'a> {
 pub async fn page(
     registry: &Registry,
     (kind, after, at): (RecordKind, RecordId, Timestamp),
-    wanted: Wanted<'_>,
+    wanted: ExportRequest<'_>,
 ) -> Result<ExportedPage, AppError> {
     let store = &*registry.store;
     let found = match wanted.chosen {

@@ -122,7 +122,11 @@ pub(super) fn consulted(
     codes: impl FnOnce() -> Vec<CodeUri>,
 ) -> Result<Arc<Generation>, AppError> {
     let generation = registry.vocabularies.current();
-    if generation.has_open_vocabularies() { open_vocabulary::resolve_local(registry, generation, &codes()) } else { Ok(generation) }
+    if generation.has_open_vocabularies() {
+        open_vocabulary::resolve_local(registry, generation, &codes())
+    } else {
+        Ok(generation)
+    }
 }
 
 /// The codes that questions name.

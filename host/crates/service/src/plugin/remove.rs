@@ -349,7 +349,9 @@ fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment)
     });
     let numbered = (numbers.max().unwrap_or(0)..).zip(bounded(concepts));
     numbered
-        .map(|(part, concepts)| Setting::RetainedConcepts(RetainedConcepts { namespace: namespace.clone(), part, concepts }))
+        .map(|(part, concepts)| {
+            Setting::RetainedConcepts(RetainedConcepts { namespace: namespace.clone(), part, concepts })
+        })
         .collect()
 }
 
@@ -464,7 +466,11 @@ mod tests {
         assert_eq!(earlier.concepts.len(), 2);
         let (_, mut concepts) = VocabularyBuilder::new("urn:x").concepts([("gone", "Gone")]).contents();
         concepts[0].properties.push(("last_version".into(), "1".into()));
-        let gone = Setting::RetainedConcepts(RetainedConcepts { namespace: vocabulary.namespace().clone(), part: 0, concepts });
+        let gone = Setting::RetainedConcepts(RetainedConcepts {
+            namespace: vocabulary.namespace().clone(),
+            part: 0,
+            concepts,
+        });
         let contents = VocabularyBuilder::new("urn:x").version("2").concepts([("a", "A"), ("b", "B")]).pack();
         let pack = daftar_vocabulary::check(contents).unwrap().with_retained(&Deployment::of([gone]));
         let [longer] = pack.vocabularies() else { panic!("one vocabulary") };

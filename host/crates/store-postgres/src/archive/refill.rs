@@ -25,8 +25,8 @@ use super::super::state::Locked;
 use super::{ENDS, ends_of, register_of};
 
 mod catch_up;
-mod filling;
 mod conflicts;
+mod filling;
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 

@@ -17,7 +17,7 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::SubjectQuery;
 use daftar_domain::subject::Subject;
 use daftar_store::index::Sees;
-use daftar_store::partition::{ReadSnapshot, Partition, PartitionDependencies};
+use daftar_store::partition::{Partition, PartitionDependencies, ReadSnapshot};
 use daftar_store::shared::History;
 use daftar_store::{StoreError, record};
 

@@ -197,7 +197,14 @@ async fn what_is_told_as_written_since_is_the_same_of_both() {
             break;
         }
         let is_whole = |entry: &Entry| {
-            matches!(entry.kind(), ItemKind::Settings | ItemKind::Clients | ItemKind::Counters | ItemKind::Requests | ItemKind::AuditValues)
+            matches!(
+                entry.kind(),
+                ItemKind::Settings
+                    | ItemKind::Clients
+                    | ItemKind::Counters
+                    | ItemKind::Requests
+                    | ItemKind::AuditValues
+            )
         };
         assert!(entries.iter().all(is_whole), "{entries:?}");
     }

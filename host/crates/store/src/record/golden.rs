@@ -20,8 +20,8 @@ use super::open_membership::StoredOpenMembershipV1;
 use super::register::StoredRegisterV1;
 use super::remembered::StoredRequestV1;
 use super::setting::{
-    SettingKind, StoredConceptGroupV1, StoredEarlierVersionV1, StoredIdentifierSystemV1, StoredRetainedConceptsV1,
-    StoredLocalCodeV1,
+    SettingKind, StoredConceptGroupV1, StoredEarlierVersionV1, StoredIdentifierSystemV1, StoredLocalCodeV1,
+    StoredRetainedConceptsV1,
 };
 use super::*;
 use crate::{IdentifierOwner, StoredCodeTable};

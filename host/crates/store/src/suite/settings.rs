@@ -92,7 +92,8 @@ pub async fn settings_of_like_names_stay_apart<B: Backend>() {
     let namespaces = ["urn:a", "urn:a:b", "urn:ab"];
     for namespace in namespaces {
         let namespace = Namespace::parse(namespace).unwrap();
-        put(backend.store(), Setting::RetainedConcepts(RetainedConcepts { namespace, ..samples::retained_concepts() })).await;
+        put(backend.store(), Setting::RetainedConcepts(RetainedConcepts { namespace, ..samples::retained_concepts() }))
+            .await;
     }
     let found: Vec<String> = kept(backend.store())
         .await

@@ -65,8 +65,12 @@ fn a_failure_that_nobody_told_has_a_line_with_what_it_was_about() {
         assert_eq!((lines[0].reason.as_deref(), targets(&lines[0])), (Some("why"), vec![REFERENCE]));
     }
     assert!(trail().end(now(), 399, None).is_empty());
-    let unknown =
-        AuditContext::new(AuditedRequest { request_id: "r".into(), operation: "GET /".into(), address: None, success_status: 200 });
+    let unknown = AuditContext::new(AuditedRequest {
+        request_id: "r".into(),
+        operation: "GET /".into(),
+        address: None,
+        success_status: 200,
+    });
     assert!(unknown.end(now(), 404, None).is_empty(), "nobody is known to have called");
 }
 

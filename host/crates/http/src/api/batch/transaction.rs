@@ -22,7 +22,7 @@ use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::idempotency::RememberedRequest;
 use daftar_service::idempotency::Once;
-use daftar_service::transaction::{CommitError, Transaction, RollbackReason};
+use daftar_service::transaction::{CommitError, RollbackReason, Transaction};
 
 pub(super) async fn run(
     app: &AppState,

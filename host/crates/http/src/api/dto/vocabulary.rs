@@ -112,7 +112,11 @@ pub fn concept<'a>(
 }
 
 /// A code that a search found, with the text that matched.
-pub fn found<'a>(found: Found<'a>, languages: &LanguagePreference, told: &mut ReportedLanguages) -> body::FoundCode<'a> {
+pub fn found<'a>(
+    found: Found<'a>,
+    languages: &LanguagePreference,
+    told: &mut ReportedLanguages,
+) -> body::FoundCode<'a> {
     let kind = match found.grade {
         Grade::Code => body::MatchKind::Code,
         Grade::Prefix => body::MatchKind::Prefix,

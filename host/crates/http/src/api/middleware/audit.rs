@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 use crate::api::error::Problem;
 use crate::state::AppState;
 use daftar_domain::audit::{AuditEntry, kept_address};
-use daftar_domain::context::audit_context::{HeldLines, AuditContext, AuditedRequest};
+use daftar_domain::context::audit_context::{AuditContext, AuditedRequest, HeldLines};
 use daftar_domain::error::{AppError, FieldProblem};
 
 /// How many problems of fields the reason of a refusal names.

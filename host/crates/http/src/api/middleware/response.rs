@@ -16,9 +16,9 @@ use axum::response::Response;
 use futures_util::FutureExt;
 use tracing::{Instrument, Span};
 
+use super::audit::{self, AuditContextEnd};
 use super::entrance::{self, Caller, Entrance, too_much_unread};
 use super::shown::fields_shown;
-use super::audit::{self, AuditContextEnd};
 use crate::api::error::Problem;
 use crate::api::extract::auth::{WithinRequest, token_unavailable};
 use crate::spans::{self, known_method, milliseconds};

@@ -150,8 +150,9 @@ const HEADERS: &[DescribedHeader] = &[
 
 /// Every header, by name.
 pub fn headers() -> Value {
-    let described =
-        |&(name, description, schema): &Told| (name, json!({"description": description, "schema": schema()}));
+    let described = |&(name, description, schema): &DescribedHeader| {
+        (name, json!({"description": description, "schema": schema()}))
+    };
     HEADERS.iter().map(described).collect()
 }
 

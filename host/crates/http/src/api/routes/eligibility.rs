@@ -29,7 +29,7 @@ use daftar_service::codes::LanguagePreference;
 use daftar_service::eligibility::check::check;
 use daftar_service::eligibility::decision::{Sealer, not_authentic};
 use daftar_service::eligibility::evaluate::evaluate as decide;
-use daftar_service::eligibility::preview::{SubjectSelection, Preview, PreviewEvent, PreviewRequest, prepare};
+use daftar_service::eligibility::preview::{Preview, PreviewEvent, PreviewRequest, SubjectSelection, prepare};
 use daftar_service::{program, records};
 
 /// How many events wait to be sent: subjects come some thousands an event.

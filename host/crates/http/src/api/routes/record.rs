@@ -27,10 +27,10 @@ use daftar_domain::error::AppError;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{Record, RecordKind, RecordMeta, VersionId};
 use daftar_domain::scope::{Action, Resource};
-use daftar_service::response_cache::SentBody;
 use daftar_service::group::{self, GroupView};
 use daftar_service::individual::{self, IndividualView};
 use daftar_service::records;
+use daftar_service::response_cache::SentBody;
 use daftar_service::written::UpdateMode;
 
 /// Reads one individual by identifier.

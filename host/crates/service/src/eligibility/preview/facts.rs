@@ -23,7 +23,7 @@ use daftar_domain::error::AppError;
 use daftar_domain::field::field_of_path;
 use daftar_domain::record::RecordKind;
 use daftar_domain::subject::SubjectReference;
-use daftar_index::{RowLimits, ActiveMember, Snapshot};
+use daftar_index::{ActiveMember, RowLimits, Snapshot};
 
 /// The most subjects of one batch.
 pub const BATCH_ROWS_MAX: usize = 4_096;

@@ -17,7 +17,7 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_index::{Columns, Snapshot};
 use daftar_store::StoreError;
-use daftar_store::partition::{ReadSnapshot, Partition, Partitions, PartitionDependencies};
+use daftar_store::partition::{Partition, PartitionDependencies, Partitions, ReadSnapshot};
 use daftar_store::shared::History;
 
 /// How many records are read at once.
@@ -164,7 +164,8 @@ impl PartedRegister {
 
 impl PartitionColumns {
     async fn read(moment: &dyn ReadSnapshot, partition: Partition, layout: u64) -> Result<Self, StoreError> {
-        let PartitionDependencies { individuals, groups, memberships, consents } = moment.dependencies(partition).await?;
+        let PartitionDependencies { individuals, groups, memberships, consents } =
+            moment.dependencies(partition).await?;
         let columns = Columns::default();
         let mut records = 0;
         columns.load(&moment.programs().await?);

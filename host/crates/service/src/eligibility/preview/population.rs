@@ -27,7 +27,7 @@ use daftar_domain::search::SubjectQuery;
 use daftar_domain::subject::Subject;
 use daftar_index::{RowMarks, SearchLimits, Snapshot};
 use daftar_store::index::Sees;
-use daftar_store::partition::{ReadSnapshot, Partition};
+use daftar_store::partition::{Partition, ReadSnapshot};
 
 /// The subjects of a preview in their partitions.
 #[async_trait::async_trait]

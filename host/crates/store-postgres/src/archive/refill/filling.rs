@@ -180,7 +180,15 @@ impl Filling {
 
     /// A database that holds something, and in its audit log the value that tells of the last removal.
     pub(super) fn on(locked: Locked, names: CodeNames, (audit, removal): (u64, Option<u64>), bulk: BulkLimits) -> Self {
-        Self { locked, names, before: locked.last, met: Some(ConflictingRows::default()), audit, removal, ..Self::new(bulk) }
+        Self {
+            locked,
+            names,
+            before: locked.last,
+            met: Some(ConflictingRows::default()),
+            audit,
+            removal,
+            ..Self::new(bulk)
+        }
     }
 
     /// The last keys and the last write, with all that was put.

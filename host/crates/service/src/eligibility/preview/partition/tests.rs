@@ -47,7 +47,10 @@ impl ReadSnapshot for FakeSnapshot {
     }
 
     async fn dependencies(&self, _: Partition) -> Result<PartitionDependencies, StoreError> {
-        Ok(PartitionDependencies { individuals: (1..=self.people).map(RecordId).collect(), ..PartitionDependencies::default() })
+        Ok(PartitionDependencies {
+            individuals: (1..=self.people).map(RecordId).collect(),
+            ..PartitionDependencies::default()
+        })
     }
 
     async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
