@@ -27,7 +27,7 @@ fn writes_are_told_by_how_they_ended_with_their_times_and_what_waits() {
     let sequence = |page: &str| figure(page, "daftar_store_sequence_total").unwrap();
     assert_eq!(sequence(&after) - sequence(&before), 1.0);
     assert_eq!(figure(&after, "daftar_records{kind=\"individual\"}"), Some(1.0));
-    for histogram in ["commit_duration_seconds", "sync_duration_seconds", "group_jobs"] {
+    for histogram in ["commit_duration_seconds", "sync_duration_seconds", "commit_group_size"] {
         let count = figure(&after, &format!("daftar_store_{histogram}_count"));
         assert!(count.is_some_and(|count| count >= 1.0), "{histogram}: {after}");
     }

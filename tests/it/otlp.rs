@@ -223,7 +223,7 @@ fn what_the_collector_refuses_for_good_is_dropped_and_what_it_refuses_for_now_is
     collector.answer(Answers::With(200));
     collector.wait("the span that was refused at first", |received| !received.named(CREATE).is_empty(), |_| ());
     collector.answer(Answers::With(400));
-    let refused = "daftar_otlp_spans_total{outcome=\"refused\"}";
+    let refused = "daftar_otlp_spans_total{outcome=\"rejected\"}";
     while value(&sending.page(), refused) < 1.0 {
         assert_eq!(sending.call("GET", PERSON, &[]), 200);
     }
@@ -306,7 +306,7 @@ fn a_server_whose_files_for_the_collector_cannot_be_used_does_not_start() {
             data_dir,
             &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--config", &config],
         ));
-        assert_eq!(ended.code, 64, "{ended:?}");
+        assert_eq!(ended.code, 78, "{ended:?}");
         assert!(ended.stderr.contains(told) && !ended.stderr.contains("MARKED"), "{ended:?}");
     }
 }

@@ -85,7 +85,7 @@ fn a_database_is_refused_and_left_as_it_is() {
     fs::create_dir(&common).unwrap();
     let url = database.url();
     let text = format!(
-        "[store]\nbackend = \"postgres\"\n[store.postgres]\nurl = '{url}'\ncommon_dir = '{}'\n",
+        "[store]\nbackend = \"postgres\"\n[store.postgres]\nurl = '{url}'\nshared_dir = '{}'\n",
         common.display()
     );
     fs::write(&config, text).unwrap();

@@ -101,6 +101,6 @@ fn a_certificate_that_cannot_be_used_is_named() {
         &folder.path().join("data"),
         &[&arguments[..], &[config.to_str().unwrap()]].concat(),
     );
-    assert_eq!(refused.code, 64, "{refused:?}");
+    assert_eq!(refused.code, 78, "{refused:?}");
     assert!(refused.stderr.contains("/nowhere/cert.pem"), "{refused:?}");
 }

@@ -39,7 +39,7 @@ fn install_and_remove(data_dir: &Path) {
     assert!(refused.code == 1 && refused.stderr.contains("no plugin `farmer-registry` is installed"), "{refused:?}");
     let liar = artifacts::fixture("duplicate-code");
     let refused = run(data_dir, &["plugin", "install", liar.to_str().unwrap()]);
-    assert!(refused.code == 1 && refused.stderr.contains("plugin `duplicate-code` was refused"), "{refused:?}");
+    assert!(refused.code == 1 && refused.stderr.contains("plugin `duplicate-code` was rejected"), "{refused:?}");
     let refused = run(data_dir, &["plugin", "install", "/nowhere/x.wasm"]);
     assert!(refused.code == 66 && refused.stderr.contains("/nowhere/x.wasm"), "{refused:?}");
 }

@@ -62,8 +62,8 @@ fn each_cause_has_the_exit_code_of_its_kind() {
             CONFIGURATION,
             "cannot be read",
         ),
-        ("no_shared_dir", format!("{ours}\ncommon_dir = \"{none}\""), INPUT, "`store.postgres.shared_dir`"),
-        ("no_shared_dir_remedy", format!("{ours}\ncommon_dir = \"{none}\""), INPUT, "install -d -m 700"),
+        ("no_shared_dir", format!("{ours}\nshared_dir = \"{none}\""), INPUT, "`store.postgres.shared_dir`"),
+        ("no_shared_dir_remedy", format!("{ours}\nshared_dir = \"{none}\""), INPUT, "install -d -m 700"),
     ] {
         refused(folder.path(), cause, &postgres, code, says);
     }

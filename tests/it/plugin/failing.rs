@@ -105,7 +105,7 @@ fn a_second_engine_is_refused_where_none_is_named_and_the_first_serves_on() {
     let second = std::fs::read(artifacts::plugin("eligibility-cel")).unwrap();
     let refused = app.admin().install(&second).expect(422);
     assert!(
-        refused.detail().contains("the eligibility engine `misbehaving-engine` is installed"),
+        refused.detail().contains("the eligibility engine `misbehaving-engine` is already installed"),
         "{}",
         refused.detail()
     );

@@ -6,7 +6,7 @@ use serde_json::json;
 
 /// Each misbehaving pack with the step that refuses it and a word of the reason.
 const LIARS: [(&str, &str, &str); 19] = [
-    ("changing-answers", "content", "differently"),
+    ("changing-answers", "content", "second description differs"),
     ("count-lie", "content", "declared 100"),
     ("cycle", "content", "above itself"),
     ("deep-recursion", "smoke", "stack"),

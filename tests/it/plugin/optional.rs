@@ -42,8 +42,8 @@ fn a_pack_comes_and_goes_and_records_stay() {
     {
       "attribution": "International Labour Organization, International Standard Classification of Occupations 2008 (ISCO-08)",
       "breaker": {
-        "suspensions": 0,
-        "state": "closed"
+        "state": "closed",
+        "suspensions": 0
       },
       "digest": "[digest]",
       "faults": 0,

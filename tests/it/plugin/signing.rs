@@ -247,6 +247,6 @@ fn a_wrong_key_in_the_settings_refuses_the_start_and_is_named() {
     let config = folder.path().join("daftar.toml");
     fs::write(&config, "[plugins]\ntrusted_keys = [\"ed25519:AAAA\"]\n").unwrap();
     let refused = run(&folder.path().join("data"), &["serve", "--config", config.to_str().unwrap()]);
-    assert_eq!(refused.code, 64, "{refused:?}");
+    assert_eq!(refused.code, 78, "{refused:?}");
     assert!(refused.stderr.contains("ed25519:AAAA") && refused.stderr.contains("trusted_keys"), "{refused:?}");
 }

@@ -106,7 +106,6 @@ fn codes_are_looked_up_with_names_and_parents() {
             "FRA",
             "250"
           ],
-          "requested_code": "FRA",
           "children_count": 0,
           "code": "FR",
           "descendants_count": 0,
@@ -117,6 +116,7 @@ fn codes_are_looked_up_with_names_and_parents() {
           "level": 1,
           "namespace": "urn:iso:std:iso:3166-1",
           "parents": [],
+          "requested_code": "FRA",
           "selectable": true,
           "status": "active",
           "uri": "urn:iso:std:iso:3166-1#FR"

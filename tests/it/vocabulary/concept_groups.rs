@@ -85,7 +85,7 @@ fn the_well_known_groups_are_listed_and_an_unset_one_says_so() {
     let told = |group: &Value| (group["defined_by"].clone(), group["unset"].clone(), group["code_count"].clone());
     assert_eq!(told(of("masculine_gender")), (json!("module"), json!(false), json!(1)));
     assert_eq!(told(of("head_of_household")), (json!("module"), json!(false), json!(1)));
-    assert_eq!(told(of("pregnant_eligible")), (json!("nobody"), json!(true), json!(0)));
+    assert_eq!(told(of("pregnant_eligible")), (json!("none"), json!(true), json!(0)));
     assert_eq!(of("pregnant_eligible")["definition"]["text"], "nothing yet");
 }
 

@@ -167,7 +167,7 @@ mod tests {
             (format!("{line} more"), "four words"),
             (format!("{line}\n{line}"), "four words"),
             (line.replace(MAGIC, "other-signature"), "does not begin"),
-            (line.replace(" 1 ", " 2 "), "version 1"),
+            (line.replace(" 1 ", " 2 "), "format version is not 1"),
             (line.replace(&key().public_key().id().to_string(), "0123"), "key id"),
             (line.trim_end_matches('=').to_owned(), "base64"),
             (format!("{line}{}", " ".repeat(SIGNATURE_BYTES_MAX)), "longer"),

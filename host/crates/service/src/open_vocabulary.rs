@@ -233,7 +233,7 @@ pub async fn resolve(
 /// The same on a thread of the sandbox.
 ///
 /// # Errors
-/// As [`consult`].
+/// As [`resolve`].
 pub(super) fn resolve_local(
     registry: &Registry,
     generation: Arc<Generation>,

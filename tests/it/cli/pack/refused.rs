@@ -230,7 +230,7 @@ fn a_source_of_a_pack_is_refused_with_everything_that_is_wrong() {
         codes/tools.tsv:2: code `hand`: the code is below itself: hand → garden → hand
         labels/en/tools.tsv:5: code `mattoc`: the vocabulary has no such code
         labels/fr/tools.tsv:2: code `hand`: `label` begins or ends with white space
-        pack.toml: `urn:example:tools` has 3 codes; pack.toml says 4
+        pack.toml: `urn:example:tools` has 3 codes; pack.toml declares 4
         "); }
     }
     assert!(!folder.path().join("x").exists());

@@ -196,7 +196,7 @@ fn metrics_leave_the_machine_by_https_only_and_have_an_address_of_their_own() {
 
 #[test]
 fn memory_for_bodies_is_none_or_some_and_not_without_bounds() {
-    let parse = |mib: u64| Config::parse(&format!("[store]\nbodies_mib = {mib}"));
+    let parse = |mib: u64| Config::parse(&format!("[store]\nresponse_cache_mib = {mib}"));
     for mib in [0, 1, RESPONSE_CACHE_MIB_MAX] {
         assert_eq!(parse(mib).unwrap().store.response_cache_mib, mib);
     }
@@ -206,7 +206,7 @@ fn memory_for_bodies_is_none_or_some_and_not_without_bounds() {
 
 #[test]
 fn memory_for_fields_of_rules_is_none_or_some_and_not_without_bounds() {
-    let parse = |mib: u64| Config::parse(&format!("[store]\nrule_columns_mib = {mib}"));
+    let parse = |mib: u64| Config::parse(&format!("[store]\npreview_cache_mib = {mib}"));
     for mib in [0, 1, PREVIEW_CACHE_MIB_MAX - 1, PREVIEW_CACHE_MIB_MAX] {
         assert_eq!(parse(mib).unwrap().store.preview_cache_mib, mib);
     }

@@ -1,6 +1,6 @@
 //! Problems: errors on their way to the client, with the code, the status and the body of the response.
 //!
-//! A handler's error becomes a [`Problem`] in the response's extensions; [`crate::api::middleware::answer`] writes it out,
+//! A handler's error becomes a [`Problem`] in the response's extensions; [`crate::api::middleware::response`] writes it out,
 //! because only there the request id and the matched route are known.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};

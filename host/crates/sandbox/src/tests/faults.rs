@@ -273,7 +273,7 @@ fn a_pack_with_changing_descriptions_is_an_invalid_answer() {
         (i32.store offset=80 (i32.load (global.get $descriptions)) (i32.add (global.get $asked) (i32.const 1)))
         (global.get $descriptions)";
     let guest = PackGuest { top: "(global $asked (mut i32) (i32.const 0))", describe, ..PackGuest::default() };
-    assert!(fault(&guest, None, FaultKind::InvalidAnswer).1.contains("differently"));
+    assert!(fault(&guest, None, FaultKind::InvalidAnswer).1.contains("second description differs"));
 }
 
 /// An instance that consists of this many core instances.

@@ -51,7 +51,7 @@ fn outcomes_that_do_not_match_their_batch_are_rejected() {
     assert!(complaint(|answer| answer.missing_offsets[1] = u32::MAX).contains("go backwards"));
     assert!(complaint(|answer| answer.missing[0] = 2).contains("no name at 2"));
     assert!(complaint(|answer| answer.missing.swap(0, 1)).contains("not sorted"));
-    assert!(complaint(|answer| answer.verdicts[1] = 1).contains("decided"));
+    assert!(complaint(|answer| answer.verdicts[1] = 1).contains("a determined row"));
     assert!(complaint(|answer| answer.errors[0].row = 3).contains("no row 3"));
     assert!(complaint(|answer| answer.errors[0].row = 0).contains("row 0 is determined"));
     assert!(complaint(|answer| answer.errors.push(answer.errors[0].clone())).contains("two errors"));
