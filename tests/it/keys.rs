@@ -157,7 +157,7 @@ fn keys_are_rotated_in_the_folder_of_a_stopped_server_and_shown_as_a_table() {
     assert!(lines[0].starts_with("KID") && lines[1].contains("signs") && lines[2].contains("accepted"), "{text}");
     assert!(lines[2].starts_with(&kid(&before)), "{text}");
     let refused = run(&data_dir, &["key", "rotate", "--overlap", "23h"]);
-    assert!(refused.code == 1 && refused.stderr.contains("86400 seconds at least"), "{refused:?}");
+    assert!(refused.code == 1 && refused.stderr.contains("at least 86400 seconds"), "{refused:?}");
     for overlap in ["32d", "24", "-1h"] {
         assert_eq!(run(&data_dir, &["key", "rotate", "--overlap", overlap]).code, 2, "{overlap}");
     }
@@ -191,7 +191,7 @@ fn a_weak_key_refuses_the_start_with_the_reason() {
         URL_SAFE_NO_PAD.encode(secret)
     };
     let weak: [(&[u8], &str); 4] = [
-        (b"short", "has 40 bits, at least 256 are needed"),
+        (b"short", "has 40 bits, at least 256 are required"),
         (&[0; 32], "one byte repeated"),
         (b"changeme-changeme-changeme-changeme-", "the same 9 bytes repeated"),
         (b"a long pass phrase that somebody typed", "text of 38 characters"),

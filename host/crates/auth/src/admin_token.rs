@@ -10,56 +10,56 @@ use super::secret_file::{self, SecretFileError};
 
 /// The token's file within the data folder.
 pub const ADMIN_TOKEN_FILE: &str = "admin.token";
-/// How a generated token begins, so that leak scanners recognise it.
+/// The prefix of a generated token, so that leak scanners recognise it.
 pub const ADMIN_TOKEN_PREFIX: &str = "daftar_admin_";
-/// The shortest token that is accepted: 43 characters of base64 are 256 bits.
+/// The shortest accepted token: 43 characters of base64 are 256 bits.
 const TOKEN_BYTES_MIN: usize = 43;
-/// The longest token that is accepted.
+/// The longest accepted token.
 const TOKEN_BYTES_MAX: usize = 512;
 
-/// Why the administrator's token cannot be used.
+/// The reason why the administrator's token cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminTokenError {
     /// The file cannot be used.
     #[error(transparent)]
     File(#[from] SecretFileError),
-    /// No random bytes for a new token.
+    /// There are no random bytes for a new token.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
-    /// There is no token.
-    #[error("there is no `{0}`: start the server once, it makes the file")]
+    /// The token file does not exist.
+    #[error("`{0}` does not exist: start the server once to create it")]
     Absent(PathBuf),
-    /// It is too short, too long, or cannot stand in a header.
+    /// The token is too short, too long, or not valid in a header.
     #[error(
         "the token in `{0}` is not {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} visible ASCII characters: delete the file"
     )]
     Unusable(PathBuf),
 }
 
-/// What the administrator's commands send with every request.
+/// The bearer token that the administrator's commands send with every request.
 #[derive(Debug, Clone)]
 pub struct AdminToken(SecretString);
 
 impl AdminToken {
-    /// Reads the token of a data folder; makes one when there is none.
+    /// Reads the token of a data folder; creates one if there is none.
     ///
     /// # Errors
-    /// When the file cannot be read or written, others may read it, or the token is too weak. The message says what to
-    /// do.
+    /// If the file cannot be read or written, other users may read it, or the token is too weak. The message says what
+    /// to do.
     pub fn load_or_create(data_folder: &Path) -> Result<Self, AdminTokenError> {
         let path = data_folder.join(ADMIN_TOKEN_FILE);
         if secret_file::read(&path)?.is_none() {
             let text = entropy::random_text(ADMIN_TOKEN_PREFIX)?;
-            // False when somebody else made it meanwhile: theirs is then read below.
+            // False if another process created the file concurrently: its token is read below.
             secret_file::create(&path, &SecretString::from(format!("{}\n", text.expose_secret())))?;
         }
         Self::load(data_folder)
     }
 
-    /// Reads the token of a data folder, as commands do that talk to a running server.
+    /// Reads the token of a data folder, for commands that talk to a running server.
     ///
     /// # Errors
-    /// When there is none, or as [`Self::load_or_create`].
+    /// If there is none, or as [`Self::load_or_create`].
     pub fn load(data_folder: &Path) -> Result<Self, AdminTokenError> {
         Self::load_file(&data_folder.join(ADMIN_TOKEN_FILE))
     }
@@ -67,13 +67,13 @@ impl AdminToken {
     /// Reads the token from a file.
     ///
     /// # Errors
-    /// When there is none, or as [`Self::load_or_create`].
+    /// If there is none, or as [`Self::load_or_create`].
     pub fn load_file(path: &Path) -> Result<Self, AdminTokenError> {
         let text = secret_file::read(path)?.ok_or_else(|| AdminTokenError::Absent(path.to_owned()))?;
         Self::parse(text.expose_secret()).ok_or_else(|| AdminTokenError::Unusable(path.to_owned()))
     }
 
-    /// Reads a token, white space around it left out; `None` when it is too weak or cannot stand in a header.
+    /// Parses a token after trimming white space; `None` if it is too weak or not valid in a header.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim_ascii();
@@ -82,13 +82,13 @@ impl AdminToken {
         is_usable.then(|| Self(SecretString::from(text)))
     }
 
-    /// Whether that is the token, in a time that does not depend on how much of it is right.
+    /// Returns true if `presented` is the token. Compares in constant time.
     #[must_use]
     pub fn matches(&self, presented: &[u8]) -> bool {
         self.0.expose_secret().as_bytes().ct_eq(presented).into()
     }
 
-    /// The token, to be sent.
+    /// Returns the token, to be sent.
     #[must_use]
     pub fn secret(&self) -> &SecretString {
         &self.0
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_made_once_and_matches_itself_only() {
+    fn is_created_once_and_matches_only_itself() {
         let folder = tempfile::tempdir().unwrap();
         assert!(matches!(AdminToken::load(folder.path()), Err(AdminTokenError::Absent(_))));
         let made = AdminToken::load_or_create(folder.path()).unwrap();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_weak_token_and_a_file_that_others_may_read() {
+    fn rejects_a_weak_token_and_a_file_that_others_may_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(ADMIN_TOKEN_FILE);
         secret_file::create(&path, &"secret".into()).unwrap();

@@ -1,7 +1,7 @@
-//! Who makes an API call: from the `Authorization` header to the client and what it may do now.
+//! Authentication of API calls: from the `Authorization` header to the client and its current scopes.
 //!
-//! What a token says by itself may come from the cache of verified tokens. What may change while it is out, its client, the client's
-//! grants and the instant up to which its tokens are refused, is looked up on every call, behind the cache.
+//! The verified token may come from the token cache. Everything that can change during the lifetime of a token (the
+//! client, its grants and its `not_before`) is looked up on every call, after the cache.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,62 +16,62 @@ use daftar_domain::client::Client;
 use daftar_domain::config::TokenConfig;
 use daftar_domain::scope::ScopeSet;
 
-/// What callers are checked with.
+/// Authenticates API calls by their bearer token.
 #[derive(Debug, Clone, Copy)]
 pub struct Authenticator<'a> {
     /// The clients.
     pub directory: &'a ClientDirectory,
-    /// The keys in force.
+    /// The active keys.
     pub keys: &'a TokenKeys,
-    /// Tokens that were checked before.
+    /// Tokens that were verified before.
     pub cache: &'a TokenCache,
     /// Issuer and audience.
     pub config: &'a TokenConfig,
 }
 
-/// A caller whose token is sound and whose client is active.
+/// A caller with a valid token and an active client.
 #[derive(Debug, Clone)]
 pub struct Authenticated {
-    /// The client as it is now.
+    /// The current version of the client.
     pub client: Arc<Client>,
-    /// What it may do: the token's scopes within the client's present grants.
+    /// The effective scopes: the token's scopes within the client's current grants.
     pub scopes: ScopeSet,
-    /// What the token says.
+    /// The verified token.
     pub token: Arc<VerifiedToken>,
 }
 
-/// Why a caller is not let in.
+/// The reason why a caller is not authenticated.
 #[derive(Debug, Clone)]
 pub struct AuthFault {
-    /// What is wrong.
+    /// The kind of fault.
     pub kind: AuthFaultKind,
-    /// Whose token it is, where the token is sound and the client exists: for the audit log. Absent when the fault came
-    /// before the client was known; nothing that an unsound token says of itself is ever found here.
+    /// The client of the token, for the audit log, if the token is valid and the client exists. `None` if the fault
+    /// came before the client was known: a claim of an invalid token is never used.
     pub client: Option<Arc<Client>>,
 }
 
-/// What is wrong with a caller's token.
+/// The kinds of authentication faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthFaultKind {
     /// No `Authorization` header, or one of another scheme than `Bearer`.
     Missing,
-    /// There is more than one `Authorization` header.
+    /// The request has more than one `Authorization` header.
     SeveralHeaders,
-    /// There is a `Bearer` header without a token in it.
+    /// The `Bearer` header has no token.
     HeaderText,
-    /// The token is not one of ours, or not meant for us.
+    /// The token was not issued by this registry or has another audience.
     Token(TokenDefect),
-    /// The token was good until `exp`.
+    /// The token is past its `exp`.
     Expired,
-    /// The client's tokens up to some instant were revoked, this one with them.
+    /// The client's tokens up to some timestamp were revoked, this one included.
     Revoked,
-    /// The client does not exist any more.
+    /// The client was deleted.
     UnknownClient,
     /// The client is disabled.
     Disabled,
 }
 
-/// Whose bucket a refused call is counted in.
+/// The rate-limit bucket that a rejected call is counted in.
 #[derive(Debug, Clone, Copy)]
 pub enum ChargedTo<'a> {
     /// The unauthenticated bucket of the caller's address.
@@ -89,10 +89,11 @@ impl AuthFault {
         Self { kind, client: Some(client) }
     }
 
-    /// Whose bucket the call is counted in: the address's, unless the client is known and the token its latest.
+    /// Returns the bucket that the call is counted in: the address's, unless the client is known and the token is not
+    /// revoked.
     ///
-    /// A revoked token goes to the address although its client is known: whoever stole it could otherwise use up the
-    /// quota of the client that revoked it.
+    /// A revoked token is charged to the address although its client is known: otherwise a stolen token could use up
+    /// the quota of the client that revoked it.
     #[must_use]
     pub fn charged_to(&self) -> ChargedTo<'_> {
         match (self.kind, &self.client) {
@@ -101,13 +102,13 @@ impl AuthFault {
         }
     }
 
-    /// Whether the token was signed by a key that is not known here.
+    /// Returns true if the token was signed by a key that is not known here.
     #[must_use]
     pub fn is_of_unknown_key(&self) -> bool {
         self.kind == AuthFaultKind::Token(TokenDefect::UnknownKey)
     }
 
-    /// Whether the token is sound, and what is known of its client is in the way.
+    /// Returns true if the token is valid and the fault is the state of its client.
     #[must_use]
     pub fn is_of_client(&self) -> bool {
         match self.kind {
@@ -120,13 +121,13 @@ impl AuthFault {
         }
     }
 
-    /// Whether the token is sound, and its client is not known here.
+    /// Returns true if the token is valid and its client is not known here.
     #[must_use]
     pub fn is_of_unknown_client(&self) -> bool {
         self.kind == AuthFaultKind::UnknownClient
     }
 
-    /// Whether the call had no credentials at all: the challenge then names no error (RFC 6750 §3.1).
+    /// Returns true if the call had no credentials: the challenge then names no error (RFC 6750 §3.1).
     #[must_use]
     pub fn is_without_credentials(&self) -> bool {
         self.kind == AuthFaultKind::Missing
@@ -134,8 +135,8 @@ impl AuthFault {
 }
 
 impl fmt::Display for AuthFault {
-    /// What the client may be told: missing, malformed, expired or disabled, and no more; and of a valid token that was issued in the
-    /// future that the clocks of the servers differ: the operator would not search for that behind a malformed token.
+    /// Formats what the client may see: missing, malformed, expired or disabled, and no more. A valid token with an
+    /// `iat` in the future gets a text of its own, so that the operator finds the clock skew between servers.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.kind {
             AuthFaultKind::Missing => "the access token is missing: send it as `Authorization: Bearer <token>`",
@@ -151,10 +152,10 @@ impl fmt::Display for AuthFault {
     }
 }
 
-/// Finds out who calls, from the values of all `Authorization` headers of the request.
+/// Authenticates a request from the values of all its `Authorization` headers.
 ///
 /// # Errors
-/// The first thing that is wrong, in the order: header, signature, `iss`, `aud`, `exp`, `iat`, client, `not_before`.
+/// The first fault in this order: header, signature, `iss`, `aud`, `exp`, `iat`, client, `not_before`.
 pub fn authenticate<'a>(
     authorization: impl IntoIterator<Item = &'a [u8]>,
     door: Authenticator<'_>,
@@ -181,7 +182,7 @@ pub fn authenticate<'a>(
     Ok(Authenticated { client, scopes, token })
 }
 
-/// The token of the one `Bearer` header.
+/// Returns the token of the only `Bearer` header.
 fn bearer_token<'a>(authorization: impl IntoIterator<Item = &'a [u8]>) -> Result<&'a str, AuthFaultKind> {
     let mut values = authorization.into_iter();
     let value = values.next().ok_or(AuthFaultKind::Missing)?;
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn lets_in_with_what_token_and_grants_both_allow() {
+    fn effective_scopes_are_those_in_both_token_and_grants() {
         let fixture = Fixture::new();
         fixture.put_client("c", |client| client.grants = scopes("individual:read group:all").iter().collect());
         let token = fixture.token("c", "individual:all group:read program:read", at(0));
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_every_header_that_is_not_one_bearer_token() {
+    fn rejects_every_header_that_is_not_one_bearer_token() {
         let fixture = Fixture::new();
         fixture.put_client("c", |_| {});
         let good = format!("Bearer {}", fixture.token("c", "", at(0)));
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disabled_client_is_refused_on_its_next_call_and_old_tokens_stay_refused() {
+    fn a_disabled_client_is_rejected_on_its_next_call_and_old_tokens_stay_rejected() {
         let fixture = Fixture::new();
         fixture.put_client("c", |_| {});
         let before = format!("Bearer {}", fixture.token("c", "", at(0)));
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revoked_grant_acts_on_a_token_that_is_out_already() {
+    fn a_revoked_grant_applies_to_tokens_issued_before() {
         let fixture = Fixture::new();
         fixture.put_client("c", |client| client.grants = scopes("individual:all").iter().collect());
         let token = format!("Bearer {}", fixture.token("c", "individual:read", at(0)));
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn charges_the_address_unless_a_sound_and_latest_token_says_who_it_is() {
+    fn charges_the_address_unless_a_valid_and_unrevoked_token_identifies_the_client() {
         let fixture = Fixture::new();
         fixture.put_client("off", |client| client.status = ClientStatus::Disabled);
         fixture.put_client("rotated", |client| client.not_before = Some(at(5)));
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_the_client_one_of_four_things() {
+    fn the_client_gets_one_of_four_messages() {
         let kinds = [
             (AuthFaultKind::Missing, "missing"),
             (AuthFaultKind::SeveralHeaders, "malformed"),
@@ -310,12 +311,12 @@ mod tests {
         }
         let future = AuthFault::before_client(AuthFaultKind::Token(TokenDefect::IssuedInFuture)).to_string();
         assert!(future.contains("malformed") && future.contains("clock"), "{future}");
-        // It goes into a quoted string of a header as it is.
+        // The text is used verbatim in a quoted string of a header.
         assert!(future.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\')));
     }
 
     #[test]
-    fn a_token_of_a_server_whose_clock_is_ahead_is_told_from_other_malformed_ones() {
+    fn a_token_of_a_server_with_a_fast_clock_differs_from_other_malformed_ones() {
         let fixture = Fixture::new();
         fixture.put_client("c", |_| {});
         let ahead = format!("Bearer {}", fixture.token("c", "", at(600)));

@@ -1,7 +1,7 @@
-//! Seals what a cursor says, so that clients carry it without reading or changing it.
+//! Encryption of cursors, so that clients carry them without reading or changing them.
 //!
-//! **Invariant:** what is sealed opens only under the same key and for the same purpose; a sealed text says nothing but how many
-//! blocks of [`BLOCK_BYTES`] it holds.
+//! **Invariant:** a sealed text opens only with the same key and for the same purpose; it reveals only its number of
+//! blocks of [`BLOCK_BYTES`].
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use super::key_file::{self, KeyError};
 
 /// The file of the sealing key within the folder of keys.
 pub(super) const SEAL_KEY_FILE: &str = "cursors.json";
-/// What is sealed is filled up to a multiple of this.
+/// The plaintext is padded to a multiple of this.
 pub const BLOCK_BYTES: usize = 64;
 /// The longest sealed text that is opened.
 pub const SEALED_BYTES_MAX: usize = 2_000;
@@ -27,23 +27,23 @@ pub struct CursorSeal(LessSafeKey);
 daftar_domain::opaque_debug!(CursorSeal);
 
 impl CursorSeal {
-    /// Reads the sealing key of a data folder; makes the folder of keys and a key when there is none. With another key every
-    /// cursor that is about is refused, and its walk begins again.
+    /// Reads the sealing key of a data folder; creates the folder of keys and a key if there is none. With another key
+    /// every existing cursor is rejected and the client must start its listing again.
     ///
     /// # Errors
-    /// When the file cannot be read or written, others may read it, or the key is malformed or weak. The message says
-    /// what to do.
+    /// If the file cannot be read or written, other users may read it, or the key is malformed or weak. The message
+    /// says what to do.
     pub fn load_or_create(data_folder: &Path, now: Timestamp) -> Result<Self, KeyError> {
         key_file::load_single(data_folder, SEAL_KEY_FILE, now, |secret| {
             let key = UnboundKey::new(&CHACHA20_POLY1305, secret);
-            key.map(|key| Self(LessSafeKey::new(key))).map_err(|_| format!("its key has not {SECRET_BYTES} bytes"))
+            key.map(|key| Self(LessSafeKey::new(key))).map_err(|_| format!("its key is not {SECRET_BYTES} bytes long"))
         })
     }
 
-    /// Seals what is said for a purpose: URL-safe text.
+    /// Seals plaintext for a purpose, as URL-safe text.
     ///
     /// # Errors
-    /// When the operating system gives no random bytes.
+    /// If the operating system provides no random bytes.
     pub fn seal(&self, purpose: &[u8], said: &[u8]) -> Result<String, EntropyError> {
         let drawn = entropy::random_bytes()?;
         let mut nonce = [0; NONCE_LEN];
@@ -51,11 +51,11 @@ impl CursorSeal {
             *to = *from;
         }
         let mut sealed = said.to_vec();
-        // One byte more than is said, so that the end can be found again.
+        // The padding starts with a byte of 1, so that the end of the plaintext can be found.
         sealed.push(1);
         sealed.resize(sealed.len().next_multiple_of(BLOCK_BYTES), 0);
         let nonced = Nonce::assume_unique_for_key(nonce);
-        // Fails for texts of gigabytes alone; an empty one opens nowhere.
+        // Fails only for texts of gigabytes; an empty text never opens.
         if self.0.seal_in_place_append_tag(nonced, Aad::from(purpose), &mut sealed).is_err() {
             return Ok(String::new());
         }
@@ -63,7 +63,7 @@ impl CursorSeal {
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// What was sealed for that purpose; none, where it was not sealed here or for something else.
+    /// Opens a sealed text; `None` if it was not sealed with this key or for this purpose.
     #[must_use]
     pub fn open(&self, purpose: &[u8], sealed: &str) -> Option<Vec<u8>> {
         if sealed.len() > SEALED_BYTES_MAX {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn opens_what_it_sealed_for_the_same_purpose_alone() {
+    fn opens_only_its_own_texts_for_the_same_purpose() {
         let (folder, seal) = seal();
         for said in [&b""[..], b"a", b"abc\0\0", &[7; BLOCK_BYTES - 1], &[7; BLOCK_BYTES], &[0; 3 * BLOCK_BYTES]] {
             let sealed = seal.seal(b"one", said).unwrap();
@@ -99,13 +99,13 @@ mod tests {
         }
         let again = CursorSeal::load_or_create(folder.path(), "2026-01-01T00:00:00Z".parse().unwrap()).unwrap();
         let sealed = seal.seal(b"one", b"said").unwrap();
-        assert_eq!(again.open(b"one", &sealed).as_deref(), Some(&b"said"[..]), "the key lasts");
+        assert_eq!(again.open(b"one", &sealed).as_deref(), Some(&b"said"[..]), "the key is persistent");
         let (_folder, other) = self::seal();
         assert_eq!(other.open(b"one", &sealed), None);
     }
 
     #[test]
-    fn refuses_whatever_was_changed() {
+    fn rejects_changed_texts() {
         let (_folder, seal) = seal();
         let sealed = seal.seal(b"one", b"said").unwrap();
         for at in 0..sealed.len() {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn says_nothing_of_what_it_holds_but_its_blocks() {
+    fn reveals_only_the_number_of_blocks() {
         let (_folder, seal) = seal();
         let length = |bytes: usize| seal.seal(b"one", &vec![b'x'; bytes]).unwrap().len();
         assert_eq!(length(0), length(BLOCK_BYTES - 1));

@@ -1,9 +1,9 @@
-//! The keys that seal decisions: Ed25519 (RFC 8032), kept and rotated as the keys that sign tokens are.
+//! The keys that seal decisions: Ed25519 (RFC 8032), stored and rotated like the token signing keys.
 //!
-//! A seal is `<key id>.<signature>`, the signature as URL-safe base64 without padding. The bytes that are signed are defined in
+//! A seal is `<key id>.<signature>`, the signature as URL-safe base64 without padding. The signed bytes are defined in
 //! `service/eligibility/decision.rs`.
 //!
-//! **Invariant:** a replaced key continues to verify what it sealed: a decision may be repeated years later.
+//! **Invariant:** a replaced key continues to verify its seals: a decision may be repeated years later.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -21,7 +21,7 @@ const SEAL_BYTES_MAX: usize = 64 + 1 + 86;
 /// The keys that seal decisions.
 pub type DecisionKeys = SigningKeys<DecisionMaterial>;
 
-/// What seals decisions and verifies seals.
+/// Key material that creates and verifies seals.
 pub struct DecisionMaterial(Ed25519KeyPair);
 
 daftar_domain::opaque_debug!(DecisionMaterial);
@@ -33,16 +33,16 @@ impl KeyMaterial for DecisionMaterial {
 
     fn of_secret(secret: &[u8]) -> Result<Self, String> {
         let pair = Ed25519KeyPair::from_seed_unchecked(secret);
-        pair.map(Self).map_err(|_| format!("its key has not {SECRET_BYTES} bytes"))
+        pair.map(Self).map_err(|_| format!("its key is not {SECRET_BYTES} bytes long"))
     }
 }
 
-/// Why a seal is not accepted.
+/// The reason why a seal is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SealFault {
-    /// The key that it names is not known.
+    /// The key named in the seal is not known.
     UnknownKey,
-    /// It is no seal of that key over those bytes.
+    /// The seal is not a signature of that key over those bytes.
     Mismatch,
 }
 
@@ -65,7 +65,7 @@ impl DecisionKeys {
         }
         let (id, signature) = seal.split_once('.').ok_or(SealFault::Mismatch)?;
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| SealFault::Mismatch)?;
-        // They do not expire, so the time does not matter.
+        // Decision keys do not expire, so the time does not matter.
         let key = self.find(id, Timestamp::MAX).ok_or(SealFault::UnknownKey)?;
         let public = UnparsedPublicKey::new(&ED25519, key.material.0.public_key());
         public.verify(bytes, &signature).map_err(|_| SealFault::Mismatch)
@@ -106,11 +106,11 @@ mod tests {
             assert_eq!(ring.load().verify(b"decided otherwise", seal), Err(SealFault::Mismatch));
         }
         assert_ne!(seals[0], seals[1]);
-        assert!(seals[0].starts_with(&format!("{}.", later.load().all().last().unwrap().id())), "names its key");
+        assert!(seals[0].starts_with(&format!("{}.", later.load().all().last().unwrap().id())), "contains its key id");
     }
 
     #[test]
-    fn a_seal_of_another_folder_or_with_any_character_changed_is_refused() {
+    fn a_seal_of_another_folder_or_with_any_character_changed_is_rejected() {
         let ((_folder, ring), (_other_folder, other)) = (ring(), ring());
         let seal = ring.load().seal(b"decided");
         assert_eq!(other.load().verify(b"decided", &seal), Err(SealFault::UnknownKey));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_knows_no_overlap_and_ends_where_no_more_keys_are_kept() {
+    fn a_rotation_has_no_overlap_and_fails_at_the_key_limit() {
         let (_folder, ring) = ring();
         assert!(matches!(ring.prepare(Some(86_400), at(1)), Err(RotationError::NoOverlap)));
         for now in 1..64 {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_another_length_refuses_the_start() {
+    fn a_key_of_another_length_is_rejected_at_start() {
         let folder = tempfile::tempdir().unwrap();
         drop(DecisionKeyRing::load_or_create(folder.path(), at(0)).unwrap());
         let path = folder.path().join("keys").join(DECISION_KEY_FILE);
@@ -149,6 +149,6 @@ mod tests {
         file["keys"][0]["secret"] = URL_SAFE_NO_PAD.encode(long).into();
         std::fs::write(&path, file.to_string()).unwrap();
         let refused = DecisionKeyRing::load_or_create(folder.path(), at(1)).unwrap_err().to_string();
-        assert!(refused.contains("has not 32 bytes"), "{refused}");
+        assert!(refused.contains("is not 32 bytes long"), "{refused}");
     }
 }

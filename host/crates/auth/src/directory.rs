@@ -1,7 +1,6 @@
-//! The clients in memory, so that every request sees what the administrator changed last.
+//! The clients in memory, so that every request sees the administrator's latest change.
 //!
-//! **Invariant:** whoever puts a changed client here has it on disk already; whoever reads sees it on the very next
-//! look.
+//! **Invariant:** a changed client is on disk before it is put here; every read sees it from then on.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -11,7 +10,7 @@ use arc_swap::ArcSwap;
 
 use daftar_domain::client::{Client, ClientId};
 
-/// Every registered client, by id. Reading takes no lock; a change copies the map of pointers.
+/// Every registered client, by id. Reads are lock-free; a change copies the map of pointers.
 #[derive(Debug, Default)]
 pub struct ClientDirectory {
     clients: ArcSwap<Clients>,
@@ -37,17 +36,17 @@ impl Clients {
     }
 }
 
-/// Who is looked at when a secret is checked.
+/// The client that a secret is checked against.
 #[derive(Debug, Clone)]
 pub struct Claimed {
-    /// The client of the id that was claimed; where there is none, some other one in its place.
+    /// The client with the claimed id, or a substitute if there is none.
     pub client: Arc<Client>,
-    /// Whether it is the one of that id.
+    /// True if `client` has the claimed id.
     pub is_known: bool,
 }
 
 impl ClientDirectory {
-    /// A directory of those clients.
+    /// Creates a directory of these clients.
     #[must_use]
     pub fn new(clients: impl IntoIterator<Item = Client>) -> Self {
         let mut all = Clients::default();
@@ -55,14 +54,14 @@ impl ClientDirectory {
         Self { clients: ArcSwap::from_pointee(all) }
     }
 
-    /// The client of that id, as it is now.
+    /// Returns the current version of the client with this id.
     #[must_use]
     pub fn find(&self, id: &ClientId) -> Option<Arc<Client>> {
         self.clients.load().find(id).cloned()
     }
 
-    /// The client of that id, or some other one where there is none, found with the same work: whoever measures how long a refusal
-    /// takes must not learn which ids there are, not even by what lies in the processor's cache. Nothing where there is no client.
+    /// Returns the client with this id, or a substitute found with the same work: the time of a failed sign-in must not
+    /// reveal which ids exist, not even through the processor's cache. `None` if there are no clients.
     #[must_use]
     pub fn find_claimed(&self, id: &ClientId) -> Option<Claimed> {
         let clients = self.clients.load();
@@ -74,8 +73,8 @@ impl ClientDirectory {
         Some(Claimed { client, is_known })
     }
 
-    /// Adds a client or replaces the one of the same id. One that was changed earlier than the one that is here is left
-    /// out: two changes may be written in one order and arrive here in the other.
+    /// Adds a client or replaces the one with the same id. A version older than the present one is ignored: two changes
+    /// may be written in one order and arrive here in the other.
     pub fn put(&self, client: Arc<Client>) {
         self.clients.rcu(|clients| {
             let is_outdated = clients.find(&client.id).is_some_and(|present| client.updated_at < present.updated_at);
@@ -87,8 +86,8 @@ impl ClientDirectory {
         });
     }
 
-    /// Takes up clients as they are on disk, where another process may have changed them. One that is here and was not changed since stays
-    /// as it is: it may be about to change.
+    /// Applies the clients on disk, where another process may have changed them. A client whose version here is the
+    /// same or newer stays: a change of it may be in progress.
     pub fn synchronize(&self, stored: impl IntoIterator<Item = Client>) {
         let stored: Vec<_> = stored.into_iter().map(Arc::new).collect();
         self.clients.rcu(|clients| {
@@ -101,8 +100,9 @@ impl ClientDirectory {
         });
     }
 
-    /// Takes up clients as they are on disk where that may be an earlier state than the one that is known here, as after a database was put
-    /// back: who is not there is nobody's any more. One that is the same stays as it is: it may be about to change.
+    /// Replaces all clients by those on disk, which may be an earlier state than the one known here, as after a
+    /// database was restored: clients missing there are removed. A client that is the same stays: a change of it may be
+    /// in progress.
     pub fn go_back_to(&self, stored: impl IntoIterator<Item = Client>) {
         let stored: Vec<_> = stored.into_iter().map(Arc::new).collect();
         self.clients.rcu(|clients| {
@@ -115,7 +115,7 @@ impl ClientDirectory {
         });
     }
 
-    /// Every client, by id.
+    /// Returns every client, by id.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Client>> {
         let mut clients: Vec<_> = self.clients.load().all.clone();
@@ -133,7 +133,7 @@ mod tests {
     use daftar_domain::client::ClientStatus;
 
     #[test]
-    fn a_change_is_seen_on_the_next_look() {
+    fn a_change_is_visible_on_the_next_read() {
         let directory = ClientDirectory::new([client("a"), client("b")]);
         let mut changed = client("a");
         changed.status = ClientStatus::Disabled;
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_else_is_looked_at_in_place_of_a_client_that_is_not_there() {
+    fn an_unknown_client_is_replaced_by_a_substitute() {
         let directory = ClientDirectory::default();
         assert!(directory.find_claimed(&ClientId::parse("a").unwrap()).is_none());
         for number in 0..50 {
@@ -163,11 +163,11 @@ mod tests {
         let others: Vec<_> = (0..50).map(|number| claimed(&format!("unknown-{number}"))).collect();
         assert!(others.iter().all(|other| !other.is_known));
         let others: BTreeSet<_> = others.iter().map(|other| other.client.id.to_string()).collect();
-        assert!(others.len() > 10, "not always the same, whose data would be at hand: {others:?}");
+        assert!(others.len() > 10, "not always the same one, which would be in the processor's cache: {others:?}");
     }
 
     #[test]
-    fn what_another_process_wrote_is_taken_up_and_what_is_newer_here_stays() {
+    fn synchronize_applies_changes_of_another_process_and_keeps_newer_versions() {
         let directory = ClientDirectory::new([client("a"), client("b")]);
         let changed = |id: &str, at_s| Client { status: ClientStatus::Disabled, updated_at: at(at_s), ..client(id) };
         directory.put(Arc::new(Client { updated_at: at(3), ..client("b") }));
@@ -176,11 +176,11 @@ mod tests {
         assert!(!is_active("a") && is_active("b") && !is_active("c"));
         directory.put(Arc::new(Client { updated_at: at(1), ..client("a") }));
         directory.synchronize([changed("a", 1)]);
-        assert!(is_active("a"), "a change that is under way here is not undone by what it began with");
+        assert!(is_active("a"), "a change in progress is not undone by an older version");
     }
 
     #[test]
-    fn a_state_that_was_put_back_counts_whole() {
+    fn a_restored_state_replaces_everything() {
         let changed = |id: &str, at_s| Client { status: ClientStatus::Disabled, updated_at: at(at_s), ..client(id) };
         let directory = ClientDirectory::new([client("a"), client("b"), client("lost")]);
         directory.put(Arc::new(changed("a", 5)));
@@ -188,8 +188,8 @@ mod tests {
         directory.put(Arc::new(without_secrets));
         directory.go_back_to([client("a"), client("b"), client("c")]);
         let is_active = |id: &str| directory.find(&ClientId::parse(id).unwrap()).map(|client| client.is_active());
-        assert_eq!(is_active("a"), Some(true), "its change was lost");
-        assert_eq!(is_active("b"), Some(false), "it may be about to change");
+        assert_eq!(is_active("a"), Some(true), "its change was lost in the restore");
+        assert_eq!(is_active("b"), Some(false), "a change of it may be in progress");
         assert_eq!((is_active("c"), is_active("lost")), (Some(true), None));
         assert_eq!(directory.all().len(), 3);
     }

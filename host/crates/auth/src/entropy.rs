@@ -1,4 +1,4 @@
-//! Random bytes for secrets and keys, straight from the operating system.
+//! Random bytes for secrets and keys, from the operating system.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,18 +7,18 @@ use rand::rngs::SysRng;
 use secrecy::zeroize::Zeroize;
 use secrecy::{ExposeSecret, SecretBox, SecretString};
 
-/// How many random bytes a secret or key has: 256 bits.
+/// The number of random bytes of a secret or key: 256 bits.
 pub const SECRET_BYTES: usize = 32;
 
-/// The operating system gave no random bytes.
+/// The operating system provided no random bytes.
 #[derive(Debug, thiserror::Error)]
-#[error("the operating system gave no random bytes")]
+#[error("the operating system provided no random bytes")]
 pub struct EntropyError(#[source] rand::rngs::SysError);
 
 /// Draws 256 random bits.
 ///
 /// # Errors
-/// When the operating system has none to give.
+/// If the operating system provides no random bytes.
 pub(super) fn random_bytes() -> Result<SecretBox<[u8; SECRET_BYTES]>, EntropyError> {
     let mut bytes = [0_u8; SECRET_BYTES];
     SysRng.try_fill_bytes(&mut bytes).map_err(EntropyError)?;
@@ -30,7 +30,7 @@ pub(super) fn random_bytes() -> Result<SecretBox<[u8; SECRET_BYTES]>, EntropyErr
 /// Draws 256 random bits and writes them as 43 URL-safe characters after a prefix.
 ///
 /// # Errors
-/// When the operating system has none to give.
+/// If the operating system provides no random bytes.
 pub(super) fn random_text(prefix: &str) -> Result<SecretString, EntropyError> {
     let bytes = random_bytes()?;
     let mut text = String::with_capacity(prefix.len() + 43);

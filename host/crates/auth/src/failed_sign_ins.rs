@@ -1,24 +1,26 @@
-//! Slows down whoever guesses at the secret of a client, from however many addresses, and locks nobody out.
+//! Throttles brute-force attempts on client secrets from any number of addresses, without locking out clients.
 //!
-//! Failures are counted by the client id that was claimed, whether there is such a client or not: answers and their times tell nothing of
-//! that. After a few free failures the next failing answers are held back, each twice as long as the one before, up to some seconds. A
-//! right secret is let through at once, from any address, whatever was counted: it is looked at before anything here is.
+//! Failures are counted by the claimed client id, whether such a client exists or not, so that responses and their
+//! times do not reveal it. After a few free failures the next failing responses are delayed, each twice as long as the
+//! one before, up to some seconds. A valid secret is never delayed, from any address: it is checked before the counters
+//! here.
 //!
-//! That is the price: a failing answer is known to be one by the time it takes. What stands against guessing is the 256 bits of a secret
-//! and the limit of requests from one address; this makes guessing from many addresses slow, and visible to the operator (a log line, a
-//! line of the audit log and figures).
+//! The trade-off: a delayed response reveals that the secret was wrong. The protection against brute force is the 256
+//! bits of a secret and the rate limit of each address; the throttling makes attempts from many addresses slow and
+//! visible to the operator (a log message, an audit entry and metrics).
 //!
-//! The counts lie in a table of fixed size, two cells for each id, of which the lower counts, found by hashes that nobody can foresee. A
-//! map of ids could be filled by whoever claims many ids, until it has to forget the one that is being guessed at, or grows. Here ids
-//! that share both cells share their count: a failing answer comes later than it would, and nothing else. Success forgives nothing,
-//! or whoever guesses would be forgiven each time the client itself gets a token.
+//! The counters are in a table of fixed size, two cells for each id, of which the lower counts (a count-min sketch),
+//! found by keyed hashes that a client cannot predict. A map of ids could be filled by claiming many ids, until it
+//! grows or evicts the attacked id. In the table, ids that share both cells share their count: a failing response is
+//! delayed longer than it would be, and nothing else. Success resets nothing: otherwise an attacker's count would be
+//! reset each time the client itself gets a token.
 //!
-//! **Invariant:** memory is what it was at the start; no id that was claimed is kept.
+//! **Invariant:** memory use is constant; no claimed id is stored.
 //!
-//! **Invariant:** failures are forgotten a quarter of an hour after the last one, by a clock that never goes back.
+//! **Invariant:** failures are forgotten a quarter of an hour after the last one, by a monotonic clock.
 //!
-//! **Invariant:** no more answers are held back at a time than leave room for those who know their secret; beyond that failing ones are
-//! turned away at once.
+//! **Invariant:** the number of delayed responses is limited so that clients with a valid secret find free capacity;
+//! beyond the limit failing requests are rejected immediately.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -26,31 +28,33 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// So many failures are answered at once: a secret that was pasted wrong, a job that was not told of a rotation.
+/// The number of failures that are answered without delay: a mistyped secret, a job that was not updated after a
+/// rotation.
 pub const FREE_FAILURES: u16 = 10;
-/// For how long the first answer beyond these is held back; each further one for twice as long.
+/// The delay of the first response beyond these; it doubles with each further failure.
 const DELAY_FIRST: Duration = Duration::from_millis(500);
-/// The longest that an answer is held back; shorter where a request may not take that long.
+/// The longest delay of a response; shorter if the request timeout is shorter.
 const DELAY_MAX: Duration = Duration::from_secs(8);
-/// After that time without a failure all are forgotten.
+/// The time without a failure after which all failures of an id are forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(15 * 60);
-/// The most answers that are held back at a time: each is a connection that waits, and keeps its place among the requests under way. Few
-/// enough that those who know their secret find room.
+/// The most responses that are delayed at a time: each occupies a connection and a slot of concurrent requests. Low
+/// enough that clients with a valid secret find free capacity.
 const HELD_MAX: usize = 64;
-/// Which part of the requests that are worked on at once may be held back: half of those that may be for tokens.
+/// The divisor of the concurrent-request limit that gives the limit of delayed responses: half of those that may be
+/// token requests.
 const HELD_PART: usize = 8;
-/// Cells of each of the two rows.
+/// The number of cells of each of the two rows.
 const CELLS: usize = 1 << 15;
 
-/// How often an id was claimed with a wrong secret.
+/// The failure counter of one hash cell.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
     failures: u16,
-    /// When the last one was, in whole seconds since the clock's beginning.
+    /// The time of the last failure, in whole seconds since the start of the clock.
     last_s: u32,
 }
 
-/// Failed requests for tokens, by the client id that they claimed.
+/// Failed token requests, by claimed client id.
 pub struct FailedSignIns {
     rows: Mutex<[Vec<Cell>; 2]>,
     hashes: [RandomState; 2],
@@ -62,37 +66,37 @@ pub struct FailedSignIns {
     turned_away: AtomicU64,
 }
 
-/// What follows from a failure.
+/// The consequences of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
-    /// How often the id failed, this time among them, since it was last forgotten.
+    /// The number of failures of the id, including this one, since they were last forgotten.
     pub failures: u16,
-    /// How long its answer is to be held back.
+    /// The delay of the response.
     pub delay: Duration,
-    /// Whether it is the first whose answer is.
+    /// True if this is the first delayed response of the id.
     pub is_first_slow: bool,
 }
 
-/// An answer that is held back. Gives its place back when it is dropped.
+/// A slot for a delayed response, released on drop.
 #[derive(Debug)]
 pub struct Held<'a>(&'a AtomicUsize);
 
-/// What was counted since the start, and what is held back now.
+/// Counters since the start, and the responses delayed now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FailedSignInUsage {
     /// Failures.
     pub failures: u64,
-    /// How often answers for an id began to be held back.
+    /// The number of times that throttling of an id began.
     pub slowed: u64,
-    /// Failing answers that came at once because too many were held back.
+    /// Failing requests rejected immediately because too many responses were delayed.
     pub turned_away: u64,
-    /// Answers that are held back now.
+    /// Responses delayed now.
     pub held: usize,
 }
 
 impl FailedSignIns {
-    /// Nothing counted yet. No answer is held back for more than half of what a request may take, and no more of them at a time than an
-    /// eighth of the requests that may be worked on.
+    /// Creates empty counters. No response is delayed for more than half of `request_timeout`, and at most an eighth of
+    /// `requests_max` at a time.
     #[must_use]
     pub fn new(request_timeout: Duration, requests_max: usize) -> Self {
         Self {
@@ -107,7 +111,7 @@ impl FailedSignIns {
         }
     }
 
-    /// Counts a failure of that client id, at that reading of a clock that never goes back.
+    /// Counts a failure of this client id at this reading of a monotonic clock.
     pub fn count(&self, claimed_id: &str, elapsed: Duration) -> Failure {
         let now_s = u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX);
         let (mut before, mut after) = (u16::MAX, u16::MAX);
@@ -129,7 +133,7 @@ impl FailedSignIns {
         Failure { failures: after, delay: self.delay(after), is_first_slow }
     }
 
-    /// Takes a place among the answers that are held back; none where all are taken, and then the answer is turned away.
+    /// Reserves a slot for a delayed response; `None` if all are used: the request is then rejected immediately.
     #[must_use]
     pub fn hold(&self) -> Option<Held<'_>> {
         let taken = self.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| {
@@ -142,7 +146,7 @@ impl FailedSignIns {
         Some(Held(&self.held))
     }
 
-    /// What was counted, and what is held back.
+    /// Returns the counters.
     #[must_use]
     pub fn usage(&self) -> FailedSignInUsage {
         FailedSignInUsage {
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_held_for_more_than_half_of_what_a_request_may_take() {
+    fn no_response_is_delayed_for_more_than_half_of_the_request_timeout() {
         for (timeout_ms, delay_ms) in [(100, 50), (1_000, 500), (15_999, 7_999), (16_000, 8_000), (600_000, 8_000)] {
             let counts = FailedSignIns::new(Duration::from_millis(timeout_ms), REQUESTS_MAX);
             assert_eq!(fail(&counts, "c", 100, s(1)).delay.as_millis(), delay_ms, "{timeout_ms}");
@@ -234,16 +238,16 @@ mod tests {
     fn failures_are_forgotten_together_after_a_quarter_of_an_hour_without_one() {
         let counts = FailedSignIns::new(TIMEOUT, REQUESTS_MAX);
         assert!(fail(&counts, "c", 11, s(10)).is_first_slow);
-        assert_eq!(counts.count("c", s(10 + 899)).failures, 12, "and each puts that off");
+        assert_eq!(counts.count("c", s(10 + 899)).failures, 12, "each failure restarts the period");
         assert_eq!(counts.count("c", s(10 + 899 + 899)).failures, 13);
         let forgotten = counts.count("c", s(10 + 899 + 899 + 900));
         assert_eq!(forgotten, Failure { failures: 1, delay: Duration::ZERO, is_first_slow: false });
-        assert!(fail(&counts, "c", 10, s(3_000)).is_first_slow, "another attack is told again");
+        assert!(fail(&counts, "c", 10, s(3_000)).is_first_slow, "another attack is reported again");
         assert_eq!(counts.usage().slowed, 2);
     }
 
     #[test]
-    fn whoever_claims_a_million_ids_neither_fills_memory_nor_covers_one_up() {
+    fn a_million_claimed_ids_neither_fill_memory_nor_hide_one() {
         let counts = FailedSignIns::new(TIMEOUT, REQUESTS_MAX);
         fail(&counts, "guessed-at", 20, s(1));
         for number in 0..1_000_000 {
@@ -255,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_answers_are_held_at_a_time() {
+    fn the_number_of_delayed_responses_is_limited() {
         let counts = FailedSignIns::new(TIMEOUT, REQUESTS_MAX);
         let mut held: Vec<Held<'_>> = (1..HELD_MAX).map(|_| counts.hold().unwrap()).collect();
         held.push(counts.hold().unwrap());
@@ -268,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_server_holds_few_and_the_smallest_none() {
+    fn a_small_server_delays_few_responses_and_the_smallest_none() {
         for (requests_max, held_max) in [(1, 0), (7, 0), (8, 1), (100, 12), (512, 64), (100_000, 64)] {
             let counts = FailedSignIns::new(TIMEOUT, requests_max);
             let held: Vec<_> = (0..=HELD_MAX).map_while(|_| counts.hold()).collect();

@@ -18,7 +18,7 @@ use daftar_domain::config::TokenConfig;
 use daftar_domain::grant::Grants;
 use daftar_domain::scope::{Scope, ScopeSet};
 
-/// That many seconds after the instant at which the tests begin.
+/// Returns the timestamp this many seconds after the start of the tests.
 pub fn at(seconds: i64) -> Timestamp {
     let start: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
     start + SignedDuration::from_secs(seconds)
@@ -52,13 +52,13 @@ pub fn hasher() -> (TempDir, SecretHasher) {
     (folder, hasher)
 }
 
-/// Everything that a token endpoint and an API need.
+/// The dependencies of a token endpoint and an API.
 pub struct Fixture {
     pub folder: TempDir,
     pub ring: KeyRing,
-    /// The keys that were in force at first.
+    /// The initial keys.
     pub keys: Arc<TokenKeys>,
-    /// Keeps nothing.
+    /// A cache of capacity zero.
     pub no_cache: TokenCache,
     pub hasher: SecretHasher,
     pub directory: ClientDirectory,
@@ -75,13 +75,13 @@ impl Fixture {
         Self { folder, ring, keys, no_cache, hasher, directory: ClientDirectory::default(), config }
     }
 
-    /// The keys that a server would read that is started now.
+    /// Reads the keys as a server started now would.
     pub fn keys_on_disk(&self, now: Timestamp) -> Arc<TokenKeys> {
         let ring = KeyRing::load_or_create(self.folder.path(), self.config.lifetime_s, now).unwrap();
         Arc::clone(&ring.load())
     }
 
-    /// What callers are checked with, every token anew.
+    /// Returns an authenticator that verifies every token.
     pub fn door(&self) -> Authenticator<'_> {
         Authenticator { directory: &self.directory, keys: &self.keys, cache: &self.no_cache, config: &self.config }
     }
@@ -102,7 +102,7 @@ impl Fixture {
         issued.text.expose_secret().to_owned()
     }
 
-    /// The bytes of the key that signs, as a forger would want them.
+    /// Returns the bytes of the signing key, to forge tokens with.
     pub fn signing_key(&self) -> Vec<u8> {
         use base64::Engine;
         let text = std::fs::read_to_string(self.folder.path().join("keys/token.json")).unwrap();

@@ -1,9 +1,9 @@
-//! From an understood token request to a token.
+//! Issuing of tokens for parsed token requests.
 //!
-//! The caller counts the request in the token bucket of its address before it comes here. What slows down guessing at
-//! one client from many addresses comes after it, and holds back refusals alone (`failed_sign_ins`).
+//! The caller counts the request in the token bucket of its address first. The brute-force throttling
+//! (`failed_sign_ins`) comes after it and delays only rejections.
 //!
-//! **Invariant:** an unknown id, a wrong secret and a disabled client get the same answer after the same work.
+//! **Invariant:** an unknown id, a wrong secret and a disabled client get the same response after the same work.
 
 use std::sync::Arc;
 
@@ -21,35 +21,35 @@ use daftar_domain::config::TokenConfig;
 use daftar_domain::context::IdSource;
 use daftar_domain::scope::{Scope, ScopeSet};
 
-/// The most scopes that a request may name: more than exist.
+/// The most scopes in a request: more than exist.
 const SCOPES_ASKED_MAX: usize = 64;
 
-/// What is needed to issue a token.
+/// The dependencies of issuing a token.
 pub struct TokenIssuer<'a> {
     /// The clients.
     pub directory: &'a ClientDirectory,
-    /// What their secrets were hashed with.
+    /// The hasher of the client secrets.
     pub hasher: &'a SecretHasher,
-    /// What signs.
+    /// The signing keys.
     pub keys: Arc<TokenKeys>,
     /// Issuer, audience and lifetime.
     pub config: &'a TokenConfig,
-    /// Names for tokens.
+    /// The source of token ids.
     pub ids: &'a dyn IdSource,
 }
 
-/// What a client gets.
+/// A successful token response.
 #[derive(Debug)]
 pub struct IssuedAnswer {
     /// The token, to be sent once.
     pub access_token: SecretString,
-    /// For how many seconds it is good.
+    /// The lifetime of the token in seconds.
     pub expires_in_s: u64,
-    /// What it is good for; an `:all` is not expanded.
+    /// The granted scopes; an `:all` is not expanded.
     pub scope: ScopeSet,
-    /// The token's name, for the audit log.
+    /// The token id, for the audit log.
     pub token_id: String,
-    /// Whose it is.
+    /// The client of the token.
     pub client: Arc<Client>,
 }
 
@@ -57,8 +57,8 @@ impl TokenIssuer<'_> {
     /// Checks the client and its secret and issues a token.
     ///
     /// # Errors
-    /// `invalid_client` when the client is unknown or disabled or the secret wrong; `invalid_scope` when it asks for
-    /// more than it was granted.
+    /// `invalid_client` if the client is unknown or disabled or the secret wrong; `invalid_scope` if it requests more
+    /// than it was granted.
     pub fn issue(&self, request: &TokenRequest, now: Timestamp) -> Result<IssuedAnswer, OAuthError> {
         let client = self.authenticate(request, now)?;
         let scope = granted(request.scope.as_deref(), &client.grants.scopes())?;
@@ -84,14 +84,14 @@ impl TokenIssuer<'_> {
     }
 }
 
-/// What is asked for, or all grants where nothing is.
+/// Returns the requested scopes, or all grants if none are requested.
 fn granted(asked: Option<&str>, grants: &ScopeSet) -> Result<ScopeSet, OAuthError> {
     let Some(asked) = asked else { return Ok(grants.clone()) };
     let invalid = |description: &str| OAuthError::new(OAuthErrorCode::InvalidScope, description);
     let mut scopes = ScopeSet::default();
     for (index, text) in asked.split(' ').filter(|text| !text.is_empty()).enumerate() {
         if index >= SCOPES_ASKED_MAX {
-            return Err(invalid("more scopes are asked for than exist"));
+            return Err(invalid("more scopes are requested than exist"));
         }
         let scope = Scope::parse(text).map_err(|error| invalid(&error.to_string()))?;
         if !grants.covers(scope) {
@@ -99,7 +99,7 @@ fn granted(asked: Option<&str>, grants: &ScopeSet) -> Result<ScopeSet, OAuthErro
         }
         scopes.insert(scope);
     }
-    // Nothing but spaces names no scope: the same as not asking.
+    // Only spaces name no scope: the same as no parameter.
     if scopes.is_empty() { Ok(grants.clone()) } else { Ok(scopes) }
 }
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn issues_a_token_for_all_grants_unless_less_is_asked() {
+    fn issues_a_token_for_all_grants_unless_fewer_are_requested() {
         let fixture = fixture("individual:all group:read");
         for (asked, expected) in [
             (None, "individual:all group:read"),
@@ -157,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn a_client_without_grants_gets_a_token_for_nothing() {
+    fn a_client_without_grants_gets_a_token_without_scopes() {
         let fixture = fixture("");
         assert_eq!(issue(&fixture, "c", "c-secret", None).unwrap().scope.to_string(), "");
     }
 
     #[test]
-    fn refuses_scopes_beyond_the_grants() {
+    fn rejects_scopes_beyond_the_grants() {
         let fixture = fixture("individual:read");
         let many = "individual:read ".repeat(SCOPES_ASKED_MAX + 1);
         for (asked, what) in [
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_id_wrong_secret_and_disabled_client_are_one_answer() {
+    fn unknown_id_wrong_secret_and_disabled_client_get_the_same_response() {
         let fixture = fixture("individual:read");
         fixture.put_client("off", |client| client.status = ClientStatus::Disabled);
         fixture.put_client("late", |client| client.secrets[0].expires_at = Some(at(5)));
@@ -201,9 +201,9 @@ mod tests {
         }
     }
 
-    /// What is compared with a clock in `cargo xtask bench sign-in` is counted here: hashes made, hashes compared.
+    /// Counts the hashes computed and compared; `cargo xtask bench sign-in` measures the same with a clock.
     #[test]
-    fn every_refusal_does_the_same_work_as_every_other_and_as_success() {
+    fn every_rejection_does_the_same_work_as_success() {
         let fixture = fixture("individual:read");
         fixture.put_client("off", |client| client.status = ClientStatus::Disabled);
         fixture.put_client("late", |client| client.secrets[0].expires_at = Some(at(5)));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_token_has_a_name_of_its_own() {
+    fn every_token_has_a_unique_id() {
         let fixture = fixture("");
         let one = issue(&fixture, "c", "c-secret", None).unwrap();
         let two = issue(&fixture, "c", "c-secret", None).unwrap();

@@ -1,8 +1,8 @@
-//! The form in which keys lie on disk: JSON, newest key first, secrets as URL-safe base64 without padding.
+//! The key files: JSON, newest key first, secrets as URL-safe base64 without padding.
 //!
-//! **Invariant:** a key that reads back has at least 256 bits, is not an obvious pattern, and has a name of its own.
+//! **Invariant:** a key that is read has at least 256 bits, is not an obvious pattern, and has a unique id.
 //!
-//! **Invariant:** a reason tells lengths and counts, never a byte of the key.
+//! **Invariant:** an error message contains lengths and counts, never a byte of the key.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,47 +20,48 @@ use super::secret_file::SecretFileError;
 use super::{entropy, secret_file};
 use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
 
-/// The form of the file. A released form stays readable; another one gets another number.
+/// The version of the file format. A released format stays readable; a new one gets a new number.
 const FORMAT_VERSION: u32 = 1;
 /// The most keys in one file.
 pub(super) const KEYS_MAX: usize = 64;
-/// The longest name of a key.
+/// The longest id of a key.
 const KEY_ID_BYTES_MAX: usize = 64;
 
-const HOW_TO_MEND: &str = "Restore the file from a backup; without one, delete it so that a new key is made: \
-    every token, client secret or decision made with the old key is then refused";
+const HOW_TO_MEND: &str = "Restore the file from a backup; without one, delete it so that a new key is created: \
+    every token, client secret or decision of the old key is then rejected";
 
-/// Why keys cannot be used.
+/// The reason why keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be used.
     #[error(transparent)]
     File(#[from] SecretFileError),
-    /// No random bytes for a new key.
+    /// There are no random bytes for a new key.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
-    /// The file reads, but holds no keys that may be used.
-    #[error("the keys in `{path}` are refused: {reason}. {HOW_TO_MEND}")]
+    /// The file is readable, but contains no usable keys.
+    #[error("the keys in `{path}` are invalid: {reason}. {HOW_TO_MEND}")]
     Refused {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why, without any of its content.
+        /// The reason, without any of the file's content.
         reason: String,
     },
-    /// The file is not the one that was read at start.
+    /// The file is not the one that was read at the start.
     #[error("the keys in `{0}` were changed since the server read them: restart the server, then try again")]
     Changed(PathBuf),
 }
 
-/// One key as it lies on disk.
+/// One key as stored in the file.
 pub struct StoredKey {
-    /// Its name.
+    /// The key id.
     pub id: String,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// How long the longest-lived tokens are good that it signs, in seconds; absent where nobody wrote it down, and where it signs none.
+    /// The longest lifetime of the tokens that it signs, in seconds; `None` if it is not recorded, or if the key signs
+    /// no tokens.
     pub lifetime_s: Option<u64>,
-    /// Until when tokens that it signed may be about; absent for the newest, and where nobody wrote it down.
+    /// The expiry of the last token that it signed; `None` for the newest key, or if it is not recorded.
     pub accepted_until: Option<Timestamp>,
     /// The key.
     pub secret: SecretSlice<u8>,
@@ -86,18 +87,18 @@ struct KeyForm<'a> {
     secret: &'a str,
 }
 
-/// What a key has as text of its own, for as long as it is written.
+/// The serialised form of a key, which is zeroised after it is written.
 struct Written {
     created_at: String,
     accepted_until: Option<String>,
     secret: Zeroizing<String>,
 }
 
-/// Reads the keys of a file, newest first; makes the file with one new key when there is none. A new key that signs tokens is told how
-/// long the longest-lived of them are good.
+/// Reads the keys of a file, newest first; creates the file with one new key if there is none. A new key that signs
+/// tokens records `lifetime_s`, the longest lifetime of them.
 ///
 /// # Errors
-/// When the file cannot be read or written, others may read it, or a key in it is malformed or weak.
+/// If the file cannot be read or written, other users may read it, or a key in it is malformed or weak.
 pub(super) fn load_or_create(path: &Path, lifetime_s: Option<u64>, now: Timestamp) -> Result<Vec<StoredKey>, KeyError> {
     if let Some(keys) = load(path)? {
         return Ok(keys);
@@ -107,11 +108,11 @@ pub(super) fn load_or_create(path: &Path, lifetime_s: Option<u64>, now: Timestam
     if secret_file::create(path, &text)? {
         return Ok(vec![key]);
     }
-    // Somebody else made it between the two looks.
-    load(path)?.ok_or_else(|| refused(path, "it appears and vanishes".to_owned()))
+    // Another process created the file between the two reads.
+    load(path)?.ok_or_else(|| refused(path, "the file was created and deleted concurrently".to_owned()))
 }
 
-/// Makes something of the only key of a file in the folder of keys; folder and key are made where they are missing.
+/// Builds a value from the only key of a file in the key folder; creates missing folder and key.
 pub(super) fn load_single<T>(
     data_folder: &Path,
     file: &str,
@@ -122,11 +123,11 @@ pub(super) fn load_single<T>(
     secret_file::prepare_folder(&folder)?;
     let path = folder.join(file);
     let stored = load_or_create(&path, None, now)?;
-    let [key] = stored.as_slice() else { return Err(refused(&path, "it must hold exactly one key".to_owned())) };
+    let [key] = stored.as_slice() else { return Err(refused(&path, "it must contain exactly one key".to_owned())) };
     of_secret(key.secret.expose_secret()).map_err(|reason| refused(&path, reason))
 }
 
-/// Reads the keys of a file, newest first; none where there is no file.
+/// Reads the keys of a file, newest first; `None` if there is no file.
 ///
 /// # Errors
 /// As [`load_or_create`].
@@ -135,16 +136,16 @@ pub(super) fn load(path: &Path) -> Result<Option<Vec<StoredKey>>, KeyError> {
     parse_text(text.expose_secret()).map(Some).map_err(|reason| refused(path, reason))
 }
 
-/// Writes keys over those that are there. Whoever reads the file, after a crash too, finds the ones or the others, whole.
+/// Replaces the keys in the file atomically: a reader sees the old or the new keys, after a crash too.
 ///
 /// # Errors
-/// When the disk or the permissions do not allow it; the old ones are then still in place.
+/// On a disk or permission error; the old keys are then unchanged.
 pub(super) fn replace(path: &Path, keys: &[StoredKey]) -> Result<(), KeyError> {
     let text = render(keys).map_err(|reason| refused(path, reason))?;
     Ok(secret_file::replace(path, &text)?)
 }
 
-/// A new random key with a random name.
+/// Generates a random key with a random id.
 pub(super) fn new_key(lifetime_s: Option<u64>, now: Timestamp) -> Result<StoredKey, EntropyError> {
     let name = entropy::random_bytes()?;
     let id = name.expose_secret().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -178,27 +179,27 @@ fn refused(path: &Path, reason: String) -> KeyError {
     KeyError::Refused { path: path.to_owned(), reason }
 }
 
-/// Checks that a text is what a file of keys may hold. The reason names no part of it.
+/// Checks that a text is a valid key file. The reason contains no part of it.
 pub(super) fn check(text: &str) -> Result<(), String> {
     parse_text(text).map(|_| ())
 }
 
-/// The reasons name places and lengths, never the text that is wrong: it may be a secret.
+/// Parses a key file. The reasons contain positions and lengths, never the invalid text: it may be a secret.
 fn parse_text(text: &str) -> Result<Vec<StoredKey>, String> {
     let form: FileForm<'_> = serde_json::from_str(text)
         .map_err(|error| format!("not a key file (line {}, column {})", error.line(), error.column()))?;
     if form.version != FORMAT_VERSION {
-        return Err(format!("the file is of version {}, this program reads version {FORMAT_VERSION}", form.version));
+        return Err(format!("the file has version {}, this program reads version {FORMAT_VERSION}", form.version));
     }
     if form.keys.is_empty() || form.keys.len() > KEYS_MAX {
-        return Err(format!("it holds {} keys, not 1 to {KEYS_MAX}", form.keys.len()));
+        return Err(format!("it contains {} keys, not 1 to {KEYS_MAX}", form.keys.len()));
     }
     let mut seen = BTreeSet::new();
     let mut keys = Vec::with_capacity(form.keys.len());
     for (index, stored) in form.keys.iter().enumerate() {
         let key = parse_key(stored).map_err(|reason| format!("key {}: {reason}", index + 1))?;
         if index == 0 && key.accepted_until.is_some() {
-            return Err("key 1: it is the one that signs, so it has no accepted_until".to_owned());
+            return Err("key 1: the signing key must not have accepted_until".to_owned());
         }
         if !seen.insert(stored.kid) {
             return Err(format!("key {}: its kid is used twice", index + 1));
@@ -215,11 +216,11 @@ fn parse_key(stored: &KeyForm<'_>) -> Result<StoredKey, String> {
     if !is_named {
         return Err(format!("its kid is not 1 to {KEY_ID_BYTES_MAX} letters, digits, hyphens or underscores"));
     }
-    let created_at = stored.created_at.parse().map_err(|_| "its created_at is not an RFC 3339 instant".to_owned())?;
+    let created_at = stored.created_at.parse().map_err(|_| "its created_at is not an RFC 3339 timestamp".to_owned())?;
     let accepted_until = stored.accepted_until.map(str::parse).transpose();
-    let accepted_until = accepted_until.map_err(|_| "its accepted_until is not an RFC 3339 instant".to_owned())?;
+    let accepted_until = accepted_until.map_err(|_| "its accepted_until is not an RFC 3339 timestamp".to_owned())?;
     if stored.lifetime_s.is_some_and(|lifetime_s| !(1..=TOKEN_LIFETIME_S_MAX).contains(&lifetime_s)) {
-        return Err(format!("its lifetime_s does not lie between 1 and {TOKEN_LIFETIME_S_MAX}"));
+        return Err(format!("its lifetime_s is not between 1 and {TOKEN_LIFETIME_S_MAX}"));
     }
     let secret = URL_SAFE_NO_PAD
         .decode(stored.secret)
@@ -232,18 +233,18 @@ fn parse_key(stored: &KeyForm<'_>) -> Result<StoredKey, String> {
 
 /// The longest key, in bytes.
 const KEY_BYTES_MAX: usize = 1024;
-/// The bits that a key needs.
+/// The bits that a key requires.
 const BITS_MIN: usize = SECRET_BYTES * 8;
-/// Fewer different bytes than this are a pattern: 32 random bytes have as few less than once in 10^30 draws.
+/// Fewer distinct bytes than this are a pattern: 32 random bytes have as few less than once in 10^30 draws.
 const DISTINCT_BYTES_MIN: usize = 8;
 
-/// Checks a key.
+/// Checks the strength of a key.
 ///
 /// # Errors
-/// Why it is too weak, or too long.
+/// The reason why it is too weak or too long.
 fn check_strength(secret: &[u8]) -> Result<(), String> {
     if secret.len() < SECRET_BYTES {
-        return Err(format!("its secret has {} bits, at least {BITS_MIN} are needed", secret.len() * 8));
+        return Err(format!("its secret has {} bits, at least {BITS_MIN} are required", secret.len() * 8));
     }
     if secret.len() > KEY_BYTES_MAX {
         return Err(format!("its secret is longer than {KEY_BYTES_MAX} bytes"));
@@ -256,7 +257,7 @@ fn check_strength(secret: &[u8]) -> Result<(), String> {
         return Err(format!("its secret is the same {period} bytes repeated, not random bytes"));
     }
     if counts(secret) {
-        return Err("the bytes of its secret go up or down in even steps, they are not random".to_owned());
+        return Err("its secret is an arithmetic sequence of bytes, not random bytes".to_owned());
     }
     let distinct = secret.iter().collect::<BTreeSet<_>>().len();
     if distinct < DISTINCT_BYTES_MIN {
@@ -264,28 +265,29 @@ fn check_strength(secret: &[u8]) -> Result<(), String> {
     }
     match bits_of_text(secret) {
         Some(bits) if bits < BITS_MIN => Err(format!(
-            "its secret is text of {} characters, which has at most {bits} bits, and {BITS_MIN} are needed: use random bytes",
+            "its secret is text of {} characters, which has at most {bits} bits, and {BITS_MIN} are required: use random bytes",
             secret.len()
         )),
         Some(_) | None => Ok(()),
     }
 }
 
-/// The length of the shortest block that the bytes are repetitions of, the last perhaps cut; all of them where there is none. A block
-/// stands there twice at least: that a key ends as it begins, for a byte or two, is nothing but chance.
+/// Returns the length of the shortest block that the bytes repeat, the last repetition possibly truncated; the whole
+/// length if there is none. A block occurs at least twice: a key whose last byte or two equal its first ones is chance.
 fn period(secret: &[u8]) -> usize {
     let repeats = |length: &usize| secret.iter().zip(secret.iter().skip(*length)).all(|(one, later)| one == later);
     (1..=secret.len() / 2).find(repeats).unwrap_or(secret.len())
 }
 
-/// Whether each byte differs from the one before by the same step.
+/// Returns true if all differences between neighbouring bytes are equal.
 fn counts(secret: &[u8]) -> bool {
     let mut steps = secret.iter().zip(secret.iter().skip(1)).map(|(one, next)| next.wrapping_sub(*one));
     let first = steps.next();
     steps.all(|step| Some(step) == first)
 }
 
-/// How many bits printable text of that length and kind has at most; none where it is no such text.
+/// Returns the maximum entropy in bits of printable text of this length and alphabet; `None` if the bytes are not such
+/// text.
 fn bits_of_text(secret: &[u8]) -> Option<usize> {
     if !secret.iter().all(|byte| matches!(byte, b' '..=b'~')) {
         return None;
@@ -340,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rotation_needs_is_kept() {
+    fn the_data_of_a_rotation_is_stored() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token.json");
         let mut keys = load_or_create(&path, Some(60), now()).unwrap();
@@ -356,7 +358,7 @@ mod tests {
         assert_eq!(read.len(), 2);
     }
 
-    /// The bytes that version 1 has on disk: read for as long as there are such files.
+    /// The bytes of version 1 on disk: they stay readable as long as such files exist.
     #[test]
     fn version_1_reads_as_it_was_written() {
         let first = file(&key("0f1e2d3c4b5a6978", "2026-01-02T03:04:05.678Z", GOOD));
@@ -373,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_weak_and_malformed_keys_with_the_reason() {
+    fn rejects_weak_and_malformed_keys_with_the_reason() {
         let at = "2026-01-01T00:00:00Z";
         let pattern = URL_SAFE_NO_PAD.encode([7_u8; 32]);
         let short = URL_SAFE_NO_PAD.encode((0..31).collect::<Vec<u8>>());
@@ -386,7 +388,7 @@ mod tests {
             ("{\"version\": 2, \"keys\": []}".to_owned(), "version 2"),
             (file(&with("\"lifetime_s\": 0")), "key 1: its lifetime_s"),
             (file(&with("\"lifetime_s\": 2678401")), "key 1: its lifetime_s"),
-            (file(&with(&format!("\"accepted_until\": \"{at}\""))), "key 1: it is the one that signs"),
+            (file(&with(&format!("\"accepted_until\": \"{at}\""))), "key 1: the signing key"),
             (file(&with("\"accepted_until\": \"never\"")), "key 1: its accepted_until"),
             (file(&with("\"lifetime_s\": 60, \"lifetime_s\": 60")), "not a key file"),
             (file(""), "0 keys"),
@@ -402,13 +404,13 @@ mod tests {
         ];
         for (text, reason) in cases {
             let error = parse_text(&text).err().unwrap();
-            assert!(error.contains(reason), "{error} should say {reason}");
+            assert!(error.contains(reason), "{error} should contain {reason}");
         }
         assert_eq!(parse_text(&file(&[key("a", at, GOOD), key("b", at, GOOD)].join(","))).unwrap().len(), 2);
     }
 
     #[test]
-    fn a_refusal_names_the_file_and_none_of_its_secrets() {
+    fn an_error_names_the_file_and_none_of_its_secrets() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token.json");
         let text = file(&key("a", "2026-01-01T00:00:00Z", &format!("{GOOD}!")));
@@ -426,14 +428,14 @@ mod key_strength_tests {
     use secrecy::ExposeSecret;
 
     #[test]
-    fn what_the_operating_system_draws_is_strong() {
+    fn keys_from_the_operating_system_are_strong() {
         for _ in 0..1_000 {
             check_strength(entropy::random_bytes().unwrap().expose_secret()).unwrap();
         }
     }
 
     #[test]
-    fn refuses_what_people_make_with_the_reason() {
+    fn rejects_handmade_keys_with_the_reason() {
         let random = entropy::random_bytes().unwrap().expose_secret().to_vec();
         let half = random[..16].to_vec();
         let twice: Vec<u8> = [random.clone(), random.clone()].concat();
@@ -445,8 +447,8 @@ mod key_strength_tests {
             (vec![255; 1024], "one byte repeated"),
             ([half.clone(), half].concat(), "the same 16 bytes repeated"),
             (b"abcabcabcabcabcabcabcabcabcabcabca".to_vec(), "the same 3 bytes repeated"),
-            ((0..32).collect(), "in even steps"),
-            ((0..64).map(|place| 255 - 3 * place).collect(), "in even steps"),
+            ((0..32).collect(), "arithmetic sequence"),
+            ((0..64).map(|place| 255 - 3 * place).collect(), "arithmetic sequence"),
             (two_bytes, "a pattern of 2 different bytes"),
             (b"correct horse battery staple and more".to_vec(), "text of 37 characters, which has at most 217 bits"),
             (b"31415926535897932384626433832795028841".to_vec(), "at most 126 bits"),
@@ -454,10 +456,10 @@ mod key_strength_tests {
             (vec![7; 1025], "longer than 1024"),
         ] {
             let told = check_strength(&secret).unwrap_err();
-            assert!(told.contains(reason), "{told} should say {reason}");
+            assert!(told.contains(reason), "{told} should contain {reason}");
         }
         check_strength(&twice).unwrap();
-        // Ends as it begins, as one of 256 random keys does.
+        // The last byte equals the first, as in one of 256 random keys.
         let same_ends = [&random[..31], &random[..1]].concat();
         check_strength(&same_ends).unwrap();
         check_strength(b"0123456789abcdef0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a6978").unwrap();

@@ -1,6 +1,6 @@
-//! All keys of a data folder, as a backup takes them and a restore puts them back.
+//! All keys of a data folder, as included in a backup and written by a restore.
 //!
-//! **Invariant:** what is put back is checked as what is read at start is; nothing says what a key is.
+//! **Invariant:** restored keys are checked like keys read at the start; no message contains a part of a key.
 
 use std::path::{Path, PathBuf};
 
@@ -14,14 +14,14 @@ use super::keys::{KEY_FOLDER, TOKEN_KEY_FILE};
 use super::secret::HASH_KEY_FILE;
 use super::secret_file::{self, SecretFileError};
 
-/// The files of keys: what signs tokens, what client secrets are kept with, what seals cursors, what seals decisions. The administrator's token is
-/// none of them: it belongs to the machine, and a new one is made where there is none.
+/// The key files: token signing, client secret hashing, cursor sealing, decision sealing. The administrator's token is
+/// not one of them: it belongs to the machine, and is created if missing.
 const FILES: [&str; 4] = [TOKEN_KEY_FILE, HASH_KEY_FILE, SEAL_KEY_FILE, DECISION_KEY_FILE];
 
-/// Reads all keys of a data folder: the names of their files, and what these hold.
+/// Reads all key files of a data folder: their names and contents.
 ///
 /// # Errors
-/// When one cannot be read, or others may read it.
+/// If a file cannot be read, or other users may read it.
 pub fn read_all(data_folder: &Path) -> Result<Vec<(String, SecretString)>, SecretFileError> {
     let folder = data_folder.join(KEY_FOLDER);
     let mut files = Vec::new();
@@ -32,20 +32,20 @@ pub fn read_all(data_folder: &Path) -> Result<Vec<(String, SecretString)>, Secre
     Ok(files)
 }
 
-/// What can be told of a file of keys without what is in it.
+/// The description of a key file, without its content.
 #[derive(Debug)]
 pub struct KeyFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// What its keys are for.
+    /// The purpose of its keys.
     pub purpose: &'static str,
-    /// Whether its keys sign tokens, and are replaced by `daftar key rotate`.
+    /// True if its keys sign tokens and are replaced by `daftar key rotate`.
     pub is_signing: bool,
-    /// When its newest key was made, nothing where there is no file; or why it cannot be used.
+    /// The creation time of its newest key, `None` if there is no file; or the reason why it cannot be used.
     pub newest: Result<Option<Timestamp>, String>,
 }
 
-/// Looks at every file of keys of a data folder as a start would, and makes none.
+/// Checks every key file of a data folder as a start would, without creating any.
 #[must_use]
 pub fn look(data_folder: &Path) -> Vec<KeyFile> {
     let purposes = [
@@ -63,37 +63,37 @@ pub fn look(data_folder: &Path) -> Vec<KeyFile> {
     FILES.into_iter().zip(purposes).map(look).collect()
 }
 
-/// Which file is missing among those of these names.
+/// Returns the first key file that is missing in these names.
 #[must_use]
 pub fn missing_from(names: &[String]) -> Option<&'static str> {
     FILES.into_iter().find(|file| !names.iter().any(|name| name == file))
 }
 
-/// Checks that a file of that name may hold that text. The reason names no part of it.
+/// Checks that a key file with this name may contain this text. The reason contains no part of it.
 ///
 /// # Errors
-/// Why it may not.
+/// The reason why it may not.
 pub fn check(name: &str, text: &str) -> Result<(), String> {
     if !FILES.contains(&name) {
-        return Err("a file of keys has a name that no file of keys has".to_owned());
+        return Err("the name of a key file is unknown".to_owned());
     }
-    key_file::check(text).map_err(|reason| format!("the keys in `{name}` are refused: {reason}"))
+    key_file::check(text).map_err(|reason| format!("the keys in `{name}` are invalid: {reason}"))
 }
 
-/// Puts a file of keys into a data folder that has none of that name; false where it has. On disk when it returns.
+/// Writes a key file into a data folder; returns false if the file exists already. Durable on return.
 ///
 /// # Errors
-/// When the disk or the permissions do not allow it.
+/// On a disk or permission error.
 pub fn put(data_folder: &Path, name: &str, text: &SecretString) -> Result<bool, SecretFileError> {
     let folder = data_folder.join(KEY_FOLDER);
     secret_file::prepare_folder(&folder)?;
     secret_file::create(&folder.join(name), text)
 }
 
-/// Checks the keys of a data folder as they are read at start.
+/// Checks the keys of a data folder as at the start.
 ///
 /// # Errors
-/// Which file is missing or refused, and why.
+/// The file that is missing or invalid, and the reason.
 pub fn check_all(data_folder: &Path) -> Result<(), String> {
     let files = read_all(data_folder).map_err(|error| error.to_string())?;
     for (name, text) in &files {
@@ -111,7 +111,7 @@ mod tests {
     use crate::{CursorSeal, DecisionKeyRing, KeyRing, SecretHasher};
 
     #[test]
-    fn every_key_that_a_server_makes_is_taken_and_put_back() {
+    fn every_key_of_a_server_is_backed_up_and_restored() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let now = jiff::Timestamp::UNIX_EPOCH;
         KeyRing::load_or_create(one.path(), 86_400, now).unwrap();
@@ -120,12 +120,12 @@ mod tests {
         DecisionKeyRing::load_or_create(one.path(), now).unwrap();
         let files = read_all(one.path()).unwrap();
         let made = fs::read_dir(one.path().join(KEY_FOLDER)).unwrap().count();
-        assert_eq!((files.len(), made), (FILES.len(), FILES.len()), "a new file of keys has to be named here");
+        assert_eq!((files.len(), made), (FILES.len(), FILES.len()), "list the new key file here");
 
         assert_eq!(check_all(other.path()).unwrap_err(), "`keys/token.json` is missing");
         for (name, text) in &files {
             assert!(put(other.path(), name, text).unwrap());
-            assert!(!put(other.path(), name, text).unwrap(), "it is there");
+            assert!(!put(other.path(), name, text).unwrap(), "the file exists");
             let path = format!("{KEY_FOLDER}/{name}");
             assert_eq!(fs::read(one.path().join(&path)).unwrap(), fs::read(other.path().join(&path)).unwrap());
         }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_file_and_no_other_text_is_put_back() {
+    fn other_files_and_other_texts_are_rejected() {
         assert!(check("../token.json", "{}").is_err());
         let reason = check("token.json", "{\"secret\": \"0123\"").unwrap_err();
         assert!(reason.contains("not a key file") && !reason.contains("0123"), "{reason}");

@@ -1,16 +1,17 @@
-//! The signing keys in force, and how they are replaced while the server runs.
+//! The active signing keys, and their rotation while the server runs.
 //!
-//! A rotation writes one file, whole, with the new key in front and until when the replaced one is accepted; then the keys in memory
-//! are swapped. A crash in between leaves a folder from which the next start goes on with the new key: tokens of the old one are
-//! accepted by it as well.
+//! A rotation replaces one file atomically, with the new key in front and the time until which the replaced key is
+//! accepted; then the keys in memory are swapped. After a crash in between, the next start uses the new key and accepts
+//! tokens of the old one.
 //!
-//! **Invariant:** what signs is on disk already; what is dropped from disk is accepted no more.
+//! **Invariant:** the signing key is on disk before it signs; a key dropped from disk is no longer accepted.
 //!
-//! **Invariant:** a key of tokens is kept until the last token that it signed has expired, whatever the settings say of the lifetime now:
-//! how long its tokens live is written beside it, before it signs the first of them. A key of decisions is kept for good.
+//! **Invariant:** a token key is retained until the last token that it signed has expired, independent of the lifetime
+//! in the present configuration: its longest token lifetime is stored with it before it signs the first token. A
+//! decision key is retained forever.
 //!
-//! **Invariant:** one change at a time; everything here but [`SigningKeyRing::load`] reads and writes files, and belongs on a thread that may
-//! wait.
+//! **Invariant:** changes are sequential; everything here but [`SigningKeyRing::load`] does blocking file I/O and must
+//! run on a blocking thread.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,46 +25,46 @@ use super::keys::{KEY_FOLDER, KeyMaterial, SigningKeys, TokenMaterial, after};
 use super::secret_file::{self, FileStamp};
 use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
 
-/// Why keys are not rotated.
+/// The reason why keys are not rotated.
 #[derive(Debug, thiserror::Error)]
 pub enum RotationError {
     /// The old key would be dropped before its last token has expired.
     #[error(
-        "the old key is kept for {least_s} seconds at least, as long as the tokens that it signed are good, and for {TOKEN_LIFETIME_S_MAX} at most"
+        "the old key must be accepted for at least {least_s} seconds, the lifetime of its tokens, and for at most {TOKEN_LIFETIME_S_MAX} seconds"
     )]
     Overlap {
-        /// The shortest time that it can be kept.
+        /// The shortest allowed overlap.
         least_s: u64,
     },
-    /// There are so many keys that are still accepted that there is no room for another.
+    /// The key file is full of keys that are still accepted.
     #[error(
-        "{kept_max} keys are in use, and no more are kept: wait until {until}, when tokens of the first of them are over"
+        "the limit of {kept_max} keys is reached: wait until {until}, when the last token of the oldest key expires"
     )]
     Full {
-        /// How many are kept.
+        /// The limit of keys.
         kept_max: usize,
-        /// When there is room.
+        /// The time at which a key can be dropped.
         until: Timestamp,
     },
-    /// There are as many keys as are kept of a use whose keys are never dropped.
+    /// The key file is full of keys that are never dropped.
     #[error(
-        "{kept_max} keys are kept, and no more: stop the server and remove the oldest from `{}`; what it signed is refused from then on", .path.display()
+        "the limit of {kept_max} keys is reached: stop the server and remove the oldest key from `{}`; its signatures are then rejected", .path.display()
     )]
     FullForGood {
-        /// How many are kept.
+        /// The limit of keys.
         kept_max: usize,
-        /// Where.
+        /// The path of the key file.
         path: PathBuf,
     },
-    /// An overlap was given for keys that stay accepted.
-    #[error("what these keys sign does not expire, and a replaced key stays accepted: leave the overlap out")]
+    /// An overlap was given for keys that are always accepted.
+    #[error("signatures of these keys do not expire and a replaced key stays accepted: omit the overlap")]
     NoOverlap,
-    /// Keys cannot be made, read or written.
+    /// Keys cannot be generated, read or written.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
 
-/// A new key that does not sign yet, and what becomes of the one that does.
+/// A prepared rotation: a new key that does not sign yet, and the key that it replaces.
 pub struct Rotation {
     new: StoredKey,
     replaced: Arc<str>,
@@ -71,19 +72,19 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// The name of the new key.
+    /// Returns the id of the new key.
     #[must_use]
     pub fn new_id(&self) -> &str {
         &self.new.id
     }
 
-    /// The name of the key that it replaces.
+    /// Returns the id of the replaced key.
     #[must_use]
     pub fn replaced_id(&self) -> &str {
         &self.replaced
     }
 
-    /// Until when what the replaced key signed is accepted; absent where that does not expire.
+    /// Returns the time until which the replaced key is accepted; `None` if its signatures do not expire.
     #[must_use]
     pub fn accepted_until(&self) -> Option<Timestamp> {
         self.accepted_until
@@ -98,14 +99,14 @@ pub type DecisionKeyRing = SigningKeyRing<DecisionMaterial>;
 /// The signing keys of every use.
 #[derive(Debug, Clone)]
 pub struct SigningKeyRings {
-    /// Those of tokens.
+    /// The token signing keys.
     pub tokens: Arc<KeyRing>,
-    /// Those of decisions.
+    /// The decision keys.
     pub decisions: Arc<DecisionKeyRing>,
 }
 
 impl SigningKeyRings {
-    /// As [`SigningKeyRing::reload`], of every use.
+    /// Reloads the keys of every use; see [`SigningKeyRing::reload`].
     ///
     /// # Errors
     /// As [`SigningKeyRing::reload`].
@@ -119,39 +120,41 @@ impl SigningKeyRings {
 #[derive(Debug)]
 pub struct SigningKeyRing<M> {
     path: PathBuf,
-    /// How long the tokens are good that are signed now, in seconds; absent where what is signed does not expire.
+    /// The lifetime of the tokens signed now, in seconds; `None` if the signatures do not expire.
     lifetime_s: Option<u64>,
     in_force: ArcSwap<SigningKeys<M>>,
-    /// The file as it was when it was last read or written; held while it is.
+    /// The stamp of the file when it was last read or written; locked during each change.
     changing: Mutex<Option<FileStamp>>,
 }
 
 impl KeyRing {
-    /// Reads the keys that sign tokens from a data folder, and makes the first one where there is none. Tokens are good for that many seconds.
+    /// Reads the token signing keys of a data folder, and creates the first one if there is none. Tokens are valid for
+    /// `lifetime_s`.
     ///
     /// # Errors
-    /// When the file of keys cannot be read or written, or is not safe to use.
+    /// If the key file cannot be read or written, or is not safe to use.
     pub fn load_or_create(data_folder: &Path, lifetime_s: u64, now: Timestamp) -> Result<Self, KeyError> {
         Self::open(data_folder, Some(lifetime_s), now)
     }
 }
 
 impl DecisionKeyRing {
-    /// Reads the keys that seal decisions from a data folder, and makes the first one where there is none.
+    /// Reads the decision keys of a data folder, and creates the first one if there is none.
     ///
     /// # Errors
-    /// When the file of keys cannot be read or written, or is not safe to use.
+    /// If the key file cannot be read or written, or is not safe to use.
     pub fn load_or_create(data_folder: &Path, now: Timestamp) -> Result<Self, KeyError> {
         Self::open(data_folder, None, now)
     }
 }
 
 impl<M: KeyMaterial> SigningKeyRing<M> {
-    /// Reads the keys of a data folder; makes the folder of keys and a first key when there are none. What a crash left of unfinished
-    /// files is removed.
+    /// Reads the keys of a data folder; creates the key folder and a first key if there are none. Removes temporary
+    /// files of a crash.
     ///
     /// # Errors
-    /// When the file cannot be read or written, others may read it, or a key is malformed or weak. The message says what to do.
+    /// If the file cannot be read or written, other users may read it, or a key is malformed or weak. The message
+    /// contains the fix.
     fn open(data_folder: &Path, lifetime_s: Option<u64>, now: Timestamp) -> Result<Self, KeyError> {
         let folder = data_folder.join(KEY_FOLDER);
         secret_file::prepare_folder(&folder)?;
@@ -161,33 +164,33 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         if let Some(current) = stored.first_mut()
             && current.lifetime_s.is_some_and(|longest_s| lifetime_s.is_some_and(|lifetime_s| longest_s < lifetime_s))
         {
-            // Before it signs the first of them.
+            // Stored before the key signs the first of these tokens.
             current.lifetime_s = lifetime_s;
             key_file::replace(&path, &stored)?;
         }
         let in_force = ArcSwap::from_pointee(keys_of(&path, &stored)?);
-        // Of no file, so that one that was replaced since it was read is read again.
+        // No stamp, so that the first reload reads a file that was replaced since.
         Ok(Self { path, lifetime_s, in_force, changing: Mutex::default() })
     }
 
-    /// The keys in force.
+    /// Returns the active keys.
     #[must_use]
     pub fn load(&self) -> Guard<Arc<SigningKeys<M>>> {
         self.in_force.load()
     }
 
-    /// Takes up what another process with the same folder of keys wrote; says whether there was anything new. Looks at the file, and reads it
-    /// only where it is another one.
+    /// Applies a rotation by another process that shares the key folder; returns true if there was one. Reads the file
+    /// only if its stamp has changed.
     ///
     /// # Errors
-    /// When it cannot be read, or its keys are refused: those in force stay so.
+    /// If the file cannot be read or its keys are invalid: the active keys stay active.
     pub fn reload(&self) -> Result<bool, KeyError> {
         let mut seen = self.changing();
         let stamp = FileStamp::of(&self.path);
         if stamp.is_some() && *seen == stamp {
             return Ok(false);
         }
-        let gone = || KeyError::Refused { path: self.path.clone(), reason: "the file is gone".to_owned() };
+        let gone = || KeyError::Refused { path: self.path.clone(), reason: "the file is missing".to_owned() };
         let stored = key_file::load(&self.path)?.ok_or_else(gone)?;
         let keys = keys_of(&self.path, &stored)?;
         let is_new = !self
@@ -202,8 +205,8 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         Ok(is_new)
     }
 
-    /// Makes a new key, which signs once it is [put in force](Self::carry_out). Where what it signs expires, the one that signs now is
-    /// accepted for `overlap_s` seconds from then on: as long as its tokens are good, where nothing is said.
+    /// Generates a new key, which signs after [`Self::carry_out`]. If its signatures expire, the current key is
+    /// accepted for another `overlap_s` seconds; by default for the lifetime of its tokens.
     ///
     /// # Errors
     /// [`RotationError`]; nothing is changed.
@@ -226,7 +229,7 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         Ok(Rotation { new, replaced, accepted_until })
     }
 
-    /// Until when tokens of the key that signs now are accepted once it is replaced.
+    /// Returns the time until which tokens of the current key are accepted after its replacement.
     fn overlap(
         &self,
         keys: &SigningKeys<M>,
@@ -241,10 +244,10 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         Ok(after(now, overlap_s))
     }
 
-    /// Writes a new key to disk, then lets it sign.
+    /// Writes a new key to disk, then activates it.
     ///
     /// # Errors
-    /// When the file is not the one that was read, or cannot be written: the old key then signs on.
+    /// If the file was changed since it was read, or cannot be written: the old key then continues to sign.
     pub fn carry_out(&self, rotation: Rotation, now: Timestamp) -> Result<(), KeyError> {
         let mut seen = self.changing();
         let mut stored = self.unchanged()?;
@@ -258,10 +261,10 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         self.put_in_force(&stored, &mut seen)
     }
 
-    /// Drops keys whose last token has expired, and names them.
+    /// Drops keys whose last token has expired, and returns their ids.
     ///
     /// # Errors
-    /// When the file is not the one that was read, or cannot be written. Such keys are not accepted all the same.
+    /// If the file was changed since it was read, or cannot be written. The expired keys are not accepted in any case.
     pub fn drop_expired(&self, now: Timestamp) -> Result<Vec<String>, KeyError> {
         if self.load().all().all(|key| key.is_accepted(now)) {
             return Ok(Vec::new());
@@ -273,7 +276,7 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         Ok(dropped)
     }
 
-    /// Leaves those that are accepted, and names the others. Keys that the present ones do not know are new.
+    /// Retains the accepted keys and returns the ids of the others. Keys unknown to the active set are new.
     fn retain_accepted(&self, stored: &mut Vec<StoredKey>, now: Timestamp) -> Vec<String> {
         let keys = self.load();
         let is_over = |key: &StoredKey| keys.all().any(|known| known.id() == key.id && !known.is_accepted(now));
@@ -284,14 +287,14 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
 
     fn put_in_force(&self, stored: &[StoredKey], seen: &mut Option<FileStamp>) -> Result<(), KeyError> {
         let keys = keys_of(&self.path, stored)?;
-        // Read again by the next who looks: what is there by then may be another's.
+        // Forces the next reload to read the file: another process may have replaced it since.
         *seen = None;
         key_file::replace(&self.path, stored)?;
         self.in_force.store(Arc::new(keys));
         Ok(())
     }
 
-    /// The keys on disk, which have to be those in force: somebody who changed the file by hand wants something else.
+    /// Returns the keys on disk, which must equal the active ones: a file edited by hand is not overwritten.
     fn unchanged(&self) -> Result<Vec<StoredKey>, KeyError> {
         let changed = || KeyError::Changed(self.path.clone());
         let stored = key_file::load(&self.path)?.ok_or_else(changed)?;

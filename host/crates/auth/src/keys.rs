@@ -1,14 +1,15 @@
-//! Keys that sign: one current, and older ones for what they signed before.
+//! Signing keys: one current key, and older ones that still verify.
 //!
-//! Tokens and decisions are signed with keys of their own, kept and rotated alike: [`SigningKeyRing`](super::key_ring::SigningKeyRing) reads
-//! them, rotates them, and has the ones in force. A [`KeyMaterial`] says in what they differ.
+//! Tokens and decisions have separate keys, which are stored and rotated alike:
+//! [`SigningKeyRing`](super::key_ring::SigningKeyRing) reads and rotates them and contains the active ones.
+//! [`KeyMaterial`] defines their differences.
 //!
 //! **Invariant:** there is always a current key of at least 256 bits; without one the server does not start.
 //!
-//! **Invariant:** an older key of tokens is found until the last token that it signed has expired, and not after that; an older key of
-//! decisions is always found, since decisions do not expire.
+//! **Invariant:** an older token key is accepted until the last token that it signed has expired; an older decision key
+//! is always accepted, since decisions do not expire.
 //!
-//! **Invariant:** nothing but HS256 can be signed or verified, whatever the caller asks for.
+//! **Invariant:** only HS256 is signed or verified, independent of the algorithm that the caller requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,30 +26,30 @@ pub use super::key_file::KeyError;
 use super::key_file::StoredKey;
 use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
 
-/// The folder of keys within the data folder.
+/// The key folder within the data folder.
 pub const KEY_FOLDER: &str = "keys";
-/// The file of the keys that sign tokens within the folder of keys.
+/// The file of the token signing keys within the key folder.
 pub(super) const TOKEN_KEY_FILE: &str = "token.json";
-/// A key that is replaced may sign a few tokens more, until the new one is on disk and in force.
+/// A replaced key may sign a few more tokens until the new one is on disk and active.
 const MARGIN_S: u64 = 60;
 
-/// What keys of one use are made of, and how they are kept.
+/// The material and rotation rules of the keys of one use.
 pub trait KeyMaterial: fmt::Debug + Sized + Send + Sync + 'static {
-    /// The file within the folder of keys.
+    /// The file within the key folder.
     const FILE: &'static str;
-    /// The most keys that are kept: the current one and older ones.
+    /// The most keys in the file: the current one and older ones.
     const KEPT_MAX: usize;
-    /// Whether what they sign expires: a replaced key is dropped when the last of it has.
+    /// True if the signatures expire: a replaced key is then dropped after the last of them.
     const EXPIRES: bool;
 
-    /// The material of a stored secret.
+    /// Builds the material from a stored secret.
     ///
     /// # Errors
-    /// Why the secret cannot be such a key, without any part of it.
+    /// The reason why the secret is not valid, without any part of it.
     fn of_secret(secret: &[u8]) -> Result<Self, String>;
 }
 
-/// What signs and verifies tokens: HMAC-SHA-256.
+/// Signs and verifies tokens with HMAC-SHA-256.
 pub struct TokenMaterial {
     pub(super) encoding: EncodingKey,
     pub(super) decoding: DecodingKey,
@@ -67,7 +68,7 @@ impl KeyMaterial for TokenMaterial {
     }
 }
 
-/// The keys that sign tokens.
+/// The token signing keys.
 pub type TokenKeys = SigningKeys<TokenMaterial>;
 
 /// One signing key.
@@ -90,39 +91,40 @@ impl<M: KeyMaterial> SigningKey<M> {
         })
     }
 
-    /// Its name, such as the `kid` of the tokens that it signs.
+    /// Returns the key id, such as the `kid` of the tokens that it signs.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// When it was made.
+    /// Returns the time of creation.
     #[must_use]
     pub fn created_at(&self) -> Timestamp {
         self.created_at
     }
 
-    /// Until when what it signed is accepted; absent for the key that signs, and where what it signs does not expire.
+    /// Returns the time until which its signatures are accepted; `None` for the current key, and if signatures do not
+    /// expire.
     #[must_use]
     pub fn accepted_until(&self) -> Option<Timestamp> {
         self.accepted_until
     }
 
-    /// How long the longest-lived tokens are good that it signed, in seconds: the most that any setting allows, where nobody wrote it
-    /// down.
+    /// Returns the longest lifetime of the tokens that it signed, in seconds; if not recorded, the most that the
+    /// configuration allows.
     #[must_use]
     pub fn lifetime_s(&self) -> u64 {
         self.lifetime_s.unwrap_or(TOKEN_LIFETIME_S_MAX)
     }
 
-    /// Whether what it signed is accepted.
+    /// Returns true if its signatures are accepted.
     pub(super) fn is_accepted(&self, now: Timestamp) -> bool {
         self.accepted_until.is_none_or(|until| now < until)
     }
 }
 
 impl<M> fmt::Debug for SigningKey<M> {
-    /// Shows its name, never the key.
+    /// Shows the key id, never the key.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("SigningKey")
@@ -133,7 +135,7 @@ impl<M> fmt::Debug for SigningKey<M> {
     }
 }
 
-/// The signing keys of one use in one data folder, as they are at one time.
+/// An immutable set of the signing keys of one use.
 #[derive(Debug)]
 pub struct SigningKeys<M> {
     current: SigningKey<M>,
@@ -141,45 +143,45 @@ pub struct SigningKeys<M> {
 }
 
 impl<M: KeyMaterial> SigningKeys<M> {
-    /// Those keys, newest first.
+    /// Builds the set from stored keys, newest first.
     ///
     /// # Errors
-    /// Why they cannot be used, without any part of them.
+    /// The reason why they cannot be used, without any part of them.
     pub(super) fn new(stored: &[StoredKey]) -> Result<Self, String> {
-        let (newest, older) = stored.split_first().ok_or_else(|| "it holds no key".to_owned())?;
+        let (newest, older) = stored.split_first().ok_or_else(|| "it contains no key".to_owned())?;
         if older.len() >= M::KEPT_MAX {
-            return Err(format!("it holds {} keys, not 1 to {}", stored.len(), M::KEPT_MAX));
+            return Err(format!("it contains {} keys, not 1 to {}", stored.len(), M::KEPT_MAX));
         }
         let until = |key, newer| M::EXPIRES.then(|| accepted_until(key, newer));
         let previous = stored.iter().zip(older).map(|(newer, key)| SigningKey::new(key, until(key, newer)));
         Ok(Self { current: SigningKey::new(newest, None)?, previous: previous.collect::<Result<_, _>>()? })
     }
 
-    /// The key that signs from now on.
+    /// Returns the current key, which signs.
     #[must_use]
     pub fn current(&self) -> &SigningKey<M> {
         &self.current
     }
 
-    /// All keys, newest first.
+    /// Returns all keys, newest first.
     pub fn all(&self) -> impl Iterator<Item = &SigningKey<M>> {
         std::iter::once(&self.current).chain(&self.previous)
     }
 
-    /// The key of that name, if what it signed is still accepted.
+    /// Returns the key with this id, if its signatures are still accepted.
     #[must_use]
     pub fn find(&self, id: &str, now: Timestamp) -> Option<&SigningKey<M>> {
         self.all().find(|key| &*key.id == id).filter(|key| key.is_accepted(now))
     }
 }
 
-/// Until when tokens of a key may be about that another one replaced.
+/// Returns the latest possible expiry of the tokens of a replaced key.
 fn accepted_until(key: &StoredKey, newer: &StoredKey) -> Timestamp {
     let lifetime_s = key.lifetime_s.unwrap_or(TOKEN_LIFETIME_S_MAX);
     key.accepted_until.unwrap_or_else(|| after(newer.created_at, lifetime_s))
 }
 
-/// So many seconds, and a margin, after an instant.
+/// Adds seconds and a margin to a timestamp.
 pub(super) fn after(instant: Timestamp, seconds: u64) -> Timestamp {
     let seconds = i64::try_from(seconds.saturating_add(MARGIN_S)).unwrap_or(i64::MAX);
     instant.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
@@ -192,9 +194,9 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// The keys of a secret, ready to sign and to verify.
+/// Builds the keys of a secret, to sign and to verify.
 fn keys_of(secret: &[u8]) -> (EncodingKey, DecodingKey) {
-    // The first call in the process installs it; it is the same for every later one.
+    // The first call in the process installs the provider; later calls are no-ops.
     let _is_first = PROVIDER.install_default().is_ok();
     (EncodingKey::from_secret(secret), DecodingKey::from_secret(secret))
 }
@@ -243,7 +245,7 @@ mod tests {
     use crate::key_file::new_key;
 
     #[test]
-    fn the_first_key_signs_and_the_others_verify_until_their_tokens_are_over() {
+    fn the_first_key_signs_and_the_others_verify_until_their_tokens_expire() {
         let first = StoredKey { accepted_until: Some(at(500)), ..new_key(Some(100), at(0)).unwrap() };
         let second = new_key(Some(100), at(200)).unwrap();
         let unknown = new_key(None, at(300)).unwrap();
@@ -254,9 +256,9 @@ mod tests {
         let accepted_until = |name: &str| keys.all().find(|key| key.id() == name).unwrap().accepted_until();
         let month_s = i64::try_from(TOKEN_LIFETIME_S_MAX).unwrap();
         assert_eq!(accepted_until(&names[0]), None);
-        assert_eq!(accepted_until(&names[1]), Some(at(400 + month_s + 60)), "a lifetime that nobody wrote down");
-        assert_eq!(accepted_until(&names[2]), Some(at(300 + 100 + 60)), "from when it was replaced");
-        assert_eq!(accepted_until(&names[3]), Some(at(500)), "as it was written down");
+        assert_eq!(accepted_until(&names[1]), Some(at(400 + month_s + 60)), "no recorded lifetime");
+        assert_eq!(accepted_until(&names[2]), Some(at(300 + 100 + 60)), "counted from the replacement");
+        assert_eq!(accepted_until(&names[3]), Some(at(500)), "as recorded");
         for (name, last) in [(&names[2], 459), (&names[3], 499)] {
             assert!(keys.find(name, at(last)).is_some());
             assert!(keys.find(name, at(last + 1)).is_none());
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_output_holds_no_key() {
+    fn debug_output_contains_no_key() {
         let keys = TokenKeys::new(&[new_key(None, at(0)).unwrap()]).unwrap();
         let shown = format!("{keys:?}");
         assert!(shown.contains(keys.current().id()) && !shown.contains("encoding"), "{shown}");
@@ -279,7 +281,7 @@ mod token_crypto_tests {
     use super::*;
 
     #[test]
-    fn signs_as_the_example_of_rfc_7515_does() {
+    fn signs_like_the_example_of_rfc_7515() {
         // RFC 7515, appendix A.1: the key, the signing input and the signature.
         let key = "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
         let message = "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.\

@@ -1,14 +1,15 @@
-//! Who calls: token issue and check, client lookup, secrets, signing keys.
+//! Authentication: token issuing and verification, client lookup, secrets, signing keys, rate limits.
 //!
-//! A token request goes `token_request` (read) → `issue` (check, sign); every other call goes `authenticate` (token, client,
-//! effective scopes). Limits are counted by the caller, between the two. `key_ring` rotates what signs tokens and seals decisions, `token_cache` keeps what was
-//! verified, `failed_sign_ins` slows down whoever guesses at a secret.
+//! A token request passes `token_request` (parse) → `issue` (check, sign); every other call passes `authenticate`
+//! (token, client, effective scopes). The caller charges the rate limits between the two. `key_ring` rotates the keys
+//! that sign tokens and seal decisions, `token_cache` caches verified tokens, `failed_sign_ins` throttles brute-force
+//! attempts.
 //!
-//! **Invariant:** no HTTP here: bytes and header values come in, values and reasons go out.
+//! **Invariant:** no HTTP here: input is bytes and header values, output is values and reasons.
 //!
-//! **Invariant:** secrets and keys live in types that do not print themselves, and are compared in constant time.
+//! **Invariant:** secrets and keys have types that do not print themselves, and are compared in constant time.
 //!
-//! **Invariant:** the time is always the `now` that is passed in, never the machine's clock.
+//! **Invariant:** the time is always the `now` parameter, never the machine's clock.
 
 pub mod admin_token;
 pub mod authenticate;

@@ -1,17 +1,17 @@
-//! How often a client or an address may call: four buckets, each with a limit a minute and a limit a day.
+//! Rate limits of clients and addresses: four buckets, each with a limit per minute and a limit per day.
 //!
-//! The minute is a token bucket (GCRA, by `governor`): N at once, then one every 60/N seconds, so that whoever calls
-//! evenly at N a minute is never refused. The token endpoint's minute is a sliding window instead: at most 5 in any 60 seconds, since
-//! each call may be an attempt at a secret. The day is an exact count per UTC day that outlives a restart. A refused call
-//! counts in neither. The minute goes by the time that passes, the day by the clock on the wall: a clock that is set neither gives
-//! anybody a minute nor takes one.
+//! The minute is a token bucket (GCRA, by `governor`): a burst of N, then one call every 60/N seconds, so that a client
+//! that calls evenly at N a minute is never rejected. The minute of the token endpoint is a sliding window instead: at
+//! most 5 in any 60 seconds, since each call may be an attempt at a secret. The day is an exact count per UTC day that
+//! survives a restart. A rejected call counts in neither. The minute uses the monotonic clock, the day the wall clock:
+//! setting the clock neither adds nor removes calls of a minute.
 //!
 //! **Invariant:** a bucket belongs to a client or an address, never to a token; nothing turns limits off.
 //!
-//! **Invariant:** a call is counted on disk before it is let through: after a crash a day's count is at most one block
-//! of reserved calls too high and never too low (see [`day`]).
+//! **Invariant:** a call is counted on disk before it is allowed: after a crash a day's count is at most one block of
+//! reserved calls too high and never too low (see [`day`]).
 //!
-//! **Invariant:** memory is bounded: idle keys are dropped, and the number of keys has a cap (see `shards.rs`).
+//! **Invariant:** memory is bounded: idle keys are dropped, and the number of keys is limited (see `shards.rs`).
 
 mod allowance;
 mod bucket;
@@ -41,39 +41,40 @@ use daftar_domain::client::{Client, ClientId};
 use daftar_domain::context::Clock;
 use daftar_domain::error::AppError;
 
-/// What a key may do in a minute and in a day.
+/// The limits of a key per minute and per day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     /// Calls a minute; at least 1.
     pub per_minute: u32,
     /// Calls in a UTC day; at least 1.
     pub per_day: u32,
-    /// How the calls of a minute come back.
+    /// The refill of the minute.
     pub refill: Refill,
 }
 
-/// How the calls of a minute come back.
+/// The algorithms that refill a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refill {
-    /// One every 60/N seconds (GCRA): a client that calls evenly is never refused, and the first minute may have up to 2N - 1 calls.
+    /// One call every 60/N seconds (GCRA): a client that calls evenly is never rejected, and the first minute may have
+    /// up to 2N - 1 calls.
     Even,
-    /// Each a minute after it was made: no 60 seconds have more than N calls.
+    /// Each call a minute after it was made: no 60 seconds have more than N calls.
     Window,
 }
 
-/// Token requests from one address: a client needs one a day; more are guesses.
+/// Token requests from one address: a client requires one a day; more are brute-force attempts.
 pub const TOKEN_QUOTA: Quota = Quota { per_minute: 5, per_day: 50, refill: Refill::Window };
-/// Calls of one client that has no limits of its own.
+/// Calls of one client without limits of its own.
 pub const CLIENT_QUOTA_DEFAULT: Quota = Quota { per_minute: 60, per_day: 10_000, refill: Refill::Even };
-/// Calls from one address that carry no valid token.
+/// Calls from one address without a valid token.
 pub const UNAUTHENTICATED_QUOTA: Quota = Quota { per_minute: 30, per_day: 5_000, refill: Refill::Even };
-/// Pages of the documentation for one address: more than a person reads, and apart from the calls that they explain.
+/// Reads of documentation pages from one address: more than a person reads, and separate from API calls.
 pub const DOCUMENTATION_QUOTA: Quota = Quota { per_minute: 300, per_day: 20_000, refill: Refill::Even };
 
-/// The most addresses or clients that one bucket keeps in memory. A shard's table of 2^14 slots holds 14,336 keys
+/// The most addresses or clients that one bucket stores in memory. A shard's table of 2^14 slots holds 14,336 keys
 /// before it doubles, so that this many take about 110 MB and a few more would take twice that.
 const KEYS_MAX: usize = shards::SHARDS * 14_000;
-/// Counts of so many days before today are kept, in case the clock was wrong and is set back.
+/// The number of past days whose counts are retained, in case the clock was wrong and is set back.
 const DAYS_KEPT: i64 = 2;
 
 /// The four buckets of a server.
@@ -88,13 +89,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Buckets that are all full, but for what is counted of today already.
+    /// Creates buckets that are full, apart from the stored counts of today.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, counts: Arc<dyn DayCounts>) -> Self {
         Self::counting(clock, Counts::Own(counts))
     }
 
-    /// Buckets that other processes share.
+    /// Creates buckets that are shared with other processes.
     #[must_use]
     pub fn common(clock: Arc<dyn Clock>, counts: Arc<dyn CommonCounts>) -> Self {
         Self::counting(clock, Counts::Common(counts))
@@ -112,25 +113,25 @@ impl Limits {
         }
     }
 
-    /// Counts a token request, before anything in it is looked at.
+    /// Counts a token request, before the request is parsed.
     ///
     /// # Errors
-    /// When a day's count cannot be read or written: the request is then not let through.
+    /// If a day's count cannot be read or written: the request is then not allowed.
     pub async fn charge_token_request(&self, address: IpAddr) -> Result<Decision, AppError> {
         self.token.charge(&AddressKey::of(address), TOKEN_QUOTA, Calls::ONE, || self.moment()).await
     }
 
-    /// Counts a call of an authenticated client, against its own limits where it has them. A change of them acts on the
-    /// next call.
+    /// Counts a call of an authenticated client, against its own limits if it has any. A change of the limits applies
+    /// to the next call.
     ///
     /// # Errors
-    /// When a day's count cannot be read or written: the call is then not let through.
+    /// If a day's count cannot be read or written: the call is then not allowed.
     pub async fn charge_client(&self, client: &Client) -> Result<Decision, AppError> {
         self.client.charge(&client.id, Self::quota_of(client), Calls::ONE, || self.moment()).await
     }
 
-    /// Counts the rest of a call that costs `calls` in all, of which [`Self::charge_client`] counted the first: the whole of it or
-    /// nothing. `Retry-After` of a refusal is the time after which all of them are let through.
+    /// Counts the rest of a call that costs `calls` in total, of which [`Self::charge_client`] counted the first: all
+    /// or nothing. `Retry-After` of a rejection is the time after which all of them are allowed.
     ///
     /// # Errors
     /// As [`Self::charge_client`].
@@ -139,7 +140,7 @@ impl Limits {
         self.client.charge(&client.id, quota, calls, || self.moment()).await
     }
 
-    /// What a client may do: its own limits, where it has them.
+    /// Returns the limits of a client: its own, or the default.
     #[must_use]
     pub fn quota_of(client: &Client) -> Quota {
         Quota {
@@ -149,28 +150,28 @@ impl Limits {
         }
     }
 
-    /// Counts a call without a valid token, or of something that needs none.
+    /// Counts a call without a valid token, or to a public endpoint.
     ///
     /// # Errors
-    /// When a day's count cannot be read or written: the call is then not let through.
+    /// If a day's count cannot be read or written: the call is then not allowed.
     pub async fn charge_unauthenticated(&self, address: IpAddr) -> Result<Decision, AppError> {
         let key = AddressKey::of(address);
         self.unauthenticated.charge(&key, UNAUTHENTICATED_QUOTA, Calls::ONE, || self.moment()).await
     }
 
-    /// Counts a read of a page of the documentation.
+    /// Counts a read of a documentation page.
     ///
     /// # Errors
-    /// When a day's count cannot be read or written: the page is then not sent.
+    /// If a day's count cannot be read or written: the page is then not sent.
     pub async fn charge_documentation(&self, address: IpAddr) -> Result<Decision, AppError> {
         let key = AddressKey::of(address);
         self.documentation.charge(&key, DOCUMENTATION_QUOTA, Calls::ONE, || self.moment()).await
     }
 
-    /// Drops idle keys, and once a day the counts of past days. To be called each minute.
+    /// Drops idle keys, and once a day the counts of past days. Called every minute.
     ///
     /// # Errors
-    /// When the counts of past days cannot be removed; the next call tries again.
+    /// If the counts of past days cannot be removed; the next call tries again.
     pub async fn maintain(&self) -> Result<(), AppError> {
         let moment = self.moment();
         self.token.prune(moment).await?;
@@ -185,10 +186,11 @@ impl Limits {
         Ok(())
     }
 
-    /// Gives back what is held of days that several processes share. To be called when nothing is counted any more.
+    /// Returns reserved calls of the shared day counts to the store. Called at shutdown, when no more calls are
+    /// counted.
     ///
     /// # Errors
-    /// When the store fails: the counts then stay too high by what was held, a block for each caller at most.
+    /// If the store fails: the counts then stay too high by the reserved calls, at most a block for each caller.
     pub async fn give_back(&self) -> Result<(), AppError> {
         let moment = self.moment();
         self.token.give_back(moment).await?;
@@ -197,7 +199,7 @@ impl Limits {
         self.documentation.give_back(moment).await
     }
 
-    /// What each bucket holds and refused.
+    /// Returns the keys and rejections of each bucket.
     #[must_use]
     pub fn usage(&self) -> [BucketUsage; 4] {
         [self.token.usage(), self.client.usage(), self.unauthenticated.usage(), self.documentation.usage()]
@@ -209,13 +211,13 @@ impl Limits {
 
     fn moment(&self) -> TimeReading {
         let now = self.clock.now();
-        // 584 years of nanoseconds.
+        // `u64` fits 584 years of nanoseconds.
         let steady_ns = u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
         TimeReading { now, today: calendar::utc_day(now), steady_ns }
     }
 }
 
-/// Whom an address stands for: one IPv4 address, or one IPv6 network of 64 bits, the least that a household is given.
+/// The key of an address: one IPv4 address, or one IPv6 network of 64 bits, the smallest that a household gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum AddressKey {
     V4([u8; 4]),
@@ -223,7 +225,7 @@ enum AddressKey {
 }
 
 impl AddressKey {
-    /// The key of an address; an IPv4 address written as IPv6 is the IPv4 address.
+    /// Returns the key of an address; an IPv4-mapped IPv6 address is the IPv4 address.
     fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4(address.octets()),
@@ -247,68 +249,68 @@ impl fmt::Display for AddressKey {
     }
 }
 
-/// What the metrics page tells of a bucket.
+/// The metrics of a bucket.
 #[derive(Debug, Clone, Copy)]
 pub struct BucketUsage {
-    /// Which one.
+    /// The name of the bucket.
     pub bucket: &'static str,
-    /// Addresses or clients that it keeps.
+    /// The addresses or clients in memory.
     pub keys: usize,
-    /// How many it may.
+    /// The most addresses or clients in memory.
     pub keys_max: usize,
-    /// Calls that it refused, by why.
+    /// The rejected calls, by reason.
     pub refused: [(&'static str, u64); Refusal::ALL.len()],
 }
 
-/// The three `X-RateLimit-` headers: of the window, minute or day, that has fewer calls left. Where both have the same
-/// the day is shown: it takes longer to come back.
+/// The three `X-RateLimit-` headers, of the window (minute or day) with fewer calls left. On a tie the day is shown: it
+/// takes longer to reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateHeaders {
     /// `X-RateLimit-Limit`: calls in the window.
     pub limit: u32,
-    /// `X-RateLimit-Remaining`: how many could follow at once.
+    /// `X-RateLimit-Remaining`: the calls that are allowed immediately.
     pub remaining: u32,
-    /// `X-RateLimit-Reset`: whole seconds, rounded up, until the window has all its calls again.
+    /// `X-RateLimit-Reset`: whole seconds, rounded up, until the window is full again.
     pub reset_s: u64,
 }
 
 daftar_domain::named_enum! {
-    /// Why a call is not let through.
+    /// The reasons why a call is rejected.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Refusal {
-        /// Its minute is used up.
+        /// The limit of the minute is reached.
         Minute = "minute",
-        /// Its day is used up.
+        /// The limit of the day is reached.
         Day = "day",
-        /// More addresses call at once than the server keeps count of.
+        /// More addresses call at the same time than the server can count.
         AtCapacity = "at_capacity",
     }
 }
 
-/// Whether a call may go on.
+/// The decision on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// It is counted and may go on.
+    /// The call is counted and may continue.
     Allowed {
-        /// What the answer says of the limits.
+        /// The rate-limit headers of the response.
         headers: RateHeaders,
     },
-    /// It is not counted and must be answered with 429.
+    /// The call is not counted and must get a 429 response.
     Refused {
-        /// Why.
+        /// The reason.
         refusal: Refusal,
-        /// How many calls the window that is used up has in all.
+        /// The limit of the exhausted window.
         limit: u32,
-        /// What the answer says of the limits.
+        /// The rate-limit headers of the response.
         headers: RateHeaders,
-        /// `Retry-After`: whole seconds, at least 1. A call after that time is let through, unless others came before
-        /// it, and none a second earlier.
+        /// `Retry-After`: whole seconds, at least 1. A call after that time is allowed, unless other calls come first,
+        /// and none a second earlier.
         retry_after_s: u64,
     },
 }
 
 impl RateHeaders {
-    /// Of the window that has fewer calls left, of the day where both have the same.
+    /// Chooses the window with fewer calls left, the day on a tie.
     fn of(
         quota: Quota,
         (day_left, minute_left): (u32, u32),
@@ -330,7 +332,7 @@ impl Decision {
         Self::Refused { refusal, limit, headers, retry_after_s: seconds_up(wait).max(1) }
     }
 
-    /// What the answer says of the limits.
+    /// Returns the rate-limit headers of the response.
     #[must_use]
     pub fn headers(&self) -> RateHeaders {
         match self {
@@ -338,13 +340,13 @@ impl Decision {
         }
     }
 
-    /// Whether the call may go on.
+    /// Returns true if the call may continue.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         matches!(self, Self::Allowed { .. })
     }
 
-    /// A sentence for the `detail` of the 429; `None` when the call may go on.
+    /// Returns the `detail` of the 429 response; `None` if the call may continue.
     #[must_use]
     pub fn detail(&self) -> Option<String> {
         let Self::Refused { refusal, limit, retry_after_s, .. } = self else { return None };
@@ -362,23 +364,23 @@ fn seconds_up(duration: Duration) -> u64 {
     duration.as_secs().saturating_add(u64::from(duration.subsec_nanos() > 0))
 }
 
-/// Where counts are kept.
+/// The store of the counts.
 #[derive(Clone)]
 enum Counts {
-    /// On a disk of this process's own.
+    /// On this process's own disk.
     Own(Arc<dyn DayCounts>),
-    /// In a store that several processes share.
+    /// In a store shared by several processes.
     Common(Arc<dyn CommonCounts>),
 }
 
-/// One bucket, with its refusals.
+/// One bucket with its rejection counters.
 struct Limiter<K> {
     name: &'static str,
     keys: LimitedKeys<K>,
     refused: [AtomicU64; Refusal::ALL.len()],
 }
 
-/// What each key has used or holds.
+/// The state of each key.
 enum LimitedKeys<K> {
     Own(Bucket<K>),
     Common(CommonBucket<K>),
@@ -422,7 +424,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> Limiter<K> {
         }
     }
 
-    /// Gives back what is held and not used; on a disk of one's own what was reserved stays so.
+    /// Returns reserved calls to a shared store; on an own disk, reservations stay.
     async fn give_back(&self, moment: TimeReading) -> Result<(), AppError> {
         match &self.keys {
             LimitedKeys::Own(_) => Ok(()),
@@ -444,7 +446,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> Limiter<K> {
 }
 
 impl Counts {
-    /// Removes the counts of all days before that one.
+    /// Removes the counts of all earlier days.
     async fn forget_before(&self, day: jiff::civil::Date) -> Result<(), AppError> {
         let forgotten = match self {
             Self::Own(counts) => counts.forget_before(day).await,
@@ -473,7 +475,7 @@ mod address_tests {
     }
 
     #[test]
-    fn an_ipv4_address_is_the_same_in_both_writings() {
+    fn an_ipv4_address_is_the_same_in_both_notations() {
         assert_eq!(key("203.0.113.9"), "203.0.113.9");
         assert_eq!(key("::ffff:203.0.113.9"), "203.0.113.9");
         assert_ne!(key("203.0.113.8"), key("203.0.113.9"));

@@ -1,4 +1,4 @@
-//! Keys that are rotated: what signs, what is accepted, what lies on disk, also after a crash.
+//! Tests of key rotation: the signing key, the accepted keys and the file, also after a crash.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -46,29 +46,29 @@ fn ids(ring: &KeyRing) -> Vec<String> {
 }
 
 #[test]
-fn a_token_of_before_is_good_until_it_expires_and_its_key_is_dropped_then() {
+fn an_old_token_is_valid_until_it_expires_and_its_key_is_then_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let ring = ring(&folder, 0);
     let first = ids(&ring);
     let last_before = signed(&ring, 1_000);
     rotate(&ring, 1_000);
     assert_eq!(ids(&ring).len(), 2);
-    assert_eq!(ids(&ring)[1], first[0], "the new one is in front");
-    assert_eq!(fault(&ring, &last_before, 1_000 + DAY - 1), None, "to its very last second");
-    assert_eq!(ring.drop_expired(at(1_000 + DAY)).unwrap(), Vec::<String>::new(), "a margin is kept");
+    assert_eq!(ids(&ring)[1], first[0], "the new key is first");
+    assert_eq!(fault(&ring, &last_before, 1_000 + DAY - 1), None, "valid to its last second");
+    assert_eq!(ring.drop_expired(at(1_000 + DAY)).unwrap(), Vec::<String>::new(), "the key is retained for a margin");
     assert_eq!(fault(&ring, &last_before, 1_000 + DAY), Some(TokenFault::Expired));
     let over = 1_000 + DAY + MARGIN;
     let unknown = Some(TokenFault::Malformed(TokenDefect::UnknownKey));
-    assert_eq!(fault(&ring, &last_before, over), unknown, "before anybody drops it");
+    assert_eq!(fault(&ring, &last_before, over), unknown, "before the key is dropped");
     assert_eq!(ring.drop_expired(at(over)).unwrap(), first);
     assert_eq!(ids(&ring).len(), 1);
     assert_eq!(key_file::load(&file(&folder)).unwrap().unwrap().len(), 1, "on disk too");
-    assert_eq!(fault(&ring, &last_before, 1_001), unknown, "a clock that goes back does not bring it back");
+    assert_eq!(fault(&ring, &last_before, 1_001), unknown, "a clock set back does not restore it");
     assert_eq!(fault(&ring, &signed(&ring, over), over + 1), None);
 }
 
 #[test]
-fn a_restart_goes_on_with_the_same_keys_for_the_same_time() {
+fn a_restart_keeps_the_keys_and_their_expiry() {
     let folder = tempfile::tempdir().unwrap();
     let before = ring(&folder, 0);
     let token = signed(&before, 10);
@@ -79,19 +79,19 @@ fn a_restart_goes_on_with_the_same_keys_for_the_same_time() {
     assert_eq!(fault(&after, &signed(&before, 50), 50), None);
     let over = 20 + DAY + MARGIN;
     let later = ring(&folder, over);
-    assert!(later.load().find(&ids(&before)[1], at(over)).is_none(), "accepted no more");
+    assert!(later.load().find(&ids(&before)[1], at(over)).is_none(), "no longer accepted");
     assert_eq!(later.drop_expired(at(over)).unwrap(), ids(&before)[1..]);
     assert_eq!(ids(&ring(&folder, over)), ids(&before)[..1]);
 }
 
 #[test]
-fn the_file_is_for_its_owner_alone_and_unfinished_ones_are_removed() {
+fn only_the_owner_may_read_the_file_and_temporary_files_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let ring = ring(&folder, 0);
     rotate(&ring, 1);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&file(&folder)), mode(&folder.path().join(KEY_FOLDER))), (0o600, 0o700));
-    // A crash after the new file was written beside the old one, and before it took its place.
+    // A crash after the temporary file was written and before it was renamed.
     let unfinished = folder.path().join(KEY_FOLDER).join(".daftar-Ab3xYz");
     fs::copy(file(&folder), &unfinished).unwrap();
     let again = KeyRing::load_or_create(folder.path(), DAY_S, at(2)).unwrap();
@@ -106,7 +106,7 @@ fn a_crash_before_the_new_key_signs_leaves_both_accepted() {
     let rotation = dying.prepare(None, at(5)).unwrap();
     let new = rotation.new_id().to_owned();
     dying.carry_out(rotation, at(5)).unwrap();
-    // What the old process signed last, before it knew of the new key.
+    // The last token of the old process, which did not know of the new key.
     let id = ClientId::parse("c").unwrap();
     let old_keys = TokenKeys::new(&key_file::load(&file(&folder)).unwrap().unwrap()[1..]).unwrap();
     let config = TokenConfig::default();
@@ -117,13 +117,13 @@ fn a_crash_before_the_new_key_signs_leaves_both_accepted() {
 }
 
 #[test]
-fn an_overlap_shorter_than_the_life_of_a_token_is_refused() {
+fn an_overlap_shorter_than_the_life_of_a_token_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let ring = ring(&folder, 0);
     for overlap_s in [0, 1, DAY_S - 1, TOKEN_LIFETIME_S_MAX + 1, u64::MAX] {
         let refused = ring.prepare(Some(overlap_s), at(1)).err().unwrap();
         assert!(matches!(refused, RotationError::Overlap { least_s: DAY_S }), "{refused}");
-        assert!(refused.to_string().contains("86400 seconds at least"), "{refused}");
+        assert!(refused.to_string().contains("at least 86400 seconds"), "{refused}");
     }
     for overlap_s in [DAY_S, DAY_S + 1, TOKEN_LIFETIME_S_MAX] {
         let until = ring.prepare(Some(overlap_s), at(1)).unwrap().accepted_until();
@@ -132,18 +132,18 @@ fn an_overlap_shorter_than_the_life_of_a_token_is_refused() {
 }
 
 #[test]
-fn a_lifetime_that_was_longer_once_counts() {
+fn a_longer_earlier_lifetime_is_respected() {
     let folder = tempfile::tempdir().unwrap();
     drop(KeyRing::load_or_create(folder.path(), 60, at(0)).unwrap());
     drop(KeyRing::load_or_create(folder.path(), 7 * DAY_S, at(1)).unwrap());
     let shorter = KeyRing::load_or_create(folder.path(), 60, at(2)).unwrap();
     assert_eq!(shorter.prepare(None, at(3)).unwrap().accepted_until(), Some(at(3 + 7 * DAY + MARGIN)));
     rotate(&shorter, 3);
-    assert_eq!(shorter.load().current().lifetime_s(), 60, "the new key signs none that live longer");
+    assert_eq!(shorter.load().current().lifetime_s(), 60, "the new key signs no longer-lived tokens");
 }
 
 #[test]
-fn a_key_whose_tokens_nobody_knows_is_kept_for_the_longest_time() {
+fn a_key_without_a_recorded_lifetime_is_retained_for_the_longest_time() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join(KEY_FOLDER)).unwrap();
     fs::set_permissions(folder.path().join(KEY_FOLDER), fs::Permissions::from_mode(0o700)).unwrap();
@@ -154,7 +154,7 @@ fn a_key_whose_tokens_nobody_knows_is_kept_for_the_longest_time() {
 }
 
 #[test]
-fn no_more_keys_are_kept_than_a_file_holds() {
+fn the_number_of_keys_is_limited() {
     let folder = tempfile::tempdir().unwrap();
     let ring = ring(&folder, 0);
     for now in 1..8 {
@@ -165,11 +165,11 @@ fn no_more_keys_are_kept_than_a_file_holds() {
     assert!(matches!(refused, RotationError::Full { until, .. } if until == at(1 + DAY + MARGIN)), "{refused}");
     let room = 1 + DAY + MARGIN;
     rotate(&ring, room);
-    assert_eq!(ids(&ring).len(), TokenMaterial::KEPT_MAX, "the first one went");
+    assert_eq!(ids(&ring).len(), TokenMaterial::KEPT_MAX, "the first key was dropped");
 }
 
 #[test]
-fn a_file_that_somebody_changed_is_left_alone() {
+fn an_edited_file_is_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let ring = ring(&folder, 0);
     let rotation = ring.prepare(None, at(1)).unwrap();
@@ -182,24 +182,24 @@ fn a_file_that_somebody_changed_is_left_alone() {
     fs::remove_file(file(&folder)).unwrap();
     let rotation = ring.prepare(None, at(2)).unwrap();
     assert!(matches!(ring.carry_out(rotation, at(2)), Err(KeyError::Changed(_))));
-    assert_eq!(ids(&ring), before, "the old key signs on");
+    assert_eq!(ids(&ring), before, "the old key continues to sign");
 }
 
 #[test]
-fn two_rotations_at_once_do_not_lose_a_key() {
+fn two_concurrent_rotations_do_not_lose_a_key() {
     let folder = tempfile::tempdir().unwrap();
     let ring = ring(&folder, 0);
     let (one, other) = (ring.prepare(None, at(1)).unwrap(), ring.prepare(None, at(1)).unwrap());
     ring.carry_out(one, at(1)).unwrap();
-    assert!(matches!(ring.carry_out(other, at(1)), Err(KeyError::Changed(_))), "it replaces a key that signs no more");
+    assert!(matches!(ring.carry_out(other, at(1)), Err(KeyError::Changed(_))), "it replaces a key that no longer signs");
     assert_eq!(ids(&ring).len(), 2);
 }
 
 #[test]
-fn a_rotation_by_another_process_is_taken_up_and_a_damaged_file_changes_nothing() {
+fn reload_applies_a_rotation_by_another_process_and_ignores_a_damaged_file() {
     let folder = tempfile::tempdir().unwrap();
     let [one, other] = [ring(&folder, 0), ring(&folder, 0)];
-    assert!(!other.reload().unwrap(), "nothing is new");
+    assert!(!other.reload().unwrap(), "nothing has changed");
     rotate(&one, 10);
     let token = signed(&one, 20);
     assert_eq!(fault(&other, &token, 20), Some(TokenFault::Malformed(TokenDefect::UnknownKey)));
@@ -208,7 +208,7 @@ fn a_rotation_by_another_process_is_taken_up_and_a_damaged_file_changes_nothing(
     assert_eq!(ids(&one), ids(&other));
     assert!(!other.reload().unwrap() && !one.reload().unwrap());
     rotate(&other, 30);
-    assert!(one.reload().unwrap(), "whoever it is that rotates");
+    assert!(one.reload().unwrap(), "either process may rotate");
     let known = ids(&one);
     fs::write(file(&folder), "{").unwrap();
     assert!(one.reload().is_err());

@@ -1,4 +1,4 @@
-//! What is left of one key's minute: calls that come back evenly, or each a minute after it was made.
+//! The remaining calls of one key's minute: refilled evenly, or each a minute after it was made.
 
 use std::cell::Cell;
 use std::num::NonZeroU32;
@@ -15,16 +15,16 @@ use super::{Quota, Refill};
 /// The length of a sliding window.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// What is left of one key's minute.
+/// The remaining calls of one key's minute.
 pub(super) enum Allowance {
-    /// Of a quota with [`Refill::Even`].
+    /// The allowance of a quota with [`Refill::Even`].
     Even(Minute),
-    /// Of a quota with [`Refill::Window`].
+    /// The allowance of a quota with [`Refill::Window`].
     Window(Window),
 }
 
 impl Allowance {
-    /// A minute with all its calls.
+    /// Creates a full allowance.
     pub(super) fn full(quota: Quota) -> Self {
         match quota.refill {
             Refill::Even => Self::Even(Minute::full(quota.per_minute)),
@@ -32,16 +32,16 @@ impl Allowance {
         }
     }
 
-    /// Changes the limit to the quota's; calls that were used stay used.
+    /// Changes the limit to the quota's; used calls stay used.
     pub(super) fn set_limit(&mut self, quota: Quota, now_ns: u64) {
         match self {
             Self::Even(minute) => minute.set_limit(quota.per_minute, now_ns),
-            // It is asked with the limit each time.
+            // A window gets its limit with each call.
             Self::Window(_) => {}
         }
     }
 
-    /// Counts calls, if there is room for all of them.
+    /// Counts `calls` if all of them are within the limit.
     pub(super) fn charge(&mut self, quota: Quota, calls: u32, now_ns: u64) -> MinuteOutcome {
         match self {
             Self::Even(minute) => minute.charge(calls, now_ns),
@@ -49,7 +49,7 @@ impl Allowance {
         }
     }
 
-    /// How long until there is room for so many calls, if no other call comes first.
+    /// Returns the time until `calls` are allowed, if no other call comes first.
     pub(super) fn until_room(&self, quota: Quota, calls: u32, now_ns: u64) -> Duration {
         match self {
             Self::Even(minute) => minute.until_room(calls, now_ns),
@@ -57,7 +57,7 @@ impl Allowance {
         }
     }
 
-    /// How long until it has all its calls again.
+    /// Returns the time until the allowance is full.
     pub(super) fn until_full(&self, now_ns: u64) -> Duration {
         match self {
             Self::Even(minute) => minute.until_full(now_ns),
@@ -65,7 +65,7 @@ impl Allowance {
         }
     }
 
-    /// How many calls could follow immediately.
+    /// Returns the number of calls that are allowed immediately.
     pub(super) fn left(&self, quota: Quota, now_ns: u64) -> u32 {
         match self {
             Self::Even(minute) => minute.left(now_ns),
@@ -76,16 +76,17 @@ impl Allowance {
 
 /// A sliding window: the calls of the last 60 seconds.
 ///
-/// A token bucket of N calls a minute lets through up to 2N - 1 in its first minute: N immediately and the others as they come back. A
-/// sliding window never lets through more than N in any 60 seconds. It keeps one number for each call, so it is for small limits.
+/// A token bucket of N calls a minute allows up to 2N - 1 in its first minute: N immediately and the others by refill.
+/// A sliding window never allows more than N in any 60 seconds. It stores one number for each call, so it is for small
+/// limits.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Window {
-    /// When each call leaves the window, in ascending order.
+    /// The times at which the calls leave the window, in ascending order.
     leaves_at_ns: Vec<u64>,
 }
 
 impl Window {
-    /// A window with calls that leave it after these times; none of them is longer than the window.
+    /// Creates a window whose calls leave after these times; none of them is longer than the window.
     pub(super) fn leaving_after(until_left: &[Duration], now_ns: u64) -> Self {
         let leaves_at = |after: &Duration| now_ns.saturating_add(nanoseconds((*after).min(WINDOW)));
         let mut leaves_at_ns: Vec<u64> = until_left.iter().map(leaves_at).collect();
@@ -93,7 +94,7 @@ impl Window {
         Self { leaves_at_ns }
     }
 
-    /// Counts calls, if there is room for all of them.
+    /// Counts `calls` if all of them are within the limit.
     pub(super) fn charge(&mut self, limit: u32, calls: u32, now_ns: u64) -> MinuteOutcome {
         self.leaves_at_ns.retain(|leaves_at_ns| *leaves_at_ns > now_ns);
         if calls > self.left(limit, now_ns) {
@@ -104,12 +105,12 @@ impl Window {
         MinuteOutcome::Allowed
     }
 
-    /// How many calls could follow immediately.
+    /// Returns the number of calls that are allowed immediately.
     pub(super) fn left(&self, limit: u32, now_ns: u64) -> u32 {
         limit.saturating_sub(u32::try_from(self.present(now_ns).len()).unwrap_or(u32::MAX))
     }
 
-    /// How long until there is room for so many calls; for more than the limit, until it is empty.
+    /// Returns the time until `calls` are allowed; for more than the limit, until the window is empty.
     pub(super) fn until_room(&self, limit: u32, calls: u32, now_ns: u64) -> Duration {
         let present = self.present(now_ns);
         let stay = usize::try_from(limit.saturating_sub(calls)).unwrap_or(usize::MAX);
@@ -117,20 +118,20 @@ impl Window {
         last_to_leave.map_or(Duration::ZERO, |leaves_at_ns| Duration::from_nanos(leaves_at_ns.saturating_sub(now_ns)))
     }
 
-    /// How long until it is empty.
+    /// Returns the time until the window is empty.
     pub(super) fn until_full(&self, now_ns: u64) -> Duration {
         let last = self.leaves_at_ns.last().copied().unwrap_or(0);
         Duration::from_nanos(last.saturating_sub(now_ns))
     }
 
-    /// Those that have not left it yet.
+    /// Returns the calls that are still in the window.
     fn present(&self, now_ns: u64) -> &[u64] {
         let left = self.leaves_at_ns.partition_point(|leaves_at_ns| *leaves_at_ns <= now_ns);
         self.leaves_at_ns.get(left..).unwrap_or_default()
     }
 }
 
-/// How long one call takes to come back, of a minute with that limit.
+/// Returns the refill time of one call, for a limit per minute.
 pub(super) fn cell_ns(limit: u32) -> u64 {
     (60_000_000_000 / u64::from(limit.max(1))).max(1)
 }
@@ -139,7 +140,7 @@ pub(super) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Shows the limiter the instant of the call that is being counted.
+/// A clock that returns the time of the call that is being counted.
 #[derive(Debug, Default)]
 struct Reading(Cell<u64>);
 
@@ -151,33 +152,33 @@ impl Clock for Reading {
     }
 }
 
-/// What is left of one key's minute.
+/// A token bucket: the remaining calls of one key's minute.
 pub(super) struct Minute {
     limiter: RateLimiter<NotKeyed, InMemoryState, Reading, NoOpMiddleware<Nanos>>,
     limit: NonZeroU32,
-    /// From then on it is full again. The limiter keeps the same instant and does not tell it.
+    /// The time at which the bucket is full again. The limiter stores the same value privately.
     full_at_ns: u64,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MinuteOutcome {
-    /// Counted.
+    /// The call is counted.
     Allowed,
-    /// Not counted; [`Minute::until_room`] says for how long so.
+    /// The call is not counted; [`Minute::until_room`] returns the waiting time.
     Refused,
 }
 
 impl Minute {
-    /// A full minute of that many calls.
+    /// Creates a full bucket of `limit` calls.
     pub(super) fn full(limit: u32) -> Self {
         let limit = NonZeroU32::new(limit).unwrap_or(NonZeroU32::MIN);
         let limiter = RateLimiter::direct_with_clock(governor::Quota::per_minute(limit), Reading::default());
         Self { limiter, limit, full_at_ns: 0 }
     }
 
-    /// Changes the limit. What was used stays used, so that a change does not give a fresh minute; beyond a lower limit
-    /// it is forgotten.
+    /// Changes the limit. Used calls stay used, so that a change does not give a full minute; calls beyond a lower
+    /// limit are forgotten.
     pub(super) fn set_limit(&mut self, limit: u32, now_ns: u64) {
         if self.limit.get() == limit {
             return;
@@ -186,13 +187,14 @@ impl Minute {
         *self = Self::full(limit);
         if let Some(used) = NonZeroU32::new(used.min(self.limit.get())) {
             self.limiter.clock().0.set(now_ns);
-            // Cannot be refused: a full limiter has room for as many as its limit.
+            // Never rejected: a full limiter allows as many as its limit.
             let _ = self.limiter.check_n(used);
             self.note(used, now_ns);
         }
     }
 
-    /// Counts calls, if there is room for all of them. More than the limit never have room; to count none is to look.
+    /// Counts `calls` if all of them are within the limit. More than the limit are never allowed; zero calls are a
+    /// query.
     pub(super) fn charge(&mut self, calls: u32, now_ns: u64) -> MinuteOutcome {
         self.limiter.clock().0.set(now_ns);
         let Some(calls) = NonZeroU32::new(calls) else {
@@ -207,32 +209,32 @@ impl Minute {
         }
     }
 
-    /// How long until there is room for so many calls, if nobody else calls meanwhile. For more than the limit there never
-    /// is: until it is full.
+    /// Returns the time until `calls` are allowed, if no other call comes first; for more than the limit, until the
+    /// bucket is full.
     pub(super) fn until_room(&self, calls: u32, now_ns: u64) -> Duration {
         let missing = self.limit.get().saturating_sub(calls);
         let room_at_ns = self.full_at_ns.saturating_sub(self.cell_ns().saturating_mul(missing.into()));
         Duration::from_nanos(room_at_ns.saturating_sub(now_ns))
     }
 
-    /// Notes calls that the limiter has let through.
+    /// Records calls that the limiter has allowed.
     fn note(&mut self, calls: NonZeroU32, now_ns: u64) {
         let time_of_calls = self.cell_ns().saturating_mul(u64::from(calls.get()));
         self.full_at_ns = self.full_at_ns.max(now_ns).saturating_add(time_of_calls);
     }
 
-    /// How long until it is full again.
+    /// Returns the time until the bucket is full again.
     pub(super) fn until_full(&self, now_ns: u64) -> Duration {
         Duration::from_nanos(self.full_at_ns.saturating_sub(now_ns))
     }
 
-    /// The limit.
+    /// Returns the limit.
     #[cfg(test)]
     pub(super) fn limit(&self) -> u32 {
         self.limit.get()
     }
 
-    /// How many calls could follow at once.
+    /// Returns the number of calls that are allowed immediately.
     pub(super) fn left(&self, now_ns: u64) -> u32 {
         self.limit.get().saturating_sub(self.used(now_ns))
     }
@@ -242,7 +244,7 @@ impl Minute {
         u32::try_from(used).unwrap_or(u32::MAX)
     }
 
-    /// The time in which one call comes back; at least a nanosecond.
+    /// Returns the refill time of one call; at least a nanosecond.
     fn cell_ns(&self) -> u64 {
         cell_ns(self.limit.get())
     }
@@ -279,8 +281,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the pauses, no 60 seconds have more calls than the limit, and a refused call has room after the time that is
-        /// said, and not a nanosecond earlier.
+        /// No 60 seconds have more calls than the limit, for any pauses, and a rejected call is allowed after the
+        /// returned waiting time and not a nanosecond earlier.
         #[test]
         fn no_minute_has_more_calls_than_the_limit(
             limit in 1_u32..8,
@@ -318,7 +320,7 @@ mod minute_tests {
     }
 
     #[test]
-    fn lets_the_limit_through_at_once_and_then_one_by_one() {
+    fn allows_a_burst_of_the_limit_and_then_one_by_one() {
         let mut minute = Minute::full(60);
         for left in (0..60).rev() {
             assert_eq!((minute.charge(1, 0), minute.left(0)), (MinuteOutcome::Allowed, left));
@@ -332,7 +334,7 @@ mod minute_tests {
     }
 
     #[test]
-    fn a_change_of_the_limit_keeps_what_was_used() {
+    fn a_change_of_the_limit_keeps_used_calls() {
         for (before, used, after, left) in [
             (60, 10, 120, 110),
             (60, 60, 600, 540),
@@ -350,7 +352,7 @@ mod minute_tests {
     }
 
     #[test]
-    fn a_raise_gives_what_it_adds_and_no_more() {
+    fn a_raised_limit_adds_only_the_difference() {
         let mut minute = Minute::full(60);
         assert_eq!(charge_many(&mut minute, 0, 100), 60);
         for (limit, given) in [(61, 1), (61, 0), (60, 0), (70, 10), (70, 0), (30, 0), (30, 0)] {
@@ -360,7 +362,7 @@ mod minute_tests {
     }
 
     #[test]
-    fn what_comes_back_meanwhile_is_not_used_any_more() {
+    fn refilled_calls_are_no_longer_used() {
         let mut minute = Minute::full(60);
         assert_eq!(charge_many(&mut minute, 0, 60), 60);
         minute.set_limit(600, 30 * SECOND);
@@ -368,7 +370,7 @@ mod minute_tests {
     }
 
     #[test]
-    fn is_full_again_when_it_says_so() {
+    fn is_full_again_at_the_returned_time() {
         let mut minute = Minute::full(7);
         assert_eq!(charge_many(&mut minute, 3, 5), 5);
         let full_at = 3 + minute.until_full(3).as_nanos() as u64;
@@ -385,8 +387,8 @@ mod minute_tests {
     }
 
     proptest! {
-        /// The limiter and the instant that is kept beside it never disagree: what is left is let through and no more, and there
-        /// is room when it is said to be, and not a nanosecond before.
+        /// The limiter and the value stored beside it always agree: exactly the remaining calls are allowed, and a
+        /// rejected call is allowed at the returned time and not a nanosecond before.
         #[test]
         fn says_exactly_when_there_is_room(
             limit in 1_u32..2_000,

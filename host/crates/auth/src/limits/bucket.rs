@@ -1,10 +1,10 @@
-//! One bucket: what each key, a client or an address, has used of its minute and its day.
+//! One bucket: the calls that each key (client or address) has used of its minute and its day.
 //!
-//! Memory holds the keys that call; the disk holds the counts. A key that is idle, its minute full again, is dropped
-//! each minute if its count on disk is exact, and else when its day is over. When a bucket has as many keys as it may,
-//! idle ones are dropped with what they had reserved: their counts may then be one block too high, as after a crash.
-//! When not even that makes room, so many addresses called within one minute that only an attack explains it, and a new
-//! address is refused: keys that are there go on, and no one gains anything by filling the bucket.
+//! Memory contains the calling keys; the disk contains the counts. An idle key, whose minute is full again, is dropped
+//! within a minute if its count on disk is exact, and else at the end of the day. When the bucket is at its limit of
+//! keys, idle keys are evicted with their reservations: their counts may then be one block too high, as after a crash.
+//! If there are no idle keys, so many addresses called within one minute that only an attack explains it, and new
+//! addresses are rejected: present keys continue, and filling the bucket gains an attacker nothing.
 
 use std::fmt::Display;
 use std::hash::Hash;
@@ -20,49 +20,50 @@ use super::shards::{KeyEntry, Shard, Shards};
 use super::{Decision, Quota, RateHeaders, Refusal};
 use daftar_domain::error::AppError;
 
-/// How often a call may find that others used up what it had reserved before it is told that the server is busy.
+/// The number of times that a call may lose its reservation to concurrent calls before the server reports that it is
+/// busy.
 const ATTEMPTS_MAX: usize = 32;
-/// When a call is counted.
+/// The time at which a call is counted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimeReading {
-    /// By the clock on the wall.
+    /// The wall-clock time.
     pub now: Timestamp,
-    /// The UTC day of that.
+    /// The UTC day of `now`.
     pub today: Date,
-    /// By the time that goes on evenly whatever the wall clock is set to, in nanoseconds.
+    /// The monotonic time, in nanoseconds.
     pub steady_ns: u64,
 }
 
-/// How many calls are counted at once.
+/// The cost of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Calls {
-    /// So many now.
+    /// The calls counted now.
     count: u32,
-    /// So many would have to be let through when the caller tries again.
+    /// The calls that must be available when the client retries.
     again: u32,
 }
 
 impl Calls {
-    /// A call like nearly all.
+    /// The cost of an ordinary call.
     pub(super) const ONE: Self = Self { count: 1, again: 1 };
 
-    /// How many are counted now.
+    /// Returns the calls counted now.
     pub(super) fn count(self) -> u32 {
         self.count
     }
 
-    /// How many would have to be let through when the caller tries again.
+    /// Returns the calls that must be available when the client retries.
     pub(super) fn again(self) -> u32 {
         self.again
     }
 
-    /// What is left of `calls` when the first of them has been counted.
+    /// Returns the rest of `calls` after the first was counted.
     pub(super) fn rest_of(calls: u32) -> Self {
         Self { count: calls.saturating_sub(1), again: calls }
     }
 }
 
-/// What each key has used.
+/// The used calls of each key.
 pub(super) struct Bucket<K> {
     shards: Shards<K, Entry>,
     counts: Arc<dyn DayCounts>,
@@ -79,22 +80,22 @@ impl KeyEntry for Entry {
     }
 }
 
-/// How far a call came without waiting.
+/// The outcome of counting a call without I/O.
 enum Attempt {
-    /// All the way. Whether the next block should be reserved now.
+    /// The call is decided. `is_block_low`: the next block should be reserved now.
     Decided { decision: Decision, is_block_low: bool },
     /// The count on disk must be read or raised first.
     NeedsDisk,
 }
 
 impl<K: Clone + Eq + Hash + Display> Bucket<K> {
-    /// An empty bucket; the name is part of the names of its counts on disk.
+    /// Creates an empty bucket; the name is part of the names of its counts on disk.
     pub(super) fn new(name: &'static str, keys_max: usize, counts: Arc<dyn DayCounts>) -> Self {
         Self { shards: Shards::new(name, keys_max), counts }
     }
 
-    /// Counts calls of a key, if its minute and its day have room for all of them. Waits for the disk only when a block of reserved
-    /// calls is used up, and for one call in each block to reserve the next.
+    /// Counts calls of a key, if its minute and its day allow all of them. Waits for the disk only when a block of
+    /// reserved calls is used up, and for one call in each block to reserve the next.
     pub(super) async fn charge(
         &self,
         key: &K,
@@ -107,8 +108,8 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
             let now = moment();
             match self.attempt(shard, key, quota, calls, now) {
                 Attempt::Decided { decision, is_block_low } => {
-                    // This call is on disk already, so it does not matter if another is reserving or if that fails:
-                    // whoever finds the block used up waits for it and hears of it.
+                    // This call is on disk already, so a concurrent or failed reservation does not matter: the call
+                    // that uses up the block waits for the next one and gets the error.
                     if is_block_low && let Ok(_turn) = shard.turn.try_lock() {
                         let _ = self.reserve(shard, key, now, |day| day.plan_ahead(quota.per_day)).await;
                     }
@@ -123,12 +124,12 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
         Err(AppError::Busy)
     }
 
-    /// Drops keys that are idle and need not be remembered.
+    /// Drops idle keys that need not be stored.
     pub(super) fn prune(&self, moment: TimeReading) {
         self.shards.retain(|_, entry| !(entry.is_idle(moment) && entry.day.is_exact_on_disk(moment.today)));
     }
 
-    /// Decides as far as that goes without the disk.
+    /// Decides on a call as far as possible without I/O.
     fn attempt(&self, shard: &Shard<K, Entry>, key: &K, quota: Quota, calls: Calls, moment: TimeReading) -> Attempt {
         let new = || Entry { minute: Allowance::full(quota), day: DayCount::unknown(moment.today) };
         let attempt = |entry: &mut Entry| entry.attempt(quota, calls, moment);
@@ -136,7 +137,7 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
         attempted.unwrap_or_else(|decision| Attempt::Decided { decision, is_block_low: false })
     }
 
-    /// Reads or raises the count on disk as planned. The caller has the turn.
+    /// Reads or raises the count on disk as planned. The caller has the lock.
     async fn reserve(
         &self,
         shard: &Shard<K, Entry>,
@@ -145,7 +146,7 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
         plan: impl Fn(&DayCount) -> DayPlan,
     ) -> Result<(), AppError> {
         let name = self.shards.name_of(key);
-        // Another call may have done it, the day may have changed, the key may have been dropped: look again each time.
+        // Another call may have done it, the day may have changed, the key may have been dropped: plan again each time.
         let look = |note: &dyn Fn(&mut DayCount)| {
             let planned = shard.find(key, |entry| {
                 note(&mut entry.day);
@@ -165,14 +166,14 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
         Ok(())
     }
 
-    /// How many keys are kept now.
+    /// Returns the number of keys in memory.
     pub(super) fn len(&self) -> usize {
         self.shards.len()
     }
 }
 
 impl Entry {
-    /// The day first, then the minute; what one refuses counts in neither.
+    /// Checks the day first, then the minute; a call rejected by one counts in neither.
     fn attempt(&mut self, quota: Quota, calls: Calls, moment: TimeReading) -> Attempt {
         self.day.roll(moment.today);
         match self.day.plan(quota.per_day, calls.count) {
@@ -190,7 +191,7 @@ impl Entry {
             }
         };
         if let Some(refusal) = refusal {
-            // What is tried again must have room in both: a day that begins gives no new minute.
+            // A retry must be allowed by both: a new day does not refill the minute.
             let until_minute = self.minute.until_room(quota, calls.again, moment.steady_ns);
             let until_day = if day_left < calls.again { until_tomorrow(moment) } else { Duration::ZERO };
             let headers = self.headers(quota, moment);
@@ -202,14 +203,14 @@ impl Entry {
         Attempt::Decided { decision, is_block_low: self.day.plan_ahead(quota.per_day) != DayPlan::Nothing }
     }
 
-    /// What is told of the window that has fewer calls left, of the day where both have the same.
+    /// Returns the headers of the window with fewer calls left, of the day on a tie.
     fn headers(&self, quota: Quota, moment: TimeReading) -> RateHeaders {
         let (day_left, minute_left) = (self.day.remaining(quota.per_day), self.minute.left(quota, moment.steady_ns));
         RateHeaders::of(quota, (day_left, minute_left), moment, || self.minute.until_full(moment.steady_ns))
     }
 }
 
-/// How long the UTC day still lasts.
+/// Returns the remaining time of the UTC day.
 pub(super) fn until_tomorrow(moment: TimeReading) -> Duration {
     const DAY_NS: i128 = 86_400_000_000_000;
     let left = DAY_NS - moment.now.as_nanosecond().rem_euclid(DAY_NS);

@@ -1,23 +1,24 @@
-//! A bucket that several processes share: what a caller may do is counted in the store, and each process holds a small share of it.
+//! A bucket shared by several processes: the calls of a client are counted in the store, and each process reserves a
+//! small share of them.
 //!
-//! Asking the store for each call would cost a question each, so calls are taken in chunks: of the day as many as are reserved at once on
-//! a disk of one's own ([`day`](super::day)), of the minute as many as this process used in the last second, a twentieth at most. What of a day
-//! was taken and not used is given back when its caller is idle for a minute and when the server stops; what of a minute was taken is
-//! used within `LEASE_NS` or is over.
+//! A query of the store for each call would be too expensive, so calls are reserved in chunks: of the day as many as a
+//! block on an own disk ([`day`](super::day)), of the minute as many as this process used in the last second, at most a
+//! twentieth. Unused calls of a day are returned when the client is idle for a minute and when the server stops;
+//! reserved calls of a minute expire after `LEASE_NS`.
 //!
-//! **Invariant:** over all processes no more calls of a day are let through than its limit: a call is let through when it is counted in the
-//! store, never before. A process that is killed leaves the day's count too high by what it held: a block at most.
+//! **Invariant:** over all processes no more calls of a day are allowed than its limit: a call is counted in the store
+//! before it is allowed. A killed process leaves the day's count too high by its reservation: at most a block.
 //!
-//! **Invariant:** over all processes no more calls are let through than a minute's bucket gives, and for each process a chunk that it took
-//! before: a twentieth of the limit.
+//! **Invariant:** over all processes no more calls of a minute are allowed than its bucket gives, plus a chunk reserved
+//! before by each process: a twentieth of the limit.
 //!
-//! **Invariant:** a sliding window is never held in part: the store counts each of its calls before it is let through, so that over all
-//! processes no 60 seconds have more calls than the limit.
+//! **Invariant:** a sliding window is never reserved in advance: the store counts each of its calls before it is
+//! allowed, so that over all processes no 60 seconds have more calls than the limit.
 //!
-//! **Invariant:** what was taken of a day is noted here whether or not whoever asked still waits for it: else clients that give up and come again,
-//! as they do when the store is slow, would use a day up without a call.
+//! **Invariant:** reserved calls of a day are recorded here even if the requesting client has disconnected: otherwise
+//! clients that time out and retry, as they do when the store is slow, would use up a day without a call.
 //!
-//! **Invariant:** where the store does not answer, what is held is used up, and then nothing is let through.
+//! **Invariant:** if the store does not respond, reserved calls are used up, and then every call fails.
 
 mod entry;
 
@@ -38,95 +39,96 @@ use super::shards::{KeyEntry as _, Shard, Shards};
 use super::{Decision, Quota, Refusal};
 use daftar_domain::error::{AppError, Cause};
 
-/// How long what was taken of a minute may be used.
+/// The time for which reserved calls of a minute may be used.
 pub(super) const LEASE_NS: u64 = 10_000_000_000;
-/// How often a call may find that others used what it had taken before it is told that the server is busy.
+/// The number of times that a call may lose its reservation to concurrent calls before the server reports that it is
+/// busy.
 const ATTEMPTS_MAX: usize = 32;
-/// How many counts are given back at once.
+/// The number of counts that are returned concurrently.
 const GIVEN_BACK_AT_ONCE: usize = 8;
-/// So many calls, or none, and at most so many.
+/// The requested number of calls: at least `least` or none, and at most `most`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// Fewer are of no use.
+    /// The minimum; fewer are not useful.
     pub least: u32,
-    /// More are not wanted.
+    /// The maximum.
     pub most: u32,
 }
 
-/// What was given of a day.
+/// The reserved calls of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OfDay {
-    /// So many calls.
+    /// The number of calls.
     pub taken: u32,
-    /// The count of all processes now.
+    /// The current count of all processes.
     pub count: u64,
 }
 
-/// What was given of a minute.
+/// The reserved calls of a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OfMinute {
-    /// So many calls.
+    /// The number of calls.
     pub taken: u32,
-    /// How long until the minute has all its calls again.
+    /// The time until the minute is full again.
     pub until_full: Duration,
 }
 
-/// What was given of a sliding window.
+/// The outcome of counting in a sliding window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfWindow {
-    /// Whether the calls were counted.
+    /// True if the calls were counted.
     pub is_taken: bool,
-    /// How long each call of all processes stays in the window, those that were counted now included.
+    /// The remaining time of each call of all processes in the window, including those counted now.
     pub until_left: Vec<Duration>,
 }
 
-/// Counts of calls that several processes share. Each answer is as if nobody else asked at the same time.
+/// Counts of calls shared by several processes. Each operation is atomic.
 #[async_trait::async_trait]
 pub trait CommonCounts: Send + Sync + 'static {
-    /// Takes calls of a day, as far as the limit allows, durably.
+    /// Reserves calls of a day durably, within the limit.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn take_of_day(&self, day: Date, name: &str, wanted: Wanted, limit: u32) -> Result<OfDay, Cause>;
 
-    /// Gives back what was taken of a day and not used.
+    /// Returns unused calls of a day.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn give_back(&self, day: Date, name: &str, calls: u32) -> Result<(), Cause>;
 
-    /// Takes calls of a minute: a bucket of `limit` calls that fills evenly.
+    /// Reserves calls of a minute, a token bucket of `limit` calls.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn take_of_minute(&self, name: &str, wanted: Wanted, limit: u32) -> Result<OfMinute, Cause>;
 
-    /// Counts calls in a sliding window of 60 seconds, if it has room for all of them beside those of all processes.
+    /// Counts calls in a sliding window of 60 seconds, if all of them are within the limit over all processes.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn take_of_window(&self, name: &str, calls: u32, limit: u32) -> Result<OfWindow, Cause>;
 
-    /// Removes the counts of all days before that one, and minutes that are full again.
+    /// Removes the counts of all earlier days, and minutes that are full again.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn forget_before(&self, day: Date) -> Result<(), Cause>;
 }
 
-/// What each key holds here.
+/// The reserved calls of each key in this process.
 pub(super) struct CommonBucket<K> {
     shards: Shards<K, Entry>,
     counts: Arc<dyn CommonCounts>,
 }
 
 impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
-    /// Nothing held yet; the name is part of the names of its counts.
+    /// Creates a bucket without reservations; the name is part of the names of its counts.
     pub(super) fn new(name: &'static str, keys_max: usize, counts: Arc<dyn CommonCounts>) -> Self {
         Self { shards: Shards::new(name, keys_max), counts }
     }
 
-    /// Counts calls of a key, if its minute and its day have room for all of them.
+    /// Counts calls of a key, if its minute and its day allow all of them.
     pub(super) async fn charge(
         &self,
         key: &K,
@@ -140,7 +142,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         }
         let mut turn = Arc::clone(&shard.turn).lock_owned().await;
         for _ in 0..ATTEMPTS_MAX {
-            // Whoever had the turn before may have taken enough for this call too.
+            // The previous holder of the lock may have reserved enough for this call too.
             let ask = match self.attempt(shard, key, quota, calls, moment()) {
                 Ok(decision) => return Ok(decision),
                 Err(ask) => ask,
@@ -158,8 +160,8 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         Err(AppError::Busy)
     }
 
-    /// Asks the store for calls of the day, and notes what it gives; a refusal where it gives nothing. It is asked in a task of its own, which
-    /// has the turn meanwhile: what it gives is noted also when nobody waits for it any more.
+    /// Reserves calls of the day in the store and records them; rejects the call if there are none. Runs in a task of
+    /// its own, which holds the lock, so that the reservation is recorded even if the client has disconnected.
     async fn ask_of_day(
         &self,
         turn: OwnedMutexGuard<()>,
@@ -203,7 +205,8 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         Ok((turn, refused))
     }
 
-    /// Asks the store for calls of the minute, as [`Self::ask_of_day`]. What nobody waits for any more is lost: a minute has it back soon.
+    /// Reserves calls of the minute in the store, as [`Self::ask_of_day`]. A reservation whose client has disconnected
+    /// is lost: a minute refills soon.
     async fn ask_of_minute(
         &self,
         shard: &Shard<K, Entry>,
@@ -232,7 +235,8 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         ))
     }
 
-    /// Has the store count calls in a sliding window, and decides by its answer. A call whose client has left is counted all the same.
+    /// Counts calls in a sliding window in the store, and decides by the outcome. A call whose client has disconnected
+    /// is counted too.
     async fn ask_of_window(
         &self,
         shard: &Shard<K, Entry>,
@@ -258,15 +262,15 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         self.shards.admit(shard, key, (quota, moment), || Entry::new(moment), attempt).unwrap_or_else(Ok)
     }
 
-    /// Drops keys that are idle, and gives back what of their day they hold.
+    /// Drops idle keys, and returns their reserved calls of the day.
     pub(super) async fn prune(&self, moment: TimeReading) -> Result<(), AppError> {
         self.give_back_of(moment, |entry| entry.is_idle(moment)).await
     }
 
-    /// Gives back what every key holds: the server stops.
+    /// Returns the reserved calls of every key, at shutdown.
     pub(super) async fn give_back(&self, moment: TimeReading) -> Result<(), AppError> {
         self.give_back_of(moment, |_| true).await?;
-        // What somebody asked for who left is waited for.
+        // Waits for reservations in progress whose client has disconnected.
         for shard in self.shards.iter() {
             drop(shard.turn.lock().await);
         }
@@ -293,7 +297,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         failed.map_or(Ok(()), |cause| Err(AppError::Unavailable(cause)))
     }
 
-    /// How many keys are kept now.
+    /// Returns the number of keys in memory.
     pub(super) fn len(&self) -> usize {
         self.shards.len()
     }

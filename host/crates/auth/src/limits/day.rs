@@ -1,46 +1,45 @@
-//! The day: an exact count per UTC day, on disk before a call is let through.
+//! The day: an exact count per UTC day, on disk before a call is allowed.
 //!
-//! Writing each call would cost a disk write each, so calls are reserved in blocks: the count on disk runs ahead of the
-//! calls by up to a block. After a restart the count on disk is taken for used, so it is too high by what was reserved
-//! and not used: at most 15 calls, or one in ten thousand of the limit where that is more; nothing where the limit is
-//! below 20.
+//! A disk write for each call would be too expensive, so calls are reserved in blocks: the count on disk is ahead of
+//! the calls by up to a block. After a restart the count on disk is taken as used, so it is too high by the unused
+//! reservation: at most 15 calls, or one in ten thousand of the limit if that is more; none if the limit is below 20.
 //!
-//! **Invariant:** calls let through ≤ count on disk, always.
+//! **Invariant:** calls allowed ≤ count on disk, always.
 
 use jiff::civil::Date;
 
 use daftar_domain::error::Cause;
 
-/// The greatest block of a limit that is not extraordinary.
+/// The largest block of an ordinary limit.
 const BLOCK_MAX: u32 = 16;
-/// A block is no more than this part of the limit, so that a crash does not cost a small limit much.
+/// The divisor of the limit that gives its block, so that a crash does not cost a small limit much.
 const BLOCK_PART: u32 = 10;
-/// Of limits beyond 160,000 a block is this part: they belong to clients whose calls would else wait for the disk.
+/// The divisor for limits beyond 160,000: they belong to clients whose calls would otherwise wait for the disk.
 const BLOCK_PART_EXTRAORDINARY: u32 = 10_000;
 
-/// Keeps the counts of days on disk.
+/// A store of day counts on disk.
 #[async_trait::async_trait]
 pub trait DayCounts: Send + Sync + 'static {
-    /// The count of exactly that day and name; 0 when there is none.
+    /// Returns the count of exactly this day and name; 0 if there is none.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     async fn load(&self, day: Date, name: &str) -> Result<u64, Cause>;
 
-    /// Raises the count of that day and name to at least `up_to`; on disk when it returns.
+    /// Raises the count of this day and name to at least `up_to`; durable on return.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     async fn reserve(&self, day: Date, name: &str, up_to: u64) -> Result<(), Cause>;
 
-    /// Removes the counts of all days before that one.
+    /// Removes the counts of all earlier days.
     ///
     /// # Errors
-    /// When they cannot be removed.
+    /// If they cannot be removed.
     async fn forget_before(&self, day: Date) -> Result<(), Cause>;
 }
 
-/// How many calls are reserved at once under a limit.
+/// Returns the number of calls in a block, for a limit.
 pub(super) fn block(limit: u32) -> u32 {
     (limit / BLOCK_PART).clamp(1, BLOCK_MAX).max(limit / BLOCK_PART_EXTRAORDINARY)
 }
@@ -50,31 +49,30 @@ pub(super) fn block(limit: u32) -> u32 {
 pub(super) struct DayCount {
     day: Date,
     used: u32,
-    /// The count on disk, as far as known here.
+    /// The count on disk, as last read or written.
     reserved: u32,
     is_loaded: bool,
 }
 
-/// What must be done before a call can be counted.
+/// The I/O that is required before a call can be counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DayPlan {
-    /// Nothing: there is a reserved call, or the day is used up.
+    /// None: there is a reserved call, or the day is used up.
     Nothing,
     /// The count on disk must be read.
     Load,
-    /// The count on disk must be raised to that.
+    /// The count on disk must be raised to this value.
     Reserve(u32),
 }
 
 impl DayCount {
-    /// A count of which nothing is known yet.
+    /// Creates a count that has not been read yet.
     pub(super) fn unknown(day: Date) -> Self {
         Self { day, used: 0, reserved: 0, is_loaded: false }
     }
 
-    /// Begins another day, if it is another. A day that comes later starts anew. On one that comes earlier the clock
-    /// was set back: the count goes on, so that nobody gets a second day, and nobody is held to a day that has not
-    /// come.
+    /// Starts a new day if the day has changed. A later day starts at zero. On an earlier day the clock was set back:
+    /// the count continues, so that no client gets a second day or is limited by a future one.
     pub(super) fn roll(&mut self, today: Date) {
         if today > self.day {
             *self = Self::unknown(today);
@@ -83,7 +81,7 @@ impl DayCount {
         }
     }
 
-    /// What must be done before so many more calls of today can be counted, or refused.
+    /// Returns the I/O required before `calls` more calls of today can be counted or rejected.
     pub(super) fn plan(&self, limit: u32, calls: u32) -> DayPlan {
         let then_used = self.used.saturating_add(calls);
         if !self.is_loaded {
@@ -95,9 +93,9 @@ impl DayCount {
         }
     }
 
-    /// What should be reserved now so that the calls to come need not wait: `Nothing` while three quarters of a block
-    /// or less are used. Under a limit so small that its blocks are smaller than most, calls come one at a time: whoever reserved ahead
-    /// would wait for the disk as long as the next one does, and more often.
+    /// Returns the reservation that should be made now so that later calls need not wait: `Nothing` while at most three
+    /// quarters of a block are used. Small limits with small blocks do not reserve ahead: their calls come one at a
+    /// time, and a reservation ahead would wait for the disk as long as the next call does, and more often.
     pub(super) fn plan_ahead(&self, limit: u32) -> DayPlan {
         let block = block(limit);
         let ahead = self.reserved.saturating_sub(self.used);
@@ -109,7 +107,7 @@ impl DayCount {
         }
     }
 
-    /// Notes the count found on disk for that day.
+    /// Records the count found on disk for `day`.
     pub(super) fn loaded(&mut self, day: Date, stored: u64) {
         if day == self.day && !self.is_loaded {
             self.used = self.used.max(u32::try_from(stored).unwrap_or(u32::MAX));
@@ -118,25 +116,25 @@ impl DayCount {
         }
     }
 
-    /// Notes what is on disk now for that day.
+    /// Records the count now on disk for `day`.
     pub(super) fn reserved(&mut self, day: Date, up_to: u32) {
         if day == self.day && self.is_loaded {
             self.reserved = self.reserved.max(up_to);
         }
     }
 
-    /// Counts calls. Only where [`Self::plan`] says that nothing must be done first and so many are left.
+    /// Counts calls. Requires that [`Self::plan`] returned `Nothing` and that so many are left.
     pub(super) fn count(&mut self, calls: u32) {
         self.used = self.used.saturating_add(calls);
         debug_assert!(self.used <= self.reserved);
     }
 
-    /// How many calls are left of the limit.
+    /// Returns the calls left of the limit.
     pub(super) fn remaining(&self, limit: u32) -> u32 {
         limit.saturating_sub(self.used)
     }
 
-    /// Whether it can be dropped and read back from disk without a change.
+    /// Returns true if the count can be dropped and read back from disk without a change.
     pub(super) fn is_exact_on_disk(&self, today: Date) -> bool {
         self.day != today || self.used == self.reserved
     }
@@ -169,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn reserves_a_block_counts_it_down_and_never_beyond_the_limit() {
+    fn reserves_blocks_never_beyond_the_limit() {
         let today = day("2026-03-01");
         let mut count = DayCount::unknown(today);
         assert_eq!(count.plan(20, 1), DayPlan::Load);
@@ -182,8 +180,8 @@ mod tests {
         count.reserved(today, 20);
         count.count(1);
         assert_eq!((count.plan(20, 1), count.remaining(20)), (DayPlan::Nothing, 0));
-        assert_eq!(count.plan(21, 1), DayPlan::Reserve(21), "a raised limit acts at once");
-        assert_eq!(count.remaining(5), 0, "and so does a lowered one");
+        assert_eq!(count.plan(21, 1), DayPlan::Reserve(21), "a raised limit applies immediately");
+        assert_eq!(count.remaining(5), 0, "a lowered limit applies immediately");
     }
 
     #[test]
@@ -199,12 +197,12 @@ mod tests {
         }
         count.count(1);
         assert_eq!(count.plan_ahead(10_000), DayPlan::Reserve(27));
-        assert_eq!(count.plan_ahead(16), DayPlan::Nothing, "all that the limit allows is reserved");
-        assert_eq!(count.plan_ahead(159), DayPlan::Nothing, "whose blocks are small comes seldom");
+        assert_eq!(count.plan_ahead(16), DayPlan::Nothing, "the whole limit is reserved");
+        assert_eq!(count.plan_ahead(159), DayPlan::Nothing, "limits with small blocks do not plan ahead");
     }
 
     #[test]
-    fn a_new_day_starts_anew_and_a_day_that_comes_back_goes_on() {
+    fn a_new_day_starts_at_zero_and_an_earlier_day_continues() {
         let (first, second) = (day("2026-03-01"), day("2026-03-02"));
         let mut count = DayCount::unknown(first);
         count.loaded(first, 40);
@@ -216,7 +214,7 @@ mod tests {
         count.roll(first);
         assert_eq!((count.plan(50, 1), count.remaining(50)), (DayPlan::Load, 47));
         count.loaded(second, 9);
-        assert_eq!(count.plan(50, 1), DayPlan::Load, "what is told of another day does not count");
+        assert_eq!(count.plan(50, 1), DayPlan::Load, "values of another day are ignored");
         count.loaded(first, 40);
         assert_eq!(count.remaining(50), 10);
     }

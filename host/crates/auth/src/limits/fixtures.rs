@@ -1,4 +1,4 @@
-//! A clock that the test moves, counts that outlive a restart, and clients with limits.
+//! A test clock, counts that survive a restart, and clients with limits.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use daftar_domain::context::FakeClock;
 use daftar_domain::error::Cause;
 use daftar_domain::grant::Grants;
 
-/// Counts that outlive the limits that use them, as a disk does.
+/// Counts that outlive the limits that use them, like a disk.
 #[derive(Default)]
 pub(super) struct Disk {
     pub(super) counts: Mutex<BTreeMap<(Date, String), u64>>,
@@ -72,7 +72,7 @@ impl Fixture {
         Self::at("2026-03-01T12:00:00Z")
     }
 
-    /// What a kill and a new start leave: the disk.
+    /// Simulates a kill and a restart: only the disk stays.
     pub(super) fn restart(&mut self) {
         self.limits = Limits::new(Arc::new(self.clock.clone()), Arc::clone(&self.disk) as Arc<dyn DayCounts>);
     }

@@ -164,7 +164,7 @@ async fn what_cannot_be_restored_is_told() {
                 }
             }
         }),
-        ("a file of keys has a name that no file of keys has", |items| {
+        ("the name of a key file is unknown", |items| {
             items.push(Item::Key { name: "../../etc/passwd".to_owned(), text: "{}".into() });
         }),
         ("a plugin's file is another one than it is called after", |items| {

@@ -1,4 +1,4 @@
-//! What a process holds of a caller's calls, and what it decides by that alone.
+//! The calls of a client that a process has reserved, and the decisions that need no store query.
 
 use std::time::Duration;
 
@@ -11,36 +11,36 @@ use crate::limits::day::block;
 use crate::limits::shards::KeyEntry;
 use crate::limits::{Decision, Quota, RateHeaders, Refill, Refusal};
 
-/// At most this part of a minute is taken at once.
+/// The divisor of a minute that gives the largest chunk.
 const CHUNK_PART: u32 = 20;
-/// A caller is idle that did not call for so long.
+/// The time without a call after which a client is idle.
 const IDLE_NS: u64 = 60_000_000_000;
-/// A refusal is told again without asking for so long.
+/// The time for which a rejection is repeated without a query.
 const REFUSED_NS: u64 = 1_000_000_000;
 
-/// What a key holds here, and what was told of it when the store was last asked.
+/// The reserved calls of a key in this process, and the result of the last store query.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Entry {
     pub(super) day: Date,
-    /// Taken of the day and not used.
+    /// Reserved calls of the day, not used.
     pub(super) day_held: u32,
     /// The day's count, of all processes.
     pub(super) day_count: u64,
-    /// Taken of the minute and not used; good until the lease ends.
+    /// Reserved calls of the minute, not used; valid until the lease ends.
     pub(super) minute_held: u32,
     pub(super) lease_ends_ns: u64,
     pub(super) leased_at_ns: u64,
-    /// How many calls of a minute are taken at once.
+    /// The number of calls of a minute that are reserved together.
     pub(super) chunk: u32,
-    /// From then on the minute is full again.
+    /// The time at which the minute is full again.
     pub(super) full_at_ns: u64,
-    /// The calls of all processes in a sliding window, where the quota has one.
+    /// The calls of all processes in a sliding window, if the quota has one.
     pub(super) window: Window,
     pub(super) refused: Option<Refused>,
     pub(super) called_at_ns: u64,
 }
 
-/// A refusal that is told again.
+/// A cached rejection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Refused {
     refusal: Refusal,
@@ -49,12 +49,12 @@ pub(super) struct Refused {
     until_ns: u64,
 }
 
-/// What has to be asked before a call can be decided.
+/// The store query that is required before a call can be decided.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ask {
     Day(Wanted),
     Minute(Wanted),
-    /// As many calls as the request costs, of a sliding window.
+    /// All calls of the request, of a sliding window.
     Window,
 }
 
@@ -63,7 +63,7 @@ impl Entry {
         Self { day: moment.today, chunk: 1, called_at_ns: moment.steady_ns, ..Self::default() }
     }
 
-    /// Begins another day, if it is another, and drops a lease that is over.
+    /// Starts a new day if the day has changed, and drops an expired lease.
     pub(super) fn roll(&mut self, moment: TimeReading) {
         self.called_at_ns = moment.steady_ns;
         if self.day != moment.today {
@@ -79,7 +79,8 @@ impl Entry {
         u32::try_from(u64::from(quota.per_day).saturating_sub(used)).unwrap_or(u32::MAX)
     }
 
-    /// Decides as far as that goes without asking: the day first, then the minute; what one refuses counts in neither.
+    /// Decides as far as possible without a query: the day first, then the minute; a call rejected by one counts in
+    /// neither.
     pub(super) fn attempt(&mut self, quota: Quota, calls: Calls, moment: TimeReading) -> Result<Decision, Ask> {
         self.roll(moment);
         let count = calls.count();
@@ -89,12 +90,12 @@ impl Entry {
         if let Some(Refused { refusal, .. }) = is_told_again {
             return Ok(self.refusal(refusal, quota, calls, moment));
         }
-        // More at once than there ever are: nothing to ask.
+        // More calls than the whole limit: no query is required.
         if quota.per_day < count {
             return Ok(self.refusal(Refusal::Day, quota, calls, moment));
         }
         if self.day_left(quota) < count {
-            // Others may have given some back.
+            // Other processes may have returned some.
             return Err(Ask::Day(Wanted { least: count, most: count }));
         }
         if self.day_held < count {
@@ -105,7 +106,7 @@ impl Entry {
             return Ok(self.refusal(Refusal::Minute, quota, calls, moment));
         }
         if quota.refill == Refill::Window {
-            // Calls leave a window by time alone, so a window that is full here is full everywhere.
+            // Calls leave a window only by time, so a window that is full here is full everywhere.
             let is_full = !self.until_room(quota, count, moment).is_zero();
             return if is_full { Ok(self.refusal(Refusal::Minute, quota, calls, moment)) } else { Err(Ask::Window) };
         }
@@ -119,7 +120,7 @@ impl Entry {
         Ok(Decision::Allowed { headers: self.headers(quota, moment) })
     }
 
-    /// Notes the answer of the store about a sliding window, and decides by it; `None` where the day has to be asked again.
+    /// Records the state of a sliding window in the store, and decides by it; `None` if the day must be queried again.
     pub(super) fn windowed(
         &mut self,
         given: &OfWindow,
@@ -135,7 +136,7 @@ impl Entry {
         Some(Decision::Allowed { headers: self.headers(quota, moment) })
     }
 
-    /// About as many calls as came in the last second.
+    /// Returns about the number of calls in the last second.
     pub(super) fn next_chunk(&self, quota: Quota, moment: TimeReading) -> u32 {
         let most = (quota.per_minute / CHUNK_PART).max(1);
         let since_ns = moment.steady_ns.saturating_sub(self.leased_at_ns);
@@ -159,14 +160,14 @@ impl Entry {
     }
 
     pub(super) fn refusal(&self, refusal: Refusal, quota: Quota, calls: Calls, moment: TimeReading) -> Decision {
-        // What is tried again must have room in both: a day that begins gives no new minute.
+        // A retry must be allowed by both: a new day does not refill the minute.
         let until_minute = self.until_room(quota, calls.again(), moment);
         let is_day_full = refusal == Refusal::Day || self.day_left(quota) < calls.again();
         let until_day = if is_day_full { until_tomorrow(moment) } else { Duration::ZERO };
         Decision::refused(refusal, quota, self.headers(quota, moment), until_minute.max(until_day))
     }
 
-    /// How long until the minute has room for so many calls, if nobody else calls meanwhile.
+    /// Returns the time until the minute allows `calls`, if no other call comes first.
     pub(super) fn until_room(&self, quota: Quota, calls: u32, moment: TimeReading) -> Duration {
         if quota.refill == Refill::Window {
             return self.window.until_room(quota.per_minute, calls, moment.steady_ns);
@@ -185,8 +186,8 @@ impl Entry {
         left.saturating_add(self.minute_held).min(quota.per_minute)
     }
 
-    /// What is told of the window that has fewer calls left, as far as known here: what other processes let through since the store was
-    /// asked last is not counted.
+    /// Returns the headers of the window with fewer calls left, as far as known here: calls that other processes
+    /// allowed since the last query are not included.
     pub(super) fn headers(&self, quota: Quota, moment: TimeReading) -> RateHeaders {
         let left = (self.day_left(quota), self.minute_left(quota, moment));
         RateHeaders::of(quota, left, moment, || match quota.refill {
