@@ -206,5 +206,5 @@ fn a_weak_key_refuses_the_start_with_the_reason() {
     std::fs::write(&path, &good).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     let refused = serve();
-    assert!(refused.code == 1 && refused.stderr.contains("may be read by others (mode 644)"), "{refused:?}");
+    assert!(refused.code == 1 && refused.stderr.contains("may be read by other users (mode 644)"), "{refused:?}");
 }

@@ -72,7 +72,7 @@ fn malformed_requests_say_what_is_wrong() {
         (None, FORM, GRANT, "invalid_request", "client_id is missing"),
         (None, FORM, &format!("{whole}&client_id={id}"), "invalid_request", "more than once"),
         (None, FORM, &format!("{whole}&grant_type=%zz"), "invalid_request", "form-encoded"),
-        (Some(&right), FORM, &whole, "invalid_request", "two ways at once"),
+        (Some(&right), FORM, &whole, "invalid_request", "in two ways"),
         (Some(&right), JSON, &object, "invalid_request", "form body"),
         (None, JSON, "{", "invalid_request", "not a JSON object"),
         (None, JSON, "[]", "invalid_request", "not a JSON object"),
@@ -83,7 +83,7 @@ fn malformed_requests_say_what_is_wrong() {
         (None, "multipart/form-data; boundary=x", &whole, "invalid_request", "Content-Type"),
         (None, FORM, &format!("{GRANT}&client_id={id}&client_secret="), "invalid_request", "client_secret is missing"),
         (None, FORM, &format!("{whole}&grant_type=client_credentials"), "invalid_request", "more than once"),
-        (Some(&right), FORM, &format!("{GRANT}&client_id={id}"), "invalid_request", "two ways at once"),
+        (Some(&right), FORM, &format!("{GRANT}&client_id={id}"), "invalid_request", "in two ways"),
         (Some("Basic !!!"), FORM, GRANT, "invalid_request", "not base64"),
         (Some("Basic bm9jb2xvbg=="), FORM, GRANT, "invalid_request", "no colon"),
         (Some("Basic /////w=="), FORM, GRANT, "invalid_request", "not UTF-8"),
@@ -140,7 +140,7 @@ fn credentials_in_the_url_are_refused_even_where_the_body_is_right() {
         let answer = app.anonymous().request("POST", &target).body(FORM, &body).send();
         assert_eq!(answer.status, if what.is_some() { 400 } else { 200 }, "{}", answer.text());
         if let Some(name) = what {
-            assert!(answer.detail().contains(&format!("the field {name} stands in the URL")), "{}", answer.detail());
+            assert!(answer.detail().contains(&format!("the field {name} is in the URL")), "{}", answer.detail());
             assert!(!answer.text().contains(&secret));
         }
     }

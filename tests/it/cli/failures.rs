@@ -182,7 +182,7 @@ fn servers_that_do_not_answer_wrong_tokens_and_folders_in_use_are_told_apart() {
     private("short", 0o600);
     expect(&data_dir, &list, DENIED, &["43 to 512"]);
     private(&"x".repeat(60), 0o644);
-    expect(&data_dir, &list, DENIED, &["may be read by others", "chmod 600"]);
+    expect(&data_dir, &list, DENIED, &["may be read by other users", "chmod 600"]);
     private(&"x".repeat(60), 0o600);
     expect(&data_dir, &list, DENIED, &["the admin token is missing or wrong"]);
     expect(&data_dir, &["client", "list", "--admin-url", &url], DENIED, &["--admin-token-file"]);

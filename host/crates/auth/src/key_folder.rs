@@ -49,10 +49,10 @@ pub struct KeyFile {
 #[must_use]
 pub fn look(data_folder: &Path) -> Vec<KeyFile> {
     let purposes = [
-        "what signs tokens",
-        "what client secrets are checked with",
-        "what seals cursors of searches",
-        "what seals decisions of rules",
+        "the token signing keys",
+        "the client secret hashing key",
+        "the cursor sealing key",
+        "the decision sealing keys",
     ];
     let look = |(name, purpose): (&'static str, &'static str)| {
         let path = data_folder.join(KEY_FOLDER).join(name);

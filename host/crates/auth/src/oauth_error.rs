@@ -1,65 +1,65 @@
-//! Why a token request is refused, in the words of OAuth (RFC 6749 §5.2).
+//! Errors of token requests, as defined by OAuth (RFC 6749 §5.2).
 //!
-//! **Invariant:** an unknown id, a wrong secret and a disabled client give one and the same value.
+//! **Invariant:** an unknown id, a wrong secret and a disabled client give the same value.
 
 use std::borrow::Cow;
 
-/// What every refusal of an unsupported or unreadable request adds.
+/// The suffix of every error about an unsupported or unparsable request.
 const ONLY_CLIENT_CREDENTIALS: &str = "only grant_type=client_credentials is supported";
 
 daftar_domain::named_enum! {
-    /// The name of an error.
+    /// The error codes.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum OAuthErrorCode {
-        /// The request cannot be understood.
+        /// The request cannot be parsed.
         InvalidRequest = "invalid_request",
         /// The client cannot be authenticated.
         InvalidClient = "invalid_client",
         /// Another grant than client credentials.
         UnsupportedGrantType = "unsupported_grant_type",
-        /// A scope that does not exist or that the client does not hold.
+        /// A scope that does not exist or that was not granted to the client.
         InvalidScope = "invalid_scope",
-        /// Too many requests, or the server cannot answer now.
+        /// Too many requests, or the server is unavailable.
         TemporarilyUnavailable = "temporarily_unavailable",
-        /// A defect of ours.
+        /// An internal error.
         ServerError = "server_error",
     }
 }
 
-/// Why a token request is refused.
+/// An error response to a token request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OAuthError {
-    /// The name of the error.
+    /// The error code.
     pub code: OAuthErrorCode,
     description: String,
 }
 
 impl OAuthError {
-    /// An error with a description of what is wrong.
+    /// Creates an error with a description.
     #[must_use]
     pub fn new(code: OAuthErrorCode, description: &str) -> Self {
         Self { code, description: description.chars().map(printable).collect() }
     }
 
-    /// The request cannot be understood.
+    /// Creates the error for a request that cannot be parsed.
     #[must_use]
     pub fn invalid_request(description: &str) -> Self {
         Self::new(OAuthErrorCode::InvalidRequest, description)
     }
 
-    /// The one answer for an unknown id, a wrong secret and a disabled client.
+    /// Creates the single error for an unknown id, a wrong secret and a disabled client.
     #[must_use]
     pub fn invalid_client() -> Self {
         Self::new(OAuthErrorCode::InvalidClient, "client authentication failed")
     }
 
-    /// What is wrong.
+    /// Returns the description.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// The description, and what is supported, where the request was not understood.
+    /// Returns the description, plus the supported grant if the request could not be parsed.
     #[must_use]
     pub fn detail(&self) -> Cow<'_, str> {
         match self.code {
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_what_is_supported_where_the_request_was_not_understood() {
+    fn the_detail_contains_the_supported_grant() {
         let error = OAuthError::invalid_request("the body is not JSON");
         assert_eq!((error.code.name(), error.description()), ("invalid_request", "the body is not JSON"));
         assert_eq!(error.detail(), "the body is not JSON; only grant_type=client_credentials is supported");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_holds_only_what_the_standard_allows() {
+    fn a_description_contains_only_allowed_characters() {
         let error = OAuthError::invalid_request("a \"quoted\" \\ é\r\n`x`");
         assert_eq!(error.description(), "a 'quoted' / ???`x`");
     }

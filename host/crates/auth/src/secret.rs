@@ -1,8 +1,8 @@
-//! Client secrets: 256 random bits, kept as a keyed hash.
+//! Client secrets: 256 random bits, stored as a keyed hash.
 //!
-//! A slow hash would buy nothing: nobody guesses 256 random bits, and the key is not in the database.
+//! A slow hash has no benefit: 256 random bits cannot be guessed, and the key is not in the database.
 //!
-//! **Invariant:** checking a secret costs the same for an unknown client, a wrong secret and a right one.
+//! **Invariant:** checking a secret costs the same for an unknown client, a wrong secret and a valid one.
 
 use std::path::Path;
 
@@ -17,15 +17,15 @@ use super::key_file::{self, KeyError};
 use super::keys::KEY_FOLDER;
 use daftar_domain::client::{Client, SecretHash};
 
-/// How a client secret begins, so that leak scanners recognise it.
+/// The prefix of a client secret, so that leak scanners recognise it.
 pub const CLIENT_SECRET_PREFIX: &str = "daftar_secret_";
-/// The longest secret that is hashed; ours have 57 bytes. A longer one is wrong without a look.
+/// The longest secret that is hashed; generated ones have 57 bytes. A longer one is rejected without hashing.
 pub const CLIENT_SECRET_BYTES_MAX: usize = 256;
-/// The file of the hashing key within the folder of keys.
+/// The file of the hashing key within the key folder.
 pub(super) const HASH_KEY_FILE: &str = "client-secrets.json";
-/// How many hashes are compared at least, whether the client has that many or does not exist.
+/// The minimum number of hash comparisons, for clients with fewer secrets and unknown clients.
 pub(super) const COMPARED_MIN: usize = 4;
-/// Compared in place of hashes that a client does not have. The outcome of such a comparison does not count.
+/// Compared in place of hashes that a client does not have. The result of such a comparison is ignored.
 const DUMMY: SecretHash = SecretHash([0; 32]);
 
 /// Hashes and checks client secrets with the key of this data folder.
@@ -35,50 +35,50 @@ pub struct SecretHasher {
 }
 
 impl SecretHasher {
-    /// Whether the data folder has a hashing key.
+    /// Returns true if the data folder has a hashing key.
     #[must_use]
     pub fn is_there(data_folder: &Path) -> bool {
         data_folder.join(KEY_FOLDER).join(HASH_KEY_FILE).exists()
     }
 
-    /// Reads the hashing key of a data folder; makes the folder of keys and a key when there is none.
+    /// Reads the hashing key of a data folder; creates the key folder and a key if there is none.
     ///
-    /// Every client secret depends on this key: with another one all of them are wrong.
+    /// Every client secret depends on this key: with another one no secret is valid.
     ///
     /// # Errors
-    /// When the file cannot be read or written, others may read it, or the key is malformed or weak. The message says
-    /// what to do.
+    /// If the file cannot be read or written, other users may read it, or the key is malformed or weak. The message
+    /// contains the fix.
     pub fn load_or_create(data_folder: &Path, now: Timestamp) -> Result<Self, KeyError> {
         key_file::load_single(data_folder, HASH_KEY_FILE, now, |secret| {
-            let keyed = Hmac::new_from_slice(secret).map_err(|_| "its key has a wrong length".to_owned())?;
+            let keyed = Hmac::new_from_slice(secret).map_err(|_| "its key has an invalid length".to_owned())?;
             Ok(Self { keyed })
         })
     }
 
-    /// The hash under which a client's secret is kept. The same secret of another client hashes differently.
+    /// Returns the hash to store for a client's secret. The same secret of another client has another hash.
     #[must_use]
     pub fn hash(&self, client_id: &str, secret: &SecretString) -> SecretHash {
         #[cfg(test)]
         work::hashed();
         let mut keyed = self.keyed.clone();
         keyed.update(client_id.as_bytes());
-        // No client id holds this byte, so that id and secret cannot run into each other.
+        // A separator that no client id contains, so that different pairs of id and secret hash different bytes.
         keyed.update(&[0]);
         keyed.update(secret.expose_secret().as_bytes());
         SecretHash(keyed.finalize().into_bytes().into())
     }
 
-    /// What tells this key from every other one, and nothing of it.
+    /// Returns a fingerprint that identifies this key without revealing it.
     #[must_use]
     pub fn fingerprint(&self) -> [u8; 32] {
         let mut keyed = self.keyed.clone();
-        // No client id is empty, so that this is the hash of no secret.
+        // No client id is empty, so this is never the hash of a secret.
         keyed.update(b"\0the key that client secrets are kept with");
         keyed.finalize().into_bytes().into()
     }
 
-    /// Whether that is one of the client's secrets that have not expired; never for an unknown client, after the same
-    /// work.
+    /// Returns true if `presented` is one of the client's secrets that have not expired; false for an unknown client,
+    /// after the same work.
     #[must_use]
     pub fn verify(&self, client_id: &str, client: Option<&Client>, presented: &SecretString, now: Timestamp) -> bool {
         if presented.expose_secret().len() > CLIENT_SECRET_BYTES_MAX {
@@ -98,14 +98,14 @@ impl SecretHasher {
     }
 }
 
-/// Compares two hashes in a time that does not depend on them.
+/// Compares two hashes in constant time.
 fn is_same(one: &SecretHash, other: &SecretHash) -> Choice {
     #[cfg(test)]
     work::compared();
     one.0.ct_eq(&other.0)
 }
 
-/// Counts what a check does, for the test that it is the same for everybody.
+/// Counts the work of a check, to test that it is constant.
 #[cfg(test)]
 pub(super) mod work {
     use std::cell::Cell;
@@ -122,7 +122,7 @@ pub(super) mod work {
         DONE.with(|done| done.set((done.get().0, done.get().1 + 1)));
     }
 
-    /// How many hashes were made and compared on this thread since this was last asked.
+    /// Returns and resets the number of hashes computed and compared on this thread.
     pub fn take() -> (u32, u32) {
         DONE.with(Cell::take)
     }
@@ -130,10 +130,10 @@ pub(super) mod work {
 
 daftar_domain::opaque_debug!(SecretHasher);
 
-/// Makes a new client secret: shown once to whoever asked for it, kept as a hash.
+/// Generates a client secret: shown once, stored as a hash.
 ///
 /// # Errors
-/// When the operating system gives no random bytes.
+/// If the operating system provides no random bytes.
 pub fn new_client_secret() -> Result<SecretString, EntropyError> {
     entropy::random_text(CLIENT_SECRET_PREFIX)
 }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_outlives_a_restart() {
+    fn the_key_survives_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let secret = "s".into();
         let before = SecretHasher::load_or_create(folder.path(), at(0)).unwrap().hash("a", &secret);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_beyond_the_bound_is_wrong() {
+    fn a_secret_beyond_the_length_limit_is_rejected() {
         let (_folder, hasher) = hasher();
         let mut client = client("c");
         let fits = "x".repeat(CLIENT_SECRET_BYTES_MAX).into();

@@ -1,7 +1,7 @@
-//! Files that hold secrets: private to their owner, written whole or not at all.
+//! Files that contain secrets: private to their owner, written atomically.
 //!
-//! **Invariant:** a file or folder that others may read is refused, never silently repaired: what it holds may be known
-//! already.
+//! **Invariant:** a file or folder that other users may read is rejected, never silently repaired: its content may be
+//! known already.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -13,47 +13,47 @@ use secrecy::{ExposeSecret, SecretString};
 
 /// The biggest secret file that is read.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
-/// How the name of a file begins that is being written.
+/// The name prefix of temporary files.
 const UNFINISHED_PREFIX: &str = ".daftar-";
-/// What group and others may do; must be nothing.
+/// The permission bits of group and others; must be zero.
 const OTHERS_MASK: u32 = 0o077;
 
-/// Why a secret file cannot be used.
+/// The reason why a secret file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
-    /// Others may read it.
+    /// Other users may read it.
     #[error(
-        "`{path}` may be read by others (mode {mode:03o}): what it holds may be known. {}",
+        "`{path}` may be read by other users (mode {mode:03o}): its content may be known. {}",
         how_to_mend(path, right)
     )]
     NotPrivate {
-        /// Which file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
         /// Its permissions.
         mode: u32,
-        /// What they should be.
+        /// The required permissions.
         right: &'static str,
     },
-    /// It is a folder, a device or the like.
+    /// The path is a folder, a device or the like.
     #[error("`{0}` is not a regular file")]
     NotAFile(PathBuf),
-    /// It is no folder.
+    /// The path is not a folder.
     #[error("`{0}` is not a folder")]
     NotAFolder(PathBuf),
-    /// It is too big to be one of ours.
-    #[error("`{0}` is bigger than {FILE_BYTES_MAX} bytes")]
+    /// The file is larger than any valid secret file.
+    #[error("`{0}` is larger than {FILE_BYTES_MAX} bytes")]
     TooBig(PathBuf),
-    /// It does not hold text.
-    #[error("`{0}` does not hold UTF-8 text")]
+    /// The file is not text.
+    #[error("`{0}` is not UTF-8 text")]
     NotText(PathBuf),
-    /// The disk or the permissions said no.
+    /// A disk or permission error.
     #[error("cannot {action} `{path}`: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
-        /// On which file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -68,19 +68,19 @@ impl SecretFileError {
 fn how_to_mend(path: &Path, right: &str) -> String {
     let path = path.display();
     format!(
-        "If you trust it still, run `chmod {right} {path}`; else delete it, and a new one is made at the next start"
+        "If you still trust it, run `chmod {right} {path}`; else delete it, and a new one is created at the next start"
     )
 }
 
-/// Makes sure that a folder exists and is private to its owner.
+/// Creates a folder if it is missing, and checks that it is private to its owner.
 ///
 /// # Errors
-/// When it cannot be made, is no folder, or others may look into it.
+/// If it cannot be created, is not a folder, or other users may read it.
 pub fn prepare_folder(path: &Path) -> Result<(), SecretFileError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(SecretFileError::io("make the folder", path, error)),
+        Err(error) => return Err(SecretFileError::io("create the folder", path, error)),
     }
     let metadata = fs::metadata(path).map_err(|error| SecretFileError::io("look at", path, error))?;
     if !metadata.is_dir() {
@@ -89,10 +89,10 @@ pub fn prepare_folder(path: &Path) -> Result<(), SecretFileError> {
     check_private(path, metadata.permissions().mode(), "700")
 }
 
-/// Reads a secret file; `None` when there is none.
+/// Reads a secret file; `None` if there is none.
 ///
 /// # Errors
-/// When it cannot be read, is too big, is not text, or others may read it.
+/// If it cannot be read, is too large, is not text, or other users may read it.
 pub fn read(path: &Path) -> Result<Option<SecretString>, SecretFileError> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => return Err(SecretFileError::NotAFile(path.to_owned())),
@@ -103,7 +103,7 @@ pub fn read(path: &Path) -> Result<Option<SecretString>, SecretFileError> {
     let file = File::open(path).map_err(|error| SecretFileError::io("open", path, error))?;
     let metadata = file.metadata().map_err(|error| SecretFileError::io("look at", path, error))?;
     check_private(path, metadata.permissions().mode(), "600")?;
-    // Room for all of it at once: growing would leave copies of the secret behind in freed memory.
+    // Allocates the full size first: growing would leave copies of the secret in freed memory.
     let mut bytes = Zeroizing::new(Vec::with_capacity(metadata.len().min(FILE_BYTES_MAX) as usize + 1));
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| SecretFileError::io("read", path, error))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
@@ -113,11 +113,10 @@ pub fn read(path: &Path) -> Result<Option<SecretString>, SecretFileError> {
     Ok(Some(SecretString::from(text)))
 }
 
-/// Writes a secret file that must not exist yet; false when it does, and then nothing is changed. On disk when it
-/// returns.
+/// Creates a secret file; returns false if it exists, without changing it. Durable on return.
 ///
 /// # Errors
-/// When the disk or the permissions do not allow it.
+/// On a disk or permission error.
 pub fn create(path: &Path, content: &SecretString) -> Result<bool, SecretFileError> {
     let written = write_beside(path, content)?;
     match written.persist_noclobber(path) {
@@ -127,20 +126,20 @@ pub fn create(path: &Path, content: &SecretString) -> Result<bool, SecretFileErr
     }
 }
 
-/// Writes a secret file over the one that is there. Readers see the old or the new one, whole; on disk when it returns.
+/// Replaces a secret file atomically: readers see the old or the new content. Durable on return.
 ///
 /// # Errors
-/// When the disk or the permissions do not allow it; the old one is then still in place.
+/// On a disk or permission error; the old file is then unchanged.
 pub fn replace(path: &Path, content: &SecretString) -> Result<(), SecretFileError> {
     let written = write_beside(path, content)?;
     written.persist(path).map_err(|refused| SecretFileError::io("write", path, refused.error))?;
     sync_folder(path)
 }
 
-/// Removes what a crash left of files that were being written.
+/// Removes temporary files left by a crash.
 ///
 /// # Errors
-/// When the folder cannot be read, or a file in it not removed.
+/// If the folder cannot be read, or a file in it not removed.
 pub fn remove_unfinished(folder: &Path) -> Result<(), SecretFileError> {
     let entries = fs::read_dir(folder).map_err(|error| SecretFileError::io("look into", folder, error))?;
     for entry in entries {
@@ -152,7 +151,7 @@ pub fn remove_unfinished(folder: &Path) -> Result<(), SecretFileError> {
     Ok(())
 }
 
-/// A temporary file in the same folder, with mode 0600 from the start, on disk.
+/// Writes a temporary file in the same folder, with mode 0600 from the start, durably.
 fn write_beside(path: &Path, content: &SecretString) -> Result<tempfile::NamedTempFile, SecretFileError> {
     let failed = |error| SecretFileError::io("write", path, error);
     let mut file = tempfile::Builder::new()
@@ -165,7 +164,7 @@ fn write_beside(path: &Path, content: &SecretString) -> Result<tempfile::NamedTe
     Ok(file)
 }
 
-/// Makes a rename last: the folder's entry is on disk only after this.
+/// Makes a rename durable: the folder entry is on disk only after this.
 fn sync_folder(path: &Path) -> Result<(), SecretFileError> {
     let folder = folder_of(path);
     File::open(folder)
@@ -173,13 +172,13 @@ fn sync_folder(path: &Path) -> Result<(), SecretFileError> {
         .map_err(|error| SecretFileError::io("write to disk", folder, error))
 }
 
-/// The folder of a file or folder.
+/// Returns the folder of a file or folder.
 #[must_use]
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// By what it is seen that a file was changed or replaced, without reading it: a link that leads elsewhere counts.
+/// The metadata that reveals a change or replacement of a file without reading it, including the target of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
     device: u64,
@@ -190,7 +189,7 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    /// That of a file as it is now; nothing where there is none.
+    /// Returns the stamp of a file; `None` if there is no file.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_for_the_owner_alone_and_reads_back() {
+    fn only_the_owner_may_read_a_written_file() {
         let folder = tempfile::tempdir().unwrap();
         let keys = folder.path().join("keys");
         prepare_folder(&keys).unwrap();
@@ -239,7 +238,7 @@ mod tests {
         assert!(read(&path).unwrap().is_none());
         assert!(create(&path, &secret("one")).unwrap());
         assert_eq!(mode(&path), 0o600);
-        assert!(!create(&path, &secret("two")).unwrap(), "an existing file is left alone");
+        assert!(!create(&path, &secret("two")).unwrap(), "an existing file is not overwritten");
         assert_eq!(read(&path).unwrap().unwrap().expose_secret(), "one");
         replace(&path, &secret("three")).unwrap();
         assert_eq!(mode(&path), 0o600);
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_others_may_read_and_says_what_to_do() {
+    fn rejects_files_that_others_may_read_with_the_fix() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         create(&path, &secret("x")).unwrap();
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_secret_file() {
+    fn rejects_other_kinds_of_files() {
         let folder = tempfile::tempdir().unwrap();
         assert!(matches!(read(folder.path()), Err(SecretFileError::NotAFile(_))));
         let path = folder.path().join("a");

@@ -1,7 +1,7 @@
-//! Access tokens: signed here, checked here.
+//! Access tokens: signing and verification.
 //!
-//! **Invariant:** HS256 and nothing else; the key is one of ours, found by `kid`; nothing else of a token's header is
-//! used, and nothing of its claims is read before its signature is known to be ours.
+//! **Invariant:** HS256 only; the key is one of the server's, found by `kid`; nothing else of a token's header is used,
+//! and no claim is read before the signature is verified.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use daftar_domain::client::ClientId;
 use daftar_domain::config::TokenConfig;
 use daftar_domain::scope::{Scope, ScopeSet};
 
-/// The longest token that is looked at. One with every scope that exists has half of it.
+/// The longest token that is parsed. One with all existing scopes has half of it.
 pub const TOKEN_BYTES_MAX: usize = 4096;
-/// The longest first part: ours has about 90 characters.
+/// The longest header part: generated ones have about 90 characters.
 const HEADER_BYTES_MAX: usize = 512;
-/// What kind of token it is (RFC 9068).
+/// The token type (RFC 9068).
 const TOKEN_TYPE: &str = "at+jwt";
 const MICROSECONDS: i64 = 1_000_000;
 
@@ -30,64 +30,65 @@ const MICROSECONDS: i64 = 1_000_000;
 pub struct IssuedToken {
     /// The token, to be sent once.
     pub text: SecretString,
-    /// Its name, for the audit log.
+    /// The token id, for the audit log.
     pub id: String,
-    /// For how many seconds it is good.
+    /// The lifetime in seconds.
     pub expires_in_s: u64,
 }
 
-/// What a sound token says.
+/// The claims of a valid token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedToken {
-    /// The token's own name.
+    /// The token id (`jti`).
     pub id: String,
-    /// Whose it is.
+    /// The client of the token.
     pub client_id: ClientId,
-    /// What it was issued for.
+    /// The scopes that it was issued for.
     pub scopes: ScopeSet,
-    /// When it was issued, to the microsecond.
+    /// The time of issue, with microseconds.
     pub issued_at: Timestamp,
-    /// From when it is refused.
+    /// The time from which it is expired.
     pub expires_at: Timestamp,
-    /// The name of the key that signed it.
+    /// The id of the key that signed it.
     pub key_id: Arc<str>,
 }
 
-/// Why a token is refused.
+/// The reason why a token is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenFault {
-    /// It is not one of ours, or not meant for us.
+    /// The token was not issued by this registry or has another audience.
     Malformed(TokenDefect),
-    /// It was good until `exp`.
+    /// The token is past its `exp`.
     Expired,
 }
 
-/// What is wrong with a token: for the log and the tests, never for the client.
+/// The defects of a token: for the log and the tests, never for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenDefect {
     /// Longer than [`TOKEN_BYTES_MAX`].
     TooLong,
     /// Not three parts of base64.
     Shape,
-    /// The header is not the JSON that we write: unknown members such as `jwk`, `jku` or `crit` included.
+    /// The header differs from the JSON that this module writes: unknown members such as `jwk`, `jku` or `crit`
+    /// included.
     Header,
     /// Any algorithm but HS256.
     Algorithm,
     /// Not an access token.
     Type,
-    /// Signed by a key that is not ours.
+    /// Signed by an unknown key.
     UnknownKey,
-    /// The signature is wrong.
+    /// The signature is invalid.
     Signature,
-    /// A claim is missing, twice there or of another kind.
+    /// A claim is missing, duplicate or of another type.
     Claims,
-    /// Issued by somebody else.
+    /// Another issuer.
     Issuer,
-    /// Meant for somebody else.
+    /// Another audience.
     Audience,
     /// Issued in the future.
     IssuedInFuture,
-    /// Not valid before a time that has not come (`nbf`, RFC 7519 §4.1.5).
+    /// Not valid yet (`nbf`, RFC 7519 §4.1.5).
     NotYetValid,
     /// `sub` and `client_id` differ or are no client id.
     Subject,
@@ -104,10 +105,10 @@ struct Claims {
     exp: i64,
     iat: i64,
     /// `iat` in microseconds. Without it a token issued in the second in which its client was disabled and enabled
-    /// again could not be told from one issued before.
+    /// again could not be distinguished from one issued before.
     #[serde(skip_serializing_if = "Option::is_none")]
     iat_us: Option<i64>,
-    /// Never written: a token is valid from the moment at which it is issued. A token that has it is held to it.
+    /// Never written: a token is valid from its issue. If present, it is enforced.
     #[serde(skip_serializing_if = "Option::is_none")]
     nbf: Option<i64>,
     jti: String,
@@ -125,7 +126,7 @@ struct ReadHeader {
 /// Signs a token for a client with the current key.
 ///
 /// # Errors
-/// When the signing library fails: a defect, not something that a client can cause.
+/// If the signing library fails: a defect that a client cannot cause.
 pub fn issue(
     keys: &TokenKeys,
     config: &TokenConfig,
@@ -156,10 +157,10 @@ pub fn issue(
     Ok(IssuedToken { text: SecretString::from(text), id, expires_in_s: config.lifetime_s })
 }
 
-/// Checks a token: size, signature, then `iss`, `aud`, `exp` (no leeway), `iat` and `nbf` (nothing in the future).
+/// Verifies a token: size, signature, then `iss`, `aud`, `exp` (no leeway), `iat` and `nbf` (nothing in the future).
 ///
 /// # Errors
-/// The first thing that is wrong, in that order.
+/// The first defect, in that order.
 pub fn verify(text: &str, keys: &TokenKeys, config: &TokenConfig, now: Timestamp) -> Result<VerifiedToken, TokenFault> {
     let (claims, key_id) = read_signed(text, keys, now).map_err(TokenFault::Malformed)?;
     if claims.iss != config.issuer {
@@ -174,7 +175,7 @@ pub fn verify(text: &str, keys: &TokenKeys, config: &TokenConfig, now: Timestamp
     understand(claims, key_id, now).map_err(TokenFault::Malformed)
 }
 
-/// The claims of a token that one of our keys has signed, and the name of that key.
+/// Returns the claims of a token after verifying its signature, and the id of the key.
 fn read_signed(text: &str, keys: &TokenKeys, now: Timestamp) -> Result<(Claims, Arc<str>), TokenDefect> {
     if text.len() > TOKEN_BYTES_MAX {
         return Err(TokenDefect::TooLong);
@@ -202,7 +203,7 @@ fn read_signed(text: &str, keys: &TokenKeys, now: Timestamp) -> Result<(Claims, 
     Ok((claims, Arc::clone(&key.id)))
 }
 
-/// Turns the claims into what they mean.
+/// Converts the claims to a verified token.
 fn understand(claims: Claims, key_id: Arc<str>, now: Timestamp) -> Result<VerifiedToken, TokenDefect> {
     let issued_us = claims.iat_us.unwrap_or_else(|| claims.iat.saturating_mul(MICROSECONDS));
     if issued_us.div_euclid(MICROSECONDS) != claims.iat {

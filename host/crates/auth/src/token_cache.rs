@@ -28,10 +28,11 @@ use super::keys::TokenKeys;
 use super::token::{self, TOKEN_BYTES_MAX, TokenFault, VerifiedToken};
 use daftar_domain::config::TokenConfig;
 
-/// Bytes of an entry beside the token's text: the verified claims (at most as many scopes as there are), and its slots in the tables.
+/// Bytes of an entry in addition to the token's text: the verified claims (at most as many scopes as there are), and
+/// its slots in the tables.
 const ENTRY_BYTES: usize = 640;
 
-/// The most that the cache holds.
+/// The limits of the cache.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenCacheBounds {
     /// Tokens; none are cached with less than 2.
@@ -41,7 +42,7 @@ pub struct TokenCacheBounds {
 }
 
 impl Default for TokenCacheBounds {
-    /// Some tens of thousands of clients with a token each. A token of a usual client takes about a kilobyte.
+    /// Tens of thousands of clients with a token each. A token of a typical client takes about a kilobyte.
     fn default() -> Self {
         Self { entries: 32_768, bytes: 32 << 20 }
     }
@@ -51,7 +52,7 @@ impl Default for TokenCacheBounds {
 pub struct TokenCache {
     tokens: Cache<Arc<str>, Arc<VerifiedToken>, Weights, RandomState, Evictions>,
     weights: Weights,
-    /// A token that weighs more would evict most of its shard.
+    /// The weight limit of a token: a heavier one would evict most of its shard.
     weight_max: u64,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -61,11 +62,11 @@ pub struct TokenCache {
 /// Counters and size of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TokenCacheUsage {
-    /// Tokens that were found.
+    /// Cache hits.
     pub hits: u64,
-    /// Tokens that had to be verified, forged ones among them.
+    /// Cache misses, including forged tokens.
     pub misses: u64,
-    /// Valid tokens that were evicted for others.
+    /// Valid tokens that were evicted.
     pub dropped: u64,
     /// Cached tokens.
     pub entries: usize,
@@ -74,7 +75,7 @@ pub struct TokenCacheUsage {
 }
 
 impl TokenCache {
-    /// An empty cache.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new(bounds: TokenCacheBounds) -> Self {
         let capacity = if bounds.entries == 0 { 0 } else { bounds.bytes as u64 };
@@ -90,7 +91,7 @@ impl TokenCache {
         }
     }
 
-    /// Verifies a token, as [`token::verify`] does.
+    /// Verifies a token, like [`token::verify`], from the cache if possible.
     ///
     /// # Errors
     /// As [`token::verify`].
@@ -115,12 +116,12 @@ impl TokenCache {
         Ok(token)
     }
 
-    /// Removes the tokens that expired or whose key is no longer accepted. To be called each minute.
+    /// Removes tokens that are expired or whose key is no longer accepted. Called every minute.
     pub fn prune(&self, keys: &TokenKeys, now: Timestamp) {
         self.tokens.retain(|_, token| is_valid(token, keys, now));
     }
 
-    /// Its counters and its size.
+    /// Returns the counters and the size.
     #[must_use]
     pub fn usage(&self) -> TokenCacheUsage {
         TokenCacheUsage {
@@ -175,7 +176,7 @@ impl Weighter<Arc<str>, Arc<VerifiedToken>> for Weights {
     }
 }
 
-/// Collects the evicted tokens of one insertion. Pruned tokens are not among them.
+/// Collects the evicted tokens of one insertion, without pruned tokens.
 #[derive(Clone)]
 struct Evictions;
 
@@ -187,7 +188,7 @@ impl Lifecycle<Arc<str>, Arc<VerifiedToken>> for Evictions {
     }
 }
 
-/// Whether a verified token still passes the checks that depend on the time and on the keys.
+/// Returns true if a verified token still passes the checks that depend on the time and on the keys.
 fn is_valid(token: &VerifiedToken, keys: &TokenKeys, now: Timestamp) -> bool {
     token.issued_at <= now && now < token.expires_at && keys.find(&token.key_id, now).is_some()
 }

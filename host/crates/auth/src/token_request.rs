@@ -1,9 +1,9 @@
-//! What a token request says: HTTP Basic with a form, a form alone, or a JSON object.
+//! Parsing of token requests: HTTP Basic with a form, a form alone, or a JSON object.
 //!
-//! Whatever a request says twice, or in two ways at once, is refused: which of the two counts must never depend on who
-//! reads it.
+//! Duplicate fields, or credentials in two ways, are rejected: the result must never depend on which one a parser
+//! prefers.
 //!
-//! **Invariant:** pure: nothing is looked up here, and no message repeats a secret.
+//! **Invariant:** pure: no lookups, and no message repeats a secret.
 
 use std::fmt;
 
@@ -17,15 +17,15 @@ use serde::{Deserializer, de};
 
 use crate::oauth_error::{OAuthError, OAuthErrorCode};
 
-/// The biggest body that is read; a full one has a few hundred bytes.
+/// The largest body that is read; a complete request has a few hundred bytes.
 pub const TOKEN_REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// The only grant.
 const CLIENT_CREDENTIALS: &str = "client_credentials";
 
-/// A token request as it came in.
+/// A token request as received.
 #[derive(Clone, Copy, Default)]
 pub struct TokenRequestParts<'a> {
-    /// What stands behind the `?` of the URL.
+    /// The query string of the URL.
     pub query: Option<&'a str>,
     /// The values of all `Content-Type` headers.
     pub content_type: &'a [&'a [u8]],
@@ -37,18 +37,18 @@ pub struct TokenRequestParts<'a> {
     pub body: &'a [u8],
 }
 
-/// A token request that can be understood.
+/// A parsed token request.
 #[derive(Debug, Clone)]
 pub struct TokenRequest {
-    /// Who asks; any text, perhaps no client id at all.
+    /// The claimed client id: any text, perhaps not a valid id.
     pub client_id: String,
-    /// The proof.
+    /// The client secret.
     pub client_secret: SecretString,
-    /// For which scopes; all grants, where absent.
+    /// The requested scopes; `None` means all grants.
     pub scope: Option<String>,
 }
 
-/// How the body is written.
+/// The encoding of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BodyForm {
     Form,
@@ -56,11 +56,11 @@ enum BodyForm {
 }
 
 impl TokenRequest {
-    /// Reads a token request.
+    /// Parses a token request.
     ///
     /// # Errors
-    /// `invalid_request` when it cannot be understood, `unsupported_grant_type` for any other grant, `invalid_client`
-    /// for an `Authorization` header of another scheme than `Basic`.
+    /// `invalid_request` if it cannot be parsed, `unsupported_grant_type` for any other grant, `invalid_client` for an
+    /// `Authorization` header of another scheme than `Basic`.
     pub fn parse(parts: &TokenRequestParts<'_>) -> Result<Self, OAuthError> {
         check_query(parts.query)?;
         let form = body_form(parts.content_type)?;
@@ -85,12 +85,12 @@ impl TokenRequest {
     }
 }
 
-/// What belongs into the body must not stand in the URL (RFC 6749 §2.3.1), where proxies and logs keep it. Other parameters are ignored,
+/// Rejects body fields in the URL (RFC 6749 §2.3.1), where proxies and logs store them. Other parameters are ignored,
 /// like other fields.
 fn check_query(query: Option<&str>) -> Result<(), OAuthError> {
     match known_in_query(query.unwrap_or_default()) {
         Some(name) => Err(OAuthError::invalid_request(&format!(
-            "the field {name} stands in the URL: send it in the body; URLs are kept in logs, so rotate a secret that was sent in one"
+            "the field {name} is in the URL: send it in the body; URLs are stored in logs, so rotate a secret that was sent in one"
         ))),
         None => Ok(()),
     }
@@ -100,7 +100,7 @@ fn check_encoding(content_encoding: &[&[u8]]) -> Result<(), OAuthError> {
     if content_encoding.iter().all(|value| value.trim_ascii().eq_ignore_ascii_case(b"identity")) {
         return Ok(());
     }
-    Err(OAuthError::invalid_request("the body is taken as it is: send it without Content-Encoding"))
+    Err(OAuthError::invalid_request("encoded bodies are not supported: send the body without Content-Encoding"))
 }
 
 fn body_form(content_type: &[&[u8]]) -> Result<BodyForm, OAuthError> {
@@ -125,7 +125,7 @@ fn body_form(content_type: &[&[u8]]) -> Result<BodyForm, OAuthError> {
     Ok(form)
 }
 
-/// Parameters are accepted; a charset must be one whose bytes are UTF-8.
+/// Checks parameters of the media type; a charset must be one whose bytes are UTF-8.
 fn check_charset(parameters: &str) -> Result<(), OAuthError> {
     for parameter in parameters.split(';') {
         let Some((name, value)) = parameter.split_once('=') else { continue };
@@ -166,12 +166,12 @@ fn from_body(fields: &Fields) -> Result<(String, SecretString), OAuthError> {
 fn check_basic_alone(form: BodyForm, fields: &Fields) -> Result<(), OAuthError> {
     if form == BodyForm::Json {
         return Err(OAuthError::invalid_request(
-            "HTTP Basic goes with a form body: send application/x-www-form-urlencoded, or the credentials in the JSON",
+            "HTTP Basic requires a form body: send application/x-www-form-urlencoded, or the credentials in the JSON",
         ));
     }
     if fields.client_id.is_some() || fields.client_secret.is_some() {
         return Err(OAuthError::invalid_request(
-            "the client authenticates in two ways at once: with HTTP Basic and with fields of the body",
+            "the client authenticates in two ways: with HTTP Basic and with fields of the body",
         ));
     }
     Ok(())
@@ -181,7 +181,7 @@ fn missing(name: &str) -> OAuthError {
     OAuthError::invalid_request(&format!("the field {name} is missing"))
 }
 
-/// The fields that count. One that was sent without a value is absent (RFC 6749 §3.2); others are ignored.
+/// The known fields. One that was sent without a value is absent (RFC 6749 §3.2); others are ignored.
 #[derive(Debug, Default)]
 struct Fields {
     grant_type: Option<String>,
@@ -192,14 +192,14 @@ struct Fields {
 }
 
 daftar_domain::named_enum! {
-    /// The name of a field that counts.
+    /// The names of the known fields.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     enum Name {
         /// The grant.
         GrantType = "grant_type",
         /// The client.
         ClientId = "client_id",
-        /// Its secret.
+        /// The client secret.
         ClientSecret = "client_secret",
         /// The scopes.
         Scope = "scope",
@@ -207,7 +207,7 @@ daftar_domain::named_enum! {
 }
 
 impl Fields {
-    /// Reads `name=value&…`.
+    /// Parses `name=value&…`.
     pub fn from_form(text: &str) -> Result<Self, OAuthError> {
         let mut fields = Self::default();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
@@ -220,7 +220,7 @@ impl Fields {
         Ok(fields)
     }
 
-    /// Reads a JSON object whose fields that count are strings.
+    /// Parses a JSON object whose known fields are strings.
     pub fn from_json(text: &str) -> Result<Self, OAuthError> {
         let mut reader = serde_json::Deserializer::from_str(text);
         let mut problem = None;
@@ -233,12 +233,12 @@ impl Fields {
         }
     }
 
-    /// Notes a field; the error says that it is there twice.
+    /// Sets a field; fails if it is already set.
     fn set(&mut self, name: Name, value: String) -> Result<(), String> {
         if let Some(seen) = self.seen.get_mut(name as usize)
             && std::mem::replace(seen, true)
         {
-            return Err(format!("the field {} is there more than once", name.name()));
+            return Err(format!("the field {} is given more than once", name.name()));
         }
         let value = Some(value).filter(|value| !value.is_empty());
         match name {
@@ -251,7 +251,7 @@ impl Fields {
     }
 }
 
-/// The first field that counts among the parameters of a URL. What is not form-encoded names none.
+/// Returns the first known field among the parameters of a URL. A parameter that is not form-encoded is ignored.
 fn known_in_query(query: &str) -> Option<&'static str> {
     let names = query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name));
     names.filter_map(|name| Name::parse(&form_decode(name)?)).map(Name::name).next()
@@ -259,8 +259,8 @@ fn known_in_query(query: &str) -> Option<&'static str> {
 
 const NOT_FORM_ENCODED: &str = "the body is not form-encoded: a % must begin a %xx, and the bytes must be UTF-8";
 
-/// Undoes the form encoding: `+` is a space, `%xx` a byte. `None` when a `%` begins no `%xx` or the bytes are not
-/// UTF-8: guessing at a secret that was sent wrong would accept two spellings of it.
+/// Decodes the form encoding: `+` is a space, `%xx` a byte. `None` if a `%` begins no `%xx` or the bytes are not UTF-8:
+/// a lenient decoder would accept two spellings of a secret.
 fn form_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes().iter();
@@ -278,9 +278,9 @@ fn hexadecimal(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
-/// Reads a map by hand: a map type would keep the last of two equal names and say nothing.
+/// Deserialises the fields by hand: a map type would silently keep the last of two equal names.
 struct FieldsVisitor<'a> {
-    /// Says better than the reader's own error what is wrong.
+    /// A more precise error than the deserialiser's own.
     problem: &'a mut Option<String>,
 }
 
@@ -317,7 +317,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Reads the value of an `Authorization` header.
+/// Parses the value of an `Authorization` header.
 fn basic_credentials(value: &[u8]) -> Result<(String, SecretString), OAuthError> {
     let value = value.trim_ascii();
     let scheme_end = value.iter().position(|byte| *byte == b' ').unwrap_or(value.len());
@@ -325,7 +325,7 @@ fn basic_credentials(value: &[u8]) -> Result<(String, SecretString), OAuthError>
     if !scheme.eq_ignore_ascii_case(b"basic") {
         return Err(OAuthError::new(
             OAuthErrorCode::InvalidClient,
-            "a client authenticates with HTTP Basic or in the body, with no other scheme",
+            "authenticate with HTTP Basic or in the body; no other scheme is supported",
         ));
     }
     let decoded = BASE64

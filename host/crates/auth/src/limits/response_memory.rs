@@ -1,12 +1,14 @@
-//! The memory of finished responses that wait for their clients: how much one client may leave unread, and all of them together.
+//! The memory of finished responses that wait to be read: limits for one client and for all clients together.
 //!
-//! A response is counted whole when it is finished, under the client that asked for it, or under its address where it has proved
-//! nothing, and less with each part that the socket takes. Every response is counted, whatever it is a copy of: what the response
-//! cache shares is copied on its way only where it is larger than the cache takes, so the count is never below what is used.
-//! Responses that are made as they are sent have no size, hold a part or two, and are not counted. Nor are the administrator's.
+//! The full size of a response is counted when it is finished, under the requesting client, or under its address if it
+//! is not authenticated, and decreases with each part that the socket accepts. Every response is counted, also copies:
+//! a response shared with the response cache is copied on sending only if it is larger than the cache accepts, so the
+//! count is never below the actual use. Streamed responses have no size, occupy a part or two, and are not counted.
+//! Neither are the administrator's.
 //!
-//! **Invariant:** a client with nothing unread gets its response, however large: bounds decide between responses, not on their size.
-//! **Invariant:** a response to a change is never refused: what was done is reported as done. A client at its bound is refused before.
+//! **Invariant:** a client with nothing unread gets its response, however large: the limits decide between responses,
+//! not on their size. **Invariant:** a response to a change is never rejected: a completed change is reported as
+//! completed. A client at its limit is rejected before the change.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,7 +20,7 @@ use daftar_domain::audit::kept_address;
 use daftar_domain::client::ClientId;
 use daftar_domain::config::ConnectionsConfig;
 
-/// Under whom a response is counted.
+/// The key under which a response is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reader {
     /// A client whose token is valid.
@@ -28,7 +30,7 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// Whoever has that address.
+    /// Returns the reader with this address.
     #[must_use]
     pub fn of_address(address: IpAddr) -> Self {
         Self::Address(kept_address(address))
@@ -36,19 +38,19 @@ impl Reader {
 }
 
 daftar_domain::named_enum! {
-    /// Which bound a response was over.
+    /// The limit that a response exceeds.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum MemoryBound {
-        /// That of one client.
+        /// The limit of one client.
         Client = "client",
-        /// That of all.
+        /// The limit of all clients.
         Total = "total",
     }
 }
 
-/// Closes connections, those first whose clients take least of what waits for them.
+/// Closes connections, slowest readers first.
 pub trait ClosesSlowest: fmt::Debug + Send + Sync {
-    /// Closes as many as free so many bytes, with those that are being closed already; whether there were enough.
+    /// Closes as many connections as free `bytes`, including those already closing; returns true if there were enough.
     fn close_slowest(&self, bytes: u64) -> bool;
 }
 
@@ -69,7 +71,7 @@ struct Waiting {
 }
 
 impl ResponseMemory {
-    /// Nothing counted yet.
+    /// Creates an empty counter.
     #[must_use]
     pub fn new(config: &ConnectionsConfig) -> Arc<Self> {
         let bytes = |mib: u64| mib.saturating_mul(1 << 20);
@@ -82,12 +84,12 @@ impl ResponseMemory {
         })
     }
 
-    /// Names what closes connections when there is no memory left.
+    /// Sets the component that closes connections when the total limit is reached.
     pub fn set_closes_slowest(&self, closes: Weak<dyn ClosesSlowest>) {
         *self.closes.lock().unwrap_or_else(PoisonError::into_inner) = Some(closes);
     }
 
-    /// Whether this client may ask for something: it has not left as much unread as it may.
+    /// Returns true if this client may send a request: its unread responses are within its limit.
     pub fn admits(&self, reader: &Reader) -> bool {
         let is_admitted = self.waiting().of(reader) < self.per_client_max;
         if !is_admitted {
@@ -96,10 +98,10 @@ impl ResponseMemory {
         is_admitted
     }
 
-    /// Counts a finished response of so many bytes.
+    /// Counts a finished response of `bytes`.
     ///
     /// # Errors
-    /// The bound that it is over, where the client left something unread.
+    /// The limit that it exceeds, if the client has unread responses.
     pub fn reserve(self: &Arc<Self>, reader: &Reader, bytes: u64) -> Result<ReservedMemory, MemoryBound> {
         let over = |count: u64, max: u64| count.saturating_add(bytes).saturating_sub(max);
         let too_much = {
@@ -116,7 +118,7 @@ impl ResponseMemory {
             }
             too_much
         };
-        // Not under the lock, which connections take when they give memory back.
+        // Not under the lock, which connections acquire when they release memory.
         if !self.close_slowest(too_much) {
             self.count_refused(MemoryBound::Total);
             return Err(MemoryBound::Total);
@@ -134,7 +136,7 @@ impl ResponseMemory {
         self.add(&mut self.waiting(), reader, bytes)
     }
 
-    /// What is counted.
+    /// Returns the metrics.
     #[must_use]
     pub fn usage(&self) -> ResponseMemoryUsage {
         let (bytes, clients) = {
@@ -169,7 +171,7 @@ impl ResponseMemory {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        // Each change is whole before anything can panic.
+        // Each change is complete before anything can panic.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -180,7 +182,7 @@ impl Waiting {
     }
 }
 
-/// The memory of one finished response; given back when it is dropped.
+/// The memory of one finished response; released on drop.
 #[derive(Debug)]
 pub struct ReservedMemory {
     memory: Arc<ResponseMemory>,
@@ -189,13 +191,13 @@ pub struct ReservedMemory {
 }
 
 impl ReservedMemory {
-    /// How much it is.
+    /// Returns the remaining bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// Gives so much of it back.
+    /// Releases `bytes` of it.
     pub fn release(&self, bytes: u64) {
         let taken =
             self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| Some(held.saturating_sub(bytes)));
@@ -220,16 +222,16 @@ impl Drop for ReservedMemory {
     }
 }
 
-/// The figures of the metrics page.
+/// The metrics of the response memory.
 #[derive(Debug, Clone, Copy)]
 pub struct ResponseMemoryUsage {
-    /// Bytes that wait.
+    /// Bytes that wait to be read.
     pub bytes: u64,
-    /// How many may.
+    /// The limit of these bytes.
     pub bytes_max: u64,
-    /// Clients and addresses for which any wait.
+    /// Clients and addresses with unread responses.
     pub clients: usize,
-    /// Responses and requests that were refused, by bound.
+    /// Rejected responses and requests, by limit.
     pub refused: [(&'static str, u64); MemoryBound::ALL.len()],
 }
 
@@ -249,7 +251,7 @@ mod tests {
         Reader::Client(ClientId::parse(name).unwrap())
     }
 
-    /// Has so many bytes to close.
+    /// A test double with this many bytes to close.
     #[derive(Debug)]
     struct Slow(Mutex<u64>);
 
@@ -263,10 +265,10 @@ mod tests {
     }
 
     #[test]
-    fn a_client_leaves_so_much_unread_and_no_more() {
+    fn unread_responses_of_a_client_are_limited() {
         let memory = memory(2, 100);
         let (one, other) = (reader("one"), reader("other"));
-        let first = memory.reserve(&one, 5 * MIB).expect("the only one, however large");
+        let first = memory.reserve(&one, 5 * MIB).expect("the only response, however large");
         assert!(!memory.admits(&one) && memory.admits(&other));
         assert_eq!(memory.reserve(&one, 1).err(), Some(MemoryBound::Client));
         let _other = memory.reserve(&other, MIB).unwrap();
@@ -284,13 +286,13 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_closed_where_all_clients_leave_too_much_unread() {
+    fn connections_are_closed_at_the_total_limit() {
         let memory = memory(10, 10);
         let first = memory.reserve(&reader("one"), 9 * MIB).unwrap();
         assert_eq!(memory.reserve(&reader("other"), 2 * MIB).err(), Some(MemoryBound::Total), "nothing is slow");
         let slow: Arc<dyn ClosesSlowest> = Arc::new(Slow(Mutex::new(MIB)));
         memory.set_closes_slowest(Arc::downgrade(&slow));
-        assert!(memory.reserve(&reader("other"), 2 * MIB).is_ok(), "one megabyte was over, and was closed");
+        assert!(memory.reserve(&reader("other"), 2 * MIB).is_ok(), "one megabyte above the limit was closed");
         assert_eq!(memory.reserve(&reader("other"), 2 * MIB).err(), Some(MemoryBound::Total));
         drop(first);
         assert!(memory.reserve(&reader("other"), 2 * MIB).is_ok());

@@ -1,7 +1,7 @@
-//! Entries by key, in independent parts of bounded size.
+//! Entries by key, in independent shards of bounded size.
 //!
-//! **Invariant:** whatever is decided about a key is decided under the lock of its shard, which is never held while something is waited
-//! for. The turn of a shard may be.
+//! **Invariant:** every decision about a key is made under the lock of its shard, which is never held across an
+//! `.await`. The `turn` lock of a shard may be.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -11,16 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::bucket::TimeReading;
 use super::{Decision, Quota, RateHeaders, Refusal};
 
-/// Independent parts of the map, so that calls of different keys seldom wait for each other.
+/// The number of shards, so that calls of different keys seldom wait for each other.
 pub(super) const SHARDS: usize = 80;
-/// A full shard is searched for idle keys at most this often.
+/// The shortest time between two searches of a full shard for idle keys.
 const EVICTION_PAUSE_NS: u64 = 1_000_000_000;
-/// How long a new address waits when a bucket is full of busy ones.
+/// The `Retry-After` of a new address when a bucket is full of busy ones.
 const CROWDED_RETRY_S: u64 = 60;
 
-/// What a bucket knows of a key.
+/// The state of a key in a bucket.
 pub(super) trait KeyEntry {
-    /// Whether the key may be dropped to make room for another one.
+    /// Returns true if the key may be evicted.
     fn is_idle(&self, moment: TimeReading) -> bool;
 }
 
@@ -35,18 +35,18 @@ pub(super) struct Shards<K, E> {
 /// The entries of some of the keys.
 pub(super) struct Shard<K, E> {
     keys: Mutex<Keys<K, E>>,
-    /// The turn to ask or write the counts of this shard's keys: one call does it for all that wait.
+    /// The lock for reading and writing the stored counts of this shard's keys: one call does it for all that wait.
     pub(super) turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 struct Keys<K, E> {
     entries: HashMap<K, E>,
-    /// When to look for idle keys again.
+    /// The time of the next search for idle keys.
     evict_at_ns: u64,
 }
 
 impl<K: Clone + Eq + Hash + Display, E: KeyEntry> Shards<K, E> {
-    /// No entries yet; the name is part of the names of the counts.
+    /// Creates empty shards; the name is part of the names of the counts.
     pub(super) fn new(name: &'static str, keys_max: usize) -> Self {
         let shard = |_| {
             let keys = Mutex::new(Keys { entries: HashMap::new(), evict_at_ns: 0 });
@@ -55,29 +55,30 @@ impl<K: Clone + Eq + Hash + Display, E: KeyEntry> Shards<K, E> {
         Self { name, hasher: RandomState::new(), shards: (0..SHARDS).map(shard).collect(), keys_max }
     }
 
-    /// The shard of a key.
+    /// Returns the shard of a key.
     #[expect(clippy::indexing_slicing, reason = "a remainder by the number of shards is the index of one")]
     pub(super) fn of(&self, key: &K) -> &Arc<Shard<K, E>> {
         &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
     }
 
-    /// All of them.
+    /// Returns all shards.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Shard<K, E>>> {
         self.shards.iter()
     }
 
-    /// The name of a key's count.
+    /// Returns the name of a key's count.
     pub(super) fn name_of(&self, key: &K) -> String {
         format!("{}/{key}", self.name)
     }
 
-    /// How many keys are kept now.
+    /// Returns the number of keys in memory.
     pub(super) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().entries.len()).sum()
     }
 
-    /// Runs something with the entry of a key, which is made where there is none. Where a new key finds no room, also after idle ones were
-    /// dropped, the decision that refuses its call; the counts of those that were dropped stay too high by what they held.
+    /// Runs a function with the entry of a key, which is created if there is none. Returns the decision that rejects
+    /// the call if the shard is full even after evicting idle keys; the stored counts of evicted keys stay too high by
+    /// their reservations.
     pub(super) fn admit<T>(
         &self,
         shard: &Shard<K, E>,
@@ -98,8 +99,8 @@ impl<K: Clone + Eq + Hash + Display, E: KeyEntry> Shards<K, E> {
         Ok(run(keys.entries.entry(key.clone()).or_insert_with(new)))
     }
 
-    /// Keeps the entries for which that is wanted, of all shards whose turn is free: what is just being asked or written for a key belongs to a
-    /// call that waits, and its entry looks unused until then.
+    /// Retains the entries for which `is_kept` returns true, of all shards whose `turn` lock is free: an entry whose
+    /// count is being read or written belongs to a waiting call, and looks unused until then.
     pub(super) fn retain(&self, mut is_kept: impl FnMut(&K, &mut E) -> bool) {
         for shard in &self.shards {
             let Ok(_turn) = shard.turn.try_lock() else { continue };
@@ -117,19 +118,19 @@ impl<K: Clone + Eq + Hash, E> Shard<K, E> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs something with the entry of a key, if there is one.
+    /// Runs a function with the entry of a key, if there is one.
     pub(super) fn find<T>(&self, key: &K, run: impl FnOnce(&mut E) -> T) -> Option<T> {
         self.lock().entries.get_mut(key).map(run)
     }
 
-    /// Runs something with the entry of a key, which is made where there is none.
+    /// Runs a function with the entry of a key, which is created if there is none.
     pub(super) fn with<T>(&self, key: &K, new: impl FnOnce() -> E, run: impl FnOnce(&mut E) -> T) -> T {
         run(self.lock().entries.entry(key.clone()).or_insert_with(new))
     }
 }
 
 impl<K: Eq + Hash, E: KeyEntry> Keys<K, E> {
-    /// Whether there is room for one more key, after idle ones were dropped if need be.
+    /// Returns true if there is capacity for one more key, after evicting idle ones if required.
     fn make_room(&mut self, keys_max: usize, moment: TimeReading) -> bool {
         if self.entries.len() >= keys_max && moment.steady_ns >= self.evict_at_ns {
             self.entries.retain(|_, entry| !entry.is_idle(moment));

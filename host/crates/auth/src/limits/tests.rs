@@ -1,4 +1,4 @@
-//! The buckets as a caller meets them, with a clock that the test moves and counts that outlive a restart.
+//! Tests of the buckets through their public interface, with a test clock and counts that survive a restart.
 
 mod clock;
 mod common;
@@ -16,7 +16,7 @@ use super::fixtures::{Fixture, address, client, refusal};
 use super::*;
 
 #[tokio::test]
-async fn each_bucket_lets_exactly_its_minute_through_at_once() {
+async fn each_bucket_allows_exactly_its_minute_as_a_burst() {
     let fixture = Fixture::new();
     let (limits, here) = (&fixture.limits, address("203.0.113.9"));
     let caller = client("c", None, None);
@@ -60,7 +60,7 @@ async fn a_bucket_belongs_to_one_client_or_one_network() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_evenly_is_never_refused() {
+async fn a_client_that_sends_evenly_is_never_rejected() {
     for per_minute in [1, 7, 59, 60, 61, 600] {
         let fixture = Fixture::new();
         let caller = client("c", Some(per_minute), Some(1_000_000));
@@ -81,7 +81,7 @@ async fn the_day_is_counted_exactly_and_ends_at_midnight_utc() {
         let decision = fixture.limits.charge_token_request(here).await.unwrap();
         assert!(decision.is_allowed(), "{left} left");
         fixture.wait_s(60);
-        // The minute has at most 4 left, so the day shows once it has as few.
+        // At most 4 are left in the minute, so the headers show the day only when it has as few.
         let headers = decision.headers();
         if left <= 4 {
             assert_eq!((headers.limit, headers.remaining), (50, left));
@@ -99,7 +99,7 @@ async fn the_day_is_counted_exactly_and_ends_at_midnight_utc() {
 }
 
 #[tokio::test]
-async fn what_the_minute_refuses_does_not_count_in_the_day() {
+async fn calls_rejected_by_the_minute_do_not_count_in_the_day() {
     let fixture = Fixture::new();
     let caller = client("c", Some(10), Some(30));
     for _ in 0..3 {
@@ -125,7 +125,7 @@ async fn a_small_day_survives_a_kill_exactly_and_a_big_one_within_a_block() {
 }
 
 #[tokio::test]
-async fn changed_limits_act_on_the_next_call_and_give_no_fresh_minute() {
+async fn changed_limits_apply_to_the_next_call_and_do_not_refill_the_minute() {
     let fixture = Fixture::new();
     assert_eq!(fixture.allowed(&client("c", None, None), 100).await, 60);
     assert_eq!(fixture.allowed(&client("c", Some(90), None), 100).await, 30);
@@ -134,13 +134,13 @@ async fn changed_limits_act_on_the_next_call_and_give_no_fresh_minute() {
     assert_eq!(fixture.allowed(&client("c", Some(10), None), 100).await, 10);
     fixture.wait_s(60);
     let refused = fixture.limits.charge_client(&client("c", Some(10), Some(100))).await.unwrap();
-    assert_eq!(refusal(refused).0, Refusal::Day, "100 were let through today");
+    assert_eq!(refusal(refused).0, Refusal::Day, "100 were allowed today");
     assert_eq!(fixture.allowed(&client("c", Some(10), Some(103)), 10).await, 3);
     assert_eq!(fixture.allowed(&client("c", Some(10), None), 10).await, 7);
 }
 
 #[tokio::test]
-async fn headers_show_the_window_that_ends_first_and_the_day_of_two_equals() {
+async fn headers_show_the_window_with_fewer_calls_left_and_the_day_on_a_tie() {
     let fixture = Fixture::at("2026-03-01T23:59:00Z");
     let headers = fixture.limits.charge_client(&client("c", Some(5), Some(100))).await.unwrap().headers();
     assert_eq!(headers, RateHeaders { limit: 5, remaining: 4, reset_s: 12 });
@@ -151,7 +151,7 @@ async fn headers_show_the_window_that_ends_first_and_the_day_of_two_equals() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_locks_nobody_out_and_gives_no_second_day() {
+async fn a_clock_set_back_locks_no_client_out_and_gives_no_second_day() {
     let fixture = Fixture::at("2026-03-02T00:30:00Z");
     let caller = client("c", Some(10), Some(25));
     assert_eq!(fixture.allowed(&caller, 100).await, 10);
@@ -171,7 +171,7 @@ async fn a_clock_that_is_set_back_locks_nobody_out_and_gives_no_second_day() {
 }
 
 #[tokio::test]
-async fn a_broken_disk_lets_nothing_new_through() {
+async fn a_broken_disk_allows_only_reserved_calls() {
     let fixture = Fixture::new();
     let caller = client("c", None, None);
     fixture.disk.is_broken.store(true, Ordering::Relaxed);
@@ -196,7 +196,7 @@ async fn writes_to_disk_once_in_eleven_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_calls_at_once_get_no_more_than_the_limit() {
+async fn concurrent_calls_get_no_more_than_the_limit() {
     let fixture = Fixture::new();
     let limits = Arc::new(Limits::new(Arc::new(fixture.clock.clone()), fixture.disk.clone() as Arc<dyn DayCounts>));
     for (id, per_minute, per_day) in [("minute", 500, 1_000_000), ("day", 1_000_000, 500)] {
@@ -228,10 +228,10 @@ async fn idle_keys_are_dropped_and_their_counts_are_not() {
     assert_eq!(fixture.allowed(&exact, 4).await, 4);
     assert_eq!(fixture.allowed(&ahead, 4).await, 4);
     fixture.limits.maintain().await.unwrap();
-    assert_eq!(fixture.limits.client.usage().keys, 2, "busy keys stay");
+    assert_eq!(fixture.limits.client.usage().keys, 2, "busy keys are retained");
     fixture.wait_s(60);
     fixture.limits.maintain().await.unwrap();
-    assert_eq!(fixture.limits.client.usage().keys, 1, "what runs ahead on disk is remembered");
+    assert_eq!(fixture.limits.client.usage().keys, 1, "keys whose count on disk is ahead are retained");
     assert_eq!(fixture.allowed(&exact, 10).await, 6);
     fixture.wait_s(86_400);
     fixture.limits.maintain().await.unwrap();
@@ -249,7 +249,7 @@ async fn a_key_is_not_dropped_while_its_calls_are_reserved() {
         }
     };
     let (decision, ()) = tokio::join!(fixture.limits.charge_client(&client), prune_all_along);
-    assert_eq!(decision.unwrap().headers().remaining, 39, "what was reserved for this call is not taken for used");
+    assert_eq!(decision.unwrap().headers().remaining, 39, "the reservation for this call does not count as used");
 }
 
 #[tokio::test]
@@ -267,7 +267,7 @@ async fn counts_of_past_days_are_removed_once_a_day() {
 }
 
 #[tokio::test]
-async fn a_full_bucket_drops_idle_keys_and_then_refuses_new_ones() {
+async fn a_full_bucket_evicts_idle_keys_and_then_rejects_new_ones() {
     let fixture = Fixture::new();
     let small: Bucket<AddressKey> =
         Bucket::new("small", shards::SHARDS, Arc::clone(&fixture.disk) as Arc<dyn DayCounts>);
@@ -293,22 +293,22 @@ async fn a_full_bucket_drops_idle_keys_and_then_refuses_new_ones() {
         small.len()
     );
     for index in &present {
-        assert!(charge(*index).await.is_allowed(), "keys that are there go on");
+        assert!(charge(*index).await.is_allowed(), "present keys continue");
     }
     fixture.wait_s(60);
     let newcomer = 5_000;
-    assert!(charge(newcomer).await.is_allowed(), "waiting that long is enough");
+    assert!(charge(newcomer).await.is_allowed(), "waiting for Retry-After is enough");
     assert!(small.len() <= shards::SHARDS);
     assert_eq!(charge(present[0]).await.headers().remaining, 29);
     let today = calendar::utc_day(fixture.clock.now());
     let name = format!("small/{}", AddressKey::of(IpAddr::from(present[0].to_be_bytes())));
     assert!(
         fixture.disk.counts.lock().unwrap()[&(today, name)] > 2,
-        "what was used before it was dropped still counts"
+        "calls used before the eviction still count"
     );
 }
 
-/// One step of a caller's or an operator's life.
+/// One step of a simulated history of clients and operators.
 #[derive(Debug, Clone)]
 enum Step {
     Call(u32),
@@ -330,8 +330,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever happens, a day lets no more through than its limit, each kill costs at most a block, and whoever waits
-    /// as long as told is let through.
+    /// For any history, a day allows no more calls than its limit, each kill costs at most a block, and a call after
+    /// `Retry-After` is allowed.
     #[test]
     fn a_day_is_never_exceeded_and_retry_after_is_enough(steps in steps(), per_day in 1_u32..400) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

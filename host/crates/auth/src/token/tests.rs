@@ -1,4 +1,4 @@
-//! What a token endpoint signs is accepted until `exp`; everything that a forger can make is not.
+//! Tests that signed tokens are accepted until `exp` and that forged ones are rejected.
 
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::SignedDuration;
@@ -9,7 +9,7 @@ use sha2::Sha256;
 use super::*;
 use crate::fixtures::{Fixture, at, scopes};
 
-/// What the signing of a forged token uses.
+/// The signature of a forged token.
 enum Signature<'a> {
     Key(&'a [u8]),
     Text(&'a str),
@@ -19,7 +19,7 @@ fn encode(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
-/// A token of any header and claims, signed by any key or not at all.
+/// Builds a token with any header and claims, signed by any key or not at all.
 fn forge(header: &str, claims: &str, signature: Signature<'_>) -> String {
     let message = format!("{}.{}", encode(header), encode(claims));
     let signature = match signature {
@@ -45,7 +45,7 @@ fn good_claims() -> Value {
     })
 }
 
-/// The good claims with one of them changed, or taken out where the value is null.
+/// Returns valid claims with one of them changed, or removed if the value is null.
 fn claims_with(name: &str, value: Value) -> String {
     let mut claims = good_claims();
     match value {
@@ -63,7 +63,7 @@ fn defect(fixture: &Fixture, token: &str, now: Timestamp) -> TokenDefect {
 }
 
 #[test]
-fn what_is_signed_reads_back_with_the_claims_of_the_contract() {
+fn a_signed_token_has_the_claims_of_the_contract() {
     let fixture = Fixture::new();
     let now = at(0) + SignedDuration::from_micros(250_000);
     let client_id = ClientId::parse("c").unwrap();
@@ -106,7 +106,7 @@ fn a_token_expires_exactly_at_exp() {
 }
 
 #[test]
-fn a_token_of_an_older_key_that_is_still_kept_is_accepted() {
+fn a_token_of_a_retained_older_key_is_accepted() {
     let fixture = Fixture::new();
     let token = fixture.token("c", "", at(0));
     let path = fixture.folder.path().join("keys/token.json");
@@ -125,13 +125,13 @@ fn a_token_of_an_older_key_that_is_still_kept_is_accepted() {
 }
 
 #[test]
-fn refuses_a_forged_header_even_under_the_right_signature() {
+fn rejects_a_forged_header_even_with_a_valid_signature() {
     let fixture = Fixture::new();
     let key = fixture.signing_key();
     let kid = fixture.keys.current().id();
     let claims = good_claims().to_string();
     let baseline = forge(&good_header(&fixture).to_string(), &claims, Signature::Key(&key));
-    assert!(verify(&baseline, &fixture.keys, &fixture.config, at(1)).is_ok(), "the forger's tools work");
+    assert!(verify(&baseline, &fixture.keys, &fixture.config, at(1)).is_ok(), "forging works");
     let cases = [
         (json!({"alg": "none", "typ": "at+jwt", "kid": kid}), TokenDefect::Algorithm),
         (json!({"alg": "None", "typ": "at+jwt", "kid": kid}), TokenDefect::Algorithm),
@@ -171,7 +171,7 @@ fn refuses_a_forged_header_even_under_the_right_signature() {
 }
 
 #[test]
-fn refuses_a_token_without_our_signature() {
+fn rejects_a_token_without_a_valid_signature() {
     let fixture = Fixture::new();
     let header = good_header(&fixture).to_string();
     let claims = good_claims().to_string();
@@ -187,7 +187,7 @@ fn refuses_a_token_without_our_signature() {
         ("empty key", forge(&header, &claims, Signature::Key(&[]))),
         ("a public key as the HMAC key", forge(&header, &claims, Signature::Key(rsa_public_key))),
         (
-            "the name of the key as the key",
+            "the key id as the key",
             forge(&header, &claims, Signature::Key(fixture.keys.current().id().as_bytes())),
         ),
         ("added scopes", format!("{signed_header}.{}.{signature}", encode(&raised))),
@@ -205,7 +205,7 @@ fn refuses_a_token_without_our_signature() {
 }
 
 #[test]
-fn refuses_what_has_not_three_parts() {
+fn rejects_texts_without_three_parts() {
     let fixture = Fixture::new();
     let good = fixture.token("c", "", at(0));
     let texts = ["", ".", "..", "a", "a.b", "a.b.c.d", &format!("{good}."), &format!(".{good}"), &format!("{good}.x")];
@@ -249,7 +249,7 @@ fn a_token_with_every_scope_that_exists_fits() {
 }
 
 #[test]
-fn refuses_wrong_claims_even_under_the_right_signature() {
+fn rejects_invalid_claims_even_with_a_valid_signature() {
     let fixture = Fixture::new();
     let key = fixture.signing_key();
     let header = good_header(&fixture).to_string();
@@ -307,7 +307,7 @@ fn a_token_is_valid_from_its_nbf_on() {
 }
 
 #[test]
-fn a_token_that_expired_a_second_ago_is_refused_before_its_iat_is_looked_at() {
+fn exp_is_checked_before_iat() {
     let fixture = Fixture::new();
     let key = fixture.signing_key();
     let header = good_header(&fixture).to_string();

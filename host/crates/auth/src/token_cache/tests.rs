@@ -1,4 +1,4 @@
-//! What the cache keeps, what it throws out, and that nobody can tell by an answer whether it came from there.
+//! Tests of the entries and evictions of the cache, and that it never changes a result.
 
 use jiff::SignedDuration;
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn fixture() -> Fixture {
 
 type Answer = Result<(String, ScopeSet), AuthFaultKind>;
 
-/// Who calls with a token, asked with a cache, under the keys that are in force now.
+/// Authenticates a token with a cache, under the active keys.
 fn answer(fixture: &Fixture, cache: &TokenCache, token: &str, now: Timestamp) -> Answer {
     let (value, keys) = (format!("Bearer {token}"), fixture.ring.load());
     let door = Authenticator { cache, keys: &keys, ..fixture.door() };
@@ -31,7 +31,7 @@ fn answer(fixture: &Fixture, cache: &TokenCache, token: &str, now: Timestamp) ->
 }
 
 #[test]
-fn a_token_is_verified_once_and_found_from_then_on() {
+fn a_token_is_verified_once_and_then_cached() {
     let (fixture, cache) = (fixture(), TokenCache::new(bounds(1_000, 1_000 * ENTRY_BYTES)));
     let token = fixture.token("c", "individual:read", at(0));
     let first = cache.verify(&token, &fixture.keys, &fixture.config, at(1)).unwrap();
@@ -45,7 +45,7 @@ fn a_token_is_verified_once_and_found_from_then_on() {
 }
 
 #[test]
-fn a_token_that_differs_in_one_character_is_another_one() {
+fn a_token_that_differs_in_one_character_is_a_miss() {
     let (fixture, cache) = (fixture(), TokenCache::default());
     let token = fixture.token("c", "individual:read", at(0));
     assert!(cache.verify(&token, &fixture.keys, &fixture.config, at(1)).is_ok());
@@ -58,11 +58,11 @@ fn a_token_that_differs_in_one_character_is_another_one() {
     }
     assert!(cache.verify(&format!("{token}A"), &fixture.keys, &fixture.config, at(1)).is_err());
     let usage = cache.usage();
-    assert_eq!((usage.hits, usage.entries), (0, 1), "no forged token takes room");
+    assert_eq!((usage.hits, usage.entries), (0, 1), "forged tokens are not cached");
 }
 
 #[test]
-fn what_is_kept_does_not_outlive_exp_nor_a_clock_that_is_set_back() {
+fn a_cached_token_does_not_outlive_exp_or_a_clock_set_back() {
     let (fixture, cache) = (fixture(), TokenCache::default());
     let token = fixture.token("c", "individual:read", at(10));
     let verify = |now| cache.verify(&token, &fixture.keys, &fixture.config, now).err();
@@ -78,7 +78,7 @@ fn what_is_kept_does_not_outlive_exp_nor_a_clock_that_is_set_back() {
 }
 
 #[test]
-fn what_is_kept_does_not_outlive_a_disable_a_revocation_or_a_grant() {
+fn a_cached_token_does_not_outlive_a_disable_a_revocation_or_a_grant() {
     let (fixture, cache) = (fixture(), TokenCache::default());
     let token = fixture.token("c", "individual:read", at(0));
     let ask = || answer(&fixture, &cache, &token, at(5));
@@ -89,17 +89,17 @@ fn what_is_kept_does_not_outlive_a_disable_a_revocation_or_a_grant() {
     assert_eq!(ask(), Err(AuthFaultKind::Disabled));
     fixture.put_client("c", |client| (client.not_before, client.updated_at) = (Some(at(3)), at(3)));
     assert_eq!(ask(), Err(AuthFaultKind::Revoked), "enabled again, and its tokens revoked");
-    assert_eq!(cache.usage().hits, 3, "all of them were found in the cache, and none was let in by it");
+    assert_eq!(cache.usage().hits, 3, "all were cache hits, and none was accepted by them");
 }
 
 #[test]
-fn what_is_kept_does_not_outlive_the_key_that_signed_it() {
+fn a_cached_token_does_not_outlive_the_key_that_signed_it() {
     let (fixture, cache) = (fixture(), TokenCache::default());
     let token = fixture.token("c", "individual:read", at(0));
     assert!(answer(&fixture, &cache, &token, at(1)).is_ok());
     fixture.ring.carry_out(fixture.ring.prepare(None, at(2)).unwrap(), at(2)).unwrap();
     assert!(answer(&fixture, &cache, &token, at(3)).is_ok(), "a replaced key is accepted");
-    // As if the key had been dropped before its time.
+    // As if the key had been dropped early.
     let other = Fixture::new();
     let unknown = TokenFault::Malformed(TokenDefect::UnknownKey);
     assert_eq!(cache.verify(&token, &other.keys, &fixture.config, at(4)), Err(unknown));
@@ -108,7 +108,7 @@ fn what_is_kept_does_not_outlive_the_key_that_signed_it() {
 }
 
 #[test]
-fn the_number_of_tokens_is_bounded_and_the_used_ones_stay() {
+fn the_number_of_tokens_is_bounded_and_used_ones_are_retained() {
     let fixture = fixture();
     let cache = TokenCache::new(bounds(64, 1 << 40));
     let used = fixture.token("c", "individual:read", at(0));
@@ -121,7 +121,7 @@ fn the_number_of_tokens_is_bounded_and_the_used_ones_stay() {
     }
     let usage = cache.usage();
     assert_eq!(usage.entries, 64, "it is full");
-    assert_eq!(usage.hits, 999, "tokens that are used once do not evict the one that is used always");
+    assert_eq!(usage.hits, 999, "tokens used once do not evict a frequently used one");
     assert_eq!(usage.misses - usage.dropped, usage.entries as u64);
     cache.prune(&fixture.keys, at(86_401));
     let pruned = cache.usage();
@@ -133,11 +133,11 @@ fn the_number_of_tokens_is_bounded_and_the_used_ones_stay() {
 }
 
 #[test]
-fn the_memory_is_bounded_just_below_at_and_above() {
+fn the_memory_is_bounded_below_at_and_above_the_limit() {
     let fixture = fixture();
     let token = fixture.token("c", "individual:read", at(0));
     let one = bytes_of(&token);
-    // So few tokens are in one shard, of which a token may take half.
+    // Few enough tokens to fit in one shard, of which a token may take half.
     const ENTRIES: usize = 31;
     for (bytes, kept) in [(0, 0), (2 * one - 1, 0), (2 * one, 1), (2 * one + 1, 1)] {
         let cache = TokenCache::new(bounds(ENTRIES, bytes));
@@ -159,7 +159,7 @@ fn the_memory_is_bounded_just_below_at_and_above() {
     assert_eq!(cache.verify(&too_long, &fixture.keys, &fixture.config, at(1)), Err(fault));
 }
 
-/// Something that happens to tokens, clients, keys or the clock.
+/// An event of tokens, clients, keys or the clock.
 #[derive(Debug, Clone)]
 enum Event {
     Issue {
@@ -181,11 +181,11 @@ enum Event {
     RotateKey,
     DropKeys,
     Prune,
-    /// By so many seconds, back as well.
+    /// Moves the clock, also backwards.
     Time {
         seconds: i64,
     },
-    /// The newest tokens are used by somebody.
+    /// Uses the newest tokens.
     Use,
 }
 
@@ -212,7 +212,8 @@ fn event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever happens in whichever order: with a cache, with a cache that is always too small, and without, answers are the same.
+    /// For any sequence of events, results are the same with a cache, with a cache that is too small, and without a
+    /// cache.
     #[test]
     fn answers_with_and_without_the_cache_are_the_same(events in proptest::collection::vec(event(), 1..60)) {
         let fixture = Fixture::new();
@@ -250,7 +251,7 @@ proptest! {
                 Event::Grant { client, granted } => {
                     change(client, &|client| client.grants = scopes(GRANTS[granted]).iter().collect());
                 }
-                // With eight keys that are accepted it is refused, and nothing happens.
+                // At the limit of eight accepted keys the rotation is rejected without effect.
                 Event::RotateKey => {
                     if let Ok(rotation) = fixture.ring.prepare(None, now) {
                         fixture.ring.carry_out(rotation, now).unwrap();

@@ -1,4 +1,4 @@
-//! Every way to send a token request, right and wrong.
+//! Tests of all valid and invalid forms of a token request.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -45,7 +45,7 @@ fn reads_all_three_forms() {
 }
 
 #[test]
-fn accepts_what_differs_only_in_writing() {
+fn accepts_equivalent_notations() {
     let body = format!("&{GRANT}&&client_id=a&client_secret=b&scope=&lone&=x");
     for content_type in [
         FORM,
@@ -71,11 +71,11 @@ fn form_decodes_the_two_halves_of_basic() {
     }
 }
 
-/// Content types, authorizations, body; the error and a part of its description.
+/// Content types, authorizations, body; the expected error and a part of its description.
 type Case<'a> = (&'a [&'a str], Vec<&'a str>, &'a str, OAuthErrorCode, &'a str);
 
 #[test]
-fn refuses_every_malformed_request_with_what_is_wrong() {
+fn rejects_every_malformed_request_with_the_reason() {
     use OAuthErrorCode::{InvalidClient, InvalidRequest, UnsupportedGrantType};
     let whole = format!("{GRANT}&client_id=a&client_secret=b");
     let whole = whole.as_str();
@@ -123,26 +123,26 @@ fn refuses_every_malformed_request_with_what_is_wrong() {
             vec![],
             "grant_type=client_credentials&grant_type=client_credentials",
             InvalidRequest,
-            "grant_type is there more than once",
+            "grant_type is given more than once",
         ),
         (
             &[FORM],
             vec![],
             "grant_type=client_credentials&client_id=a&client_secret=b&client_id=a",
             InvalidRequest,
-            "client_id is there more than once",
+            "client_id is given more than once",
         ),
-        (&[FORM], vec![], "client_secret=b&client%5Fsecret=c", InvalidRequest, "client_secret is there more than once"),
-        (&[FORM], vec![], "scope=&scope=individual:read", InvalidRequest, "scope is there more than once"),
-        (&[FORM], vec![&good], whole, InvalidRequest, "two ways at once"),
-        (&[FORM], vec![&good], "grant_type=client_credentials&client_id=a", InvalidRequest, "two ways at once"),
-        (&[FORM], vec![&good], "grant_type=client_credentials&client_secret=b", InvalidRequest, "two ways at once"),
+        (&[FORM], vec![], "client_secret=b&client%5Fsecret=c", InvalidRequest, "client_secret is given more than once"),
+        (&[FORM], vec![], "scope=&scope=individual:read", InvalidRequest, "scope is given more than once"),
+        (&[FORM], vec![&good], whole, InvalidRequest, "in two ways"),
+        (&[FORM], vec![&good], "grant_type=client_credentials&client_id=a", InvalidRequest, "in two ways"),
+        (&[FORM], vec![&good], "grant_type=client_credentials&client_secret=b", InvalidRequest, "in two ways"),
         (&[FORM], vec![&good, &other], GRANT, InvalidRequest, "more than one Authorization"),
         (&[FORM], vec![&good, &good], GRANT, InvalidRequest, "more than one Authorization"),
         (&[JSON], vec![&good], r#"{"grant_type": "client_credentials"}"#, InvalidRequest, "form body"),
-        (&[FORM], vec!["Bearer abc"], GRANT, InvalidClient, "no other scheme"),
-        (&[FORM], vec!["Bearer abc"], whole, InvalidClient, "no other scheme"),
-        (&[FORM], vec![""], whole, InvalidClient, "no other scheme"),
+        (&[FORM], vec!["Bearer abc"], GRANT, InvalidClient, "no other scheme is"),
+        (&[FORM], vec!["Bearer abc"], whole, InvalidClient, "no other scheme is"),
+        (&[FORM], vec![""], whole, InvalidClient, "no other scheme is"),
         (&[FORM], vec!["Basic"], GRANT, InvalidRequest, "no colon"),
         (&[FORM], vec!["Basic !!!"], GRANT, InvalidRequest, "not base64"),
         (&[FORM], vec!["Basic YTpi YTpi"], GRANT, InvalidRequest, "not base64"),
@@ -177,26 +177,26 @@ fn refuses_every_malformed_request_with_what_is_wrong() {
             vec![],
             r#"{"client_id": "a", "client_id": "a"}"#,
             InvalidRequest,
-            "client_id is there more than once",
+            "client_id is given more than once",
         ),
         (
             &[JSON],
             vec![],
             r#"{"client_id": "a", "client\u005fid": "b"}"#,
             InvalidRequest,
-            "client_id is there more than once",
+            "client_id is given more than once",
         ),
     ];
     for (content_type, authorization, body, code, what) in cases {
         let error = parse(content_type, &authorization, body.as_bytes()).unwrap_err();
         let shown = &body[..body.len().min(80)];
         assert_eq!(error.code, code, "{content_type:?} {authorization:?} {shown}: {error:?}");
-        assert!(error.description().contains(what), "{authorization:?} {shown}: {error:?} should say {what}");
+        assert!(error.description().contains(what), "{authorization:?} {shown}: {error:?} should contain {what}");
     }
 }
 
 #[test]
-fn refuses_bytes_that_are_not_text() {
+fn rejects_bytes_that_are_not_text() {
     let error = parse(&[FORM], &[], b"grant_type=client_credentials&client_id=\xff").unwrap_err();
     assert!(error.description().contains("not UTF-8"), "{error:?}");
     let parts = TokenRequestParts { content_type: &[b"application/\xff"], ..EMPTY };
@@ -211,7 +211,7 @@ fn refuses_bytes_that_are_not_text() {
 }
 
 #[test]
-fn what_belongs_into_the_body_is_refused_in_the_url() {
+fn rejects_body_fields_in_the_url() {
     let body = format!("{GRANT}&client_id=a&client_secret=b");
     let parts = TokenRequestParts { content_type: &[FORM.as_bytes()], body: body.as_bytes(), ..EMPTY };
     let ask = |query| TokenRequest::parse(&TokenRequestParts { query: Some(query), ..parts });
@@ -225,7 +225,7 @@ fn what_belongs_into_the_body_is_refused_in_the_url() {
     ] {
         let error = ask(query).unwrap_err();
         assert_eq!(error.code, OAuthErrorCode::InvalidRequest, "{query}");
-        assert!(error.description().contains(&format!("the field {name} stands in the URL")), "{query}: {error:?}");
+        assert!(error.description().contains(&format!("the field {name} is in the URL")), "{query}: {error:?}");
         assert!(!error.description().contains("hidden"), "{error:?}");
     }
     for query in ["", "x=1", "x=client_secret", "Client_Id=a", "%zz=1", "client_secret%zz=1", "a=b&a=b"] {
@@ -234,7 +234,7 @@ fn what_belongs_into_the_body_is_refused_in_the_url() {
 }
 
 #[test]
-fn an_encoded_body_is_refused_and_one_as_it_is_read() {
+fn rejects_an_encoded_body_and_accepts_a_plain_one() {
     let body = format!("{GRANT}&client_id=a&client_secret=b");
     let ask = |content_encoding: &[&[u8]]| {
         let content_type: &[&[u8]] = &[FORM.as_bytes()];
@@ -248,7 +248,7 @@ fn an_encoded_body_is_refused_and_one_as_it_is_read() {
 }
 
 #[test]
-fn the_body_may_be_exactly_as_long_as_its_bound() {
+fn the_body_may_be_exactly_as_long_as_the_limit() {
     let whole = format!("{GRANT}&client_id=a&client_secret=b&x=");
     let body = format!("{whole}{}", "x".repeat(TOKEN_REQUEST_BYTES_MAX - whole.len()));
     assert!(parse(&[FORM], &[], body.as_bytes()).is_ok());

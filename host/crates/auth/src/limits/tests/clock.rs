@@ -1,4 +1,4 @@
-//! A clock on the wall that is set, forwards and backwards, and the change of the day.
+//! Tests with a wall clock that is set forwards and backwards, and with the change of the day.
 
 use jiff::Timestamp;
 
@@ -21,7 +21,7 @@ async fn the_day_changes_at_midnight_utc_and_not_a_nanosecond_before() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_gives_no_minute_and_takes_none() {
+async fn setting_the_clock_neither_refills_nor_empties_a_minute() {
     let fixture = Fixture::new();
     let caller = client("c", Some(2), Some(1_000));
     let refused = async || refusal(fixture.limits.charge_client(&caller).await.unwrap());
@@ -34,31 +34,31 @@ async fn a_clock_that_is_set_gives_no_minute_and_takes_none() {
     fixture.wait_s(29);
     assert_eq!(refused().await.2, 1);
     fixture.clock.set(at("2026-03-01T06:00:00Z"));
-    assert_eq!(refused().await.2, 1, "what was waited is not lost");
+    assert_eq!(refused().await.2, 1, "the time already waited is not lost");
     fixture.wait_s(1);
     assert_eq!(fixture.allowed(&caller, 10).await, 1);
 }
 
 #[tokio::test]
-async fn a_leap_over_a_day_and_back_counts_what_each_day_has_let_through() {
+async fn each_day_has_its_own_count_after_a_leap_and_back() {
     let mut fixture = Fixture::new();
     let caller = client("c", Some(1_000), Some(19));
     assert_eq!(fixture.allowed(&caller, 12).await, 12);
     fixture.clock.set(at("2026-03-03T12:00:00Z"));
-    assert_eq!(fixture.allowed(&caller, 4).await, 4, "another day has nothing of the first");
+    assert_eq!(fixture.allowed(&caller, 4).await, 4, "another day has a count of its own");
     fixture.clock.set(at("2026-03-01T12:00:01Z"));
-    assert_eq!(fixture.allowed(&caller, 100).await, 7, "and the first goes on where it was");
+    assert_eq!(fixture.allowed(&caller, 100).await, 7, "the first day continues at its count");
     fixture.clock.set(at("2026-03-03T12:00:01Z"));
     assert_eq!(fixture.allowed(&caller, 100).await, 15);
     fixture.limits.maintain().await.unwrap();
     fixture.restart();
     assert_eq!(fixture.allowed(&caller, 100).await, 0);
     fixture.clock.set(at("2026-03-01T12:00:02Z"));
-    assert_eq!(fixture.allowed(&caller, 100).await, 0, "both outlive a crash");
+    assert_eq!(fixture.allowed(&caller, 100).await, 0, "both counts survive a crash");
 }
 
 #[tokio::test]
-async fn a_clock_at_either_end_of_the_calendar_locks_nobody_out() {
+async fn a_clock_at_either_end_of_the_calendar_locks_no_client_out() {
     let fixture = Fixture::new();
     let caller = client("c", Some(5), Some(1_000));
     for shown in [Timestamp::MAX, Timestamp::MIN, Timestamp::UNIX_EPOCH, at("2026-03-01T12:00:00Z")] {

@@ -1,4 +1,4 @@
-//! One budget behind several processes.
+//! Tests of limits shared by several processes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,23 +17,23 @@ use crate::limits::{Limits, Refusal, TOKEN_QUOTA};
 use daftar_domain::context::{Clock, FakeClock};
 use daftar_domain::error::Cause;
 
-/// A store that several processes ask.
+/// A store shared by several processes.
 struct Common {
     clock: FakeClock,
     days: Mutex<BTreeMap<(Date, String), u64>>,
     minutes: Mutex<BTreeMap<String, (u128, u32)>>,
-    /// When each call of a window was made.
+    /// The time of each call of a window.
     windows: Mutex<BTreeMap<String, Vec<Duration>>>,
     asked: AtomicUsize,
     is_broken: AtomicBool,
-    /// What was taken of a day is answered when this can be had.
+    /// Locked by a test to delay the responses to reservations of a day.
     answers: tokio::sync::Mutex<()>,
 }
 
 impl Common {
     fn ask(&self) -> Result<(), Cause> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        if self.is_broken.load(Ordering::Relaxed) { Err("the database is gone".into()) } else { Ok(()) }
+        if self.is_broken.load(Ordering::Relaxed) { Err("the database is unavailable".into()) } else { Ok(()) }
     }
 }
 
@@ -58,7 +58,7 @@ impl CommonCounts for Common {
         self.ask()?;
         let mut days = self.days.lock().unwrap();
         let count = days.get_mut(&(day, name.to_owned())).unwrap();
-        *count = count.checked_sub(calls.into()).expect("no more is given back than was taken");
+        *count = count.checked_sub(calls.into()).expect("no more is returned than was reserved");
         Ok(())
     }
 
@@ -140,7 +140,7 @@ async fn allowed(limits: &Limits, caller: &daftar_domain::client::Client, tries:
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_day_and_a_minute_are_one_however_many_processes_count() {
+async fn processes_share_a_day_and_a_minute() {
     for (per_minute, per_day, expected) in [(1_000_000, 500, 500), (500, 1_000_000, 500), (7, 1_000, 7), (1_000, 1, 1)]
     {
         let several = Several::new(3);
@@ -160,23 +160,23 @@ async fn a_day_and_a_minute_are_one_however_many_processes_count() {
 }
 
 #[tokio::test]
-async fn what_a_process_holds_is_given_back_when_it_stops() {
+async fn reserved_calls_are_returned_at_shutdown() {
     let several = Several::new(2);
     let caller = client("c", Some(1_000), Some(100));
     assert_eq!(allowed(&several.processes[0], &caller, 41).await, 41);
-    assert!(several.count() > 41, "a block is held");
+    assert!(several.count() > 41, "a block is reserved");
     several.processes[0].give_back().await.unwrap();
     assert_eq!(several.count(), 41);
-    assert_eq!(allowed(&several.processes[1], &caller, 100).await, 59, "to the last one");
+    assert_eq!(allowed(&several.processes[1], &caller, 100).await, 59, "to the last call");
     assert_eq!(refusal(several.processes[1].charge_client(&caller).await.unwrap()).0, Refusal::Day);
 }
 
 #[tokio::test]
-async fn what_an_idle_caller_holds_is_given_back_and_others_find_it() {
+async fn reserved_calls_of_an_idle_client_are_returned() {
     let several = Several::new(2);
     let caller = client("c", Some(1_000), Some(40));
     assert_eq!(allowed(&several.processes[0], &caller, 1).await, 1);
-    assert_eq!(allowed(&several.processes[1], &caller, 100).await, 36, "four of a block are held by the other");
+    assert_eq!(allowed(&several.processes[1], &caller, 100).await, 36, "the other process has four calls of a block reserved");
     several.clock.advance(SignedDuration::from_secs(60));
     several.processes[0].maintain().await.unwrap();
     assert_eq!(several.processes[0].usage()[1].keys, 0);
@@ -185,22 +185,22 @@ async fn what_an_idle_caller_holds_is_given_back_and_others_find_it() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_before_the_answer_loses_nothing_of_its_day() {
+async fn a_client_that_disconnects_loses_nothing_of_its_day() {
     let several = Several::new(1);
     let (limits, caller) = (&several.processes[0], client("c", Some(1_000), Some(1_000)));
     let held = several.common.answers.lock().await;
     for _ in 0..20 {
-        // Each is polled as long as it does anything, then left.
+        // Each future is polled until it waits, then dropped.
         let mut charge = Box::pin(limits.charge_client(&caller));
         for _ in 0..20 {
             assert!((&mut charge).now_or_never().is_none());
             tokio::task::yield_now().await;
         }
     }
-    assert_eq!(several.count(), u64::from(block(1_000)), "the next one waits for what the first one asked");
+    assert_eq!(several.count(), u64::from(block(1_000)), "the next call waits for the query of the first");
     drop(held);
     assert_eq!(allowed(limits, &caller, 1).await, 1);
-    assert_eq!(several.count(), u64::from(block(1_000)), "a block, of which the call is one");
+    assert_eq!(several.count(), u64::from(block(1_000)), "a block that includes the call");
     let held = several.common.answers.lock().await;
     let other = client("d", Some(1_000), Some(1_000));
     assert!(Box::pin(limits.charge_client(&other)).now_or_never().is_none());
@@ -212,11 +212,11 @@ async fn a_caller_who_leaves_before_the_answer_loses_nothing_of_its_day() {
         drop(held);
     });
     stopped.0.unwrap();
-    assert_eq!(several.count(), 1, "what was asked when the server stops is given back with the rest");
+    assert_eq!(several.count(), 1, "a reservation in progress at shutdown is returned with the rest");
 }
 
 #[tokio::test]
-async fn a_store_that_is_gone_leaves_what_is_held_and_then_nothing() {
+async fn an_unavailable_store_allows_only_reserved_calls() {
     let several = Several::new(1);
     let (limits, caller) = (&several.processes[0], client("c", Some(6_000), Some(100_000)));
     assert_eq!(allowed(limits, &caller, 10).await, 10);
@@ -226,18 +226,18 @@ async fn a_store_that_is_gone_leaves_what_is_held_and_then_nothing() {
         held += 1;
     }
     assert!((1..=16).contains(&held), "{held}");
-    assert!(limits.charge_client(&caller).await.is_err(), "it is not let through");
+    assert!(limits.charge_client(&caller).await.is_err(), "it is not allowed");
     several.common.is_broken.store(false, Ordering::Relaxed);
-    assert_eq!(allowed(limits, &caller, 1).await, 1, "and is again when the store is back");
+    assert_eq!(allowed(limits, &caller, 1).await, 1, "it is allowed again when the store is available");
 }
 
 #[tokio::test]
-async fn who_calls_much_is_seldom_asked_about_and_a_flood_of_refusals_is_not() {
+async fn busy_clients_need_few_queries_and_rejected_floods_need_none() {
     let several = Several::new(1);
     let (limits, busy) = (&several.processes[0], client("busy", Some(60_000), Some(10_000_000)));
     assert_eq!(allowed(limits, &busy, 10_000).await, 10_000);
     let asked = several.asked();
-    assert!(asked < 40, "{asked} questions for 10,000 calls");
+    assert!(asked < 40, "{asked} queries for 10,000 calls");
     for _ in 0..1_000 {
         limits.charge_token_request(address("192.0.2.1")).await.unwrap();
     }
@@ -246,7 +246,7 @@ async fn who_calls_much_is_seldom_asked_about_and_a_flood_of_refusals_is_not() {
 }
 
 #[tokio::test]
-async fn a_refused_caller_is_let_through_after_the_time_that_it_is_told() {
+async fn a_rejected_client_is_allowed_after_retry_after() {
     let several = Several::new(2);
     let caller = client("c", Some(30), Some(1_000));
     for process in &several.processes {
@@ -260,23 +260,23 @@ async fn a_refused_caller_is_let_through_after_the_time_that_it_is_told() {
         assert!(process.charge_client(&caller).await.unwrap().is_allowed());
     }
     let changed = client("c", Some(300), Some(1_000));
-    assert!(several.processes[0].charge_client(&changed).await.unwrap().is_allowed(), "a raise acts on the next call");
+    assert!(several.processes[0].charge_client(&changed).await.unwrap().is_allowed(), "a raised limit applies to the next call");
     let lowered = client("c", Some(300), Some(10));
     let refused = several.processes[0].charge_client(&lowered).await.unwrap();
-    assert_eq!(refusal(refused).0, Refusal::Day, "and so does a lowered day");
+    assert_eq!(refusal(refused).0, Refusal::Day, "a lowered day applies too");
 }
 
 #[tokio::test]
-async fn a_batch_is_counted_whole_or_not_at_all() {
+async fn a_batch_is_counted_completely_or_not_at_all() {
     let several = Several::new(2);
     let caller = client("c", Some(1_000), Some(30));
     let batch = |process: usize| several.processes[process].charge_client_rest(&caller, 21);
     assert!(batch(0).await.unwrap().is_allowed());
     assert_eq!(refusal(batch(1).await.unwrap()).0, Refusal::Day);
-    assert_eq!(allowed(&several.processes[1], &caller, 100).await, 10, "nothing of it was counted");
+    assert_eq!(allowed(&several.processes[1], &caller, 100).await, 10, "no part of it was counted");
 }
 
-/// One step of callers' or an operator's life.
+/// One step of a simulated history of clients and operators.
 #[derive(Debug, Clone)]
 enum Step {
     Call(usize, u32),
@@ -296,7 +296,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 #[tokio::test]
-async fn token_requests_are_at_most_five_in_any_minute_however_many_processes_count() {
+async fn token_requests_are_at_most_five_in_any_minute_over_all_processes() {
     let several = Several::new(3);
     let here = address("192.0.2.1");
     let mut allowed_at_s: Vec<i64> = Vec::new();
@@ -323,7 +323,7 @@ async fn token_requests_are_at_most_five_in_any_minute_however_many_processes_co
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever happens, a day lets no more through than its limit, and a kill costs at most a block.
+    /// For any history, a day allows no more calls than its limit, and a kill costs at most a block.
     #[test]
     fn no_day_is_exceeded_whoever_comes_and_goes(steps in steps(), per_day in 1_u32..400) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -1,4 +1,4 @@
-//! A server that is killed: the days of addresses go on where they were, as those of clients do.
+//! Tests of a killed server: the day counts of addresses survive, like those of clients.
 
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ async fn the_days_of_an_address_outlive_kills() {
         let here = address("2001:db8::1");
         let neighbour = address("2001:db8::ffff");
         let mut allowed = 0;
-        // As fast as the minute allows, and a kill now and then.
+        // As fast as the minute allows, with kills in between.
         let refused = loop {
             let decision = charge(&fixture.limits, quota, if allowed % 2 == 0 { here } else { neighbour }).await;
             let Decision::Refused { refusal, .. } = decision else {
@@ -40,7 +40,7 @@ async fn the_days_of_an_address_outlive_kills() {
         let least = quota.per_day - lost_max * before.len() as u32;
         assert!((least..=quota.per_day).contains(&allowed), "{allowed} of {quota:?}");
         fixture.restart();
-        assert!(!charge(&fixture.limits, quota, here).await.is_allowed(), "used up is used up");
+        assert!(!charge(&fixture.limits, quota, here).await.is_allowed(), "the day stays used up");
         assert!(charge(&fixture.limits, quota, address("2001:db8:0:1::1")).await.is_allowed());
     }
 }

@@ -1,18 +1,18 @@
-//! What answers say of limits, held against what happens next: whoever waits as long as told is let through, whoever comes a
-//! second earlier is not, and as many calls are left as is said.
+//! Tests that the reported limits are exact: a call after `Retry-After` is allowed, a call a second earlier is not, and
+//! exactly the reported number of calls is left.
 
 use super::*;
 
-/// Something that a caller, an operator or a power cut does.
+/// One event: a call, a change of limits or a power loss.
 #[derive(Debug, Clone)]
 struct Event {
-    /// After so long.
+    /// The pause before it.
     pause_ms: i64,
-    /// The server is killed and started again.
+    /// The server is killed and restarted.
     is_kill: bool,
-    /// The caller gets other limits, a minute and a day.
+    /// The client gets other limits, per minute and per day.
     limits: Option<(u32, u32)>,
-    /// A call that costs so many.
+    /// The cost of the call.
     calls: u32,
 }
 
@@ -23,17 +23,17 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec(event, 1..60)
 }
 
-/// Where a history has led to.
+/// The state after a history of events.
 struct Played {
     fixture: Fixture,
     caller: Client,
     last: Decision,
-    /// What the last call costs; 1 where its first was refused already, since nobody knows by then how many there are.
+    /// The cost of the last call; 1 if its first part was rejected already, since the cost is not known then.
     calls: u32,
 }
 
 impl Played {
-    /// Begins so many seconds before a midnight, and goes on until a call is refused or nothing more happens.
+    /// Starts this many seconds before midnight, and runs until a call is rejected or the events end.
     async fn until_refused(to_midnight_s: i64, limits: (u32, u32), events: &[Event]) -> Self {
         let mut fixture = Fixture::at("2026-03-02T00:00:00Z");
         fixture.clock.advance(SignedDuration::from_secs(-to_midnight_s));
@@ -62,7 +62,7 @@ impl Played {
         Self { fixture, caller, last, calls }
     }
 
-    /// Whether the last call is let through, all of it, when it is made again.
+    /// Returns true if the whole last call is allowed when it is retried.
     async fn is_allowed_again(&self) -> bool {
         let limits = &self.fixture.limits;
         limits.charge_client(&self.caller).await.unwrap().is_allowed()
@@ -87,11 +87,11 @@ proptest! {
             let early = Played::until_refused(to_midnight_s, limits, &events).await;
             let Decision::Refused { retry_after_s, .. } = early.last else { return Ok(()) };
             early.fixture.wait_s(retry_after_s - 1);
-            prop_assert!(!early.is_allowed_again().await, "let through a second earlier: {:?}", early.last);
+            prop_assert!(!early.is_allowed_again().await, "allowed a second earlier: {:?}", early.last);
             let patient = Played::until_refused(to_midnight_s, limits, &events).await;
             prop_assert_eq!(patient.last, early.last);
             patient.fixture.wait_s(retry_after_s);
-            prop_assert!(patient.is_allowed_again().await, "refused after the wait: {:?}", patient.last);
+            prop_assert!(patient.is_allowed_again().await, "rejected after the wait: {:?}", patient.last);
             Ok(())
         })?;
     }
@@ -113,7 +113,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_day_that_begins_is_waited_for_together_with_the_minute() {
+async fn retry_after_covers_both_the_new_day_and_the_minute() {
     let fixture = Fixture::at("2026-03-01T23:59:58.5Z");
     let caller = client("c", Some(1), Some(1));
     assert_eq!(fixture.allowed(&caller, 1).await, 1);
@@ -128,18 +128,18 @@ async fn a_day_that_begins_is_waited_for_together_with_the_minute() {
 }
 
 #[tokio::test]
-async fn several_calls_that_the_day_has_no_room_for_wait_for_the_next() {
+async fn calls_beyond_the_day_wait_for_the_next_day() {
     let fixture = Fixture::at("2026-03-01T23:50:00Z");
     let caller = client("c", Some(10), Some(14));
     assert_eq!(fixture.allowed(&caller, 9).await, 9);
     assert!(fixture.limits.charge_client(&caller).await.unwrap().is_allowed());
-    // Four are left of the day, none of the minute. The whole of it costs five.
+    // Four are left of the day, none of the minute. The whole call costs five.
     let (reason, _, retry_after_s) = refusal(fixture.limits.charge_client_rest(&caller, 5).await.unwrap());
-    assert_eq!((reason, retry_after_s), (Refusal::Minute, 600), "in 30 s there were room but for the day");
+    assert_eq!((reason, retry_after_s), (Refusal::Minute, 600), "the minute alone would allow it in 30 s");
 }
 
 #[tokio::test]
-async fn a_new_address_that_finds_no_room_is_let_through_after_the_wait() {
+async fn a_new_address_rejected_at_capacity_is_allowed_after_the_wait() {
     let fixture = Fixture::new();
     let counts = Arc::clone(&fixture.disk) as Arc<dyn DayCounts>;
     let small: Bucket<AddressKey> = Bucket::new("small", shards::SHARDS, counts);
@@ -156,8 +156,8 @@ async fn a_new_address_that_finds_no_room_is_let_through_after_the_wait() {
     }
     assert!(crowded.len() >= 2_000 - shards::SHARDS);
     let counted = fixture.disk.counts.lock().unwrap().len();
-    assert_eq!(counted, 2_000 - crowded.len(), "whoever is let through is counted on disk");
-    // The others go on meanwhile, as fast as they may.
+    assert_eq!(counted, 2_000 - crowded.len(), "every allowed call is counted on disk");
+    // The others continue concurrently, as fast as they may.
     for _ in 0..4 {
         fixture.wait_s(12);
         for number in (0..2_000).filter(|number| !crowded.contains(number)) {
