@@ -152,8 +152,8 @@ fn a_checkpoint_that_is_damaged_or_of_another_register_is_set_aside() {
     flipped[middle] ^= 4;
     let strange = fs::read(stranger.checkpoints().pop().unwrap()).unwrap();
     let cases: [(&[u8], &str); 4] = [
-        (&flipped, "a checksum of it is wrong"),
-        (&sound[..sound.len() - 9], "it breaks off"),
+        (&flipped, "a checksum does not match"),
+        (&sound[..sound.len() - 9], "it is truncated"),
         (&strange, "it is from the future"),
         (b"", "it is too short"),
     ];
@@ -239,8 +239,8 @@ fn a_look_at_a_stopped_register_holds_each_checkpoint_against_the_records() {
     let mut flipped = sound.clone();
     flipped[sound.len() / 2] ^= 4;
     for (bytes, reason) in [
-        (flipped.as_slice(), "a checksum of it is wrong"),
-        (&sound[..sound.len() - 9], "it breaks off"),
+        (flipped.as_slice(), "a checksum does not match"),
+        (&sound[..sound.len() - 9], "it is truncated"),
         (b"".as_slice(), "it is too short"),
     ] {
         fs::write(&path, bytes).unwrap();

@@ -1,6 +1,6 @@
-//! Programs, memberships and consents in memory: how they are found.
+//! The search index of programs, memberships and consents.
 //!
-//! Of programs, which are few, the records themselves are kept; of the others what they are searched by.
+//! Programs are few: the records themselves are cached. For the others only their search terms are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use daftar_domain::program_membership::{ProgramMembership, ProgramMembershipReco
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::terms::{ConsentTerm, MembershipTerm};
 
-/// Programs, memberships and consents, cheap to copy.
+/// Programs, memberships and consents, cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct About {
     pub(super) programs: Arc<BTreeMap<RecordId, Arc<Program>>>,
@@ -29,14 +29,14 @@ pub(super) struct About {
     pub(super) consents: TermIndex<ConsentTerm>,
 }
 
-/// What memberships are put in order by.
+/// The sort columns of memberships.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MembershipColumns {
     /// The fields that have columns.
     pub(super) fields: MembershipFields,
     /// In milliseconds since 1970-01-01.
     pub(super) last_updated: Column<i64>,
-    /// At which version each record is.
+    /// The version of each record.
     pub(super) versions: Column<u32>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Terms {
     pub(super) consents: Blobs,
 }
 
-/// Records taken apart.
+/// Records decomposed into index entries.
 #[derive(Default)]
 pub(super) struct Prepared {
     programs: Vec<Arc<Program>>,
@@ -60,7 +60,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Takes a record apart; people and groups are not of these.
+    /// Decomposes a record; ignores individuals and groups.
     pub(super) fn add(&mut self, record: &ChangedRecord) {
         match record {
             ChangedRecord::Program(program) => self.programs.push(Arc::clone(program)),
@@ -78,7 +78,7 @@ impl Prepared {
     }
 }
 
-/// What a membership is found by.
+/// Returns the search terms of a membership.
 pub(super) fn terms_of_membership(membership: &ProgramMembership) -> Vec<MembershipTerm> {
     let details = &membership.details;
     vec![
@@ -88,7 +88,7 @@ pub(super) fn terms_of_membership(membership: &ProgramMembership) -> Vec<Members
     ]
 }
 
-/// What a consent is found by.
+/// Returns the search terms of a consent.
 pub(super) fn terms_of_consent(consent: &Consent) -> Vec<ConsentTerm> {
     let details = &consent.details;
     let grantee = Organization::parse(details.grantee()).ok().map(ConsentTerm::Grantee);
@@ -118,7 +118,7 @@ stored_fields!(MembershipColumns { fields, last_updated, versions });
 stored_fields!(Terms { memberships, consents });
 
 impl About {
-    /// Tells what it holds, so that two can be compared.
+    /// Visits the content, so that two indexes can be compared.
     pub(super) fn tell(&self, teller: &mut Visitor) {
         let programs = self.programs.values().map(|program| (program.id, program.meta.version.0));
         teller.values("programs", programs);

@@ -1,7 +1,7 @@
-//! Sets of rows: which records hold a code or a word.
+//! Sets of rows: the records with a code or a word.
 //!
-//! **Invariant:** a set is cut into segments of 65,536 rows, each a roaring bitmap of its own behind a counted reference, so that
-//! a change copies 8 KiB at most, however large the register is.
+//! **Invariant:** a set is divided into segments of 65,536 rows, each a roaring bitmap with its own reference count, so
+//! that a change copies at most 8 KiB, however large the register is.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,18 +16,18 @@ use super::stored::{put_numbers, take_numbers};
 
 /// The rows of one segment.
 pub(super) const SEGMENT_ROWS: u32 = 1 << 16;
-/// The most rows that are kept as a plain list.
+/// The most rows that are stored as a plain list.
 const FEW_MAX: usize = 256;
-/// The most rows that are put in order by sorting; more are marked in a list of bits as long as the register.
+/// The most rows that are sorted; more are marked in a bitmap of the whole register.
 const SORTED_MAX: usize = 2_048;
-const OUT_OF_ORDER: &str = "the rows of a list do not ascend";
+const OUT_OF_ORDER: &str = "the rows of a list are not in ascending order";
 
-/// The segment of a row, and its place there.
+/// Returns the segment of a row and its offset in the segment.
 pub(super) fn split(row: u32) -> (u16, u32) {
     ((row >> 16) as u16, row & 0xFFFF)
 }
 
-/// The row at a place of a segment.
+/// Returns the row at an offset of a segment.
 pub(super) fn join(segment: u16, low: u32) -> u32 {
     (u32::from(segment) << 16) | low
 }
@@ -35,7 +35,7 @@ pub(super) fn join(segment: u16, low: u32) -> u32 {
 /// Bitmaps of the segments in which a row is set, ascending.
 type Segments = Arc<Vec<(u16, Arc<RoaringBitmap>)>>;
 
-/// The rows that hold something, cheap to copy.
+/// A set of rows, cheap to clone.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Posting {
     /// A short list, ascending.
@@ -51,13 +51,13 @@ impl Default for Posting {
 }
 
 impl Posting {
-    /// A set of one row.
+    /// Creates a set of one row.
     #[cfg(test)]
     pub(super) fn of(row: u32) -> Self {
         Self::Few(Arc::new([row]))
     }
 
-    /// How many rows it holds.
+    /// Returns the number of rows.
     pub(super) fn len(&self) -> u64 {
         match self {
             Self::Few(rows) => rows.len() as u64,
@@ -65,7 +65,7 @@ impl Posting {
         }
     }
 
-    /// Whether it holds no row.
+    /// Returns true if there are no rows.
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::Few(rows) => rows.is_empty(),
@@ -73,7 +73,7 @@ impl Posting {
         }
     }
 
-    /// Whether it holds a row.
+    /// Returns true if the set contains a row.
     pub(super) fn contains(&self, row: u32) -> bool {
         match self {
             Self::Few(rows) => rows.binary_search(&row).is_ok(),
@@ -85,7 +85,7 @@ impl Posting {
         }
     }
 
-    /// Its rows, ascending.
+    /// Returns the rows, ascending.
     pub(super) fn rows(&self) -> Vec<u32> {
         match self {
             Self::Few(rows) => rows.to_vec(),
@@ -129,7 +129,7 @@ impl Posting {
         }
     }
 
-    /// Takes a row out.
+    /// Removes a row.
     pub(super) fn remove(&mut self, row: u32) {
         match self {
             Self::Few(rows) => {
@@ -151,7 +151,7 @@ impl Posting {
         }
     }
 
-    /// Its rows within a segment; absent where there is none.
+    /// Returns the rows within a segment; `None` if there are none.
     pub(super) fn segment(&self, segment: u16) -> Option<Cow<'_, RoaringBitmap>> {
         match self {
             Self::Few(rows) => {
@@ -198,14 +198,14 @@ impl From<RowSet> for Posting {
     }
 }
 
-/// Rows put together for one question.
+/// The rows of a query result.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RowSet {
     segments: BTreeMap<u16, RoaringBitmap>,
 }
 
 impl RowSet {
-    /// The rows of an ascending list.
+    /// Creates a set from an ascending list.
     pub(super) fn from_sorted(rows: &[u32]) -> Self {
         let mut segments = BTreeMap::new();
         for part in rows.chunk_by(|left, right| split(*left).0 == split(*right).0) {
@@ -232,7 +232,7 @@ impl RowSet {
         Self { segments: segments.filter(|(_, bitmap)| !bitmap.is_empty()).collect() }
     }
 
-    /// The rows that are in any of the postings.
+    /// Returns the union of postings.
     pub(super) fn union<'a>(postings: impl IntoIterator<Item = &'a Posting>) -> Self {
         let mut few = Vec::new();
         let mut many = Vec::new();
@@ -256,44 +256,44 @@ impl RowSet {
         }
     }
 
-    /// Whether it holds no row.
+    /// Returns true if there are no rows.
     pub(super) fn is_empty(&self) -> bool {
         self.segments.values().all(RoaringBitmap::is_empty)
     }
 
-    /// How many rows it holds.
+    /// Returns the number of rows.
     pub(super) fn len(&self) -> u64 {
         self.segments.values().map(RoaringBitmap::len).sum()
     }
 
-    /// Its rows, ascending.
+    /// Returns the rows, ascending.
     pub(super) fn rows(&self) -> impl Iterator<Item = u32> + '_ {
         self.segments.iter().flat_map(|(segment, rows)| rows.iter().map(|low| join(*segment, low)))
     }
 
-    /// Its rows within a segment; absent where there is none.
+    /// Returns the rows within a segment; `None` if there are none.
     pub(super) fn segment(&self, segment: u16) -> Option<&RoaringBitmap> {
         self.segments.get(&segment)
     }
 
-    /// The rows of those segments.
+    /// Creates a set from segments.
     pub(super) fn of_segments(segments: impl Iterator<Item = (u16, RoaringBitmap)>) -> Self {
         Self { segments: segments.filter(|(_, rows)| !rows.is_empty()).collect() }
     }
 
-    /// Every segment in which there are rows, with these.
+    /// Returns every non-empty segment.
     pub(super) fn segments(&self) -> impl Iterator<Item = (u16, &RoaringBitmap)> {
         self.segments.iter().map(|(segment, rows)| (*segment, rows))
     }
 
-    /// Takes rows of a segment out.
+    /// Removes rows of a segment.
     pub(super) fn subtract(&mut self, segment: u16, rows: &RoaringBitmap) {
         if let Some(of_segment) = self.segments.get_mut(&segment) {
             *of_segment -= rows;
         }
     }
 
-    /// Its rows from that one on, ascending.
+    /// Returns the rows from `first` on, ascending.
     pub(super) fn rows_from(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
         let (first_segment, first_low) = split(first);
         self.segments.range(first_segment..).flat_map(move |(segment, rows)| {
@@ -302,7 +302,7 @@ impl RowSet {
         })
     }
 
-    /// The row at a place, counted from 0.
+    /// Returns the row at an index, counted from 0.
     pub(super) fn nth(&self, place: u64) -> Option<u32> {
         let mut left = place;
         for (segment, rows) in &self.segments {

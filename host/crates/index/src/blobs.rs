@@ -1,7 +1,7 @@
-//! Some bytes for each row, in chunks that copies share.
+//! A byte string for each row, in chunks that clones share.
 //!
-//! **Invariant:** a change copies the bytes of one chunk and a list with one reference a chunk, however many rows there are; what
-//! belongs to no row any more is never more than half of a chunk's bytes, but for [`DEAD_BYTES_MIN`].
+//! **Invariant:** a change copies the bytes of one chunk and a list with one reference per chunk, however many rows
+//! there are; dead bytes are never more than half of a chunk's bytes, apart from [`DEAD_BYTES_MIN`].
 
 use std::io;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::chunk::{CHUNK_ROWS, Cells, split};
 use super::stored::{self, Unsound};
 
-/// Up to this many dead bytes a chunk is left as it is.
+/// Up to this many dead bytes a chunk is not compacted.
 const DEAD_BYTES_MIN: usize = 1_024;
 
-/// The bytes of each row; none, where nothing was set.
+/// The bytes of each row; empty if not set.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Blobs {
     chunks: Arc<Vec<Arc<Chunk>>>,
 }
 
-/// The bytes of the rows of one chunk, one after the other.
+/// The bytes of the rows of one chunk, concatenated.
 #[derive(Debug, Clone, Default)]
 struct Chunk {
-    /// Where the bytes of each row begin, and how many there are.
+    /// The start and length of each row's bytes.
     spans: Vec<(u32, u32)>,
     bytes: Vec<u8>,
-    /// How many of the bytes belong to no row any more.
+    /// The number of bytes that no longer belong to a row.
     dead: usize,
 }
 
 impl Blobs {
-    /// The bytes of a row.
+    /// Returns the bytes of a row.
     pub(super) fn get(&self, row: u32) -> &[u8] {
         let (chunk, slot) = split(row);
         self.chunks.get(chunk).map_or(&[], |chunk| chunk.get(slot))
@@ -80,7 +80,7 @@ impl Chunk {
         if self.dead > self.bytes.len() / 2 && self.dead > DEAD_BYTES_MIN {
             self.compact(slot);
         }
-        // The records of a chunk are at most 4,096 MiB, and what is kept of them is less.
+        // The records of a chunk are at most 4,096 MiB, and the bytes stored of them are fewer.
         let (Ok(start), Ok(length)) = (u32::try_from(self.bytes.len()), u32::try_from(bytes.len())) else { return };
         if self.bytes.capacity() - self.bytes.len() < bytes.len() {
             // Doubling would leave half of all chunks empty.
@@ -95,7 +95,7 @@ impl Chunk {
         }
     }
 
-    /// Drops what belongs to no row, the bytes of `leaving` among it.
+    /// Removes dead bytes, including those of `leaving`.
     fn compact(&mut self, leaving: usize) {
         let mut bytes = Vec::with_capacity(self.bytes.len() - self.dead.min(self.bytes.len()));
         for slot in 0..self.spans.len() {
@@ -110,7 +110,7 @@ impl Chunk {
         self.dead = 0;
     }
 
-    /// Writes how long the bytes of each row are, and then the bytes, without a copy of them in between.
+    /// Writes the length of each row's bytes, then the bytes, without an intermediate copy.
     fn put(&self, to: &mut Vec<u8>) {
         let lengths: Vec<u32> = self.spans.iter().map(|(_, length)| *length).collect();
         stored::put(to, &Cells::from(lengths));
@@ -125,7 +125,7 @@ impl Chunk {
             spans.push((end, *length));
             end = end.checked_add(*length).ok_or(Unsound("a chunk has too many bytes"))?;
         }
-        let (bytes, rest) = from.split_at_checked(end as usize).ok_or(Unsound("it ends too early"))?;
+        let (bytes, rest) = from.split_at_checked(end as usize).ok_or(Unsound("it is truncated"))?;
         *from = rest;
         Ok(Self { spans, bytes: bytes.to_vec(), dead: 0 })
     }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_kept_through_changes_and_dead_ones_are_dropped() {
+    fn bytes_survive_changes_and_dead_bytes_are_removed() {
         let mut blobs = Blobs::default();
         let mut expected = BTreeMap::new();
         for step in 0..40_000_u32 {

@@ -1,20 +1,22 @@
-//! Checkpoints: the register in memory as a file, so that a start need not read every record.
+//! Checkpoints: the in-memory register as a file, so that a start need not read every record.
 //!
-//! A checkpoint shows everything up to one write. Whoever loads it takes up what was written after that. It is a head, the frames
-//! of each part one after the other, a table of the frames, and an end that says where the table is:
+//! A checkpoint contains everything up to one transaction; later transactions are replayed after it is loaded. It
+//! consists of a header, the frames of all parts in order, a table of the frames, and a footer with the offset of the
+//! table:
 //!
 //! ```text
-//! magic 8 · format u32 · layout 32 · sequence u64 · history mark 32 · CRC-32 u32
+//! magic 8 · format u32 · layout 32 · sequence u64 · timeline marker 32 · CRC-32 u32
 //! frames
 //! table: parts, frames (part · offset · length · CRC-32)
 //! table's offset u64 · its length u64 · CRC-32 of table and these u32 · magic 8
 //! ```
 //!
-//! Numbers of the head and of the end are little-endian; frames and table are postcard. It holds personal data, as the store does, and the secret key of the identifiers in it: the folder and the
-//! files are their owner's alone.
+//! Numbers of the header and the footer are little-endian; frames and table are postcard. A checkpoint contains
+//! personal data, like the store, and the secret key of its identifier hashes: only the owner may read the folder and
+//! the files.
 //!
-//! **Invariant:** a checkpoint is used whole or not at all. One that is of another format, layout, version or history, that breaks off or
-//! has a wrong checksum is set aside; what it would have saved is read from the records.
+//! **Invariant:** a checkpoint is used completely or not at all. One with another format, layout, version or timeline,
+//! a truncated one, or one with a wrong checksum is quarantined; its content is read from the records instead.
 
 mod folder;
 mod layout;
@@ -37,17 +39,17 @@ use daftar_domain::change::Sequence;
 
 const MAGIC: &[u8; 8] = b"daftarCP";
 const END: &[u8; 8] = b"CPend\r\n\0";
-/// The format of the file around the parts. What the parts hold is told by the layout.
+/// The format of the file around the parts. The content of the parts is identified by the layout.
 const FORMAT: u32 = 1;
-/// The length of the head, in bytes.
+/// The length of the header, in bytes.
 const HEADER_BYTES: usize = 8 + 4 + 32 + 8 + 32 + 4;
-/// The length of the end, in bytes.
+/// The length of the footer, in bytes.
 const END_BYTES: usize = 8 + 8 + 4 + 8;
 
-/// What stands for a history up to one write, as the store tells it.
+/// A marker of the timeline up to one transaction, as provided by the store.
 pub type Mark = [u8; 32];
 
-/// What the head of a checkpoint says.
+/// The header of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Head {
     layout: [u8; 32],
@@ -55,7 +57,7 @@ struct Head {
     mark: Mark,
 }
 
-/// Some bytes of one part.
+/// A range of bytes of one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Frame {
     section: u8,
@@ -64,15 +66,15 @@ struct Frame {
     checksum: u32,
 }
 
-/// Where everything is.
+/// The parts and frames of a checkpoint.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct FrameTable {
     sections: Vec<u8>,
     frames: Vec<Frame>,
 }
 
-/// Something of the register in memory that takes one part of a checkpoint, or several. The parts have no names: they are read in the order in
-/// which they are written, so that a change of it raises `LAYOUT`.
+/// A component of the in-memory register that is stored in one or more parts of a checkpoint. The parts have no names:
+/// they are read in the order in which they are written, so a change of the order raises `LAYOUT`.
 pub(super) trait Stored: Sized {
     /// Writes its parts to a checkpoint.
     fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()>;
@@ -81,7 +83,8 @@ pub(super) trait Stored: Sized {
     fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound>;
 }
 
-/// Stores a structure as its fields in that order; what is named behind the semicolon is not stored, and is empty when it is loaded.
+/// Stores a structure as its fields in this order; fields after the semicolon are not stored, and are empty after
+/// loading.
 macro_rules! stored_fields {
     ($of:ty { $($field:ident),+ $(; $empty:ident)? }) => {
         impl $crate::checkpoint::Stored for $of {

@@ -1,7 +1,7 @@
-//! The values of 4,096 neighbouring records of one kind, one column a field.
+//! The values of 4,096 neighbouring records of one kind, one column per field.
 //!
-//! **Invariant:** each column of a chunk is behind its own counted reference; a change copies only the columns whose value
-//! changes, and a column in which nobody has a value takes no memory.
+//! **Invariant:** each column of a chunk has its own reference count; a change copies only the columns whose value
+//! changes, and a column without values takes no memory.
 
 use std::mem;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use super::stored::{Number, put_numbers, take_numbers};
 /// The rows of one chunk.
 pub(super) const CHUNK_ROWS: usize = 4_096;
 
-/// The chunk of a row, and its place there.
+/// Returns the chunk of a row and its offset in the chunk.
 pub(super) fn split(row: u32) -> (usize, usize) {
     (row as usize / CHUNK_ROWS, row as usize % CHUNK_ROWS)
 }
 
-/// A value that a column can hold.
+/// A value type of a column.
 pub(super) trait Cell: Number {
-    /// What stands where nothing is recorded.
+    /// The value that represents a missing one.
     const MISSING: Self;
-    /// Whether this says that nothing is recorded.
+    /// Returns true if the value is missing.
     fn is_missing(self) -> bool;
-    /// Whether two cells say the same.
+    /// Returns true if two cells are equal.
     fn is_same(self, other: Self) -> bool;
 }
 
@@ -44,7 +44,7 @@ macro_rules! cells {
 }
 
 cells! {
-    // Truth values: 0, 1 and 2 for nothing recorded. Words: their places from 3 on.
+    // Truth values: 0, 1, and 2 for a missing one. Words: their index from 3 on.
     u8: 2;
     u32: Self::MAX;
     u64: Self::MAX;
@@ -62,7 +62,7 @@ impl Cell for f64 {
     }
 }
 
-/// One column of a chunk. Rows past its end have no value.
+/// One column of a chunk. Rows beyond its end have no value.
 #[derive(Debug, Clone)]
 pub(super) struct Cells<T>(Option<Arc<Vec<T>>>);
 
@@ -73,17 +73,17 @@ impl<T> Default for Cells<T> {
 }
 
 impl<T: Cell> Cells<T> {
-    /// The cells, those past the end left out.
+    /// Returns the cells, without those beyond the end.
     pub(super) fn as_slice(&self) -> &[T] {
         self.0.as_ref().map_or(&[], |cells| cells.as_slice())
     }
 
-    /// The value at a place, if one is recorded.
+    /// Returns the value at an offset, if there is one.
     pub(super) fn get(&self, slot: usize) -> Option<T> {
         self.as_slice().get(slot).copied().filter(|cell| !cell.is_missing())
     }
 
-    /// Sets or clears the value at a place of the chunk.
+    /// Sets or clears the value at an offset of the chunk.
     pub(super) fn set(&mut self, slot: usize, value: Option<T>) {
         let cell = value.unwrap_or(T::MISSING);
         if self.as_slice().get(slot).copied().unwrap_or(T::MISSING).is_same(cell) || slot >= CHUNK_ROWS {
@@ -98,7 +98,7 @@ impl<T: Cell> Cells<T> {
         }
     }
 
-    /// A column of those values.
+    /// Creates a column of these values.
     pub(super) fn of(values: &[Option<T>]) -> Self {
         let used = values.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         let cells = values.iter().take(used).map(|value| value.unwrap_or(T::MISSING));
@@ -128,22 +128,22 @@ impl<'de, T: Cell> Deserialize<'de> for Cells<T> {
     }
 }
 
-/// Days of one chunk with bounds, so that a scan can leave the chunk out.
+/// The days of one chunk with bounds, so that a scan can skip the chunk.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(from = "Cells<i32>", into = "Cells<i32>")]
 pub(super) struct Days {
     cells: Cells<i32>,
-    /// The earliest and the latest day that has been here; never narrowed by a change.
+    /// The earliest and the latest day that ever occurred; never narrowed by a change.
     bounds: Option<(i32, i32)>,
 }
 
 impl Days {
-    /// The days as they lie, missing ones as [`Cell::MISSING`].
+    /// Returns the days, missing ones as [`Cell::MISSING`].
     pub(super) fn cells(&self) -> &Cells<i32> {
         &self.cells
     }
 
-    /// Whether a day between these two, both included, may be here.
+    /// Returns true if a day between these two, inclusive, may occur.
     pub(super) fn may_meet(&self, least: i32, most: i32) -> bool {
         self.bounds.is_some_and(|(earliest, latest)| earliest <= most && least <= latest)
     }
@@ -178,7 +178,7 @@ pub(super) enum CellValue {
     Code(u32),
     /// A day, in days since 1970-01-01.
     Day(i32),
-    /// A truth value, or the place of a word; never [`Cell::MISSING`].
+    /// A truth value, or the index of a word; never [`Cell::MISSING`].
     Small(u8),
     /// A number.
     Number(f64),
@@ -194,7 +194,7 @@ pub(super) enum ChunkColumn {
     Codes(Cells<u32>),
     /// Days.
     Days(Days),
-    /// Truth values, or places of words.
+    /// Truth values, or indexes of words.
     Small(Cells<u8>),
     /// Numbers.
     Numbers(Cells<f64>),
@@ -229,12 +229,12 @@ impl ChunkColumn {
 pub(super) struct Chunk(Box<[ChunkColumn]>);
 
 impl Chunk {
-    /// Columns without values.
+    /// Creates columns without values.
     pub(super) fn new(columns: Box<[ChunkColumn]>) -> Self {
         Self(columns)
     }
 
-    /// Whether it has columns of the same kinds as another.
+    /// Returns true if it has columns of the same kinds as another chunk.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.0.iter().map(mem::discriminant).eq(other.0.iter().map(mem::discriminant))
     }
@@ -246,30 +246,30 @@ impl Chunk {
         }
     }
 
-    /// The values of one row.
+    /// Returns the values of one row.
     pub(super) fn get(&self, slot: usize) -> RowValues {
         self.0.iter().map(|column| column.get(slot)).collect()
     }
 
-    /// The codes of a column; none, where it holds something else.
+    /// Returns the codes of a column; empty if it has another kind.
     pub(super) fn codes(&self, column: usize) -> &Cells<u32> {
         static EMPTY: Cells<u32> = Cells(None);
         if let Some(ChunkColumn::Codes(cells)) = self.0.get(column) { cells } else { &EMPTY }
     }
 
-    /// The days of a column; none, where it holds something else.
+    /// Returns the days of a column; empty if it has another kind.
     pub(super) fn days(&self, column: usize) -> &Days {
         static EMPTY: Days = Days { cells: Cells(None), bounds: None };
         if let Some(ChunkColumn::Days(days)) = self.0.get(column) { days } else { &EMPTY }
     }
 
-    /// The truth values or words of a column; none, where it holds something else.
+    /// Returns the truth values or words of a column; empty if it has another kind.
     pub(super) fn small(&self, column: usize) -> &Cells<u8> {
         static EMPTY: Cells<u8> = Cells(None);
         if let Some(ChunkColumn::Small(cells)) = self.0.get(column) { cells } else { &EMPTY }
     }
 
-    /// The numbers of a column; none, where it holds something else.
+    /// Returns the numbers of a column; empty if it has another kind.
     pub(super) fn numbers(&self, column: usize) -> &Cells<f64> {
         static EMPTY: Cells<f64> = Cells(None);
         if let Some(ChunkColumn::Numbers(cells)) = self.0.get(column) { cells } else { &EMPTY }
@@ -282,14 +282,14 @@ mod tests {
     use crate::stored::{bytes_of, take};
 
     #[test]
-    fn a_column_is_read_as_it_was_written_and_has_no_more_rows_than_a_chunk() {
+    fn a_column_is_read_as_written_and_has_no_more_rows_than_a_chunk() {
         let cells = Cells::of(&[Some(7), None, Some(-9)]);
         let read: Cells<i32> = take(&mut bytes_of(&cells).as_slice()).unwrap();
         assert_eq!(read.as_slice(), [7, i32::MISSING, -9]);
         let of_rows = |count| take::<Cells<u32>>(&mut bytes_of(&Cells::from(vec![7_u32; count])).as_slice());
         assert_eq!(of_rows(CHUNK_ROWS).unwrap().as_slice().len(), CHUNK_ROWS);
         assert!(of_rows(CHUNK_ROWS + 1).is_err());
-        assert!(take::<Cells<u32>>(&mut [3_u8, 1, 2, 3].as_slice()).is_err(), "a cell is cut off");
+        assert!(take::<Cells<u32>>(&mut [3_u8, 1, 2, 3].as_slice()).is_err(), "a cell is truncated");
     }
 
     #[test]
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_days_never_leave_a_day_out() {
+    fn bounds_of_days_include_every_day() {
         let mut days = Days::default();
         assert!(!days.may_meet(i32::MIN, i32::MAX));
         days.set(0, Some(10));

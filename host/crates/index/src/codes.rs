@@ -1,7 +1,7 @@
-//! Rows by the codes that they hold, and the numbers of the fields of modules that codes are in.
+//! The index of rows by code, and the numbers of the coded extension fields of modules.
 //!
-//! **Invariant:** a field of a module keeps its number as long as the process runs, and in its checkpoints; there are as many numbers as
-//! fields that any record ever held a code in.
+//! **Invariant:** an extension field keeps its number while the process runs, and in its checkpoints; there are as many
+//! numbers as fields in which any record ever had a code.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,34 +16,34 @@ use daftar_domain::manifest::ExtensionPath;
 use daftar_domain::search::CodedPlace;
 use daftar_domain::vocabulary::CodedField;
 
-/// Where a code stands.
+/// The field of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum CodeAt {
-    /// In a field that every registry has.
+    /// A built-in field.
     Field(CodedField),
-    /// In a field that a module adds.
+    /// An extension field of a module.
     Extension(ExtensionNumber),
 }
 
 /// A code in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct CodeKey {
-    /// Where it stands.
+    /// The field.
     pub(super) place: CodeAt,
-    /// Which code.
+    /// The code.
     pub(super) number: CodeNumber,
 }
 
-/// The number of a field that a module adds.
+/// The number of an extension field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct ExtensionNumber(u16);
 
-/// The numbers of all fields that modules add. Copies share them.
+/// The numbers of all extension fields, shared by clones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ExtensionNumbers(Arc<RwLock<BTreeMap<ExtensionPath, ExtensionNumber>>>);
 
 impl ExtensionNumbers {
-    /// The number of a field, a new one where it has none yet; none, where the numbers are used up.
+    /// Returns the number of a field, assigning one if it has none; `None` if the numbers are used up.
     pub(super) fn number(&self, path: &ExtensionPath) -> Option<ExtensionNumber> {
         if let Some(number) = self.find(path) {
             return Some(number);
@@ -53,12 +53,12 @@ impl ExtensionNumbers {
         Some(*numbers.entry(path.clone()).or_insert(next))
     }
 
-    /// The number of a field, if any record ever held a code in it.
+    /// Returns the number of a field, if any record ever had a code in it.
     pub(super) fn find(&self, path: &ExtensionPath) -> Option<ExtensionNumber> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(path).copied()
     }
 
-    /// Where a code stands; none, where no record holds one there.
+    /// Returns the field key; `None` if no record has a code in the field.
     pub(super) fn place(&self, place: &CodedPlace) -> Option<CodeAt> {
         match place {
             CodedPlace::Field(field) => Some(CodeAt::Field(*field)),
@@ -66,7 +66,7 @@ impl ExtensionNumbers {
         }
     }
 
-    /// Every field in the order of the numbers.
+    /// Returns every field, in the order of the numbers.
     pub(super) fn paths(&self) -> Vec<ExtensionPath> {
         let numbers = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut paths: Vec<_> = numbers.iter().map(|(path, number)| (*number, path.clone())).collect();
@@ -74,7 +74,7 @@ impl ExtensionNumbers {
         paths.into_iter().map(|(_, path)| path).collect()
     }
 
-    /// The fields have the numbers of their places.
+    /// Restores the numbers: each field has its index.
     pub(super) fn of_paths(paths: Vec<ExtensionPath>) -> Result<Self, Unsound> {
         let numbers = Self::default();
         for (path, at) in paths.iter().zip(0_u16..) {
@@ -85,28 +85,28 @@ impl ExtensionNumbers {
         Ok(numbers)
     }
 
-    /// Every number that is given.
+    /// Returns every assigned number.
     pub(super) fn every(&self) -> Vec<ExtensionNumber> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
     }
 }
 
-/// Rows by code in use; a code that no record holds any more has no entry.
+/// Rows by code; a code without records has no entry.
 pub(super) type CodeIndex = SharedTree<CodeKey, Posting>;
 
-/// What happens to a row in an index.
+/// The change of a row in an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edit {
-    /// The row holds it now.
+    /// The row has the key now.
     Set,
-    /// The row no longer holds it.
+    /// The row no longer has the key.
     Clear,
 }
 
-/// Changes of an index: of what, in which row. The order counts where the same thing changes twice in a row.
+/// Changes of an index: key, row and edit. The order matters if the same key of a row changes twice.
 pub(super) type Edits<K> = Vec<(K, u32, Edit)>;
 
-/// Makes many changes, key by key in ascending order: far fewer and nearer steps through the tree than one by one.
+/// Applies changes grouped by key in ascending order: far fewer and shorter steps through the tree than one by one.
 pub(super) fn apply_edits<K: Ord + Clone>(index: &mut SharedTree<K, Posting>, mut edits: Edits<K>) {
     edits.sort_by(|left, right| left.0.cmp(&right.0));
     for edits in edits.chunk_by(|left, right| left.0 == right.0) {
@@ -138,7 +138,7 @@ fn edit_posting<K>(posting: &mut Posting, edits: &[(K, u32, Edit)]) {
     }
 }
 
-/// Counts for each row of a segment how many entries of an index lead to it.
+/// Counts, for each row of a segment, the entries of an index that contain it.
 pub(super) fn count_entries<K: Ord + Clone>(index: &SharedTree<K, Posting>, segment: u16, counts: &mut [u32]) {
     for (_, posting) in index.iter() {
         for low in posting.segment(segment).iter().flat_map(|rows| rows.iter()) {
@@ -149,13 +149,13 @@ pub(super) fn count_entries<K: Ord + Clone>(index: &SharedTree<K, Posting>, segm
     }
 }
 
-/// Notes what has to change so that a row holds the one sorted list instead of the other.
+/// Records the edits that replace the old sorted list of a row by the new one.
 pub(super) fn note_edits<T: Ord, K>(edits: &mut Edits<K>, row: u32, old: &[T], new: &[T], key: impl Fn(&T) -> K) {
     edits.extend(difference(old, new).map(|item| (key(item), row, Edit::Clear)));
     edits.extend(difference(new, old).map(|item| (key(item), row, Edit::Set)));
 }
 
-/// The postings of these codes in whatever field.
+/// Returns the postings of these codes in any field.
 pub(super) fn postings_of<'a>(
     index: &'a CodeIndex,
     extensions: &ExtensionNumbers,
@@ -169,12 +169,12 @@ pub(super) fn postings_of<'a>(
     keys.filter_map(|key| index.get(&key))
 }
 
-/// What of the one sorted list is not in the other.
+/// Returns the items of one sorted list that are not in the other.
 pub(super) fn difference<'a, T: Ord>(of: &'a [T], without: &'a [T]) -> impl Iterator<Item = &'a T> {
     of.iter().filter(|item| without.binary_search(item).is_err())
 }
 
-/// A sorted list in which everything occurs once.
+/// Returns a sorted list without duplicates.
 pub(super) fn sorted_once<T: Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut items: Vec<T> = items.into_iter().collect();
     items.sort_unstable();

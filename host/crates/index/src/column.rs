@@ -1,6 +1,7 @@
-//! A column over all rows of a kind, in chunks that copies share; the same for texts.
+//! A column over all rows of a kind, in chunks that clones share; the same for texts.
 //!
-//! **Invariant:** a change copies the cells of one chunk and a list with one reference a chunk, however long the column is.
+//! **Invariant:** a change copies the cells of one chunk and a list with one reference per chunk, however long the
+//! column is.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::chunk::{CHUNK_ROWS, Cell, Cells, split};
 use super::stored::Unsound;
 
-/// One value a row, or none.
+/// One value per row, or none.
 #[derive(Debug, Clone)]
 pub(super) struct Column<T>(Arc<Vec<Cells<T>>>);
 
@@ -31,12 +32,12 @@ impl<T: Cell> Stored for Column<T> {
 }
 
 impl<T: Cell> Column<T> {
-    /// The cells of a chunk, missing ones as [`Cell::MISSING`], those past the end left out.
+    /// Returns the cells of a chunk, missing ones as [`Cell::MISSING`], without those beyond the end.
     pub(super) fn chunk(&self, chunk: usize) -> &[T] {
         self.0.get(chunk).map_or(&[], Cells::as_slice)
     }
 
-    /// The value of a row, if one is recorded.
+    /// Returns the value of a row, if there is one.
     pub(super) fn get(&self, row: u32) -> Option<T> {
         let (chunk, slot) = split(row);
         self.chunk(chunk).get(slot).copied().filter(|cell| !cell.is_missing())
@@ -58,36 +59,36 @@ impl<T: Cell> Column<T> {
     }
 }
 
-/// The texts by which rows are put in order, each cut to [`daftar_domain::search::order::SORT_TEXT_BYTES_MAX`].
+/// The sort keys of rows, each truncated to [`daftar_domain::search::order::SORT_TEXT_BYTES_MAX`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct TextColumn {
-    /// The first eight bytes of each, which settle most comparisons.
+    /// The first eight bytes of each, which decide most comparisons.
     heads: Column<u64>,
     texts: Blobs,
 }
 
-/// The beginning of a text as a number that sorts as the text does; never the least or the greatest number of all.
+/// Returns the first bytes of a text as a number with the same order; never the smallest or the largest number.
 pub(super) fn head(text: &str) -> u64 {
     let mut bytes = [0; 8];
     for (to, from) in bytes.iter_mut().zip(text.bytes()) {
         *to = from;
     }
-    // No text begins with the byte 255, and an empty one is no value.
+    // No text starts with the byte 255, and an empty one is no value.
     u64::from_be_bytes(bytes)
 }
 
 impl TextColumn {
-    /// The beginning of a row's text as [`head`] gives it.
+    /// Returns the [`head`] of a row's text.
     pub(super) fn head(&self, row: u32) -> Option<u64> {
         self.heads.get(row)
     }
 
-    /// The beginnings of a chunk's texts as [`head`] gives them.
+    /// Returns the [`head`]s of a chunk's texts.
     pub(super) fn heads(&self, chunk: usize) -> &[u64] {
         self.heads.chunk(chunk)
     }
 
-    /// The text of a row, if it has one.
+    /// Returns the text of a row, if it has one.
     pub(super) fn get(&self, row: u32) -> Option<&[u8]> {
         let bytes = self.texts.get(row);
         (!bytes.is_empty()).then_some(bytes)
@@ -108,7 +109,7 @@ impl TextColumn {
         self.texts.store(checkpoint)
     }
 
-    /// Reads it from a checkpoint. The beginnings follow from the texts.
+    /// Reads it from a checkpoint. The heads are derived from the texts.
     pub(super) fn load(checkpoint: &mut Loading<'_>, rows: u32) -> Result<Self, Unsound> {
         let texts = Blobs::load(checkpoint)?;
         let mut heads = Vec::new();
@@ -119,7 +120,7 @@ impl TextColumn {
                 bytes => str::from_utf8(bytes).map(|text| Some(head(text))),
             };
             let cells: Result<Vec<Option<u64>>, _> = (first..last).map(of_row).collect();
-            heads.push(Cells::of(&cells.map_err(|_| Unsound("a text is no UTF-8"))?));
+            heads.push(Cells::of(&cells.map_err(|_| Unsound("a text is not UTF-8"))?));
         }
         Ok(Self { heads: Column(Arc::new(heads)), texts })
     }
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_kept_through_changes() {
+    fn texts_survive_changes() {
         let mut column = TextColumn::default();
         let mut expected = BTreeMap::new();
         for step in 0..40_000_u32 {
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_sorts_as_its_text() {
+    fn a_head_sorts_like_its_text() {
         assert!(head("ab") < head("abc") && head("abc") < head("b"));
     }
 

@@ -1,12 +1,15 @@
-//! Whom consents cover: for an organization on a day, which people, groups and memberships, and which of their fields.
+//! The consent index: for an organization on a day, the individuals, groups and memberships covered by consents, and
+//! their fields.
 //!
-//! Rows are kept by class (to whom, what for, which fields) and by range of days, so that a search adds up one set of rows for each
-//! class of the organization and each of the twenty ranges around the day, however many consents there are.
+//! Rows are grouped by class (organization, purpose, fields) and by range of days, so that a search unites one set of
+//! rows for each class of the organization and each of the twenty ranges around the day, however many consents there
+//! are.
 //!
-//! **Invariant:** a consent opens what is about its own subject: `individual` the person's record, `group` the group's record,
-//! `program_membership` the memberships of the person or group. What it names beside that opens nothing.
+//! **Invariant:** a consent grants access only to data of its own subject: `individual` to the person's record, `group`
+//! to the group's record, `program_membership` to the memberships of the person or group. Other resources in it grant
+//! nothing.
 //!
-//! **Invariant:** a withdrawn consent leaves no trace here, so what a snapshot shows is what is consented to at that moment.
+//! **Invariant:** a withdrawn consent leaves no entry, so a snapshot reflects the consents at its time.
 
 mod asked;
 mod names;
@@ -36,7 +39,7 @@ use jiff::civil::Date;
 use names::{ANY_PURPOSE, Day, DayRange, Names};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What consents of one kind have in common: to whom, what for, which fields; by number.
+/// The organization, purpose and fields of consents of one kind, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Class {
     organization: u32,
@@ -44,10 +47,10 @@ struct Class {
     fields: u32,
 }
 
-/// Something that a row is covered by.
+/// An index term: the rows it covers have a consent of this class in this range of days.
 type ConsentTerm = (Class, DayRange);
 
-/// Rows by what they are covered by.
+/// Rows by the terms that cover them.
 type ConsentRows = SharedTree<ConsentTerm, Posting>;
 
 /// A consent that was given and not withdrawn.
@@ -60,9 +63,9 @@ struct Given {
     fields: u32,
     first: Day,
     last: Option<Day>,
-    /// Whether it opens the subject's own record.
+    /// True if it grants access to the subject's own record.
     opens_subject: bool,
-    /// Whether it opens the subject's memberships in programs.
+    /// True if it grants access to the subject's program memberships.
     opens_memberships: bool,
 }
 
@@ -83,30 +86,30 @@ impl Given {
     }
 }
 
-/// What covers a subject's own record and its memberships. Sorted, each once.
+/// The terms that cover a subject's own record and its memberships. Sorted, without duplicates.
 struct SubjectConsents {
     own: Vec<ConsentTerm>,
     memberships: Vec<ConsentTerm>,
 }
 
-/// Consents by whom they cover, cheap to copy.
+/// Consents by the subjects that they cover, cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConsentIndex {
     names: Names,
-    /// By subject.
+    /// Consents by subject.
     given: SharedTree<(SubjectReference, RecordId), Given>,
-    /// Every class that was ever met.
+    /// Every class that ever occurred.
     classes: SharedTree<Class, ()>,
     individuals: ConsentRows,
     groups: ConsentRows,
     memberships: ConsentRows,
-    /// Whose each membership is.
+    /// The beneficiary of each membership.
     beneficiaries: SharedTree<RecordId, SubjectReference>,
-    /// What was asked since the last change.
+    /// Query results since the last change.
     answers: Arc<Answers>,
 }
 
-/// Records taken apart.
+/// Records decomposed into index entries.
 #[derive(Default)]
 pub(super) struct Prepared {
     consents: Vec<Arc<Consent>>,
@@ -114,7 +117,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Takes up a consent or a membership; other records cover nobody.
+    /// Adds a consent or a membership; other records are ignored.
     pub(super) fn add(&mut self, record: &ChangedRecord) {
         match record {
             ChangedRecord::Consent(consent) => self.consents.push(Arc::clone(consent)),
@@ -126,7 +129,7 @@ impl Prepared {
     }
 }
 
-/// Where records stand.
+/// The rows of the records.
 pub(super) struct Places<'a> {
     pub(super) individuals: &'a Rows,
     pub(super) groups: &'a Rows,
@@ -142,7 +145,7 @@ impl Places<'_> {
     }
 }
 
-/// What changes in the three indexes.
+/// The edits of the three indexes.
 #[derive(Default)]
 struct AllEdits {
     individuals: Edits<ConsentTerm>,
@@ -164,7 +167,7 @@ impl AllEdits {
 }
 
 impl ConsentIndex {
-    /// Writes consents and memberships whose subjects have their rows already, as have the memberships.
+    /// Writes consents and memberships. Their subjects and the memberships must have rows already.
     pub(super) fn write(&mut self, places: &Places<'_>, records: Prepared) {
         let mut edits = AllEdits::default();
         for consent in records.consents {
@@ -241,7 +244,7 @@ impl ConsentIndex {
         }
     }
 
-    /// Rows of that kind by what they are covered by.
+    /// Returns the rows of this kind by the terms that cover them.
     fn covers(&self, kind: RecordKind) -> Option<&ConsentRows> {
         match kind {
             RecordKind::Individual => Some(&self.individuals),
@@ -251,14 +254,15 @@ impl ConsentIndex {
         }
     }
 
-    /// Counts by what each row of a segment is covered.
+    /// Counts the terms that cover each row of a segment.
     pub(super) fn count(&self, kind: RecordKind, segment: u16, counts: &mut [u32]) {
         if let Some(covers) = self.covers(kind) {
             count_entries(covers, segment, counts);
         }
     }
 
-    /// By how much the row of a record is to be covered, as the consents of its subject say; none, where it is not covered so.
+    /// Returns the expected number of terms of a record's row, from the consents of its subject; `None` if the row
+    /// lacks one of them.
     pub(super) fn expected(&self, kind: RecordKind, subject: SubjectReference, row: u32) -> Option<usize> {
         let of_subject = self.covers_of(subject);
         let expected = if kind == RecordKind::ProgramMembership { of_subject.memberships } else { of_subject.own };
@@ -267,7 +271,7 @@ impl ConsentIndex {
         expected.iter().all(is_covered).then_some(expected.len())
     }
 
-    /// Whether a consent is known as the record says.
+    /// Returns true if a consent is indexed as in its record.
     pub(super) fn knows(&self, consent: &Consent) -> bool {
         let details = &consent.details;
         let Some(given) = self.given.get(&(details.subject(), consent.id)) else { return details.is_withdrawn() };
@@ -278,20 +282,20 @@ impl ConsentIndex {
             && (given.opens_subject, given.opens_memberships) == opens(details)
     }
 
-    /// Whose a membership is.
+    /// Returns the beneficiary of a membership.
     pub(super) fn beneficiary(&self, membership: RecordId) -> Option<SubjectReference> {
         self.beneficiaries.get(&membership).copied()
     }
 }
 
-/// Whether a consent opens the subject's own record, and its memberships in programs.
+/// Returns whether a consent grants access to the subject's own record, and to its program memberships.
 fn opens(details: &ConsentDetails) -> (bool, bool) {
     let own = own_resource(details.subject().kind);
     let has = |wanted: Resource| details.resources().any(|resource| resource == wanted);
     (has(own), has(Resource::ProgramMembership))
 }
 
-/// The resource that a subject's own record is of.
+/// Returns the resource of a subject's own record.
 fn own_resource(kind: Subject) -> Resource {
     match kind {
         Subject::Individual => Resource::Individual,
@@ -322,7 +326,8 @@ impl Stored for Names {
 }
 
 impl ConsentIndex {
-    /// Tells what it holds, so that two can be compared. Numbers of names do not count, nor do names that nothing uses any more.
+    /// Visits the content, so that two indexes can be compared. Numbers of names are not included, nor are unused
+    /// names.
     pub(crate) fn tell(&self, teller: &mut Visitor) {
         let texts = self.names.texts();
         teller.values(
@@ -344,12 +349,12 @@ impl ConsentIndex {
     }
 }
 
-/// Rows by what they are covered by, told in words.
+/// Returns the rows by term, with names in place of numbers.
 fn by_name<'c>(texts: &Texts, covers: &'c ConsentRows) -> BTreeMap<(Vec<u8>, DayRange), &'c Posting> {
     covers.iter().map(|((class, range), rows)| ((texts.bytes_of_class(*class), *range), rows)).collect()
 }
 
-/// What the numbers of names stand for.
+/// The names behind the numbers.
 #[derive(Serialize, Deserialize)]
 struct Texts {
     organizations: BTreeMap<u32, String>,

@@ -1,6 +1,6 @@
-//! The columns of fields: which fields of the schema have one, and the values of all records of a kind in them.
+//! Field columns: the fields of the schema that have one, and the values of all records of a kind in them.
 //!
-//! **Invariant:** which columns there are, and in which order, follows from the schema alone; checkpoints carry it in their layout.
+//! **Invariant:** the columns and their order follow from the schema alone; checkpoints include it in their layout.
 
 use std::io;
 use std::marker::PhantomData;
@@ -17,7 +17,7 @@ use daftar_domain::schema::{self, Field, Kind, Tag};
 use daftar_domain::value::{Code, Key, Value, Values};
 use daftar_domain::vocabulary::CodedField;
 
-/// The place of the first word in a column: the numbers before it are those of truth values, and of nothing recorded.
+/// The cell value of the first word in a column: the lower ones are truth values and the missing value.
 const FIRST_WORD: u8 = 3;
 
 /// The content of a column.
@@ -29,13 +29,13 @@ pub(super) enum CellKind {
     Day,
     /// Truth values.
     Boolean,
-    /// Words, by their place in the alphabet.
+    /// Words, by their index in the alphabet.
     Word(&'static [&'static str]),
     /// Numbers.
     Number,
 }
 
-/// A field that has a column.
+/// A field with a column.
 #[derive(Debug)]
 pub(super) struct ColumnField {
     path: String,
@@ -63,12 +63,12 @@ impl ColumnField {
         Some(Self { path, field: field.tag, part: part.map(|part| part.tag), kind })
     }
 
-    /// Its path and the content of its column, for the layout of checkpoints.
+    /// Returns its path and the content of its column, for the layout of checkpoints.
     pub(super) fn layout(&self) -> String {
         format!("{} {:?}", self.path, self.kind)
     }
 
-    /// The cell of a record with these values.
+    /// Returns the cell of a record with these values.
     fn cell(&self, values: &Values) -> Option<CellValue> {
         let mut value = values.value(self.field)?;
         if let Some(part) = self.part {
@@ -90,7 +90,7 @@ impl ColumnField {
     }
 }
 
-/// The fields of a kind of record that have a column, in the order of the columns.
+/// Returns the fields of a kind of record that have a column, in column order.
 pub(super) fn column_fields(kind: RecordKind) -> &'static [ColumnField] {
     static FIELDS: LazyLock<[Vec<ColumnField>; 5]> = LazyLock::new(|| RecordKind::ALL.map(read_schema));
     FIELDS.get(kind.place()).map_or(&[], Vec::as_slice)
@@ -100,7 +100,7 @@ fn read_schema(kind: RecordKind) -> Vec<ColumnField> {
     let mut columns = Vec::new();
     for field in schema::fields(kind) {
         columns.extend(ColumnField::of(field, None));
-        // A list has any number of parts, and a column one cell a record.
+        // A list has any number of items, and a column one cell per record.
         if let Kind::Struct(part) = &field.kind {
             columns.extend(part.fields.iter().filter_map(|part| ColumnField::of(field, Some(part))));
         }
@@ -108,7 +108,7 @@ fn read_schema(kind: RecordKind) -> Vec<ColumnField> {
     columns
 }
 
-/// The values of all records of one kind in their columns, cheap to copy.
+/// The column values of all records of one kind, cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct FieldColumns<R> {
     chunks: Arc<Vec<Arc<Chunk>>>,
@@ -136,18 +136,18 @@ impl<R: RecordType> FieldColumns<R> {
         Chunk::new(Self::fields().iter().map(column).collect())
     }
 
-    /// The place of a field's column, and its content; absent where the field has none.
+    /// Returns the index and the content of a field's column; `None` if it has none.
     pub(super) fn find(path: &str) -> Option<(usize, CellKind)> {
         let mut fields = Self::fields().iter().enumerate();
         fields.find(|(_, field)| field.path == path).map(|(at, field)| (at, field.kind))
     }
 
-    /// The cells of a record with these values.
+    /// Returns the cells of a record with these values.
     pub(super) fn values_of(values: &Values) -> RowValues {
         Self::fields().iter().map(|field| field.cell(values)).collect()
     }
 
-    /// The codes among the values of a row.
+    /// Returns the codes among the values of a row.
     pub(super) fn codes_of(values: &RowValues) -> impl Iterator<Item = CodeKey> {
         Self::fields().iter().zip(values).filter_map(|(field, value)| match (field.kind, value) {
             (CellKind::Code(coded), Some(CellValue::Code(number))) => Some(key(coded, *number)),
@@ -155,7 +155,7 @@ impl<R: RecordType> FieldColumns<R> {
         })
     }
 
-    /// The codes of a row.
+    /// Returns the codes of a row.
     pub(super) fn codes_at(&self, row: u32) -> impl Iterator<Item = CodeKey> {
         let (at, slot) = split(row);
         let chunk = self.chunks.get(at);
@@ -165,19 +165,19 @@ impl<R: RecordType> FieldColumns<R> {
         })
     }
 
-    /// The number of the code that a row holds in a field.
+    /// Returns the number of the code of a row in a field.
     pub(super) fn code(&self, field: Key<Code>, row: u32) -> Option<u32> {
         let column = Self::fields().iter().position(|known| known.field == field.tag() && known.part.is_none())?;
         let (at, slot) = split(row);
         self.chunks.get(at)?.codes(column).get(slot)
     }
 
-    /// Every chunk.
+    /// Returns every chunk.
     pub(super) fn chunks(&self) -> &[Arc<Chunk>] {
         &self.chunks
     }
 
-    /// The values of a row.
+    /// Returns the values of a row.
     pub(super) fn get(&self, row: u32) -> RowValues {
         let (at, slot) = split(row);
         self.chunks.get(at).map_or_else(|| vec![None; Self::fields().len()], |chunk| chunk.get(slot))
@@ -205,7 +205,7 @@ impl<R: RecordType> Stored for FieldColumns<R> {
         let empty = Self::empty_chunk();
         let chunks = checkpoint.each(|from| {
             let chunk: Chunk = stored::take(from)?;
-            if chunk.is_like(&empty) { Ok(Arc::new(chunk)) } else { Err(Unsound("its columns are of other fields")) }
+            if chunk.is_like(&empty) { Ok(Arc::new(chunk)) } else { Err(Unsound("its columns have other fields")) }
         })?;
         Ok(Self { chunks: Arc::new(chunks), of: PhantomData })
     }
@@ -221,7 +221,7 @@ mod tests {
     use daftar_domain::program_membership::{self, MembershipStatus, ProgramMembershipRecord};
 
     #[test]
-    fn each_field_with_a_column_has_one_and_is_found_by_its_path() {
+    fn each_column_is_found_by_the_path_of_its_field() {
         let paths = |kind| column_fields(kind).iter().map(|field| field.path.as_str()).collect::<Vec<_>>();
         let of_people = paths(RecordKind::Individual);
         assert_eq!(of_people.get(..3), Some(&["active", "birth_date", "birth_date_estimated"][..]));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_held_by_their_place_in_the_alphabet() {
+    fn words_are_stored_by_their_index_in_the_alphabet() {
         let cell = |status: MembershipStatus| {
             let values: Values = Values::default().with(program_membership::STATUS, status);
             FieldColumns::<ProgramMembershipRecord>::values_of(&values).into_iter().next().flatten()

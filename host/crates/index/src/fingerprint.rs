@@ -1,4 +1,4 @@
-//! All of the register in memory at one moment: what checkpoints are made of, and how two registers are compared.
+//! Images of the whole in-memory register at one transaction, for checkpoints and for comparing two registers.
 
 use std::fmt;
 use std::hash::Hasher as _;
@@ -19,19 +19,19 @@ use super::{Snapshot, about};
 use daftar_domain::change::Sequence;
 use daftar_domain::manifest::ExtensionPath;
 
-/// What every row set when it was last written, which the writer alone needs.
+/// The index terms of each row at its last write, which only the writer uses.
 #[derive(Clone, Default)]
 pub(super) struct Terms {
     pub(super) individuals: Blobs,
     pub(super) groups: Blobs,
-    /// Whom each group names.
+    /// The members of each group.
     pub(super) members: Blobs,
     pub(super) about: about::Terms,
 }
 
 stored_fields!(Terms { individuals, groups, members, about });
 
-/// All of the register in memory at one moment. It shares with the register what does not change afterwards.
+/// An image of the whole in-memory register. It shares unchanged data with the register.
 #[derive(Clone)]
 pub struct Image {
     pub(super) snapshot: Snapshot,
@@ -40,7 +40,7 @@ pub struct Image {
 }
 
 impl fmt::Debug for Image {
-    /// Shows how much there is, none of it.
+    /// Shows the number of records, never their content.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = formatter.debug_struct("Image");
         shown.field("sequence", &self.sequence).field("snapshot", &self.snapshot).finish_non_exhaustive()
@@ -48,13 +48,13 @@ impl fmt::Debug for Image {
 }
 
 impl Image {
-    /// The last write that it shows: everything up to it, and nothing after it.
+    /// Returns the last transaction in the image: it contains everything up to it, and nothing after it.
     #[must_use]
     pub fn sequence(&self) -> Sequence {
         self.sequence
     }
 
-    /// How many records of all kinds it shows.
+    /// Returns the number of records of all kinds.
     #[must_use]
     pub fn record_count(&self) -> u64 {
         let about = &self.snapshot.about;
@@ -63,7 +63,7 @@ impl Image {
         self.snapshot.individual_count().saturating_add(self.snapshot.group_count()).saturating_add(others)
     }
 
-    /// What it holds, part by part, so that it can be compared with another one of the same register or of its
+    /// Returns a fingerprint for comparing this register with another image of it or of its
     /// [`super::Columns::sibling`]: the same records give the same fingerprint, in whatever order they were written.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
@@ -85,7 +85,7 @@ impl Image {
         Fingerprint(teller.parts)
     }
 
-    /// Writes everything but the programs to a checkpoint.
+    /// Writes everything except the programs to a checkpoint.
     pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let Snapshot { hasher, extensions, individuals, groups, members, places, about, covers } = &self.snapshot;
         checkpoint.one(&hasher.key())?;
@@ -99,7 +99,7 @@ impl Image {
         self.terms.store(checkpoint)
     }
 
-    /// Reads it from a checkpoint, up to that write. Programs have to be read from the store.
+    /// Reads it from a checkpoint of this transaction. Programs must be read from the store.
     pub(super) fn load(checkpoint: &mut Loading<'_>, sequence: Sequence) -> Result<Self, Unsound> {
         let hasher = IdentifierHasher::of_key(checkpoint.one()?);
         let paths: Vec<String> = checkpoint.one()?;
@@ -124,12 +124,12 @@ impl Image {
     }
 }
 
-/// What a register holds, as one number for each of its parts.
+/// The content of a register, as one number for each of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint(Vec<(String, u128)>);
 
 impl Fingerprint {
-    /// The parts in which two registers differ, in words; none, where they hold the same.
+    /// Returns the names of the parts in which two registers differ; empty if they are equal.
     #[must_use]
     pub fn differs_in(&self, other: &Self) -> Vec<&str> {
         let pairs = self.0.iter().zip(&other.0);
@@ -137,24 +137,24 @@ impl Fingerprint {
     }
 }
 
-/// Takes down what the parts of a register hold.
+/// Hashes the parts of a register.
 #[derive(Default)]
 pub(super) struct Visitor {
     parts: Vec<(String, u128)>,
 }
 
 impl Visitor {
-    /// Which record stands where.
+    /// Visits the record of each row.
     pub(super) fn rows(&mut self, part: &str, rows: &Rows) {
         self.of_rows(part, rows, |row| rows.id(row));
     }
 
-    /// One value for each row.
+    /// Visits one value per row.
     pub(super) fn of_rows<T: Serialize>(&mut self, part: impl Into<String>, rows: &Rows, value: impl Fn(u32) -> T) {
         self.values(part, (0..rows.count()).map(value));
     }
 
-    /// Rows by key.
+    /// Visits the rows by key.
     pub(super) fn postings<'p, K: Serialize + ?Sized + 'p>(
         &mut self,
         part: impl Into<String>,
@@ -163,9 +163,9 @@ impl Visitor {
         self.values(part, postings.into_iter().map(|(key, rows)| (bytes_of(key), rows.rows())));
     }
 
-    /// Some values in their order.
+    /// Visits values in their order.
     pub(super) fn values<T: Serialize>(&mut self, part: impl Into<String>, values: impl IntoIterator<Item = T>) {
-        // No secret is needed: nobody gains by two registers that differ and look alike.
+        // No secret key is required: there is no benefit in forging a collision of two registers.
         let mut hasher = SipHasher24::new();
         let mut bytes = Vec::new();
         for value in values {

@@ -1,14 +1,14 @@
-//! Values of chosen records, laid out as the eligibility engine reads them.
+//! The values of chosen records, in the layout of the eligibility engine.
 
 use super::chunk::{self, Cell};
 use super::field_columns::{CellKind, FieldColumns};
 use daftar_domain::eligibility::ColumnValues;
 use daftar_domain::record::RecordType;
 
-/// Which of the gathered rows have a value, lowest bit first (empty: all have), and the values.
+/// The validity bitmap of the gathered rows, lowest bit first (empty: all have a value), and the values.
 pub type Gathered = (Vec<u8>, ColumnValues);
 
-/// The values of one field for these rows, in their order; absent where there is no column of that path.
+/// Returns the values of one field for these rows, in their order; `None` if there is no column for the path.
 pub(super) fn gather<R: RecordType>(columns: &FieldColumns<R>, path: &str, rows: &[u32]) -> Option<Gathered> {
     let (column, kind) = FieldColumns::<R>::find(path)?;
     let chunks = columns.chunks();
@@ -33,12 +33,12 @@ pub(super) fn gather<R: RecordType>(columns: &FieldColumns<R>, path: &str, rows:
             let (valid, numbers) = cells_of(rows, 0.0, numbers);
             (valid, ColumnValues::Numbers(numbers))
         }
-        // Rules read words as texts, and a column has their places.
+        // Rules read words as texts, and a column has their indexes.
         CellKind::Word(_) => return None,
     })
 }
 
-/// The cells of the chunks that `column` gives with `blank` where there is no value, and the bitmap that says where there is one.
+/// Returns the cells of the chunks returned by `column`, with `blank` for missing values, and the validity bitmap.
 fn cells_of<'c, T: Cell + 'c>(rows: &[u32], blank: T, column: impl Fn(usize) -> &'c [T]) -> (Vec<u8>, Vec<T>) {
     let mut found = Vec::with_capacity(rows.len());
     for rows in rows.chunk_by(|one, next| chunk::split(*one).0 == chunk::split(*next).0) {
@@ -46,7 +46,7 @@ fn cells_of<'c, T: Cell + 'c>(rows: &[u32], blank: T, column: impl Fn(usize) -> 
         let (at, slot) = chunk::split(*first);
         let cells = column(at);
         if (*first..).zip(rows).all(|(next, row)| next == *row) {
-            // One row after the other, as everybody's are: copied as they lie there.
+            // Contiguous rows, as in a scan of the whole register, are copied as a slice.
             let cells = cells.get(slot..).unwrap_or_default();
             found.extend_from_slice(cells.get(..rows.len()).unwrap_or(cells));
             let missing = rows.len().saturating_sub(cells.len());
@@ -63,7 +63,7 @@ fn cells_of<'c, T: Cell + 'c>(rows: &[u32], blank: T, column: impl Fn(usize) -> 
     (valid, found)
 }
 
-/// Which of up to eight cells have a value, the first one in the lowest bit.
+/// Returns the validity bits of up to eight cells, the first one in the lowest bit.
 fn present<T: Cell>(cells: &[T]) -> u8 {
     cells.iter().rev().fold(0, |bits, cell| bits << 1 | u8::from(!cell.is_missing()))
 }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gathers_the_same_from_rows_in_a_row_and_from_any() {
+    fn gathers_the_same_from_contiguous_and_from_any_rows() {
         let whole: Vec<u32> =
             (0..CHUNK_ROWS as u32).map(|at| if at % 5 == 3 { u32::MISSING } else { at * 10 }).collect();
         let chunks = [whole.as_slice(), &whole[..7], &[]];
@@ -97,7 +97,7 @@ mod tests {
             let there = |at: usize| valid.is_empty() || valid[at / 8] >> (at % 8) & 1 == 1;
             let found: Vec<Option<u32>> = (0..rows.len()).map(|at| there(at).then(|| values[at])).collect();
             assert_eq!(found, expected, "{rows:?}");
-            assert!(values.iter().enumerate().all(|(at, value)| there(at) || *value == 0), "blank where nothing is");
+            assert!(values.iter().enumerate().all(|(at, value)| there(at) || *value == 0), "blank where there is no value");
             assert_eq!(valid.is_empty(), expected.iter().all(Option::is_some));
             assert!(valid.is_empty() || valid.len() == rows.len().div_ceil(8));
         }

@@ -1,9 +1,9 @@
-//! Which rows an identifier belongs to, without keeping the identifier.
+//! The index of rows by identifier, without storing the identifiers.
 //!
-//! **Invariant:** an identifier is known by 128 bits, its SipHash under a secret key that is drawn when the register is read from its
-//! records, and lies nowhere but in memory and in the checkpoints made of it. Nobody can look for two identifiers with the same
-//! bits without that key, and among a thousand million identifiers two meet by chance once in 10^20 registers; so a hit is not
-//! compared with the record again.
+//! **Invariant:** an identifier is stored as 128 bits, its SipHash under a secret key that is generated when the
+//! register is read from its records and exists only in memory and in checkpoints. Collisions cannot be searched for
+//! without that key, and among a thousand million identifiers two collide by chance once in 10^20 registers; so a match
+//! is not compared with the record again.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,7 +14,7 @@ use super::codes::{Edit, Edits};
 use super::tree::SharedTree;
 use daftar_domain::identifier::IdentifierKey;
 
-/// What stands for an identifier.
+/// The hash of an identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct IdentifierHash([u8; 16]);
 
@@ -23,27 +23,27 @@ pub(super) struct IdentifierHash([u8; 16]);
 pub(super) struct IdentifierHasher(SipHasher24);
 
 impl Default for IdentifierHasher {
-    /// Draws a key.
+    /// Generates a key.
     fn default() -> Self {
         Self::of_key(rand::random())
     }
 }
 
 impl IdentifierHasher {
-    /// The one of a key.
+    /// Creates a hasher from a key.
     pub(super) fn of_key(key: [u8; 16]) -> Self {
         Self(SipHasher24::new_with_key(&key))
     }
 
-    /// Its key.
+    /// Returns the key.
     pub(super) fn key(&self) -> [u8; 16] {
         self.0.key()
     }
 
-    /// What stands for an identifier.
+    /// Hashes an identifier.
     pub(super) fn hash(&self, key: &IdentifierKey) -> IdentifierHash {
         let (system, value) = (key.system.as_str().as_bytes(), key.value.as_str().as_bytes());
-        // A system has no zero byte, so that no two identifiers are the same bytes.
+        // A system has no zero byte, so that different identifiers have different bytes.
         let mut bytes = Vec::with_capacity(system.len() + value.len() + 1);
         bytes.extend_from_slice(system);
         bytes.push(0);
@@ -60,7 +60,7 @@ impl Serialize for IdentifierHash {
 
 impl<'de> Deserialize<'de> for IdentifierHash {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        // All bytes at once: a register has more identifiers than people.
+        // All bytes in one call: a register has more identifiers than people.
         let bytes = <&[u8]>::deserialize(from)?;
         bytes.try_into().map(Self).map_err(|_| D::Error::custom("an identifier has 16 bytes"))
     }
@@ -75,17 +75,17 @@ pub(super) struct IdentifierIndex {
 stored_fields!(IdentifierIndex { entries });
 
 impl IdentifierIndex {
-    /// The row of every entry, one for each identifier of a row.
+    /// Returns the row of every entry, one for each identifier of a row.
     pub(super) fn every_row(&self) -> impl Iterator<Item = u32> + '_ {
         self.entries.iter().map(|((_, row), ())| *row)
     }
 
-    /// Whether a row has an identifier.
+    /// Returns true if a row has an identifier.
     pub(super) fn has(&self, hash: IdentifierHash, row: u32) -> bool {
         self.entries.get(&(hash, row)).is_some()
     }
 
-    /// Makes many changes, in the order of the hashes.
+    /// Applies changes, in the order of the hashes.
     pub(super) fn apply(&mut self, mut edits: Edits<IdentifierHash>) {
         edits.sort_by_key(|(hash, _, _)| *hash);
         for (hash, row, edit) in edits {
@@ -96,13 +96,13 @@ impl IdentifierIndex {
         }
     }
 
-    /// The rows that have an identifier, ascending.
+    /// Returns the rows that have an identifier, ascending.
     pub(super) fn rows(&self, hash: IdentifierHash) -> Vec<u32> {
         let entries = self.entries.from(&(hash, 0)).map(|(entry, ())| *entry);
         entries.take_while(|(at, _)| *at == hash).map(|(_, row)| row).collect()
     }
 
-    /// Every entry, ascending.
+    /// Returns every entry, ascending.
     pub(super) fn iter(&self) -> impl Iterator<Item = (IdentifierHash, u32)> + '_ {
         self.entries.iter().map(|(entry, ())| *entry)
     }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_the_rows_of_each_identifier() {
+    fn finds_the_rows_of_each_identifier() {
         let hasher = IdentifierHasher::default();
         let hash = |text: &str| hasher.hash(&IdentifierKey::parse(text).unwrap());
         let mut index = IdentifierIndex::default();

@@ -1,15 +1,17 @@
-//! The register in memory: dense rows, columns, bitmaps, words of names; filters and totals run on these.
+//! The in-memory register index: dense rows, columns, bitmaps and words of names, on which filters and totals run.
 //!
-//! It is rebuilt from the store at start and kept current with each write. Every individual and every group has a row, counted up
-//! in the order of creation. Everything by which records are found is in structures whose copies share what they have in common.
+//! It is rebuilt from the store at the start and updated with each transaction. Every individual and every group has a
+//! row, numbered in the order of creation. Everything by which records are found is in structures whose clones share
+//! unchanged data.
 //!
-//! **Invariant:** a [`Snapshot`] never changes, and it shows either all of what one call of [`Columns::apply`] wrote or nothing.
+//! **Invariant:** a [`Snapshot`] never changes, and it shows either all of what one call of [`Columns::apply`] wrote or
+//! nothing.
 //!
-//! **Invariant:** a snapshot taken after [`Columns::apply`] returned shows what that call wrote. It is made when somebody asks for
-//! it, so writes that nobody looks at between cost no copies.
+//! **Invariant:** a snapshot taken after [`Columns::apply`] returned shows what that call wrote. It is created on
+//! request, so writes between two reads cost no copies.
 //!
-//! **Invariant:** neither a snapshot nor a write copies a part that grows with the register, but for lists with one reference for
-//! each 4,096 rows, or for each 65,536 rows of a code or word.
+//! **Invariant:** neither a snapshot nor a write copies a part that grows with the register, except lists with one
+//! reference for each 4,096 rows, or for each 65,536 rows of a code or word.
 
 mod about;
 mod bitmaps;
@@ -64,21 +66,21 @@ use prepared::Prepared;
 pub use prepared::{PreparedRecords, Preparer};
 use subjects::Subjects;
 
-/// The register in memory.
+/// The in-memory register.
 pub struct Columns {
     hasher: IdentifierHasher,
     extensions: ExtensionNumbers,
     writer: Mutex<Writer>,
-    /// Whether the writer knows more than what is published.
+    /// True if the writer has changes that are not published.
     is_stale: AtomicBool,
     published: ArcSwap<Snapshot>,
 }
 
-/// What the next snapshot will be made of, and what is needed to change it.
+/// The data of the next snapshot, and the data required to change it.
 struct Writer {
     next: Snapshot,
     terms: fingerprint::Terms,
-    /// The last write that was taken up.
+    /// The last applied transaction.
     sequence: Sequence,
 }
 
@@ -109,7 +111,7 @@ impl Columns {
         Self::from_image(Image { snapshot, terms: fingerprint::Terms::default(), sequence: Sequence::default() })
     }
 
-    /// The register as an image shows it, to go on from there.
+    /// Creates a register from an image, to continue from there.
     #[must_use]
     pub fn from_image(image: Image) -> Self {
         let Image { snapshot, terms, sequence } = image;
@@ -122,14 +124,14 @@ impl Columns {
         }
     }
 
-    /// An empty register with the same secret keys: what is read into it can be compared with this one.
+    /// Creates an empty register with the same secret keys, so that the two can be compared.
     #[must_use]
     pub fn sibling(&self) -> Self {
         Self::empty(self.hasher.clone(), self.extensions.clone())
     }
 
-    /// Takes the place of what was there: a copy of this register that went on by itself, or one that was filled beside it ([`Self::sibling`]).
-    /// Who searches sees the one or the other.
+    /// Replaces the register by an image: a copy of this register that was updated separately, or a register that was
+    /// filled beside it ([`Self::sibling`]). The replacement is atomic for searches.
     pub fn replace(&self, image: Image) {
         let Image { snapshot, terms, sequence } = image;
         let mut writer = self.lock();
@@ -137,43 +139,44 @@ impl Columns {
         self.is_stale.store(true, Ordering::Release);
     }
 
-    /// All of the register as it is now, to be kept or compared. Writers wait no longer than for a snapshot; while the image is
-    /// there, a write copies the part that it changes.
+    /// Returns an image of the whole register, to be stored or compared. It delays writers no longer than a snapshot;
+    /// while the image exists, a write copies the part that it changes.
     #[must_use]
     pub fn image(&self) -> Image {
         let writer = self.lock();
         Image { snapshot: writer.next.clone(), terms: writer.terms.clone(), sequence: writer.sequence }
     }
 
-    /// The last write that was taken up.
+    /// Returns the last applied transaction.
     #[must_use]
     pub fn sequence(&self) -> Sequence {
         self.lock().sequence
     }
 
-    /// Says that everything up to that write was taken up, as it is when all records were read before another write could come.
+    /// Records that everything up to this transaction is applied, after all records were read before any other
+    /// transaction.
     pub fn reach(&self, sequence: Sequence) {
         let mut writer = self.lock();
         writer.sequence = writer.sequence.max(sequence);
     }
 
-    /// Takes up records of one kind as they are stored, in the order of their keys.
+    /// Loads records of one kind as stored, in the order of their keys.
     pub fn load(&self, page: &[ChangedRecord]) {
         self.add_prepared(self.preparer().prepare(page));
     }
 
-    /// What takes records apart for this register, be it on another thread.
+    /// Returns the preparer that decomposes records for this register, also on another thread.
     #[must_use]
     pub fn preparer(&self) -> Preparer {
         Preparer::new(&self.hasher, &self.extensions)
     }
 
-    /// Takes up records as they are stored, in the order of their keys.
+    /// Adds records as stored, in the order of their keys.
     pub fn add_prepared(&self, records: PreparedRecords) {
         self.write(records.0);
     }
 
-    /// Takes up records just created or updated. To be called by the store's writer alone, in the order of the writes.
+    /// Applies records just created or updated. Called only by the store's writer, in commit order.
     pub fn apply(&self, changes: &[Change]) {
         let mut prepared = Prepared::default();
         for change in changes {
@@ -183,12 +186,12 @@ impl Columns {
         self.write(prepared);
     }
 
-    /// The register as it is now. Takes no lock unless something was written since the last snapshot.
+    /// Returns the current snapshot. Takes no lock unless something was written since the last snapshot.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         if self.is_stale.load(Ordering::Acquire) {
             let writer = self.lock();
-            // Another reader may have been faster.
+            // Another reader may have created it concurrently.
             if self.is_stale.load(Ordering::Acquire) {
                 self.published.store(Arc::new(writer.next.clone()));
                 self.is_stale.store(false, Ordering::Release);

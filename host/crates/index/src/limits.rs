@@ -1,13 +1,13 @@
-//! Which records exist for one client, and on which of them it may look at which field.
+//! The records that are visible to a client, and their visible fields.
 //!
-//! **Invariant:** a search under limits gives what it would give if the other records were not there, no condition held on a field
-//! that may not be looked at, and such a field had no value to be put in order by: totals and pages alike.
+//! **Invariant:** a search under limits returns what it would return if the other records did not exist, no condition
+//! were met on an invisible field, and such a field had no value to sort by: totals and pages alike.
 
 use std::collections::BTreeMap;
 
 use super::bitmaps::Posting;
 
-/// The rows of one kind of record that exist for a client.
+/// The rows of one kind of record that are visible to a client.
 #[derive(Debug, Clone, Default)]
 pub struct RowLimits {
     visible: Posting,
@@ -16,35 +16,35 @@ pub struct RowLimits {
 }
 
 impl RowLimits {
-    /// Limits to `visible`. Each field may be looked at on the rows that `fields` names for it; one that is not named there on
-    /// those of `whole`. Fields are named as the API does, those of modules `extension.<key>`, or `extension` for all of them.
+    /// Limits to `visible`. Each field in `fields` is visible on its rows; any other one on the rows of `whole`. Fields
+    /// are named as in the API, those of modules `extension.<key>`, or `extension` for all of them.
     pub(super) fn new(visible: Posting, whole: Posting, fields: BTreeMap<Box<str>, Posting>) -> Self {
         Self { visible, whole, fields }
     }
 
-    /// The records that exist.
+    /// Returns the visible records.
     pub(super) fn visible(&self) -> &Posting {
         &self.visible
     }
 
-    /// The records on which a field may be looked at.
+    /// Returns the records on which a field is visible.
     pub(super) fn field(&self, name: &str) -> &Posting {
         let of_modules = || name.starts_with("extension.").then(|| self.fields.get("extension")).flatten();
         self.fields.get(name).or_else(of_modules).unwrap_or(&self.whole)
     }
 }
 
-/// The limits of a search: of the records searched for, and of the groups that it looks at beside.
+/// The limits of a search: of the records searched for, and of the groups that it reads in addition.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SearchLimits<'a> {
-    /// Of the records searched for; all exist, where absent.
+    /// The limits of the records searched for; `None`: all are visible.
     pub records: Option<&'a RowLimits>,
-    /// Of groups, where people are searched by their places; all exist, where absent.
+    /// The limits of groups, if people are searched by their group memberships; `None`: all are visible.
     pub groups: Option<&'a RowLimits>,
 }
 
 impl<'a> SearchLimits<'a> {
-    /// The rows on which a field of the records may be looked at; absent where that is all of them.
+    /// Returns the rows on which a field of the records is visible; `None` if it is visible on all.
     pub(super) fn field(&self, name: &str) -> Option<&'a Posting> {
         self.records.map(|limits| limits.field(name))
     }
@@ -52,7 +52,7 @@ impl<'a> SearchLimits<'a> {
 
 #[cfg(test)]
 impl RowLimits {
-    /// Limits from plain rows.
+    /// Creates limits from plain rows.
     pub(super) fn of_rows(visible: &[u32], whole: &[u32], fields: &[(&str, Vec<u32>)]) -> Self {
         let posting = |rows: &[u32]| {
             let mut posting = Posting::default();

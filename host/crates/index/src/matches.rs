@@ -1,6 +1,8 @@
-//! Everybody whom a search finds at one moment, by row, and what a rule over all of them reads beside columns.
+//! All records that a search finds in one snapshot, by row, and the data that a rule over all of them reads in addition
+//! to columns.
 //!
-//! **Invariant:** everything here is read from one snapshot, so that a long question sees one register from its beginning to its end.
+//! **Invariant:** everything here is read from one snapshot, so that a long evaluation sees one register from beginning
+//! to end.
 
 use roaring::RoaringBitmap;
 
@@ -24,21 +26,21 @@ use daftar_domain::subject::Subject;
 #[derive(Debug, Clone, Default)]
 pub struct RowMarks(RowSet);
 
-/// The rows of one region, counted.
+/// The number of rows of one region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionCount {
-    /// Any row whose address lies there, the first of those that were counted; none for those without a region.
+    /// A row with an address in the region, the first of those that were counted; `None` for those without a region.
     pub row: Option<u32>,
-    /// The region in the form in which it is compared; empty for none.
+    /// The region in its normalised form; empty for none.
     pub phrase: String,
-    /// How many rows, and how many of them each of the marks holds.
+    /// The number of rows.
     pub total: u64,
-    /// By mark, in the order asked.
+    /// The number of these rows in each of the marks, in the order requested.
     pub marked: Vec<u64>,
 }
 
 impl RowMarks {
-    /// The rows of an ascending list.
+    /// Creates marks from an ascending list.
     #[must_use]
     pub fn from_sorted(rows: &[u32]) -> Self {
         Self(RowSet::from_sorted(rows))
@@ -49,30 +51,30 @@ impl RowMarks {
         Self(RowSet::of_segments(filter.segments().map(|segment| (segment, filter.segment(segment)))))
     }
 
-    /// How many.
+    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds the rows of another.
+    /// Adds the rows of other marks.
     pub fn merge(&mut self, other: &Self) {
         self.0.merge(&other.0);
     }
 
-    /// Up to `count` rows from `first` on, ascending.
+    /// Returns up to `count` rows from `first` on, ascending.
     #[must_use]
     pub fn from(&self, first: u32, count: usize) -> Vec<u32> {
         self.0.rows_from(first).take(count).collect()
     }
 
-    /// The row at a place, counted from 0.
+    /// Returns the row at an index, counted from 0.
     #[must_use]
     pub fn nth(&self, place: u64) -> Option<u32> {
         self.0.nth(place)
@@ -80,13 +82,13 @@ impl RowMarks {
 }
 
 impl RowLimits {
-    /// Whether a record exists for the client.
+    /// Returns true if a record is visible to the client.
     #[must_use]
     pub fn shows(&self, row: u32) -> bool {
         self.visible().contains(row)
     }
 
-    /// Whether a field may be looked at on a record that exists.
+    /// Returns true if a field is visible on a visible record.
     #[must_use]
     pub fn shows_field(&self, name: &str, row: u32) -> bool {
         self.field(name).contains(row)
@@ -94,32 +96,32 @@ impl RowLimits {
 }
 
 impl Snapshot {
-    /// Every individual that meets every condition.
+    /// Returns every individual that meets every condition.
     #[must_use]
     pub fn matching(&self, query: &IndividualQuery, limits: SearchLimits<'_>) -> RowMarks {
         RowMarks::of_filter(search::filter_of_individuals(self, query, limits))
     }
 
-    /// Every group that meets every condition.
+    /// Returns every group that meets every condition.
     #[must_use]
     pub fn matching_groups(&self, query: &GroupQuery, limits: SearchLimits<'_>) -> RowMarks {
         RowMarks::of_filter(search::filter_of_groups(self, query, limits))
     }
 
-    /// The record of a row.
+    /// Returns the record of a row.
     #[must_use]
     pub fn id_at(&self, kind: Subject, row: u32) -> Option<RecordId> {
         self.record_at(kind.record_kind(), row)
     }
 
-    /// At which version the record of a row is.
+    /// Returns the version of the record of a row.
     #[must_use]
     pub fn version_at(&self, kind: Subject, row: u32) -> Option<VersionId> {
         self.versions(kind).get(row).map(|version| VersionId(version.into()))
     }
 
-    /// The versions of neighbouring rows as numbers, up to the end of the register. Neighbours are of one chunk: `count` divides its
-    /// 4,096 rows, and `first` is a multiple of it.
+    /// Returns the versions of neighbouring rows as numbers, up to the end of the register. The rows are in one chunk:
+    /// `count` divides its 4,096 rows, and `first` is a multiple of it.
     #[must_use]
     pub fn versions_from(&self, kind: Subject, first: u32, count: usize) -> &[u32] {
         let (chunk, slot) = chunk::split(first);
@@ -127,7 +129,7 @@ impl Snapshot {
         versions.get(..count).unwrap_or(versions)
     }
 
-    /// At which version a membership in a program is; none of one that is not there yet.
+    /// Returns the version of a program membership; `None` if it does not exist yet.
     #[must_use]
     pub fn membership_version(&self, membership: RecordId) -> Option<VersionId> {
         let row = self.about.memberships.rows.find(membership)?;
@@ -141,36 +143,37 @@ impl Snapshot {
         }
     }
 
-    /// The values of one field of groups by row, as [`Snapshot::gather`] gives those of individuals.
+    /// Returns the values of one field of groups by row, as [`Snapshot::gather`] does for individuals.
     #[must_use]
     pub fn gather_groups(&self, path: &str, rows: &[u32]) -> Option<Gathered> {
         gather::gather(&self.groups.columns, path, rows)
     }
 
-    /// Whether a group says of itself that it is not in use.
+    /// Returns true if a group is marked as inactive.
     #[must_use]
     pub fn is_group_inactive(&self, row: u32) -> bool {
         self.groups.inactive.contains(row)
     }
 
-    /// The number of the code that says what kind of group it is.
+    /// Returns the number of the code of the group type.
     #[must_use]
     pub fn group_type_at(&self, row: u32) -> Option<u32> {
         self.groups.columns.code(GROUP_TYPE, row)
     }
 
-    /// The rows of the groups in which a person has a place on a day, as often as it has one.
+    /// Returns the rows of the groups of a person on a day, one for each membership.
     pub fn groups_at(&self, person: u32, day: i32) -> impl Iterator<Item = u32> + '_ {
         self.places.of(person).filter(move |place| place.holds_on(day)).map(|Place { group, .. }| group)
     }
 
-    /// Who belongs to the group of a row on a day, in the order of its record.
+    /// Returns the active members of a group on a day, in the order of its record.
     pub fn seats_of(&self, group: u32, day: i32) -> impl Iterator<Item = ActiveMember> + '_ {
         self.members.on_day(group, day)
     }
 
-    /// How many of some rows have an address in each region, and how many of those each of the marks holds. A row with addresses in
-    /// several regions counts in each; those without any come last. `limits` says on which rows addresses may be looked at.
+    /// Counts the rows with an address in each region, in total and in each of the marks. A row with addresses in
+    /// several regions counts in each; those without any come last. `limits` defines the rows on which addresses are
+    /// visible.
     #[must_use]
     pub fn by_region(
         &self,

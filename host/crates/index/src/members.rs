@@ -1,8 +1,8 @@
-//! Who belongs to which group: which groups name a person, and who belongs to a group in the order of its record, which a rule about
-//! households reads.
+//! Group membership: the groups that name a person, and the members of a group in the order of its record, which a rule
+//! about households reads.
 //!
-//! **Invariant:** the seats of a group are its members that are not set aside, in the order of the record. Whether the period of one holds is
-//! asked on the day of the rule.
+//! **Invariant:** the seats of a group are its active members, in the order of the record. Whether the period of one
+//! includes the day of the rule is checked on evaluation.
 
 use super::blobs::Blobs;
 use super::checkpoint::stored_fields;
@@ -19,30 +19,30 @@ use daftar_domain::record::RecordId;
 /// The members of all groups, cheap to copy.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Members {
-    /// A person and a group that names the person.
+    /// Pairs of a person and a group that names the person.
     pub(super) named: SharedTree<(RecordId, RecordId), ()>,
-    /// The seats of each group's row: places whose group is the person's row.
+    /// The active members of each group's row: memberships whose `group` is the person's row.
     pub(super) seats: Blobs,
 }
 
-/// A person's place in a group, seen from the group.
+/// A person's membership in a group, seen from the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActiveMember {
     /// The person's row.
     pub person: u32,
-    /// The number of the code that says as what.
+    /// The number of the code of the role.
     pub role: Option<u32>,
 }
 
 /// A group with its members, ready to be written.
 pub(super) type Prepared = (RecordId, Vec<Member>);
 
-/// The people whom members name, sorted, each once.
+/// Returns the people that members name, sorted, without duplicates.
 pub(super) fn named_by(members: &[Member]) -> Box<[RecordId]> {
     sorted_once(members.iter().map(|member| member.individual)).into()
 }
 
-/// The seats of a group of these members, as bytes.
+/// Serialises the active members of a group.
 pub(super) fn seats_of(people: &Rows, members: &[Member]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for member in members {
@@ -57,16 +57,16 @@ pub(super) fn seats_of(people: &Rows, members: &[Member]) -> Vec<u8> {
 stored_fields!(Members { named, seats });
 
 impl Members {
-    /// The groups that name a person as a member, ascending.
+    /// Returns the groups that name a person as a member, ascending.
     pub(super) fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
         let entries = self.named.from(&(individual, RecordId(0))).map(|(entry, ())| *entry);
         entries.take_while(|(member, _)| *member == individual).map(|(_, group)| group).collect()
     }
 
-    /// The seats of a group's row that count on a day.
+    /// Returns the active members of a group's row on a day.
     pub(super) fn on_day(&self, group: u32, day: i32) -> impl Iterator<Item = ActiveMember> + '_ {
         let mut bytes = self.seats.get(group);
-        // What is here was written by `write`, or read from a checkpoint whose checksums were right.
+        // The bytes were written by `write`, or read from a checkpoint with valid checksums.
         let places = std::iter::from_fn(move || stored::take::<Place>(&mut bytes).ok());
         places
             .filter(move |place| place.holds_on(day))

@@ -32,7 +32,7 @@ pub(super) fn bytes_of<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
 /// Reads the value at the beginning of the bytes, and leaves the bytes after it; none where they are something else.
 pub(super) fn take<'b, T: Deserialize<'b>>(from: &mut &'b [u8]) -> Result<T, Unsound> {
     let (value, rest) = postcard::take_from_bytes(mem::take(from)).map_err(|error| match error {
-        postcard::Error::DeserializeUnexpectedEnd => Unsound("it ends too early"),
+        postcard::Error::DeserializeUnexpectedEnd => Unsound("it is truncated"),
         postcard::Error::DeserializeBadUtf8 => Unsound("a text is not UTF-8"),
         _ => Unsound("a value is invalid"),
     })?;
@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn a_count_that_the_bytes_cannot_hold_is_refused_before_memory_is_taken() {
         let count = bytes_of(&u64::MAX);
-        assert_eq!(take::<Vec<u64>>(&mut count.as_slice()), Err(Unsound("it ends too early")));
-        assert_eq!(take::<String>(&mut count.as_slice()), Err(Unsound("it ends too early")));
+        assert_eq!(take::<Vec<u64>>(&mut count.as_slice()), Err(Unsound("it is truncated")));
+        assert_eq!(take::<String>(&mut count.as_slice()), Err(Unsound("it is truncated")));
         assert_eq!(take::<u64>(&mut [0xFF_u8; 11].as_slice()), Err(Unsound("a value is invalid")));
     }
 

@@ -9,7 +9,7 @@ fn rows_of(posting: &Posting) -> Vec<u32> {
 }
 
 #[test]
-fn holds_the_same_rows_as_a_list_and_as_bitmaps() {
+fn contains_the_same_rows_as_a_list_and_as_bitmaps() {
     let mut posting = Posting::default();
     let mut expected = BTreeSet::new();
     for step in 0..1_000_u32 {
@@ -52,7 +52,7 @@ fn reads_back_as_a_list_and_as_bitmaps() {
 }
 
 #[test]
-fn unites_however_many_rows() {
+fn unites_any_number_of_rows() {
     for count in [0, 1, SORTED_MAX, SORTED_MAX + 1, 3 * SORTED_MAX] {
         let rows: Vec<u32> = (0..count as u32).map(|step| step.wrapping_mul(2_654_435_761) % 300_000).collect();
         let postings: Vec<Posting> = rows.iter().copied().map(Posting::of).collect();

@@ -1,4 +1,4 @@
-//! The folder of the checkpoints: written whole or not at all, the newest ones kept, unsound ones set aside.
+//! The checkpoint folder: files are written atomically, the newest ones are retained, corrupt ones quarantined.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -12,38 +12,39 @@ use crate::fingerprint::Image;
 use crate::stored::Unsound;
 use daftar_domain::change::Sequence;
 
-/// How many checkpoints are kept: the newest, and the one before it, should the newest be unsound.
+/// The number of retained checkpoints: the newest, and the one before it in case the newest is corrupt.
 const KEPT: usize = 2;
 const SUFFIX: &str = ".checkpoint";
-/// What is added to the name of one that is set aside. Only the last of these is kept, for whoever asks what happened.
+/// The suffix of a quarantined checkpoint. Only the last of these is retained, for analysis.
 const QUARANTINE_SUFFIX: &str = ".corrupt";
 const TEMPORARY: &str = ".writing";
-/// How much is written before the disk is waited for: the store's own writes share it, and would wait for all of it at once.
+/// The bytes written between two syncs: the store's own writes share the disk, and would wait for the whole checkpoint
+/// otherwise.
 const SYNC_BYTES: usize = 16 << 20;
 
-/// A folder with the checkpoints of one register.
+/// The folder with the checkpoints of one register.
 #[derive(Debug, Clone)]
 pub struct CheckpointFolder {
     path: PathBuf,
 }
 
-/// A checkpoint whose head could be read.
+/// A checkpoint with a readable header.
 #[derive(Debug)]
 pub struct CheckpointFile {
-    /// Where it lies.
+    /// The path of the file.
     pub path: PathBuf,
-    /// The last write that it shows.
+    /// The last transaction that it contains.
     pub sequence: Sequence,
-    /// What stands for the history up to that write.
+    /// The timeline marker up to that transaction.
     pub mark: Mark,
     file: File,
 }
 
 impl CheckpointFolder {
-    /// Opens the folder; makes it, for its owner only, where there is none. What a crash left half written is removed.
+    /// Opens the folder; creates it with owner-only permissions if it is missing. Removes temporary files of a crash.
     ///
     /// # Errors
-    /// When it cannot be made or read.
+    /// If it cannot be created or read.
     pub fn open(path: PathBuf) -> io::Result<Self> {
         if !path.is_dir() {
             DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
@@ -55,26 +56,28 @@ impl CheckpointFolder {
         Ok(folder)
     }
 
-    /// The folder, to be looked at and for nothing else; nothing where there is none.
+    /// Returns the folder for read-only use; `None` if it does not exist.
     #[must_use]
     pub fn existing(path: PathBuf) -> Option<Self> {
         path.is_dir().then_some(Self { path })
     }
 
-    /// The checkpoints, the newest first: each with what its head says, or with its file and why it cannot be used.
+    /// Lists the checkpoints, newest first: each with its header, or with its path and the reason why it cannot be
+    /// used.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn newest_first(&self) -> io::Result<Vec<Result<CheckpointFile, (PathBuf, Unsound)>>> {
         let mut files = self.named(SUFFIX)?;
         files.reverse();
         Ok(files.into_iter().map(|path| CheckpointFile::open(&path).map_err(|error| (path, error))).collect())
     }
 
-    /// Writes a checkpoint; it is there once all of it is on disk. Older ones are removed. Says how many bytes it has.
+    /// Writes a checkpoint, which becomes visible when all of it is on disk, and removes older ones. Returns its size
+    /// in bytes.
     ///
     /// # Errors
-    /// When it cannot be written; what was there before is as it was.
+    /// If it cannot be written; the existing checkpoints are then unchanged.
     pub fn write(&self, image: &Image, mark: Mark) -> io::Result<u64> {
         let name = format!("{:020}{SUFFIX}", image.sequence().0);
         let temporary = self.path.join(format!("{name}{TEMPORARY}"));
@@ -84,7 +87,7 @@ impl CheckpointFolder {
             Ok(bytes)
         });
         if written.is_err() {
-            // A half-written one takes the room that may be missing.
+            // A partial file would occupy the disk space that may be missing.
             let _removed = fs::remove_file(&temporary);
         }
         let bytes = written?;
@@ -108,10 +111,10 @@ impl CheckpointFolder {
         files.into_iter().take(old).try_for_each(fs::remove_file)
     }
 
-    /// Sets a checkpoint aside, so that no later start meets it.
+    /// Quarantines a checkpoint, so that later starts ignore it.
     ///
     /// # Errors
-    /// When it cannot be renamed.
+    /// If it cannot be renamed.
     pub fn quarantine(&self, path: &Path) -> io::Result<()> {
         for before in self.named(QUARANTINE_SUFFIX)? {
             fs::remove_file(before)?;
@@ -121,7 +124,7 @@ impl CheckpointFolder {
         fs::rename(path, aside)
     }
 
-    /// The files whose names end so, sorted by name.
+    /// Lists the files with this name suffix, sorted by name.
     fn named(&self, end: &str) -> io::Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.path)? {
@@ -136,28 +139,28 @@ impl CheckpointFolder {
 }
 
 impl CheckpointFile {
-    /// Reads the head of a checkpoint.
+    /// Reads the header of a checkpoint.
     ///
     /// # Errors
-    /// When it is of another layout or no checkpoint at all.
+    /// If it has another layout or is not a checkpoint.
     pub fn open(path: &Path) -> Result<Self, Unsound> {
         let file = File::open(path).map_err(|_| Unsound("its file cannot be opened"))?;
         let Head { sequence, mark, layout: _ } = head(&file)?;
         Ok(Self { path: path.to_owned(), sequence, mark, file })
     }
 
-    /// Reads all of it: the register as it was after the write of [`CheckpointFile::sequence`], but for the programs, which are to be
-    /// read from the store.
+    /// Loads the register as of the transaction [`CheckpointFile::sequence`], without the programs, which must be read
+    /// from the store.
     ///
     /// # Errors
-    /// When it is not sound.
+    /// If the checkpoint is corrupt.
     pub fn load(&self) -> Result<Columns, Unsound> {
         let mut loading = Loading::begin(&self.file)?;
         Image::load(&mut loading, self.sequence).map(Columns::from_image)
     }
 }
 
-/// Waits for the disk from time to time.
+/// A writer that syncs to disk periodically.
 struct Syncing {
     file: File,
     unsynced: usize,

@@ -1,4 +1,4 @@
-//! What a checkpoint means besides its bytes: a program that makes other columns of the same records cannot use it.
+//! The layout of a checkpoint: a program that builds other columns from the same records cannot use it.
 
 use sha2::{Digest, Sha256};
 
@@ -11,12 +11,13 @@ use daftar_domain::search::order::SORT_TEXT_BYTES_MAX;
 use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::vocabulary::CodedField;
 
-/// The layout of the columns. To be raised with every change of what a record becomes in memory (its words, its order) or of how a
-/// part is written; a test reminds of it. The version of daftar counts as well, and so do the revision of the schema, its fields that have
-/// columns or are found as whole texts, and the tables of Unicode, by which words are cut and put in order.
+/// The version of the column layout. Raise it with every change of the in-memory form of a record (its words, its
+/// order) or of the serialisation of a part; a test checks this. The layout also includes the version of daftar, the
+/// revision of the schema, its fields that have columns or are searched as whole texts, and the Unicode tables for
+/// splitting and sorting words.
 pub(super) const LAYOUT: u32 = 5;
 
-/// What stands for the layout in the file.
+/// Returns the digest of the layout.
 pub(super) fn layout() -> [u8; 32] {
     let mut digest = Sha256::new();
     let mut add = |text: &str| {
@@ -26,7 +27,7 @@ pub(super) fn layout() -> [u8; 32] {
     add(&format!("{LAYOUT} {REVISION} {CHUNK_ROWS} {SORT_TEXT_BYTES_MAX}"));
     add(env!("CARGO_PKG_VERSION"));
     add(&format!("{:?} {:?}", char::UNICODE_VERSION, unicode_normalization::UNICODE_VERSION));
-    // A code of a field, and the status of a membership, is written by its place among all.
+    // A coded field, and the status of a membership, is written as its index.
     CodedField::ALL.iter().for_each(|field| add(field.path()));
     RecordKind::ALL.iter().flat_map(|kind| column_fields(*kind)).for_each(|field| add(&field.layout()));
     RecordKind::ALL.iter().flat_map(|kind| PhraseField::all(*kind)).for_each(|field| add(&field.term(field.field)));

@@ -1,6 +1,6 @@
-//! Reading a checkpoint: its parts by several threads, every byte under a checksum.
+//! Reading of a checkpoint: its parts in several threads, every byte under a checksum.
 //!
-//! **Invariant:** nothing of a checkpoint is used before all of it has been read and found sound.
+//! **Invariant:** nothing of a checkpoint is used before all of it has been read and validated.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,37 +12,37 @@ use super::{END, END_BYTES, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC
 use crate::stored::{self, Unsound};
 use daftar_domain::change::Sequence;
 
-/// The greatest table of a checkpoint, in bytes: enough for frames of more than a TiB.
+/// The largest table of a checkpoint, in bytes: enough for frames of more than a TiB.
 const TABLE_BYTES_MAX: u64 = 64 << 20;
 
-const OTHER_FORMAT: Unsound = Unsound("its format is another one");
-const OTHER_VERSION: Unsound = Unsound("it was made by another version of daftar");
+const OTHER_FORMAT: Unsound = Unsound("it has another format");
+const OTHER_VERSION: Unsound = Unsound("it was written by another version of daftar");
 const UNREADABLE: Unsound = Unsound("its file cannot be read");
-const MISSING: Unsound = Unsound("a part of it is missing");
-const DAMAGED: Unsound = Unsound("a checksum of it is wrong");
+const MISSING: Unsound = Unsound("a part is missing");
+const DAMAGED: Unsound = Unsound("a checksum does not match");
 
-/// A checkpoint whose head and table are sound, read part by part.
+/// A checkpoint with a valid header and table, read part by part.
 pub(crate) struct Loading<'f> {
     file: &'f File,
     frames: Arc<[Frame]>,
-    /// How many parts there are, and the next one to be read.
+    /// The number of parts, and the next one to read.
     parts: u8,
     next: u8,
 }
 
-/// Whether that is the reason why a checkpoint cannot be used: nothing is wrong with it, another daftar made it.
+/// Returns true if the reason is only that another version of daftar wrote the checkpoint.
 #[must_use]
 pub fn is_of_another_version(reason: Unsound) -> bool {
     reason == OTHER_FORMAT || reason == OTHER_VERSION
 }
 
-/// Reads the head of a checkpoint.
+/// Reads the header of a checkpoint.
 pub(super) fn head(file: &File) -> Result<Head, Unsound> {
     let mut bytes = [0; HEADER_BYTES];
     file.read_exact_at(&mut bytes, 0).map_err(|_| Unsound("it is too short"))?;
     let mut from = bytes.as_slice();
     if array(&mut from)? != *MAGIC {
-        return Err(Unsound("it is no checkpoint"));
+        return Err(Unsound("it is not a checkpoint"));
     }
     if u32::from_le_bytes(array(&mut from)?) != FORMAT {
         return Err(OTHER_FORMAT);
@@ -60,7 +60,7 @@ pub(super) fn head(file: &File) -> Result<Head, Unsound> {
     Ok(head)
 }
 
-/// The next bytes of the head or the end.
+/// Returns the next bytes of the header or the footer.
 fn array<const N: usize>(from: &mut &[u8]) -> Result<[u8; N], Unsound> {
     let (array, rest) = from.split_first_chunk::<N>().ok_or(Unsound("it is too short"))?;
     *from = rest;
@@ -78,7 +78,7 @@ impl<'f> Loading<'f> {
         let (table_at, table_length) = (u64::from_le_bytes(array(&mut from)?), u64::from_le_bytes(array(&mut from)?));
         let checksum = u32::from_le_bytes(array(&mut from)?);
         if array(&mut from)? != *END {
-            return Err(Unsound("it breaks off"));
+            return Err(Unsound("it is truncated"));
         }
         if table_at.checked_add(table_length) != Some(end_at) || table_length > TABLE_BYTES_MAX {
             return Err(DAMAGED);
@@ -97,7 +97,7 @@ impl<'f> Loading<'f> {
         if !sections.into_iter().eq(0..parts) || !from.is_empty() {
             return Err(MISSING);
         }
-        // Frame after frame, without a gap from the head to the table.
+        // The frames are contiguous from the header to the table.
         let mut at = HEADER_BYTES as u64;
         for frame in &frames {
             if frame.offset != at {
@@ -111,19 +111,19 @@ impl<'f> Loading<'f> {
         Ok(Self { file, frames: frames.into(), parts, next: 0 })
     }
 
-    /// Leaves so many of the next parts to another reader.
+    /// Assigns the next `parts` to another reader.
     pub(crate) fn fork(&mut self, parts: u8) -> Self {
         let next = self.next;
         self.next = next.saturating_add(parts);
         Self { file: self.file, frames: Arc::clone(&self.frames), parts: self.next, next }
     }
 
-    /// Checks that every part that this reader has was read: a checkpoint has no others.
+    /// Checks that all parts of this reader were read: a checkpoint has no others.
     pub(crate) fn end(&self) -> Result<(), Unsound> {
         if self.next == self.parts { Ok(()) } else { Err(MISSING) }
     }
 
-    /// Reads the values of the next part in their order, each as `take` does.
+    /// Reads the values of the next part in order with `take`.
     pub(crate) fn each<T>(
         &mut self,
         mut take: impl FnMut(&mut &[u8]) -> Result<T, Unsound>,
@@ -150,7 +150,7 @@ impl<'f> Loading<'f> {
         Ok(values)
     }
 
-    /// Reads the values of the next part in their order.
+    /// Reads the values of the next part in order.
     pub(crate) fn all<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, Unsound> {
         self.each(|from| stored::take(from))
     }
@@ -160,13 +160,13 @@ impl<'f> Loading<'f> {
         let mut values = self.all()?;
         match (values.pop(), values.is_empty()) {
             (Some(only), true) => Ok(only),
-            (Some(_), false) => Err(Unsound("a part of it occurs twice")),
+            (Some(_), false) => Err(Unsound("a part occurs twice")),
             (None, _) => Err(MISSING),
         }
     }
 }
 
-/// Reads two parts, at the same time where a thread can be had.
+/// Reads two parts, concurrently if a thread is available.
 pub(crate) fn join<A: Send, B>(
     first: impl FnOnce() -> Result<A, Unsound> + Send,
     second: impl FnOnce() -> Result<B, Unsound>,
@@ -181,7 +181,7 @@ pub(crate) fn join<A: Send, B>(
         let thread = builder.spawn_scoped(scope, do_first).ok();
         let second = second()?;
         let first = thread.and_then(|thread| thread.join().ok().flatten());
-        // Where there was no thread it is still to be done.
+        // If there was no thread, it is read now.
         let first = first.or_else(do_first).unwrap_or(Err(UNREADABLE))?;
         Ok((first, second))
     })

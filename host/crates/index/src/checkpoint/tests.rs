@@ -1,4 +1,4 @@
-//! Checkpoints as files: what is refused, what is kept, and that the layout is raised when it changes.
+//! Tests of checkpoint files: validation, retention, and that the layout is raised when it changes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -60,7 +60,7 @@ fn person(id: u64) -> ChangedRecord {
     ChangedRecord::Individual(record(id, details))
 }
 
-/// A register with something of everything.
+/// Builds a register with records of every kind.
 fn register() -> Columns {
     let columns = Columns::default();
     fill(&columns);
@@ -98,7 +98,7 @@ fn fill(columns: &Columns) {
     write(columns, 9, ChangedRecord::Consent(record(1, consent)));
 }
 
-/// An image as if it were made after another write.
+/// Returns the image with another sequence.
 fn at(image: &Image, sequence: u64) -> Image {
     let columns = Columns::from_image(image.clone());
     columns.reach(Sequence(sequence));
@@ -120,7 +120,7 @@ fn load(path: &Path) -> Result<Columns, Unsound> {
     CheckpointFile::open(path)?.load()
 }
 
-/// A checkpoint of a small register, and where it is.
+/// Writes a checkpoint of a small register and returns its path.
 fn written() -> (tempfile::TempDir, std::path::PathBuf, Image) {
     let temporary = tempfile::tempdir().unwrap();
     let image = register().image();
@@ -130,7 +130,7 @@ fn written() -> (tempfile::TempDir, std::path::PathBuf, Image) {
 }
 
 #[test]
-fn what_is_loaded_is_what_was_written() {
+fn a_loaded_checkpoint_equals_the_written_one() {
     let (temporary, path, image) = written();
     let file = folder(&temporary).newest_first().unwrap().remove(0).unwrap();
     assert_eq!((&file.path, file.sequence, file.mark), (&path, Sequence(9), MARK));
@@ -140,7 +140,7 @@ fn what_is_loaded_is_what_was_written() {
 }
 
 #[test]
-fn a_register_of_many_segments_is_loaded_as_it_was() {
+fn a_register_of_many_segments_is_loaded_unchanged() {
     let columns = Columns::default();
     let people: Vec<_> = (1..=140_000).map(person).collect();
     people.chunks(1_000).for_each(|page| columns.load(page));
@@ -149,7 +149,7 @@ fn a_register_of_many_segments_is_loaded_as_it_was() {
     let file = folder(&temporary).newest_first().unwrap().remove(0).unwrap();
     assert_eq!(bytes, fs::metadata(&file.path).unwrap().len());
     let loaded = file.load().unwrap();
-    // Changes meet the same register, in rows of full and of half-empty chunks.
+    // Applies the same changes to both, in rows of full and of half-empty chunks.
     for columns in [&columns, &loaded] {
         for id in [1, 65_536, 65_537, 139_999, 140_000, 140_001] {
             write(columns, id, ChangedRecord::Individual(record(id, IndividualDetails::default())));
@@ -168,7 +168,7 @@ fn an_empty_register_has_a_checkpoint_too() {
 }
 
 #[test]
-fn only_the_owner_reads_what_it_holds() {
+fn only_the_owner_may_read_a_checkpoint() {
     let (temporary, path, _) = written();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&path), mode(&temporary.path().join("checkpoints"))), (0o600, 0o700));
@@ -189,7 +189,7 @@ fn a_flipped_bit_is_found_wherever_it_is() {
 }
 
 #[test]
-fn a_checkpoint_that_breaks_off_or_goes_on_is_refused() {
+fn a_truncated_or_extended_checkpoint_is_rejected() {
     let (_temporary, path, _) = written();
     let sound = fs::read(&path).unwrap();
     for length in (0..sound.len()).step_by(7).chain([sound.len() - 1]) {
@@ -197,13 +197,13 @@ fn a_checkpoint_that_breaks_off_or_goes_on_is_refused() {
         assert!(load(&path).is_err(), "{length} of {}", sound.len());
     }
     fs::write(&path, [&sound[..], &[0]].concat()).unwrap();
-    assert_eq!(load(&path).unwrap_err(), Unsound("it breaks off"));
+    assert_eq!(load(&path).unwrap_err(), Unsound("it is truncated"));
     fs::write(&path, [&sound[..], &sound[..]].concat()).unwrap();
     assert!(load(&path).is_err());
 }
 
 #[test]
-fn another_format_or_layout_is_refused_by_name() {
+fn another_format_or_layout_is_rejected_with_the_reason() {
     let (_temporary, path, image) = written();
     let with_head = |change: &dyn Fn(&mut [u8])| {
         let mut bytes = fs::read(&path).unwrap();
@@ -214,17 +214,17 @@ fn another_format_or_layout_is_refused_by_name() {
         load(&path).map(|columns| columns.image().fingerprint())
     };
     assert_eq!(with_head(&|_| ()), Ok(image.fingerprint()));
-    assert_eq!(with_head(&|bytes| bytes[8] = 2), Err(Unsound("its format is another one")));
+    assert_eq!(with_head(&|bytes| bytes[8] = 2), Err(Unsound("it has another format")));
     assert_eq!(with_head(&|bytes| bytes[8] = 1), Ok(image.fingerprint()));
-    assert_eq!(with_head(&|bytes| bytes[12] ^= 1), Err(Unsound("it was made by another version of daftar")));
-    assert_eq!(with_head(&|bytes| bytes[0] = b'x'), Err(Unsound("it is no checkpoint")));
+    assert_eq!(with_head(&|bytes| bytes[12] ^= 1), Err(Unsound("it was written by another version of daftar")));
+    assert_eq!(with_head(&|bytes| bytes[0] = b'x'), Err(Unsound("it is not a checkpoint")));
 }
 
 #[test]
-fn a_table_that_leaves_parts_out_is_refused() {
+fn a_table_with_missing_parts_is_rejected() {
     let (_temporary, path, _) = written();
     let sound = fs::read(&path).unwrap();
-    // The table counts its parts, then names each; one less, with the right checksum, as if another daftar had written it.
+    // The table counts its parts, then lists each; this one has a part fewer, with a valid checksum.
     let end_at = sound.len() - END_BYTES;
     let table_at = u64::from_le_bytes(sound[end_at..end_at + 8].try_into().unwrap()) as usize;
     let mut table = sound[table_at..end_at].to_vec();
@@ -240,11 +240,11 @@ fn a_table_that_leaves_parts_out_is_refused() {
     bytes.extend_from_slice(&checksum.to_le_bytes());
     bytes.extend_from_slice(END);
     fs::write(&path, &bytes).unwrap();
-    assert_eq!(load(&path).unwrap_err(), Unsound("a part of it is missing"));
+    assert_eq!(load(&path).unwrap_err(), Unsound("a part is missing"));
 }
 
 #[test]
-fn the_two_newest_are_kept_and_unsound_ones_set_aside() {
+fn the_two_newest_are_retained_and_corrupt_ones_quarantined() {
     let temporary = tempfile::tempdir().unwrap();
     let checkpoints = folder(&temporary);
     let image = register().image();
@@ -261,17 +261,17 @@ fn the_two_newest_are_kept_and_unsound_ones_set_aside() {
     let again = folder(&temporary);
     assert_eq!(sequences(&again), [11]);
     let aside = "00000000000000000100.checkpoint.corrupt";
-    assert_eq!(names(&temporary), ["00000000000000000011.checkpoint", aside], "what was half written is gone");
+    assert_eq!(names(&temporary), ["00000000000000000011.checkpoint", aside], "temporary files are removed");
     let newest = again.newest_first().unwrap().remove(0).unwrap().path;
     again.quarantine(&newest).unwrap();
-    assert_eq!(names(&temporary), ["00000000000000000011.checkpoint.corrupt"], "one that was set aside is kept");
+    assert_eq!(names(&temporary), ["00000000000000000011.checkpoint.corrupt"], "a quarantined checkpoint is retained");
 }
 
 #[test]
-fn nothing_is_left_of_a_checkpoint_that_cannot_be_written() {
+fn a_failed_write_leaves_no_file() {
     let temporary = tempfile::tempdir().unwrap();
     let checkpoints = folder(&temporary);
-    // A folder stands where the file should go.
+    // A folder has the name of the new file.
     fs::create_dir_all(temporary.path().join("checkpoints/00000000000000000009.checkpoint/x")).unwrap();
     checkpoints.write(&register().image(), MARK).unwrap_err();
     assert_eq!(names(&temporary), ["00000000000000000009.checkpoint"]);
@@ -298,9 +298,9 @@ fn a_fingerprint_names_what_differs() {
     }
 }
 
-/// Whoever changes what a record becomes in memory raises `LAYOUT`, or checkpoints of before would be taken for sound.
+/// A change of the in-memory form of a record requires a new `LAYOUT`; otherwise old checkpoints would count as valid.
 #[test]
-fn the_layout_is_raised_when_the_same_records_become_something_else() {
+fn the_layout_is_raised_when_the_in_memory_form_changes() {
     let mut secret = Columns::default().image();
     secret.snapshot.hasher = IdentifierHasher::of_key([5; 16]);
     let columns = Columns::from_image(secret);

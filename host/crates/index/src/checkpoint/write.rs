@@ -1,4 +1,4 @@
-//! Writing a checkpoint, part by part, with a few MiB of memory.
+//! Writing of a checkpoint, part by part, with a few MiB of memory.
 
 use std::io::{self, Write};
 
@@ -8,10 +8,10 @@ use super::{END, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC};
 use crate::fingerprint::Image;
 use crate::stored::{self, bytes_of};
 
-/// How many bytes of a part are written at once, or one thing of it where that is larger.
+/// The bytes of a part that are written together; more if a single value is larger.
 const FRAME_BYTES: usize = 1 << 20;
 
-/// A checkpoint that is being written: part by part, the values of a part one after the other.
+/// A checkpoint being written: part by part, the values of a part in order.
 pub(crate) struct CheckpointWriter<'w> {
     out: &'w mut dyn Write,
     written: u64,
@@ -19,10 +19,10 @@ pub(crate) struct CheckpointWriter<'w> {
     table: FrameTable,
 }
 
-/// Writes a checkpoint of that image, and says how long it is.
+/// Writes a checkpoint of the image, and returns its length.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub(super) fn write(image: &Image, head: &Head, out: &mut dyn Write) -> io::Result<u64> {
     let mut writer = CheckpointWriter {
         out,
@@ -49,7 +49,7 @@ fn header(head: &Head) -> Vec<u8> {
 }
 
 impl CheckpointWriter<'_> {
-    /// Begins the next part.
+    /// Starts the next part.
     pub(crate) fn part(&mut self) -> io::Result<&mut Self> {
         self.flush_frame()?;
         let number = self.table.sections.last().map_or(0, |last| last.saturating_add(1));
@@ -57,18 +57,18 @@ impl CheckpointWriter<'_> {
         Ok(self)
     }
 
-    /// Writes a part of those values.
+    /// Writes a part with these values.
     pub(crate) fn values<T: Serialize>(&mut self, values: impl IntoIterator<Item = T>) -> io::Result<()> {
         let part = self.part()?;
         values.into_iter().try_for_each(|value| part.add_with(|to| stored::put(to, &value)))
     }
 
-    /// Writes a part of that value alone.
+    /// Writes a part with a single value.
     pub(crate) fn one<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
         self.values([value])
     }
 
-    /// Adds to the part a value that appends its own bytes.
+    /// Adds a value that appends its own bytes to the part.
     pub(crate) fn add_with(&mut self, put: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         put(&mut self.buffer);
         if self.buffer.len() >= FRAME_BYTES { self.flush_frame() } else { Ok(()) }

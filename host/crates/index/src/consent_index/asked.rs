@@ -1,4 +1,4 @@
-//! What is asked of the consents: which rows are covered for a client on a day, and what covers one record.
+//! Queries of the consent index: the rows covered for a client on a day, and the terms that cover one record.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,16 +14,17 @@ use daftar_domain::field::{ALWAYS_SHOWN, FieldName, FieldSet};
 use daftar_domain::scope::Resource;
 use daftar_domain::subject::SubjectReference;
 
-/// The most answers that are kept until the next change of a consent: some clients, each kind of record, around midnight two days.
+/// The most results that are cached until the next change of a consent: some clients, each kind of record, around
+/// midnight two days.
 const ANSWERS_MAX: usize = 32;
 
-/// The rows that some consents cover, by the fields that these open.
+/// The rows covered by consents, by the fields that these grant.
 type Parts = Vec<(FieldSet, RowSet)>;
 
-/// What was asked.
+/// The key of a cached result.
 type Question = (Resource, Class, Date);
 
-/// Answers that hold until a consent changes.
+/// Results that are valid until a consent changes.
 #[derive(Debug, Default)]
 pub(super) struct Answers(Mutex<Vec<(Question, Arc<RowLimits>)>>);
 
@@ -43,8 +44,8 @@ impl Answers {
 }
 
 impl ConsentIndex {
-    /// What opens the record of a subject, or its memberships, on a day; nothing where no consent does. Takes no longer where a
-    /// consent does not hold than where there is none, but for reading it.
+    /// Returns the access to the record of a subject, or to its memberships, on a day; `None` without a consent. Takes
+    /// the same time for an inactive consent as for none, apart from reading it.
     pub(crate) fn opened(
         &self,
         resource: Resource,
@@ -71,7 +72,7 @@ impl ConsentIndex {
         (!consents.is_empty()).then_some(Opened { fields, consents })
     }
 
-    /// Every row of a kind of record that a client sees on a day, and what of it.
+    /// Returns the rows of a kind of record that a client sees on a day, with the visible fields.
     pub(crate) fn limits(&self, resource: Resource, filter: &ConsentFilter, day: Date) -> Arc<RowLimits> {
         let Some(wanted) = self.class_of(filter) else { return Arc::default() };
         let question = (resource, wanted, day);
@@ -104,7 +105,7 @@ impl ConsentIndex {
         parts.filter(|(_, rows)| !rows.is_empty()).collect()
     }
 
-    /// The first class of those that count for a client; absent where nothing was ever consented to it.
+    /// Returns the first class that applies to a client; `None` if there was never a consent for it.
     fn class_of(&self, filter: &ConsentFilter) -> Option<Class> {
         let organization = self.names.organization(filter.organization.as_ref()?.as_str())?;
         let purpose = match &filter.purpose {
@@ -115,7 +116,7 @@ impl ConsentIndex {
     }
 }
 
-/// The limits of a search among the rows of these parts. What always stays may be looked at wherever there is a record.
+/// Returns the limits of a search among these rows. Fields that are always visible are visible on every record.
 fn limits_of(parts: &[(FieldSet, RowSet)]) -> RowLimits {
     let rows_where = |is_meant: &dyn Fn(&FieldSet) -> bool| {
         let mut rows = RowSet::default();

@@ -1,10 +1,10 @@
-//! Numbers for what consents repeat: organizations, purposes and lists of fields; and periods of days, cut into few ranges that are the
-//! same for all periods.
+//! Numbers for the repeated names of consents (organizations, purposes and lists of fields), and periods of days as
+//! unions of few canonical ranges.
 //!
-//! **Invariant:** a number never changes its meaning and is never given twice; 0 stands for no purpose in particular.
+//! **Invariant:** a number never changes its meaning and is never assigned twice; 0 means any purpose.
 //!
-//! **Invariant:** the ranges of a period do not overlap and hold exactly its days; so a day lies in a period if and only if one of
-//! the ranges around the day is one of the period's.
+//! **Invariant:** the ranges of a period do not overlap and contain exactly its days; so a day is in a period if and
+//! only if one of the ranges around the day is one of the period's.
 
 use std::sync::Arc;
 
@@ -19,45 +19,45 @@ use daftar_domain::calendar::{date_from_days, days_since_epoch};
 use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::scope::Resource;
 
-/// The number of a purpose where none in particular is meant.
+/// The number that means any purpose.
 pub(super) const ANY_PURPOSE: u32 = 0;
 
-/// Field names as consents list them, sorted, each once; none at all means every field.
+/// Field names of consents, sorted, without duplicates; `None` means every field.
 type FieldNames = Option<Arc<[String]>>;
 
-/// What has a number, cheap to copy.
+/// The numbered names, cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Names {
     organizations: SharedTree<Arc<str>, u32>,
     purposes: SharedTree<Arc<str>, u32>,
     numbers_of_fields: SharedTree<FieldNames, u32>,
     fields: SharedTree<u32, FieldNames>,
-    /// The last number given, to whatever.
+    /// The last assigned number, of any kind of name.
     last: u32,
 }
 
 impl Names {
-    /// The number of an organization.
+    /// Returns the number of an organization.
     pub(super) fn organization(&self, name: &str) -> Option<u32> {
         self.organizations.get(name).copied()
     }
 
-    /// The number of a purpose.
+    /// Returns the number of a purpose.
     pub(super) fn purpose(&self, text: &str) -> Option<u32> {
         self.purposes.get(text.trim()).copied()
     }
 
-    /// The number of an organization, a new one where it has none yet.
+    /// Returns the number of an organization, assigning one if it has none.
     pub(super) fn number_organization(&mut self, name: &str) -> u32 {
         number(&mut self.organizations, &mut self.last, name)
     }
 
-    /// The number of a purpose, a new one where it has none yet.
+    /// Returns the number of a purpose, assigning one if it has none.
     pub(super) fn number_purpose(&mut self, text: &str) -> u32 {
         number(&mut self.purposes, &mut self.last, text.trim())
     }
 
-    /// The number of a list of fields, a new one where it has none yet.
+    /// Returns the number of a list of fields, assigning one if it has none.
     pub(super) fn number_fields(&mut self, names: Option<&[String]>) -> u32 {
         let names: FieldNames = names.map(|names| sorted_once(names.iter().cloned()).into());
         if let Some(number) = self.numbers_of_fields.get(&names) {
@@ -69,7 +69,7 @@ impl Names {
         number
     }
 
-    /// Those of a numbered list that are fields of a resource's records.
+    /// Returns the fields of a numbered list that belong to a resource's records.
     pub(super) fn fields(&self, number: u32, resource: Resource) -> FieldSet {
         match self.fields.get(&number) {
             Some(None) => FieldSet::All,
@@ -78,7 +78,7 @@ impl Names {
         }
     }
 
-    /// What every number stands for.
+    /// Returns the names of all numbers.
     pub(super) fn texts(&self) -> Texts {
         let by_number = |names: &SharedTree<Arc<str>, u32>| {
             names.iter().map(|(name, number)| (*number, name.to_string())).collect()
@@ -91,7 +91,7 @@ impl Names {
         }
     }
 
-    /// Names whose numbers are known.
+    /// Restores names with their numbers.
     pub(super) fn of_texts(texts: Texts) -> Self {
         let mut names = Self::default();
         for (number, name) in texts.organizations {
@@ -112,7 +112,7 @@ impl Names {
     }
 }
 
-/// The number of a name, a new one where it has none yet.
+/// Returns the number of a name, assigning one if it has none.
 fn number(names: &mut SharedTree<Arc<str>, u32>, last: &mut u32, name: &str) -> u32 {
     if let Some(number) = names.get(name) {
         return *number;
@@ -123,23 +123,23 @@ fn number(names: &mut SharedTree<Arc<str>, u32>, last: &mut u32, name: &str) -> 
 }
 
 fn next(last: &mut u32) -> u32 {
-    // A register would need four thousand million different names to come to the end.
+    // Overflow would require four thousand million different names.
     *last = last.saturating_add(1);
     *last
 }
 
-/// The ranges are halved this often from the whole calendar to single days. Its 2^19 days hold every date that a consent can name,
-/// 1800 to 2999, and some before and after, which stand for all days further out.
+/// The number of halvings from the whole calendar to single days. Its 2^19 days contain every date that a consent can
+/// have, 1800 to 2999, and some before and after, which represent all days beyond.
 const HALVINGS: u32 = 19;
-/// What is added to a day since 1970-01-01 to count from the first day of the calendar.
+/// The offset that converts a day since 1970-01-01 to a day of the calendar.
 const OFFSET_DAYS: i32 = 70_000;
 
-/// 2^n days that begin at a multiple of 2^n, numbered as the nodes of a heap: 1 is the whole calendar, and the halves of `k` are
-/// `2k` and `2k + 1`.
+/// 2^n days from a multiple of 2^n, numbered like the nodes of a heap: 1 is the whole calendar, and the halves of `k`
+/// are `2k` and `2k + 1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct DayRange(u32);
 
-/// A day that a consent names. A checkpoint counts it from 1970-01-01.
+/// A date in a consent, counted from 1970-01-01 in a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "i32", into = "i32")]
 pub(super) struct Day(pub(super) Date);
@@ -148,7 +148,7 @@ impl TryFrom<i32> for Day {
     type Error = Unsound;
 
     fn try_from(days: i32) -> Result<Self, Unsound> {
-        date_from_days(days).map(Self).ok_or(Unsound("a day lies outside the calendar"))
+        date_from_days(days).map(Self).ok_or(Unsound("a day is outside the calendar"))
     }
 }
 
@@ -159,13 +159,13 @@ impl From<Day> for i32 {
 }
 
 impl DayRange {
-    /// The range of one day.
+    /// Returns the range of one day.
     fn of_day(day: Date) -> u32 {
         let place = days_since_epoch(day).saturating_add(OFFSET_DAYS).clamp(0, (1 << HALVINGS) - 1);
         (1 << HALVINGS) | place.unsigned_abs()
     }
 
-    /// The ranges of a period, both days included; without a last day, up to the end of the calendar.
+    /// Returns the ranges of a period, both days included; without a last day, up to the end of the calendar.
     pub(super) fn of_period(first: Date, last: Option<Date>) -> Vec<Self> {
         let mut ranges = Vec::new();
         let mut from = Self::of_day(first);
@@ -185,7 +185,7 @@ impl DayRange {
         ranges
     }
 
-    /// Every range that a day lies in, the shortest first.
+    /// Returns every range that contains a day, the shortest first.
     pub(super) fn around(day: Date) -> impl Iterator<Item = Self> {
         let day = Self::of_day(day);
         (0..=HALVINGS).map(move |halvings| Self(day >> halvings))
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_the_same_has_one_number() {
+    fn equal_names_have_one_number() {
         let mut names = Names::default();
         let health = names.number_organization("Ministry of Health");
         assert_eq!(names.number_organization("Ministry of Health"), health);
@@ -256,7 +256,7 @@ mod days_tests {
     }
 
     #[test]
-    fn a_day_is_read_as_it_was_written() {
+    fn a_day_is_read_as_written() {
         for date in [Date::constant(YEAR_MIN, 1, 1), Date::constant(1970, 1, 1), Date::MAX] {
             assert_eq!(take(&mut bytes_of(&Day(date)).as_slice()), Ok(Day(date)));
         }
@@ -264,7 +264,7 @@ mod days_tests {
     }
 
     #[test]
-    fn the_first_and_the_last_day_count() {
+    fn the_first_and_the_last_day_are_included() {
         let (first, last) = (day(10), day(20));
         for (asked, expected) in [(9, 0), (10, 1), (20, 1), (21, 0)] {
             assert_eq!(meets(first, Some(last), day(asked)), expected, "{asked}");
@@ -276,7 +276,7 @@ mod days_tests {
     }
 
     #[test]
-    fn a_period_has_few_stretches() {
+    fn a_period_has_few_ranges() {
         assert!(DayRange::of_period(day(1), Some(day(365))).len() <= 17);
         assert!(DayRange::of_period(day(1), None).len() <= 19);
         assert_eq!(DayRange::around(day(1)).count(), 20);

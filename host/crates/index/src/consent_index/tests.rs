@@ -1,4 +1,4 @@
-//! Consents in memory against a plain list of them.
+//! The consent index against a plain list of consents.
 
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -65,7 +65,7 @@ fn membership(id: u64, beneficiary: SubjectReference) -> Arc<ProgramMembership> 
     record(id, details)
 }
 
-/// Three people, two groups, no consent.
+/// Builds a register with three people, two groups and no consent.
 fn register() -> Columns {
     let columns = Columns::default();
     for id in 1..=3 {
@@ -77,7 +77,7 @@ fn register() -> Columns {
     columns
 }
 
-/// The rows of a posting among the first hundred.
+/// Returns the rows of a posting among the first hundred.
 fn held(posting: &Posting) -> Vec<u32> {
     (0..100).filter(|row| posting.contains(*row)).collect()
 }
@@ -120,7 +120,7 @@ fn a_client_without_an_organization_sees_nothing() {
 }
 
 #[test]
-fn what_a_consent_names_that_is_not_about_its_subject_stays_closed() {
+fn a_consent_grants_nothing_beyond_its_subject() {
     let columns = register();
     write(&columns, ChangedRecord::Consent(record(1, consent(person(1), "Health", &RESOURCES))));
     write(&columns, ChangedRecord::Consent(record(2, consent(group(2), "Health", &RESOURCES))));
@@ -133,7 +133,7 @@ fn what_a_consent_names_that_is_not_about_its_subject_stays_closed() {
 }
 
 #[test]
-fn memberships_follow_their_beneficiary_whichever_comes_first() {
+fn memberships_follow_their_beneficiary_in_either_order() {
     let columns = register();
     let health = filter("Health", None);
     write(&columns, ChangedRecord::ProgramMembership(membership(1, person(1))));
@@ -149,7 +149,7 @@ fn memberships_follow_their_beneficiary_whichever_comes_first() {
     assert!(rows(&columns, Resource::ProgramMembership, &health, day(1)).is_empty());
 }
 
-/// One step: a consent written down, withdrawn, or a membership.
+/// One step: a consent given or withdrawn, or a membership.
 #[derive(Debug, Clone)]
 struct Step {
     subject: SubjectReference,
@@ -203,7 +203,7 @@ fn details_of(step: &Step, id: usize) -> ConsentDetails {
         .with(consent::FIELD_NAMES, step.fields.map(names))
 }
 
-/// What the list of consents says.
+/// Returns the expected rows, from the list of consents.
 fn expected(
     consents: &[ConsentDetails],
     (resource, subject): (Resource, SubjectReference),
