@@ -97,7 +97,10 @@ mod tests {
             let there = |at: usize| valid.is_empty() || valid[at / 8] >> (at % 8) & 1 == 1;
             let found: Vec<Option<u32>> = (0..rows.len()).map(|at| there(at).then(|| values[at])).collect();
             assert_eq!(found, expected, "{rows:?}");
-            assert!(values.iter().enumerate().all(|(at, value)| there(at) || *value == 0), "blank where there is no value");
+            assert!(
+                values.iter().enumerate().all(|(at, value)| there(at) || *value == 0),
+                "blank where there is no value"
+            );
             assert_eq!(valid.is_empty(), expected.iter().all(Option::is_some));
             assert!(valid.is_empty() || valid.len() == rows.len().div_ceil(8));
         }

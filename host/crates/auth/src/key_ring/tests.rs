@@ -191,7 +191,10 @@ fn two_concurrent_rotations_do_not_lose_a_key() {
     let ring = ring(&folder, 0);
     let (one, other) = (ring.prepare(None, at(1)).unwrap(), ring.prepare(None, at(1)).unwrap());
     ring.carry_out(one, at(1)).unwrap();
-    assert!(matches!(ring.carry_out(other, at(1)), Err(KeyError::Changed(_))), "it replaces a key that no longer signs");
+    assert!(
+        matches!(ring.carry_out(other, at(1)), Err(KeyError::Changed(_))),
+        "it replaces a key that no longer signs"
+    );
     assert_eq!(ids(&ring).len(), 2);
 }
 

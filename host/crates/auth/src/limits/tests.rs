@@ -302,10 +302,7 @@ async fn a_full_bucket_evicts_idle_keys_and_then_rejects_new_ones() {
     assert_eq!(charge(present[0]).await.headers().remaining, 29);
     let today = calendar::utc_day(fixture.clock.now());
     let name = format!("small/{}", AddressKey::of(IpAddr::from(present[0].to_be_bytes())));
-    assert!(
-        fixture.disk.counts.lock().unwrap()[&(today, name)] > 2,
-        "calls used before the eviction still count"
-    );
+    assert!(fixture.disk.counts.lock().unwrap()[&(today, name)] > 2, "calls used before the eviction still count");
 }
 
 /// One step of a simulated history of clients and operators.

@@ -186,10 +186,7 @@ fn rejects_a_token_without_a_valid_signature() {
         ("wrong key", forge(&header, &claims, Signature::Key(&[7; 32]))),
         ("empty key", forge(&header, &claims, Signature::Key(&[]))),
         ("a public key as the HMAC key", forge(&header, &claims, Signature::Key(rsa_public_key))),
-        (
-            "the key id as the key",
-            forge(&header, &claims, Signature::Key(fixture.keys.current().id().as_bytes())),
-        ),
+        ("the key id as the key", forge(&header, &claims, Signature::Key(fixture.keys.current().id().as_bytes()))),
         ("added scopes", format!("{signed_header}.{}.{signature}", encode(&raised))),
         ("the signature of another token", forge(&header, &claims, Signature::Text(signature))),
         ("cut signature", good[..good.len() - 1].to_owned()),

@@ -176,7 +176,11 @@ async fn reserved_calls_of_an_idle_client_are_returned() {
     let several = Several::new(2);
     let caller = client("c", Some(1_000), Some(40));
     assert_eq!(allowed(&several.processes[0], &caller, 1).await, 1);
-    assert_eq!(allowed(&several.processes[1], &caller, 100).await, 36, "the other process has four calls of a block reserved");
+    assert_eq!(
+        allowed(&several.processes[1], &caller, 100).await,
+        36,
+        "the other process has four calls of a block reserved"
+    );
     several.clock.advance(SignedDuration::from_secs(60));
     several.processes[0].maintain().await.unwrap();
     assert_eq!(several.processes[0].usage()[1].keys, 0);
@@ -260,7 +264,10 @@ async fn a_rejected_client_is_allowed_after_retry_after() {
         assert!(process.charge_client(&caller).await.unwrap().is_allowed());
     }
     let changed = client("c", Some(300), Some(1_000));
-    assert!(several.processes[0].charge_client(&changed).await.unwrap().is_allowed(), "a raised limit applies to the next call");
+    assert!(
+        several.processes[0].charge_client(&changed).await.unwrap().is_allowed(),
+        "a raised limit applies to the next call"
+    );
     let lowered = client("c", Some(300), Some(10));
     let refused = several.processes[0].charge_client(&lowered).await.unwrap();
     assert_eq!(refusal(refused).0, Refusal::Day, "a lowered day applies too");
