@@ -100,7 +100,7 @@ fn all_faults_are_told_at_once() {
         {
           "code": "invalid_date",
           "field": "deceased_date",
-          "message": "a date is written YYYY-MM-DD, names a day that exists and lies between the years 1800 and 2999"
+          "message": "a date must be a valid day in the format YYYY-MM-DD, between the years 1800 and 2999"
         },
         {
           "code": "unknown_field",

@@ -53,7 +53,7 @@ fn each_cause_has_the_exit_code_of_its_kind() {
         ("read_only", by(&read_only, &name), UNAVAILABLE, "takes no writes"),
         ("no_url_file", format!("url_file = \"{none}\""), INPUT, "store.postgres.url_file"),
         ("open_url_file", file("open", &with_password, 0o644), DENIED, "chmod 600"),
-        ("other_url_file", file("other", "geheim", 0o600), INPUT, "holds no URL"),
+        ("other_url_file", file("other", "geheim", 0o600), INPUT, "contains no URL"),
         ("both", format!("{ours}\nurl_file = \"{none}\""), CONFIGURATION, "keep one of them"),
         ("pool", format!("{ours}\npool_max = 1"), CONFIGURATION, "store.postgres.pool_max"),
         (

@@ -1,20 +1,20 @@
-//! Where people and groups live or get post.
+//! Postal and physical addresses of individuals and groups.
 
 use super::person_name::indexed_words;
 use super::schema::{Field, Kind, Struct};
 use super::value::{Code, Key, List, Text, Value, Values};
 use super::vocabulary::CodedField;
 
-/// The longest text of an address or telecom, in bytes.
+/// Maximum length of a text of an address or telecom, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
-/// The most lines of an address.
+/// Maximum number of lines of an address.
 pub const LINES_MAX: usize = 100;
 
-/// What it is, such as `postal`.
+/// Type of the address, such as `postal`.
 pub const TYPE: Key<Text> = Key::new(1);
-/// The whole address as it is written.
+/// The full address as written.
 pub const TEXT: Key<Text> = Key::new(2);
-/// Its lines, without the parts named below.
+/// Address lines, without the parts named below.
 pub const LINE: Key<List<Text>> = Key::new(3);
 /// City, town or village.
 pub const CITY: Key<Text> = Key::new(4);
@@ -43,7 +43,7 @@ pub const ADDRESS: Struct = Struct {
     ],
 };
 
-/// The words by which an address is found: those of every text in it.
+/// Returns the words of every text of an address, for searches.
 #[must_use]
 pub fn search_words<C, I>(address: &Values<C, I>) -> Vec<String> {
     let texts = address.iter().flat_map(|(_, value)| match value {

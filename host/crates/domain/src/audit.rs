@@ -1,8 +1,8 @@
-//! Who did what to whose data.
+//! Entries of the audit log: actor, operation, affected records and outcome.
 
 pub mod query;
 
-// From `core`, which has no sockets: addresses are only kept here.
+// From `core`, which has no sockets: this module only stores addresses.
 use core::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::client::ClientId;
 use super::consent::ConsentId;
 
-/// As whom something was done.
+/// The actor of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Actor {
     /// A client with a token.
@@ -20,89 +20,89 @@ pub enum Actor {
     Administrator,
     /// The server itself.
     System,
-    /// Nobody knows: a caller whose token or secret is not sound. It never gets further than being refused.
+    /// An unauthenticated caller: its token or secret is invalid. All its requests are rejected.
     Unknown,
 }
 
 crate::named_enum! {
-    /// What was done.
+    /// The kind of operation.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum AuditAction {
-        /// One record read.
+        /// A record was read.
         Read = "read",
-        /// Records searched.
+        /// Records were searched.
         Search = "search",
-        /// A record made.
+        /// A record was created.
         Create = "create",
-        /// A record changed.
+        /// A record was changed.
         Update = "update",
-        /// A rule evaluated on records.
+        /// A rule was evaluated on records.
         Evaluate = "evaluate",
-        /// A client, grant or setting changed.
+        /// A client, grant or setting was changed.
         Administer = "administer",
-        /// A plugin installed or removed, or tried out.
+        /// A plugin was installed, removed or tested.
         Plugin = "plugin",
-        /// A token issued or refused, or a call refused for its token.
+        /// A token was issued or denied, or a call was rejected because of its token.
         Authenticate = "authenticate",
-        /// The audit log itself read, or its oldest lines removed.
+        /// The audit log was read, or its oldest entries were removed.
         Audit = "audit",
     }
 }
 
 crate::named_enum! {
-    /// How it ended.
+    /// The outcome of an operation.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum AuditOutcome {
-        /// Done.
+        /// The operation succeeded.
         Allowed = "allowed",
-        /// Refused: the caller may not, or asked for something that cannot be.
+        /// The operation was denied, or the request was invalid.
         Refused = "refused",
-        /// Not done for a reason of the server's: overload, a store that failed, a defect.
+        /// The operation failed on the server: overload, a store failure or a defect.
         Failed = "failed",
     }
 }
 
-/// One line of the audit log.
+/// An entry of the audit log.
 ///
-/// **Invariant:** names records, fields and kinds of faults, never what a record says: no names, dates or other values, no
-/// token and no secret.
+/// **Invariant:** contains names of records, fields and kinds of faults, never field values: no names, dates or other
+/// values, no token and no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// When.
+    /// Time of the operation.
     pub at: Timestamp,
-    /// As whom.
+    /// The actor.
     pub actor: Actor,
-    /// From where: an IPv4 address, or the /64 network of an IPv6 address. Absent for what no caller did.
+    /// Client address: an IPv4 address, or the /64 network of an IPv6 address. Absent if no caller was involved.
     pub address: Option<IpAddr>,
-    /// In which request.
+    /// Request ID.
     pub request_id: String,
-    /// By which call: method and matched route, such as `GET /api/v2/Individual/{identifier}`.
+    /// Method and matched route, such as `GET /api/v2/Individual/{identifier}`.
     pub operation: Option<Arc<str>>,
-    /// What.
+    /// The kind of operation.
     pub action: AuditAction,
-    /// How it ended.
+    /// The outcome.
     pub outcome: AuditOutcome,
-    /// With which status it was answered.
+    /// Status of the response.
     pub status: Option<u16>,
-    /// On what: references `Individual/<system>|<value>`, a client's id, a plugin's name.
+    /// Targets: references `Individual/<system>|<value>`, client ids, plugin names.
     pub targets: Vec<String>,
-    /// API fields: what was shown of what was read, what changed in what was written.
+    /// API fields: those returned by a read, or changed by a write.
     pub fields: Arc<[String]>,
-    /// The consents that opened it.
+    /// The consents that granted access.
     pub consents: Vec<ConsentId>,
-    /// Why it was refused, such as `missing scope individual:read`.
+    /// Reason for the denial, such as `missing scope individual:read`.
     pub reason: Option<String>,
-    /// What else is needed to understand it, such as the fields of a search; never their values.
+    /// Further details, such as the fields of a search; never their values.
     pub note: Option<String>,
-    /// How many alike things the line stands for: 1 but for refusals that are counted together, and for removed lines.
+    /// Number of events that the entry represents: more than 1 only for aggregated denials and for removed entries.
     pub count: u64,
 }
 
-/// How the note of a line begins that tells of removed lines.
+/// Prefix of the note of an entry that records a removal of entries.
 pub const REMOVAL_NOTE: &str = "removed lines older than";
 
 impl AuditEntry {
-    /// Whether it tells that old lines of the log were removed.
+    /// True if the entry records that old entries of the log were removed.
     #[must_use]
     pub fn tells_of_removal(&self) -> bool {
         self.actor == Actor::System
@@ -110,35 +110,35 @@ impl AuditEntry {
             && self.note.as_ref().is_some_and(|note| note.starts_with(REMOVAL_NOTE))
     }
 
-    /// The line with the API fields that were shown or changed.
+    /// Adds the API fields that were returned or changed.
     #[must_use]
     pub fn with_fields<F: Into<String>>(mut self, fields: impl IntoIterator<Item = F>) -> Self {
         self.fields = fields.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The line with the consents that opened what was done.
+    /// Adds the consents that granted access.
     #[must_use]
     pub fn with_consents(mut self, consents: impl IntoIterator<Item = ConsentId>) -> Self {
         self.consents = consents.into_iter().collect();
         self
     }
 
-    /// The line with what else is needed to understand it; never values of a record.
+    /// Adds further details; never values of a record.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
         self
     }
 
-    /// The line with why it was refused; never values of a record.
+    /// Adds the reason for the denial; never values of a record.
     #[must_use]
     pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self
     }
 
-    /// The line with the status that the call, or the entry of a batch, is answered with.
+    /// Adds the status of the response to the call or to the entry of a batch.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = Some(status);
@@ -146,7 +146,7 @@ impl AuditEntry {
     }
 }
 
-/// The address that the audit log keeps: an IPv4 address as it is, of an IPv6 address its network of 64 bits.
+/// Returns the address as the audit log stores it: an IPv4 address unchanged, an IPv6 address as its /64 network.
 #[must_use]
 pub fn kept_address(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

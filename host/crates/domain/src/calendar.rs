@@ -1,22 +1,22 @@
-//! Days and instants as the registry writes them.
+//! Dates and timestamps in the format of the registry.
 
 use jiff::civil::Date;
 use jiff::{Span, Timestamp};
 
-/// The first year that a date may fall in.
+/// First valid year of a date.
 pub const YEAR_MIN: i16 = 1800;
-/// The last year that a date may fall in.
+/// Last valid year of a date.
 pub const YEAR_MAX: i16 = 2999;
 
-/// Why a text is not a calendar day.
+/// Error: a text is not a valid date.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a date is written YYYY-MM-DD, names a day that exists and lies between the years {YEAR_MIN} and {YEAR_MAX}")]
+#[error("a date must be a valid day in the format YYYY-MM-DD, between the years {YEAR_MIN} and {YEAR_MAX}")]
 pub struct DateError;
 
-/// Reads a calendar day written `YYYY-MM-DD`.
+/// Parses a date in the format `YYYY-MM-DD`.
 ///
 /// # Errors
-/// When the text has another shape, names no day of the calendar or lies outside [`YEAR_MIN`]..=[`YEAR_MAX`].
+/// The text has another format, is not a valid date or is outside [`YEAR_MIN`]..=[`YEAR_MAX`].
 pub fn parse_date(text: &str) -> Result<Date, DateError> {
     let bytes = text.as_bytes();
     let is_shaped = bytes.len() == 10
@@ -31,34 +31,34 @@ pub fn parse_date(text: &str) -> Result<Date, DateError> {
     if (YEAR_MIN..=YEAR_MAX).contains(&date.year()) { Ok(date) } else { Err(DateError) }
 }
 
-/// Days since 1970-01-01, negative before it.
+/// Returns the number of days since 1970-01-01, negative before it.
 #[must_use]
 pub fn days_since_epoch(date: Date) -> i32 {
     let epoch = Date::constant(1970, 1, 1);
-    // Both lie within the years -9999 to 9999, so the count of days fits.
+    // Both are within the years -9999 to 9999, so the number of days fits.
     date.duration_since(epoch).as_hours().div_euclid(24) as i32
 }
 
-/// The day that lies `days` after 1970-01-01, if the calendar reaches that far.
+/// Returns the date `days` after 1970-01-01, if it is in the range of the calendar.
 #[must_use]
 pub fn date_from_days(days: i32) -> Option<Date> {
     let span = Span::new().try_days(days).ok()?;
     Date::constant(1970, 1, 1).checked_add(span).ok()
 }
 
-/// The UTC day on which an instant falls.
+/// Returns the UTC date of a timestamp.
 #[must_use]
 pub fn utc_day(instant: Timestamp) -> Date {
     jiff::tz::TimeZone::UTC.to_datetime(instant).date()
 }
 
-/// Writes an instant as RFC 3339 in UTC with milliseconds.
+/// Formats a timestamp as RFC 3339 in UTC with milliseconds.
 #[must_use]
 pub fn format_instant(instant: Timestamp) -> String {
     format!("{instant:.3}")
 }
 
-/// A stretch of days, either end open.
+/// A range of days; either end may be open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Period {
     /// The first day; open when absent.
@@ -68,20 +68,20 @@ pub struct Period {
 }
 
 impl Period {
-    /// Whether the day falls into this period.
+    /// True if the day is in this period.
     #[must_use]
     pub fn contains(&self, day: Date) -> bool {
         self.start.is_none_or(|start| start <= day) && self.end.is_none_or(|end| day <= end)
     }
 
-    /// Whether any day falls into both periods.
+    /// True if the periods have a day in common.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         let is_before = |one: &Self, other: &Self| one.end.zip(other.start).is_some_and(|(end, start)| end < start);
         !is_before(self, other) && !is_before(other, self)
     }
 
-    /// Whether the period has no end yet.
+    /// True if the period has no end.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.end.is_none()

@@ -1,4 +1,4 @@
-//! What the store tells the indexes, in the order in which it happened.
+//! Changes that the store sends to the indexes, in commit order.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,34 +14,34 @@ use super::program_membership::{ProgramMembership, ProgramMembershipDetails};
 use super::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use super::value::{Value, Values};
 
-/// The place of a write in the order of all writes, counted up from 1.
+/// The sequence number of a committed transaction, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Sequence(pub u64);
 
 impl Sequence {
-    /// The place after this one.
+    /// Returns the next sequence number.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 }
 
-/// A record of any kind, as it stands after a write.
+/// A record of any kind, after a change.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChangedRecord {
-    /// A person.
+    /// An individual.
     Individual(Arc<Individual>),
     /// A group.
     Group(Arc<Group>),
     /// A program.
     Program(Arc<Program>),
-    /// A place in a program.
+    /// A program membership.
     ProgramMembership(Arc<ProgramMembership>),
     /// A consent.
     Consent(Arc<Consent>),
 }
 
-/// Reads something of a record of any kind.
+/// Reads a part of a record of any kind.
 macro_rules! of_any {
     ($changed:expr, $record:ident => $read:expr) => {
         match $changed {
@@ -55,7 +55,7 @@ macro_rules! of_any {
 }
 
 impl ChangedRecord {
-    /// Its kind, its key and how often it was written.
+    /// Returns the kind, the key and the version.
     #[must_use]
     pub fn place(&self) -> (RecordKind, RecordId, VersionId) {
         fn place_of<D: Details>(record: &Record<D>) -> (RecordKind, RecordId, VersionId) {
@@ -64,58 +64,58 @@ impl ChangedRecord {
         of_any!(self, record => place_of(record))
     }
 
-    /// When it was last written, by which client, and how often.
+    /// Returns the metadata: time and client of the last write, and version.
     #[must_use]
     pub fn meta(&self) -> &RecordMeta {
         of_any!(self, record => &record.meta)
     }
 
-    /// The fields of the schema.
+    /// Returns the fields of the schema.
     #[must_use]
     pub fn values(&self) -> &Values {
         of_any!(self, record => &record.details.values)
     }
 
-    /// The fields that modules add.
+    /// Returns the fields added by modules.
     #[must_use]
     pub fn extension(&self) -> &Extension {
         of_any!(self, record => &record.details.extension)
     }
 
-    /// The photo that it refers to.
+    /// Returns the reference to the photo, if any.
     #[must_use]
     pub fn photo(&self) -> Option<PhotoReference> {
         self.values().iter().find_map(|(_, value)| if let Value::Photo(photo) = value { Some(**photo) } else { None })
     }
 
-    /// Under which identifiers it is found.
+    /// Returns the identifiers of the record.
     #[must_use]
     pub fn identifiers(&self) -> Cow<'_, [Identifier]> {
         of_any!(self, record => Details::identifiers(&record.details))
     }
 }
 
-/// One record written.
+/// One written record.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// When in the order of writes.
+    /// Sequence number of the transaction.
     pub sequence: Sequence,
-    /// What it is now.
+    /// The record after the write.
     pub record: ChangedRecord,
 }
 
-/// What a record of one kind says, with the way to and from a record of any kind.
+/// The details of a record of one kind, with conversions to and from a record of any kind.
 pub trait Details: Sized {
     /// The kind.
     const KIND: RecordKind;
 
-    /// Under which identifiers the record is found.
+    /// Returns the identifiers of the record.
     fn identifiers(&self) -> Cow<'_, [Identifier]>;
 
-    /// As a record of any kind.
+    /// Converts to a record of any kind.
     fn any(record: Arc<Record<Self>>) -> ChangedRecord;
 
-    /// The record, if it is of this kind.
+    /// Returns the record if it is of this kind.
     fn of(record: ChangedRecord) -> Option<Arc<Record<Self>>>;
 }
 
@@ -145,6 +145,6 @@ details! {
     GroupDetails is Group, found by |details| Cow::Borrowed(details.identifiers.as_slice());
     ProgramDetails is Program, found by |details| Cow::Borrowed(details.identifiers.as_slice());
     ProgramMembershipDetails is ProgramMembership, found by |details| Cow::Borrowed(details.identifiers.as_slice());
-    // By its id alone, which the store keeps as it keeps every identifier.
+    // By its id alone, which the store handles like every identifier.
     ConsentDetails is Consent, found by |details| Cow::Owned(vec![details.identifier()]);
 }

@@ -1,95 +1,95 @@
-//! What a look at how a server is set up comes to: one line for each thing that was looked at.
+//! Results of the diagnosis of a server's configuration: one line for each checked item.
 //!
-//! **Invariant:** texts name settings, files, plugins and clients by their ids; no secret, and nothing of a record.
+//! **Invariant:** texts name settings, files, plugins and clients by their ids; no secret and no record data.
 
 use std::fmt;
 
 named_enum! {
-    /// What a check is about.
+    /// The area of a check.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum CheckArea {
         /// The configuration file.
         Settings = "settings",
-        /// The data folder: whose it is, who uses it, what is unfinished in it.
+        /// The data folder: owner, locks and unfinished operations.
         DataFolder = "data_folder",
-        /// Keys and the administrator's token.
+        /// Keys and the administrator token.
         Keys = "keys",
-        /// The certificate of HTTPS.
+        /// The TLS certificate.
         Certificate = "certificate",
-        /// The machine's clock.
+        /// The system clock.
         Clock = "clock",
         /// The disks of the data folder and the store.
         Disk = "disk",
-        /// How many files the process may have open.
+        /// Limit of open files of the process.
         OpenFiles = "open_files",
-        /// How much memory there is.
+        /// Available memory.
         Memory = "memory",
-        /// Addresses, proxies, the URL that clients know.
+        /// Listen addresses, proxies and the public URL.
         Listeners = "listeners",
         /// Installed plugins.
         Plugins = "plugins",
-        /// Secrets of clients.
+        /// Client secrets.
         Secrets = "secrets",
         /// Backups.
         Backup = "backup",
         /// Imports.
         Imports = "imports",
-        /// The database that several servers share.
+        /// The database shared by several servers.
         Database = "database",
     }
 }
 
 named_enum! {
-    /// How things stand.
+    /// The result state of a check.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum CheckState {
-        /// As it should be.
+        /// Passed.
         Ok = "ok",
-        /// It cannot be told here.
+        /// The state cannot be determined here.
         NotKnown = "not_known",
-        /// It works, and should be looked at.
+        /// Works, but requires attention.
         Warning = "warning",
-        /// It does not work, or soon will not.
+        /// Does not work, or soon will not.
         Problem = "problem",
     }
 }
 
-/// What one look came to.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What it is about.
+    /// The area.
     pub area: CheckArea,
     /// The stable name of the check within its area, such as `mode`.
     pub name: &'static str,
-    /// How it stands.
+    /// The result state.
     pub state: CheckState,
-    /// One sentence that says what was seen.
+    /// Finding, in one sentence.
     pub message: String,
-    /// What mends it, with the command to type; nothing where nothing is to be mended.
+    /// Remedy, with the command to run; absent if nothing is to be fixed.
     pub remedy: Option<String>,
 }
 
 impl Check {
-    /// All is well.
+    /// Creates a result for a passed check.
     #[must_use]
     pub fn ok(area: CheckArea, name: &'static str, message: impl fmt::Display) -> Self {
         Self { area, name, state: CheckState::Ok, message: message.to_string(), remedy: None }
     }
 
-    /// It cannot be told.
+    /// Creates a result for a state that cannot be determined.
     #[must_use]
     pub fn not_known(area: CheckArea, name: &'static str, message: impl fmt::Display) -> Self {
         Self { state: CheckState::NotKnown, ..Self::ok(area, name, message) }
     }
 
-    /// It should be looked at.
+    /// Creates a result for an item that works but requires attention.
     #[must_use]
     pub fn warning(area: CheckArea, name: &'static str, message: impl fmt::Display, remedy: impl fmt::Display) -> Self {
         let remedy = Some(remedy.to_string());
         Self { state: CheckState::Warning, remedy, ..Self::ok(area, name, message) }
     }
 
-    /// It does not work, or soon will not.
+    /// Creates a result for an item that does not work, or soon will not.
     #[must_use]
     pub fn problem(area: CheckArea, name: &'static str, message: impl fmt::Display, remedy: impl fmt::Display) -> Self {
         Self { state: CheckState::Problem, ..Self::warning(area, name, message, remedy) }

@@ -6,24 +6,24 @@ use super::consent_filter::{ConsentFilter, Purpose};
 use super::grant::Grants;
 use super::organization::{LegalBasis, Organization};
 
-/// The longest client id, in bytes.
+/// Maximum length of a client id, in bytes.
 pub const CLIENT_ID_BYTES_MAX: usize = 64;
-/// The longest client name, in characters.
+/// Maximum length of a client name, in characters.
 pub const CLIENT_NAME_CHARACTERS_MAX: usize = 200;
-/// The most requests a minute or a day that a client can be granted.
+/// Maximum rate limit of a client, in requests a minute or a day.
 pub const RATE_LIMIT_MAX: u32 = 10_000_000;
 
-/// Why a client cannot be made as asked.
+/// Error: a client cannot be created as requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// Not a client id.
+    /// Invalid client id.
     #[error("a client id has 1 to {CLIENT_ID_BYTES_MAX} letters, digits, hyphens or underscores")]
     Id,
-    /// Not a name.
+    /// Invalid name.
     #[error("a client's name has 1 to {CLIENT_NAME_CHARACTERS_MAX} characters and no control characters")]
     Name,
-    /// A limit of zero or beyond the greatest.
-    #[error("a rate limit lies between 1 and {RATE_LIMIT_MAX} requests")]
+    /// A limit of zero or above the maximum.
+    #[error("a rate limit must be between 1 and {RATE_LIMIT_MAX} requests")]
     RateLimit,
 }
 
@@ -34,10 +34,10 @@ pub struct ClientId(String);
 texts!(ClientId, ClientName);
 
 impl ClientId {
-    /// Reads a client id.
+    /// Parses a client id.
     ///
     /// # Errors
-    /// [`ClientError::Id`] when it is empty, too long or holds anything but letters, digits, hyphens and underscores.
+    /// [`ClientError::Id`] if it is empty, too long or contains anything but letters, digits, hyphens and underscores.
     pub fn parse(text: &str) -> Result<Self, ClientError> {
         let is_valid = !text.is_empty()
             && text.len() <= CLIENT_ID_BYTES_MAX
@@ -46,15 +46,15 @@ impl ClientId {
     }
 }
 
-/// What people call a client.
+/// The display name of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientName(String);
 
 impl ClientName {
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// [`ClientError::Name`] when it is empty, too long or holds control characters.
+    /// [`ClientError::Name`] if it is empty, too long or contains control characters.
     pub fn parse(text: &str) -> Result<Self, ClientError> {
         let trimmed = text.trim();
         let is_valid = !trimmed.is_empty()
@@ -69,63 +69,63 @@ impl ClientName {
 pub struct RateLimit(u32);
 
 impl RateLimit {
-    /// Reads a limit.
+    /// Checks a limit.
     ///
     /// # Errors
-    /// [`ClientError::RateLimit`] when it is 0 or beyond [`RATE_LIMIT_MAX`].
+    /// [`ClientError::RateLimit`] if it is 0 or above [`RATE_LIMIT_MAX`].
     pub fn parse(requests: u32) -> Result<Self, ClientError> {
         if (1..=RATE_LIMIT_MAX).contains(&requests) { Ok(Self(requests)) } else { Err(ClientError::RateLimit) }
     }
 
-    /// The number of requests.
+    /// Returns the number of requests.
     #[must_use]
     pub fn requests(self) -> u32 {
         self.0
     }
 }
 
-/// Whether a client may call.
+/// The status of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientStatus {
-    /// It may.
+    /// The client may send requests.
     Active,
-    /// It is refused on its next call.
+    /// Requests of the client are rejected.
     Disabled,
 }
 
-/// A secret as it is kept: a keyed hash that cannot be turned back.
+/// The stored form of a secret: an irreversible keyed hash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretHash(pub [u8; 32]);
 
 opaque_debug!(SecretHash);
 
-/// One of a client's secrets.
+/// A client secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientSecret {
     /// The hash.
     pub hash: SecretHash,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// From when it is refused; never, where absent.
+    /// Expiry time; absent if it does not expire.
     pub expires_at: Option<Timestamp>,
 }
 
 impl ClientSecret {
-    /// Whether it opens anything still.
+    /// True if the secret has not expired.
     #[must_use]
     pub fn is_good(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|expires_at| now < expires_at)
     }
 
-    /// How old it is, in whole days.
+    /// Returns the age in full days.
     #[must_use]
     pub fn age_days(&self, now: Timestamp) -> u32 {
         let days = now.duration_since(self.created_at).as_hours() / 24;
         u32::try_from(days.max(0)).unwrap_or(u32::MAX)
     }
 
-    /// Whether it is older than so many days and goes on being good: it should be replaced. One that is replaced already, and good for
-    /// a while beside the new one, is not told of.
+    /// True if the secret is older than `days` and does not expire: it should be replaced. A replaced secret that stays
+    /// valid for a while beside the new one is not reported.
     #[must_use]
     pub fn is_overdue(&self, now: Timestamp, days: u32) -> bool {
         let allowed = SignedDuration::from_hours(24 * i64::from(days));
@@ -136,48 +136,48 @@ impl ClientSecret {
 /// A registered client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// Its public name.
+    /// The public name.
     pub id: ClientId,
-    /// What people call it.
+    /// The display name.
     pub name: ClientName,
-    /// Whether it may call.
+    /// The status.
     pub status: ClientStatus,
-    /// Whose it is: it sees the consents that are given to that organization.
+    /// Its organization: the client sees the records covered by consents given to this organization.
     pub organization: Option<Organization>,
-    /// On what ground it looks at personal data; where that is consent, it sees what is consented to alone.
+    /// Legal basis for processing personal data. With `consent`, the client sees only records covered by a consent.
     pub legal_basis: Option<LegalBasis>,
-    /// What for, where its legal basis is consent; for whatever purpose or none, where absent.
+    /// Purpose, if the legal basis is consent; consents for any purpose or none count, if absent.
     pub purpose: Option<Purpose>,
-    /// What it may do, and on which fields.
+    /// Granted actions, and the fields that they apply to.
     pub grants: Grants,
-    /// Its secrets, newest last; at least one.
+    /// Secrets, newest last; at least one.
     pub secrets: Vec<ClientSecret>,
-    /// Tokens issued at or before this instant are refused.
+    /// Tokens issued at or before this time are rejected.
     pub not_before: Option<Timestamp>,
-    /// Its own limit a minute; the default, where absent.
+    /// Own limit a minute; the default if absent.
     pub rate_limit_per_minute: Option<RateLimit>,
-    /// Its own limit a day; the default, where absent.
+    /// Own limit a day; the default if absent.
     pub rate_limit_per_day: Option<RateLimit>,
-    /// When it was registered.
+    /// Registration time.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
 impl Client {
-    /// Whether it may call at all.
+    /// True if the client is active.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.status == ClientStatus::Active
     }
 
-    /// Whether it may call with a secret that is older than so many days.
+    /// True if the client has a valid secret that is older than `days` and does not expire.
     #[must_use]
     pub fn has_overdue_secret(&self, now: Timestamp, days: u32) -> bool {
         self.is_active() && self.secrets.iter().any(|secret| secret.is_overdue(now, days))
     }
 
-    /// Which consents open the register to it; absent where it needs none.
+    /// Returns the filter of consents that grant access to the client; absent if it requires none.
     #[must_use]
     pub fn consent_filter(&self) -> Option<ConsentFilter> {
         let filter = || ConsentFilter { organization: self.organization.clone(), purpose: self.purpose.clone() };
@@ -207,7 +207,7 @@ mod tests {
             assert_eq!((secret.age_days(now), secret.is_overdue(now, 90)), (age, is_overdue), "{seconds}");
         }
         let replaced = ClientSecret { expires_at: Some(at(200 * day)), ..secret };
-        assert!(!replaced.is_overdue(at(199 * day), 90), "it goes by itself");
+        assert!(!replaced.is_overdue(at(199 * day), 90), "it expires by itself");
         assert!(replaced.is_good(at(200 * day - 1)) && !replaced.is_good(at(200 * day)));
     }
 }

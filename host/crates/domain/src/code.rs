@@ -1,34 +1,32 @@
-//! Codes of vocabularies: how they are written, numbered and kept.
+//! Codes of vocabularies: format, numbers and stored form.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest namespace, in bytes.
+/// Maximum length of a namespace, in bytes.
 pub const NAMESPACE_BYTES_MAX: usize = 200;
-/// The longest code, in bytes.
+/// Maximum length of a code, in bytes.
 pub const CODE_BYTES_MAX: usize = 100;
 
-/// Why a text is not a code's URI, or not a part of one.
+/// Error: a text is not a valid code URI, or not a valid part of one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodeError {
-    /// Nothing stands where a namespace belongs, it is too long, or it holds a character that it may not.
+    /// The namespace is empty, too long, or contains an invalid character.
     #[error(
         "a namespace is a URI of 1 to {NAMESPACE_BYTES_MAX} visible ASCII characters without `#` and `|`, such as `urn:iso:std:iso:5218`"
     )]
     Namespace,
-    /// The code is too long. What was sent is not sent back.
+    /// The code is too long. The error does not repeat the input.
     #[error("the code is longer than the {CODE_BYTES_MAX} bytes that a code may have")]
     CodeTooLong,
     /// The code contains a control character.
-    #[error(
-        "the code contains a control character: it was cut wrongly out of something else, such as a line with its end"
-    )]
+    #[error("the code contains a control character, such as a line break: remove it")]
     CodeControl,
-    /// Nothing stands where a code belongs, or it holds white space or `#`.
-    #[error("a code has 1 to {CODE_BYTES_MAX} bytes and holds no white space, no control character and no `#`")]
+    /// The code is empty, or contains white space or `#`.
+    #[error("a code has 1 to {CODE_BYTES_MAX} bytes and contains no white space, no control character and no `#`")]
     Code,
-    /// A namespace stands alone.
+    /// A namespace without a code.
     #[error(
         "the code is missing after the namespace; write `<namespace>#<code>` or `<namespace>|<code>`, and in a URL encode # as %23"
     )]
@@ -42,10 +40,10 @@ pub struct Namespace(String);
 texts!(Namespace, Code);
 
 impl Namespace {
-    /// Reads a namespace.
+    /// Parses a namespace.
     ///
     /// # Errors
-    /// [`CodeError::Namespace`] when it is empty, too long, or holds anything but visible ASCII without `#` and `|`.
+    /// [`CodeError::Namespace`] if it is empty, too long, or contains anything but visible ASCII without `#` and `|`.
     pub fn parse(text: &str) -> Result<Self, CodeError> {
         let is_valid = !text.is_empty()
             && text.len() <= NAMESPACE_BYTES_MAX
@@ -54,16 +52,16 @@ impl Namespace {
     }
 }
 
-/// A code within its vocabulary: case-sensitive, leading zeros kept.
+/// A code within its vocabulary: case-sensitive, with leading zeros.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(String);
 
 impl Code {
-    /// Reads a code.
+    /// Parses a code.
     ///
     /// # Errors
-    /// [`CodeError::CodeTooLong`], [`CodeError::CodeControl`], and [`CodeError::Code`] when it is empty or holds white space or
-    /// `#`.
+    /// [`CodeError::CodeTooLong`], [`CodeError::CodeControl`], and [`CodeError::Code`] if it is empty or contains white
+    /// space or `#`.
     pub fn parse(text: &str) -> Result<Self, CodeError> {
         if text.len() > CODE_BYTES_MAX {
             return Err(CodeError::CodeTooLong);
@@ -76,7 +74,7 @@ impl Code {
     }
 }
 
-/// A code with the vocabulary it belongs to, written `<namespace>#<code>`.
+/// A code with its vocabulary, written `<namespace>#<code>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeUri {
     /// The vocabulary.
@@ -86,10 +84,10 @@ pub struct CodeUri {
 }
 
 impl CodeUri {
-    /// Reads `<namespace>#<code>` or `<namespace>|<code>`.
+    /// Parses `<namespace>#<code>` or `<namespace>|<code>`.
     ///
     /// # Errors
-    /// [`CodeError::BareNamespace`] when neither `#` nor `|` is there, else what is wrong with a part.
+    /// [`CodeError::BareNamespace`] if neither `#` nor `|` is present, else the error of a part.
     pub fn parse(text: &str) -> Result<Self, CodeError> {
         let Some((namespace, code)) = text.split_once(['#', '|']) else {
             return Err(if text.is_empty() { CodeError::Namespace } else { CodeError::BareNamespace });
@@ -97,10 +95,10 @@ impl CodeUri {
         Self::from_parts(namespace, code)
     }
 
-    /// Puts a namespace and a code together.
+    /// Combines a namespace and a code.
     ///
     /// # Errors
-    /// What is wrong with either part.
+    /// The error of either part.
     pub fn from_parts(namespace: &str, code: &str) -> Result<Self, CodeError> {
         Ok(Self { namespace: Namespace::parse(namespace)?, code: Code::parse(code)? })
     }
@@ -112,21 +110,21 @@ impl fmt::Display for CodeUri {
     }
 }
 
-/// The registry-wide number of a (namespace, code). Given once, never reused, the same in records, columns and bitmaps. Its
-/// serialized form is for checkpoints.
+/// The registry-wide number of a (namespace, code). Assigned once, never reused, the same in records, columns and
+/// bitmaps. The serialized form is for checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CodeNumber(pub u32);
 
-/// The registry-wide number of a (namespace, vocabulary version). Given once, never reused.
+/// The registry-wide number of a (namespace, vocabulary version). Assigned once, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EditionNumber(pub u32);
 
-/// A code as a record keeps it: which code, and which version of its vocabulary it was coded with.
+/// The stored form of a code: the code, and the version of its vocabulary with which it was coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodedValue {
     /// The code.
     pub number: CodeNumber,
-    /// The version of the vocabulary when the record was written.
+    /// The version of the vocabulary at the time of the write.
     pub edition: EditionNumber,
 }
 

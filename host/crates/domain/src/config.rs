@@ -1,7 +1,7 @@
-//! Typed settings from `daftar.toml`, with defaults that are safe.
+//! Typed settings from `daftar.toml`, with safe defaults.
 //!
-//! **Invariant:** the only module that reads the environment. An unknown key or a bad value refuses the start and names the
-//! key, the file and what would be right; all problems are told at once.
+//! **Invariant:** the only module that reads the environment. An unknown key or invalid value prevents the start; the
+//! error names the key, the file and the valid values. All problems are reported together.
 
 mod keys;
 mod otlp;
@@ -27,10 +27,10 @@ pub use sections::{
     TokenConfig, VocabularyConfig,
 };
 
-/// The biggest configuration file that is read.
+/// Maximum size of a configuration file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A setting by its path, its value, and what it may be.
+/// The path of a setting, its value, and the valid range.
 type Bound = (&'static str, u64, RangeInclusive<u64>);
 
 /// All settings.
@@ -41,7 +41,7 @@ pub struct Config {
     pub server: ServerConfig,
     /// Access tokens.
     pub token: TokenConfig,
-    /// Where records live.
+    /// Storage of records.
     pub store: StoreConfig,
     /// Plugins.
     pub plugins: PluginsConfig,
@@ -55,7 +55,7 @@ pub struct Config {
     pub otlp: OtlpConfig,
 }
 
-/// Why the settings cannot be used; each problem is one sentence.
+/// Error: the settings are invalid; each problem is one sentence.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .problems.join("\n"))]
 pub struct ConfigError {
@@ -70,10 +70,10 @@ impl ConfigError {
 }
 
 impl Config {
-    /// Reads a file.
+    /// Reads a configuration file.
     ///
     /// # Errors
-    /// All problems at once: the file cannot be read, a key is unknown, a value is wrong.
+    /// All problems together: the file cannot be read, a key is unknown, a value is invalid.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let shown = path.display();
         let unreadable = |error: std::io::Error| {
@@ -81,7 +81,7 @@ impl Config {
         };
         let size = std::fs::metadata(path).map_err(unreadable)?.len();
         if size > FILE_BYTES_MAX {
-            return Err(ConfigError::one(format!("`{shown}` has {size} bytes; at most {FILE_BYTES_MAX} are read")));
+            return Err(ConfigError::one(format!("`{shown}` has {size} bytes; the maximum is {FILE_BYTES_MAX}")));
         }
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         Self::parse(&text).map_err(|error| ConfigError {
@@ -89,10 +89,10 @@ impl Config {
         })
     }
 
-    /// Reads settings from text.
+    /// Parses settings.
     ///
     /// # Errors
-    /// All problems at once.
+    /// All problems together.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let table: toml::Table = text.parse().map_err(|error| ConfigError::one(format!("not TOML: {error}")))?;
         let problems = keys::unknown_keys(&table);
@@ -104,22 +104,22 @@ impl Config {
         Ok(config)
     }
 
-    /// Checks what a type cannot say.
+    /// Checks constraints that the types do not express.
     ///
     /// # Errors
-    /// All problems at once.
+    /// All problems together.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let mut problems = Vec::new();
         let server = &self.server;
         if server.tls.is_none() && !server.listen.ip().is_loopback() && server.trusted_proxies.is_empty() {
             problems.push(format!(
-                "`server.listen` is {}, which others can reach, without HTTPS: set `server.tls.cert` and `server.tls.key`, or listen on 127.0.0.1, or name the proxies that speak HTTPS in front of it as `server.trusted_proxies`",
+                "`server.listen` is {}, which is reachable from other machines, without HTTPS: set `server.tls.cert` and `server.tls.key`, or listen on 127.0.0.1, or list the HTTPS proxies in front of it in `server.trusted_proxies`",
                 server.listen
             ));
         }
         if server.tls.is_none() && !server.admin_listen.ip().is_loopback() {
             problems.push(format!(
-                "`server.admin_listen` is {}, which others can reach, without HTTPS: set `server.tls.cert` and `server.tls.key`, or stay on a loopback address such as 127.0.0.1:8081",
+                "`server.admin_listen` is {}, which is reachable from other machines, without HTTPS: set `server.tls.cert` and `server.tls.key`, or use a loopback address such as 127.0.0.1:8081",
                 server.admin_listen
             ));
         }
@@ -129,7 +129,7 @@ impl Config {
         if let Some(metrics) = server.metrics_listen {
             if server.tls.is_none() && !metrics.ip().is_loopback() {
                 problems.push(format!(
-                    "`server.metrics_listen` is {metrics}, which others can reach, without HTTPS: set `server.tls.cert` and `server.tls.key`, or listen on 127.0.0.1"
+                    "`server.metrics_listen` is {metrics}, which is reachable from other machines, without HTTPS: set `server.tls.cert` and `server.tls.key`, or listen on 127.0.0.1"
                 ));
             }
             for (key, other) in [("server.listen", server.listen), ("server.admin_listen", server.admin_listen)] {
@@ -147,18 +147,18 @@ impl Config {
             ));
         }
         if !(60..=TOKEN_LIFETIME_S_MAX).contains(&self.token.lifetime_s) {
-            problems.push(format!("`token.lifetime_s` lies between 60 and {TOKEN_LIFETIME_S_MAX} seconds"));
+            problems.push(format!("`token.lifetime_s` must be between 60 and {TOKEN_LIFETIME_S_MAX} seconds"));
         }
         for (key, value) in [("token.issuer", &self.token.issuer), ("token.audience", &self.token.audience)] {
             if value.is_empty() || value.len() > 200 {
-                problems.push(format!("`{key}` has 1 to 200 bytes"));
+                problems.push(format!("`{key}` must have 1 to 200 bytes"));
             }
         }
         postgres::collect_problems(self.store.backend, &self.store.postgres, &mut problems);
         otlp::collect_problems(&self.otlp, &mut problems);
         for (key, value, range) in self.bounds() {
             if !range.contains(&value) {
-                problems.push(format!("`{key}` lies between {} and {}", range.start(), range.end()));
+                problems.push(format!("`{key}` must be between {} and {}", range.start(), range.end()));
             }
         }
         let keys = &self.plugins.trusted_keys;
@@ -170,7 +170,7 @@ impl Config {
         if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
     }
 
-    /// The numbers of the settings, with what each may be.
+    /// Returns the numeric settings with their valid ranges.
     fn bounds(&self) -> Vec<Bound> {
         let Self { server, token, store, otlp, .. } = self;
         let (connections, postgres) = (&server.connections, &store.postgres);
@@ -224,14 +224,14 @@ fn is_base_url(url: &str) -> bool {
     })
 }
 
-/// Whether the environment asks for output without colours (`NO_COLOR`, no-color.org).
+/// True if the environment requests output without colours (`NO_COLOR`, no-color.org).
 #[must_use]
 pub fn colours_are_unwanted() -> bool {
     #[expect(clippy::disallowed_methods, reason = "`config` is the one place that reads the environment")]
     std::env::var("NO_COLOR").is_ok_and(|value| !value.is_empty())
 }
 
-/// The admin token given in the environment, for commands that reach a distant server.
+/// Returns the administrator token from the environment, for commands that connect to a remote server.
 #[must_use]
 pub fn admin_token_from_environment() -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "`config` is the one place that reads the environment")]

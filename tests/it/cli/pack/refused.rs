@@ -205,7 +205,7 @@ fn what_is_refused_is_listed_as_json_too() {
     let error = r#"{"error":{"exit_code":66,"kind":"input","message":"2 rows are refused; nothing was written"}}"#;
     assert_eq!((refused.code, refused.stderr.trim_end()), (66, error));
     let expected = json!([
-        {"line": 2, "code": "a b", "message": "a code has 1 to 100 bytes and holds no white space, no control character and no `#`"},
+        {"line": 2, "code": "a b", "message": "a code has 1 to 100 bytes and contains no white space, no control character and no `#`"},
         {"line": 3, "code": "c", "message": "it has no label in the default language `en`"},
     ]);
     assert_eq!(refused.json()["refused"], expected);

@@ -1,33 +1,33 @@
-//! What the administrator asks of the audit log.
+//! Queries of the administrator on the audit log.
 
 use jiff::Timestamp;
 
 use super::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use crate::record::RecordKind;
 
-/// Conditions on lines of the audit log, all of which must hold. Empty: every line.
+/// Conditions on entries of the audit log, all of which must hold. Empty: every entry.
 #[derive(Debug, Clone, Default)]
 pub struct AuditQuery {
-    /// Not before that instant.
+    /// Earliest time, inclusive.
     pub from: Option<Timestamp>,
-    /// Before that instant.
+    /// Latest time, exclusive.
     pub to: Option<Timestamp>,
-    /// As whom.
+    /// The actor.
     pub actor: Option<Actor>,
-    /// What, any of these; empty: anything.
+    /// Any of these kinds of operation; empty: all kinds.
     pub actions: Vec<AuditAction>,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Option<AuditOutcome>,
-    /// On what: a whole target, or the identifier `<system>|<value>` of a record of any kind.
+    /// A complete target, or the identifier `<system>|<value>` of a record of any kind.
     pub target: Option<String>,
-    /// In which request.
+    /// Request ID.
     pub request_id: Option<String>,
-    /// In the call, the fields, the reason or the note; no case.
+    /// Text in the operation, the fields, the reason or the note; case-insensitive.
     pub text: Option<String>,
 }
 
 impl AuditQuery {
-    /// Whether a line meets every condition.
+    /// True if an entry meets every condition.
     #[must_use]
     pub fn holds(&self, entry: &AuditEntry) -> bool {
         self.from.is_none_or(|from| entry.at >= from)
@@ -41,7 +41,7 @@ impl AuditQuery {
     }
 }
 
-/// What a target is looked up by: a reference to a record by its identifier alone, so that it is found under every kind.
+/// Returns the lookup key of a target: for a reference, its identifier alone, so that records of every kind are found.
 #[must_use]
 pub fn lookup_key(target: &str) -> &str {
     let named = target.split_once('/').filter(|(kind, _)| RecordKind::parse(kind).is_some());
@@ -65,36 +65,36 @@ fn says(entry: &AuditEntry, text: &str) -> bool {
     said.any(|said| said.to_lowercase().contains(&text))
 }
 
-/// A place in the audit log: lines before it are older.
+/// A position in the audit log: entries before it are older.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AuditPosition {
     /// The stored value.
     pub value: u64,
-    /// The line of that value.
+    /// Index of the entry in that value.
     pub line: u32,
 }
 
 impl AuditPosition {
-    /// After the newest line.
+    /// The position after the newest entry.
     pub const END: Self = Self { value: u64::MAX, line: u32::MAX };
 }
 
-/// How much one look into the audit log may give and cost.
+/// Limits of one audit query.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditBounds {
-    /// The most lines that it gives.
+    /// Maximum number of entries returned.
     pub lines_max: usize,
-    /// About the most lines that it looks at.
+    /// Approximate maximum number of entries examined.
     pub examined_max: usize,
 }
 
-/// What one look into the audit log found.
+/// The result of one audit query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditPage {
-    /// Lines that meet the conditions, newest first.
+    /// Matching entries, newest first.
     pub entries: Vec<AuditEntry>,
-    /// Where to go on; absent when there is nothing older. A page that is not full may have older lines all the same: looking
-    /// was bounded.
+    /// Position of the next page; absent if there are no older entries. Older entries may follow a page that is not
+    /// full, because the number of examined entries is limited.
     pub next: Option<AuditPosition>,
 }
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_looked_for_in_what_was_called_and_why() {
+    fn text_is_searched_in_operation_and_reason() {
         let says = |text: &str| holds(AuditQuery { text: Some(text.to_owned()), ..AuditQuery::default() });
         assert!(says("individual/{") && says("BIRTH") && says("not found"));
         assert!(!says("urn:x"));

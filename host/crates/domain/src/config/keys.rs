@@ -1,4 +1,4 @@
-//! Every key that a configuration file may have, so that an unknown one can be told with the nearest known one.
+//! All valid keys of a configuration file, to suggest the closest match for an unknown key.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use super::{
     StoreConfig, TlsConfig, TokenConfig, VocabularyConfig, plugin_limits,
 };
 
-/// Every table, with the names of its keys. The limits of plugins are by the names of plugins, and checked by themselves.
+/// All tables, with the names of their keys. Limits of plugins are keyed by plugin name and checked separately.
 static TABLES: LazyLock<[(&str, &[&str]); 12]> = LazyLock::new(|| {
     [
         ("", fields_of::<Config>()),
@@ -30,15 +30,15 @@ static TABLES: LazyLock<[(&str, &[&str]); 12]> = LazyLock::new(|| {
     ]
 });
 
-/// The names of a struct's fields, as its derived reader asks for them.
+/// Returns the names of a struct's fields, as its derived deserializer requests them.
 fn fields_of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     let mut fields: &[&str] = &[];
-    // A probe has no values, so nothing is read.
+    // A probe has no values, so nothing is deserialized.
     drop(T::deserialize(Probe(&mut fields)));
     fields
 }
 
-/// Notes which fields a reader asks for.
+/// Records the fields that a deserializer requests.
 struct Probe<'p>(&'p mut &'static [&'static str]);
 
 impl<'de> Deserializer<'de> for Probe<'_> {
@@ -64,7 +64,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     }
 }
 
-/// One sentence for each key that is not known.
+/// Returns one sentence for each unknown key.
 pub(super) fn unknown_keys(table: &Table) -> Vec<String> {
     let mut problems = Vec::new();
     collect("", table, &mut problems);
@@ -77,7 +77,7 @@ fn collect(prefix: &str, table: &Table, problems: &mut Vec<String>) {
         if !keys_of(prefix).contains(&key.as_str()) {
             problems.push(unknown(prefix, key));
         } else if let (plugin_limits::TABLE, Value::Table(limits)) = (path.as_str(), value) {
-            // Its keys are the names of plugins.
+            // Its keys are plugin names.
             problems.extend(plugin_limits::problems(limits));
         } else if let Value::Table(inner) = value {
             collect(&path, inner, problems);
@@ -85,7 +85,7 @@ fn collect(prefix: &str, table: &Table, problems: &mut Vec<String>) {
     }
 }
 
-/// The known keys that a table does not have; the example file has them all.
+/// Returns the known keys that are missing from a table; the example file has all of them.
 #[cfg(test)]
 pub(super) fn known_but_absent(table: &Table) -> Vec<String> {
     let is_there = |path: &str| {
@@ -97,7 +97,7 @@ pub(super) fn known_but_absent(table: &Table) -> Vec<String> {
     paths.filter(|path| !is_there(path)).collect()
 }
 
-/// The keys of a table, sorted.
+/// Returns the keys of a table, sorted.
 #[cfg(test)]
 pub(super) fn known_in(table: &str) -> Vec<&'static str> {
     let mut keys = keys_of(table).to_vec();
@@ -105,7 +105,7 @@ pub(super) fn known_in(table: &str) -> Vec<&'static str> {
     keys
 }
 
-/// Whether a key is a table of others, or is to hold some.
+/// True if a key is a table of other keys.
 #[cfg(test)]
 pub(super) fn is_table(path: &str) -> bool {
     path == plugin_limits::TABLE || !keys_of(path).is_empty()
@@ -116,8 +116,8 @@ pub(super) fn known_count() -> usize {
     TABLES.iter().map(|(_, keys)| keys.len()).sum()
 }
 
-/// What is said of a key that a table does not have: the nearest of its keys, or the one of that name in another table, or else
-/// all of its keys.
+/// Returns the message for an unknown key of a table: the closest of its keys, or the same key in another table, or
+/// else all of its keys.
 fn unknown(table: &str, key: &str) -> String {
     let path = path_of(table, key);
     if let Some(known) = nearest(table, key) {
@@ -137,7 +137,7 @@ fn path_of(table: &str, key: &str) -> String {
     if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") }
 }
 
-/// The keys of a table, without its path.
+/// Returns the keys of a table, without its path.
 fn keys_of(table: &str) -> &'static [&'static str] {
     TABLES.iter().find(|(known, _)| *known == table).map_or(&[], |(_, keys)| *keys)
 }

@@ -1,41 +1,41 @@
-//! `[otlp]`: traces and metrics for a collector of OpenTelemetry.
+//! `[otlp]`: export of traces and metrics to an OpenTelemetry collector.
 //!
-//! **Invariant:** off unless it is asked for, and nothing that is sent waits without a bound.
+//! **Invariant:** disabled by default, and all queued data is bounded.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// Where a collector on this machine listens for OTLP over HTTP, by the protocol's own convention.
+/// Default OTLP/HTTP endpoint of a local collector, as specified by the protocol.
 pub const OTLP_ENDPOINT_DEFAULT: &str = "http://127.0.0.1:4318";
-/// The most bytes of an endpoint or a name.
+/// Maximum length of an endpoint or a name, in bytes.
 const TEXT_BYTES_MAX: usize = 200;
 
-/// What is sent to a collector, and how.
+/// Settings of the OTLP export.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OtlpConfig {
-    /// Whether anything is sent.
+    /// Enables the export.
     pub enabled: bool,
-    /// The collector's URL; `/v1/traces` and `/v1/metrics` are added to it.
+    /// URL of the collector; `/v1/traces` and `/v1/metrics` are appended to it.
     pub endpoint: String,
-    /// A file of further headers, one `name: value` a line, such as a key that the collector asks for.
+    /// File with additional headers, one `name: value` a line, such as an API key of the collector.
     pub headers_file: Option<PathBuf>,
-    /// The certificates that the collector's must be signed by; those that this system trusts where absent.
+    /// CA certificates for the collector; those trusted by the system if absent.
     pub ca: Option<PathBuf>,
-    /// What the server is called there.
+    /// The `service.name` of the server.
     pub service_name: String,
-    /// Of how many requests a trace is made, from 0 (none) to 1 (all).
+    /// Fraction of requests that are traced, from 0 (none) to 1 (all).
     pub sampling_ratio: f64,
-    /// Whose `traceparent` header is taken up.
+    /// Requests whose `traceparent` header is accepted.
     pub traceparent: TraceparentFrom,
-    /// How often metrics are sent; 0 for never.
+    /// Interval of metrics, in seconds; 0 for never.
     pub metrics_interval_s: u64,
-    /// How many finished spans may wait; those beyond it are dropped and counted.
+    /// Maximum number of finished spans in the queue; further spans are dropped and counted.
     pub queue_spans_max: u64,
-    /// How long one request to the collector may take.
+    /// Timeout of a request to the collector, in milliseconds.
     pub timeout_ms: u64,
-    /// How long what waits may still be sent after the server has stopped.
+    /// Time for sending queued data after the server has stopped, in milliseconds.
     pub shutdown_timeout_ms: u64,
 }
 
@@ -50,7 +50,7 @@ impl Default for OtlpConfig {
             sampling_ratio: 1.0,
             traceparent: TraceparentFrom::None,
             metrics_interval_s: 60,
-            // Some 4 MB, and what a busy server makes in about a second.
+            // About 4 MB, and the output of a busy server in about a second.
             queue_spans_max: 8_192,
             timeout_ms: 5_000,
             shutdown_timeout_ms: 3_000,
@@ -58,24 +58,24 @@ impl Default for OtlpConfig {
     }
 }
 
-/// Whose `traceparent` header is taken up.
+/// Requests whose `traceparent` header is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceparentFrom {
     /// No request: every request starts its own trace.
     None,
-    /// That of requests which come from one of `server.trusted_proxies`.
+    /// Requests from `server.trusted_proxies`.
     TrustedProxies,
 }
 
 impl OtlpConfig {
-    /// Whether the collector is reached by HTTPS.
+    /// True if the collector is reached by HTTPS.
     #[must_use]
     pub fn is_https(&self) -> bool {
         self.endpoint.starts_with("https://")
     }
 
-    /// Whether a trusted proxy may say to which trace a request belongs.
+    /// True if the `traceparent` header of a trusted proxy is accepted.
     #[must_use]
     pub fn takes_up_traceparent(&self) -> bool {
         self.traceparent == TraceparentFrom::TrustedProxies
@@ -92,23 +92,23 @@ impl OtlpConfig {
     }
 }
 
-/// What is wrong with the table.
+/// Collects the problems of the table.
 pub(super) fn collect_problems(config: &OtlpConfig, problems: &mut Vec<String>) {
     if !is_endpoint(&config.endpoint) {
         problems.push(format!(
-            "`otlp.endpoint` is not the URL of a collector: write scheme and host, such as `{OTLP_ENDPOINT_DEFAULT}` or `https://collector.example.org`, without user, query and the `/v1/…` that is added; keys go into `otlp.headers_file`"
+            "`otlp.endpoint` is not the URL of a collector: write scheme and host, such as `{OTLP_ENDPOINT_DEFAULT}` or `https://collector.example.org`, without user, query and `/v1/…`, which is appended; put keys into `otlp.headers_file`"
         ));
     } else if config.headers_file.is_some() && !config.is_https() && !config.is_on_this_machine() {
         problems.push(
-            "`otlp.headers_file` holds what others must not read, and `otlp.endpoint` is a plain HTTP address of another machine: use `https://`".to_owned(),
+            "`otlp.headers_file` contains secrets, and `otlp.endpoint` is a plain HTTP address of another machine: use `https://`".to_owned(),
         );
     }
     let name = &config.service_name;
     if name.is_empty() || name.len() > TEXT_BYTES_MAX || name.chars().any(char::is_control) {
-        problems.push(format!("`otlp.service_name` has 1 to {TEXT_BYTES_MAX} bytes and no control characters"));
+        problems.push(format!("`otlp.service_name` must have 1 to {TEXT_BYTES_MAX} bytes and no control characters"));
     }
     if !(0.0..=1.0).contains(&config.sampling_ratio) {
-        problems.push("`otlp.sampling_ratio` lies between 0 and 1".to_owned());
+        problems.push("`otlp.sampling_ratio` must be between 0 and 1".to_owned());
     }
 }
 

@@ -1,23 +1,25 @@
-//! `[plugins.limits.<name>]`: what one plugin may use, where that is not the default of its kind.
+//! `[plugins.limits.<name>]`: resource limits of one plugin that override the defaults of its kind.
 //!
-//! **Invariant:** no limit can be switched off: each lies between 1 and its ceiling.
+//! **Invariant:** no limit can be disabled: each is between 1 and its ceiling.
 
 use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::manifest::PluginName;
 
-/// The table within the file.
+/// Path of the table in the file.
 pub(super) const TABLE: &str = "plugins.limits";
 
-/// The most memory that any plugin can be given, in bytes: the size of a slot of the instance pool.
+/// Maximum memory of any plugin, in bytes: the size of a slot of the instance pool.
 pub const MEMORY_BYTES_CEILING: usize = 256 << 20;
-/// The most table elements that any plugin can be given: the size of a slot of the instance pool.
+/// Maximum number of table elements of any plugin: the size of a slot of the instance pool.
 pub const TABLE_ELEMENTS_CEILING: usize = 20_000;
-/// The most core instances, tables and memories of one component: `wit-component` makes up to four for one core module.
+/// Maximum number of core instances, tables and memories of one component: `wit-component` creates up to four for one
+/// core module.
 pub const CORE_INSTANCES_CEILING: usize = 8;
 
-/// What one plugin may use; absent is the default of its kind. `host/docs/PLUGINS.md` says what each limit is.
+/// Resource limits of one plugin; if absent, the default of its kind applies. `host/docs/PLUGINS.md` describes each
+/// limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PluginLimitsConfig {
@@ -27,21 +29,21 @@ pub struct PluginLimitsConfig {
     pub table_elements: Option<usize>,
     /// Core instances, tables and memories of one instance, each.
     pub core_instances: Option<usize>,
-    /// Fuel of a call before any rows are counted.
+    /// Fuel of a call, independent of the number of rows.
     pub fuel_base: Option<u64>,
-    /// Fuel that each row of a batch, or each concept of a page, adds.
+    /// Additional fuel for each row of a batch, or each concept of a page.
     pub fuel_per_row: Option<u64>,
-    /// How long one call may take, in milliseconds.
+    /// Time limit of one call, in milliseconds.
     pub call_ms: Option<u64>,
-    /// How many bytes one call may give to the plugin.
+    /// Maximum input of one call, in bytes.
     pub input_bytes: Option<usize>,
-    /// How many bytes the answer to one call may take.
+    /// Maximum output of one call, in bytes.
     pub output_bytes: Option<usize>,
-    /// How many times one call may call the host.
+    /// Maximum number of host calls during one call.
     pub host_calls: Option<u64>,
-    /// How many bytes one call may give to the host that way.
+    /// Maximum data passed to the host during one call, in bytes.
     pub host_call_bytes: Option<usize>,
-    /// How many requests may wait for the plugin or run in it.
+    /// Maximum number of requests that wait for the plugin or run in it.
     pub concurrent_requests: Option<usize>,
 }
 
@@ -53,7 +55,7 @@ const KEYS: [(&str, u64); 11] = [
     // About a minute.
     ("fuel_base", 50_000_000_000),
     ("fuel_per_row", 100_000_000),
-    // As long as a client may wait.
+    // The maximum request time of a client.
     ("call_ms", 60_000),
     ("input_bytes", 128 << 20),
     ("output_bytes", 128 << 20),
@@ -62,18 +64,18 @@ const KEYS: [(&str, u64); 11] = [
     ("concurrent_requests", 4_096),
 ];
 
-/// One sentence for each thing that is wrong in the table.
+/// Returns one sentence for each problem of the table.
 pub(super) fn problems(limits: &Table) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, of_plugin) in limits {
         let path = format!("{TABLE}.{name}");
         if let Err(error) = PluginName::parse(name) {
-            problems.push(format!("`{path}` does not name a plugin: {error}"));
+            problems.push(format!("`{path}` is not a plugin name: {error}"));
         }
         match of_plugin {
             Value::Table(keys) => problems.extend(keys.iter().filter_map(|(key, value)| problem(&path, key, value))),
             _ => problems
-                .push(format!("`{path}` is a table of limits, such as `[{path}]` with `memory_bytes = 67108864`")),
+                .push(format!("`{path}` must be a table of limits, such as `[{path}]` with `memory_bytes = 67108864`")),
         }
     }
     problems
@@ -97,7 +99,7 @@ fn problem(path: &str, key: &str, value: &Value) -> Option<String> {
     let is_allowed = value
         .as_integer()
         .is_some_and(|number| u64::try_from(number).is_ok_and(|number| (1..=*ceiling).contains(&number)));
-    (!is_allowed).then(|| format!("`{path}.{key}` is {value}; it is a whole number from 1 to its ceiling {ceiling}"))
+    (!is_allowed).then(|| format!("`{path}.{key}` is {value}; it must be a whole number from 1 to {ceiling}"))
 }
 
 #[cfg(test)]
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_is_taken_up_to_its_ceiling_and_refused_above_and_at_zero() {
+    fn every_limit_is_accepted_up_to_its_ceiling_and_rejected_above_and_at_zero() {
         for (key, ceiling) in KEYS {
             for allowed in [1, ceiling - 1, ceiling] {
                 assert_eq!(problems_of(&format!("{key} = {allowed}")), Vec::<String>::new());
@@ -119,7 +121,7 @@ mod tests {
             for refused in [0, ceiling + 1] {
                 let told = problems_of(&format!("{key} = {refused}"));
                 let expected = format!(
-                    "`plugins.limits.eligibility-cel.{key}` is {refused}; it is a whole number from 1 to its ceiling {ceiling}"
+                    "`plugins.limits.eligibility-cel.{key}` is {refused}; it must be a whole number from 1 to {ceiling}"
                 );
                 assert_eq!(told, [expected]);
             }
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_limit_a_wrong_name_and_the_stack_are_refused_with_a_reason() {
+    fn an_unknown_limit_an_invalid_name_and_the_stack_are_rejected_with_a_reason() {
         assert_eq!(
             problems_of("memory_byte = 1\nstack_bytes = 1\nsunshine = 1"),
             [
@@ -137,9 +139,9 @@ mod tests {
             ]
         );
         let told = Config::parse("[plugins.limits.'No Name']\n").unwrap_err().problems;
-        assert!(told[0].starts_with("`plugins.limits.No Name` does not name a plugin"), "{told:?}");
+        assert!(told[0].starts_with("`plugins.limits.No Name` is not a plugin name"), "{told:?}");
         let told = Config::parse("[plugins.limits]\ngender = 5\n").unwrap_err().problems;
-        assert!(told[0].starts_with("`plugins.limits.gender` is a table of limits"), "{told:?}");
+        assert!(told[0].starts_with("`plugins.limits.gender` must be a table of limits"), "{told:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `[store.postgres]`: how the database is reached.
+//! `[store.postgres]`: connection to the database.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,60 +8,60 @@ use std::path::{Path, PathBuf};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-/// The biggest file with a URL that is read.
+/// Maximum size of a file with a URL, in bytes.
 const FILE_BYTES_MAX: u64 = 16 * 1024;
-/// What others than owner and group may do with the file; must be nothing. A group may read: that is how secrets are handed to
-/// containers.
+/// Permission bits that the file must not have, for users other than owner and group. The group may read: container
+/// platforms mount secrets that way.
 const OTHERS_MASK: u32 = 0o027;
 
-/// Where the records are kept.
+/// The storage backend of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum StoreBackend {
     /// In a folder of this process.
     #[default]
     Sled,
-    /// In a PostgreSQL that several processes share.
+    /// In a PostgreSQL database shared by several processes.
     Postgres,
 }
 
-/// What searches and previews of a server on PostgreSQL are answered from.
+/// Data source of searches and previews on PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum PostgresIndexPlace {
     /// The search tables of the database.
     #[default]
     Database,
-    /// The register in memory, which follows what any server writes.
+    /// The register in memory, updated with the changes of every server.
     Memory,
 }
 
-/// How the database is reached.
+/// Settings of the database connection.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PostgresConfig {
-    /// Its URL, without a password.
+    /// URL without a password.
     pub url: Option<String>,
-    /// A file with its URL, which may have a password.
+    /// File with the URL, which may contain a password.
     pub url_file: Option<PathBuf>,
-    /// A folder that every process of the register has: `keys` in it holds what signs tokens and protects secrets. The data folder where
-    /// absent.
+    /// Folder shared by every process of the register: `keys` in it contains the keys that sign tokens and protect
+    /// secrets. The data folder if absent.
     pub shared_dir: Option<PathBuf>,
-    /// Connections that this process opens at most.
+    /// Maximum number of connections of this process.
     pub pool_max: u32,
-    /// How long a connection may take to come about.
+    /// Timeout of establishing a connection, in milliseconds.
     pub connect_timeout_ms: u64,
-    /// How long a request waits for a connection to be free.
+    /// Maximum time that a request waits for a free connection, in milliseconds.
     pub acquire_timeout_ms: u64,
-    /// How long the database may work on one statement.
+    /// Timeout of a statement, in milliseconds.
     pub statement_timeout_ms: u64,
-    /// Certificates of those who may vouch for the database's own; those of the system where absent.
+    /// CA certificates for the database connection; those of the system if absent.
     pub ca_file: Option<PathBuf>,
-    /// What searches and previews are answered from.
+    /// Data source of searches and previews.
     pub index: PostgresIndexPlace,
-    /// How many successive keys a partition of the register has when rules are previewed.
+    /// Number of successive keys in a partition of the register, for previews of rules.
     pub partition_keys: u32,
-    /// How much memory partitions may take that are kept for the next preview, in MiB.
+    /// Memory for partitions cached for the next preview, in MiB.
     pub partitions_mib: u64,
 }
 
@@ -77,7 +77,7 @@ impl Default for PostgresConfig {
             statement_timeout_ms: 10_000,
             ca_file: None,
             index: PostgresIndexPlace::Database,
-            // What a process has in memory of a register of which it previews rules.
+            // The part of a register that a process has in memory during a preview of rules.
             partition_keys: 65_536,
             // A million people and their households.
             partitions_mib: 1_024,
@@ -86,27 +86,27 @@ impl Default for PostgresConfig {
 }
 
 impl PostgresConfig {
-    /// The URL, read from its file where it is in one.
+    /// Returns the URL, read from its file if it is in one.
     ///
     /// # Errors
-    /// One sentence that names the key, the file and what is wrong with it, and nothing of what it holds.
+    /// One sentence that names the key, the file and the problem, without the content of the file.
     pub fn read_url(&self) -> Result<SecretString, UrlFileError> {
         if let Some(url) = &self.url {
             return Ok(SecretString::from(url.as_str()));
         }
         const SETTING: &str = "store.postgres.url_file";
         let unusable = |reason: String| UrlFileError::Unusable(format!("`{SETTING}`{reason}"));
-        let path = self.url_file.as_deref().ok_or_else(|| unusable(" names no file".to_owned()))?;
+        let path = self.url_file.as_deref().ok_or_else(|| unusable(" is not set".to_owned()))?;
         let url = read_private(SETTING, path)?;
         let url = SecretString::from(url.expose_secret().trim());
         if !is_url(url.expose_secret()) {
-            return Err(unusable(format!(": `{}` holds no URL such as `{EXAMPLE}`", path.display())));
+            return Err(unusable(format!(": `{}` contains no URL such as `{EXAMPLE}`", path.display())));
         }
         Ok(url)
     }
 
-    /// Makes sure that the folder is there that every process of the register has. It is not created where it is missing: a volume
-    /// that is not mounted is missing too, and the server would create keys of its own there.
+    /// Checks that the shared folder exists. A missing folder is not created: the volume may not be mounted, and the
+    /// server would create keys of its own there.
     ///
     /// # Errors
     /// One sentence that names the key, the folder and the remedy.
@@ -114,28 +114,28 @@ impl PostgresConfig {
         let Some(path) = self.shared_dir.as_deref().filter(|path| !path.is_dir()) else { return Ok(()) };
         let path = path.display();
         Err(format!(
-            "`store.postgres.shared_dir`: `{path}` is not there, or is no folder: mount the volume that every server of the register has, or make the folder as the server's account with `install -d -m 700 {path}`"
+            "`store.postgres.shared_dir`: `{path}` does not exist or is not a folder: mount the volume shared by all servers of the register, or create the folder as the server's account with `install -d -m 700 {path}`"
         ))
     }
 }
 
-/// Why a file with a secret cannot be used; one sentence each.
+/// Error: a file with a secret cannot be used; one sentence each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlFileError {
-    /// Others may read or change it.
+    /// Other users may read or change it.
     #[error("{0}")]
     NotPrivate(String),
-    /// It is not there, cannot be read, or holds something else.
+    /// It is missing, cannot be read, or has other content.
     #[error("{0}")]
     Unusable(String),
 }
 
 const EXAMPLE: &str = "postgresql://daftar@db.example.org/daftar";
 
-/// Reads a small file with a secret that a setting names.
+/// Reads a small file with a secret, named by a setting.
 ///
 /// # Errors
-/// [`UrlFileError`], where it cannot be read, is no small file, or others may read it.
+/// [`UrlFileError`] if it cannot be read, is not a small file, or other users may read it.
 pub fn read_private(setting: &str, path: &Path) -> Result<SecretString, UrlFileError> {
     let of_file = |reason: &str| format!("`{setting}`: `{}` {reason}", path.display());
     let unusable = |reason: &str| UrlFileError::Unusable(of_file(reason));
@@ -147,7 +147,7 @@ pub fn read_private(setting: &str, path: &Path) -> Result<SecretString, UrlFileE
         return Err(unusable("is not a regular file"));
     }
     if mode & OTHERS_MASK != 0 {
-        let reason = format!("may be read or changed by others (mode {mode:03o}): `chmod 600` it");
+        let reason = format!("may be read or changed by other users (mode {mode:03o}): run `chmod 600` on it");
         return Err(UrlFileError::NotPrivate(of_file(&reason)));
     }
     if metadata.len() > FILE_BYTES_MAX {
@@ -158,21 +158,21 @@ pub fn read_private(setting: &str, path: &Path) -> Result<SecretString, UrlFileE
     Ok(SecretString::from(text))
 }
 
-/// What is wrong with the table, where it is what the register is kept in.
+/// Collects the problems of the table, if the backend is PostgreSQL.
 pub(super) fn collect_problems(backend: StoreBackend, config: &PostgresConfig, problems: &mut Vec<String>) {
     match (&config.url, &config.url_file) {
         (Some(_), Some(_)) => {
-            problems.push("`store.postgres.url` and `store.postgres.url_file` are both there: keep one of them".to_owned());
+            problems.push("`store.postgres.url` and `store.postgres.url_file` are both set: keep one of them".to_owned());
         }
         (None, None) if backend == StoreBackend::Postgres => problems.push(format!(
-            "`store.backend` is `postgres`, and `[store.postgres]` does not say where the database is: set `url_file`, a file with its URL, or `url`, where it needs no password, such as `{EXAMPLE}`"
+            "`store.backend` is `postgres`, and `[store.postgres]` does not name the database: set `url_file`, a file with its URL, or, without a password, `url`, such as `{EXAMPLE}`"
         )),
-        // Never repeated: it may hold a password.
+        // Not repeated in the message: it may contain a password.
         (Some(url), None) if !is_url(url) => {
-            problems.push(format!("`store.postgres.url` is no URL of a database such as `{EXAMPLE}`"));
+            problems.push(format!("`store.postgres.url` is not a database URL such as `{EXAMPLE}`"));
         }
         (Some(url), None) if has_password(url) => problems.push(
-            "`store.postgres.url` holds a password, which everybody knows who reads the configuration: put the URL into a file that only the server's account can read, and name that as `store.postgres.url_file`".to_owned(),
+            "`store.postgres.url` contains a password, which every reader of the configuration sees: put the URL into a file that only the server's account can read, and set `store.postgres.url_file` to its path".to_owned(),
         ),
         (Some(_) | None, None) | (None, Some(_)) => {}
     }
@@ -183,7 +183,7 @@ fn is_url(url: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty() && !rest.chars().any(|one| one.is_whitespace() || one.is_control()))
 }
 
-/// Whether a URL has a password, before the `@` or as a parameter.
+/// True if a URL contains a password, before the `@` or as a parameter.
 fn has_password(url: &str) -> bool {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let (before, parameters) = rest.split_once('?').unwrap_or((rest, ""));
@@ -200,24 +200,24 @@ mod tests {
     }
 
     #[test]
-    fn a_database_is_named_by_a_url_or_a_file_that_holds_one() {
+    fn a_database_is_named_by_a_url_or_a_file_with_one() {
         let with = |line: &str| problems(&format!("[store]\nbackend = 'postgres'\n[store.postgres]\n{line}"));
         assert_eq!(with("url = 'postgresql://daftar@db/daftar'"), [""; 0]);
         assert_eq!(with("url = 'postgres:///daftar?host=/run/postgresql'"), [""; 0]);
         assert_eq!(with("url_file = '/etc/daftar/database'"), [""; 0]);
-        assert!(with("")[0].contains("does not say where the database is"));
-        assert!(with("url = 'mysql://db/x'")[0].contains("no URL of a database"));
+        assert!(with("")[0].contains("does not name the database"));
+        assert!(with("url = 'mysql://db/x'")[0].contains("is not a database URL"));
         assert!(with("url = 'postgresql://db/x'\nurl_file = 'f'")[0].contains("keep one of them"));
         for url in ["postgresql://daftar:SECRET@db/daftar", "postgresql://db/daftar?user=a&password=SECRET"] {
             let told = with(&format!("url = '{url}'"));
-            assert!(told[0].contains("holds a password") && !told[0].contains("SECRET"), "{told:?}");
+            assert!(told[0].contains("contains a password") && !told[0].contains("SECRET"), "{told:?}");
         }
-        assert_eq!(problems("[store.postgres]\npool_max = 4"), [""; 0], "nothing is asked of who does not use it");
+        assert_eq!(problems("[store.postgres]\npool_max = 4"), [""; 0], "unused settings are not checked");
         assert_eq!(problems("[store]\nbackend = 'mysql'").len(), 1);
     }
 
     #[test]
-    fn searches_are_answered_from_the_database_or_from_memory() {
+    fn searches_use_the_database_or_memory() {
         let place = |text: &str| crate::config::Config::parse(text).map(|config| config.store.postgres.index);
         assert_eq!(place("").unwrap(), PostgresIndexPlace::Database);
         assert_eq!(place("[store.postgres]\nindex = 'memory'").unwrap(), PostgresIndexPlace::Memory);
@@ -226,15 +226,15 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_told_all_at_once() {
+    fn all_exceeded_bounds_are_reported_together() {
         let text = "[store.postgres]\npool_max = 1\nconnect_timeout_ms = 99\nacquire_timeout_ms = 60001\nstatement_timeout_ms = 0\npartition_keys = 1023\npartitions_mib = 1048577";
         let told = problems(text);
         assert_eq!(told.len(), 6, "{told:?}");
-        assert_eq!(told[0], "`store.postgres.pool_max` lies between 2 and 1000");
+        assert_eq!(told[0], "`store.postgres.pool_max` must be between 2 and 1000");
     }
 
     #[test]
-    fn a_url_is_read_from_a_file_that_nobody_else_may_read() {
+    fn a_url_is_read_from_a_file_private_to_the_account() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("database");
         let config = PostgresConfig { url_file: Some(path.clone()), ..PostgresConfig::default() };
@@ -250,6 +250,6 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         std::fs::write(&path, "host=db password=SECRET").unwrap();
         let told = config.read_url().unwrap_err().to_string();
-        assert!(told.contains("holds no URL") && !told.contains("SECRET"), "{told}");
+        assert!(told.contains("contains no URL") && !told.contains("SECRET"), "{told}");
     }
 }

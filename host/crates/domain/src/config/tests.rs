@@ -177,7 +177,7 @@ fn bounds_of_connections_have_bounds() {
         for value in [least.checked_sub(1), Some(most + 1)].into_iter().flatten() {
             let problems = parse(value).unwrap_err().problems;
             assert!(
-                problems.len() == 1 && problems[0].starts_with(&format!("`{key}` lies between {least} and {most}")),
+                problems.len() == 1 && problems[0].starts_with(&format!("`{key}` must be between {least} and {most}")),
                 "{problems:?}"
             );
         }
@@ -201,7 +201,7 @@ fn memory_for_bodies_is_none_or_some_and_not_without_bounds() {
         assert_eq!(parse(mib).unwrap().store.response_cache_mib, mib);
     }
     let problems = parse(RESPONSE_CACHE_MIB_MAX + 1).unwrap_err().problems;
-    assert_eq!(problems, ["`store.response_cache_mib` lies between 0 and 65536"]);
+    assert_eq!(problems, ["`store.response_cache_mib` must be between 0 and 65536"]);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn memory_for_fields_of_rules_is_none_or_some_and_not_without_bounds() {
         assert_eq!(parse(mib).unwrap().store.preview_cache_mib, mib);
     }
     let problems = parse(PREVIEW_CACHE_MIB_MAX + 1).unwrap_err().problems;
-    assert_eq!(problems, ["`store.preview_cache_mib` lies between 0 and 65536"]);
+    assert_eq!(problems, ["`store.preview_cache_mib` must be between 0 and 65536"]);
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn secrets_are_warned_of_past_some_days_or_never() {
         assert_eq!(parse(days).unwrap().token.secret_age_warning(), warning);
     }
     let problems = parse(3_651).unwrap_err().problems;
-    assert_eq!(problems, ["`token.secret_age_warning_days` lies between 0 and 3650"]);
+    assert_eq!(problems, ["`token.secret_age_warning_days` must be between 0 and 3650"]);
 }
 
 #[test]

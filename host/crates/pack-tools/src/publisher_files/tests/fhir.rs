@@ -91,7 +91,7 @@ fn all_invalid_concepts_are_reported_together() {
     insta::assert_snapshot!(refused(Fhir, SYSTEM.replacen("{\"code\": \"sheet\"", concepts, 1)), @r"
     FILE:14: `.`: missing field `code`
     FILE:15: code `card`: the code occurs again; it is already on line 7
-    FILE:16: code `a b`: a code has 1 to 100 bytes and holds no white space, no control character and no `#`
+    FILE:16: code `a b`: a code has 1 to 100 bytes and contains no white space, no control character and no `#`
     FILE:17: code `lost`: its child `none` is not a code of this vocabulary
     FILE:17: code `lost`: its parent `nowhere` is not a code of this vocabulary
     FILE:18: code `one`: the code is below itself: one → two → one

@@ -62,7 +62,7 @@ fn all_problems_are_reported_together() {
     FILE:6: code `e`: it has no label in the default language `en`
     FILE:7: code `f`: its status is `gone`, not active or inactive
     FILE:8: code `a`: the code occurs again; it is already on line 2
-    FILE:9: code `g h`: a code has 1 to 100 bytes and holds no white space, no control character and no `#`
+    FILE:9: code `g h`: a code has 1 to 100 bytes and contains no white space, no control character and no `#`
     FILE:10: code `i`: its successor `a` was refused
     FILE:11: code `j`: its parent `b` was refused
     FILE:12: code `k`: its text in `en` contains a control character
