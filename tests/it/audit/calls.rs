@@ -129,7 +129,7 @@ fn every_call_that_is_allowed_leaves_a_right_line() {
             differences.push(format!("{told}: {found:?} where {expected:?} was expected"));
         }
         for other in &others {
-            assert_eq!((&other["action"], &other["note"]), (&json!("read"), &json!("shown in the answer")), "{told}");
+            assert_eq!((&other["action"], &other["note"]), (&json!("read"), &json!("returned in the response")), "{told}");
             assert_eq!((&other["outcome"], &other["status"]), (&json!("allowed"), &json!(row.status)), "{told}");
         }
         assert!(!json!(lines).to_string().contains("Amina"), "{told}: no value of a record: {lines:#?}");

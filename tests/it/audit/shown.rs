@@ -107,7 +107,7 @@ fn what_the_answer_to_a_change_shows_beyond_the_change_has_a_line() {
     let of_read = &lines(&app, &changed)[0];
     let of_read = if of_read["action"] == "read" { of_read.clone() } else { lines(&app, &changed)[1].clone() };
     assert_eq!((&of_read["status"], &of_read["outcome"]), (&json!(200), &json!("allowed")), "{of_read}");
-    assert_eq!(of_read["note"], "shown in the answer");
+    assert_eq!(of_read["note"], "returned in the response");
     let few = app.client(&["individual:update"]);
     app.admin().grant_fields(few.id(), "individual:read", &["name"]);
     let few = app.client_of(few.credentials());

@@ -1,4 +1,4 @@
-//! A person's or household's consent that an organization sees what the register says of it.
+//! Consent of a person or household that an organization may read their register data.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,13 +22,13 @@ use super::value::{Key, Link, List, Text, WordOf};
 /// A stored consent.
 pub type Consent = Record<ConsentDetails>;
 
-/// The longest purpose of a consent, in bytes.
+/// Maximum length of the purpose of a consent, in bytes.
 pub const PURPOSE_BYTES_MAX: usize = 1_000;
 
-/// What a consent can open: the resources that are about somebody.
+/// Resources to which a consent can grant access: those with personal data.
 pub const CONSENT_RESOURCES: [Resource; 3] = [Resource::Individual, Resource::Group, Resource::ProgramMembership];
 
-/// The fields that a consent can name, in alphabetical order: those of all [`CONSENT_RESOURCES`]; `extension.<key>` comes on top.
+/// Returns the fields that a consent can name, sorted: those of all [`CONSENT_RESOURCES`], without `extension.<key>`.
 #[must_use]
 pub fn consent_fields() -> Vec<&'static str> {
     let fields = CONSENT_RESOURCES.iter().flat_map(|resource| fields_of(*resource).iter().copied());
@@ -39,35 +39,35 @@ pub fn consent_fields() -> Vec<&'static str> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConsentId(Uuid);
 
-/// Why a text is not a consent's id.
+/// Error: a text is not a consent id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a consent id is a UUID such as `123e4567-e89b-42d3-a456-426614174000`")]
 pub struct ConsentIdError;
 
 impl ConsentId {
-    /// Reads an id: 32 hexadecimal digits, with or without the usual four hyphens.
+    /// Parses an id: 32 hexadecimal digits, with or without the usual four hyphens.
     ///
     /// # Errors
-    /// When it is anything else.
+    /// The text has another format.
     pub fn parse(text: &str) -> Result<Self, ConsentIdError> {
         let is_shaped = matches!(text.len(), 32 | 36);
         let parsed = if is_shaped { Uuid::try_parse(text).ok() } else { None };
         parsed.map(Self).ok_or(ConsentIdError)
     }
 
-    /// The address under which the store finds the consent.
+    /// Returns the key under which the store indexes the consent.
     #[must_use]
     pub fn key(self) -> IdentifierKey {
         IdentifierKey::of_uuid(self.0)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.into_bytes()
     }
 
-    /// The id of those bytes.
+    /// Creates the id from its bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
@@ -82,28 +82,28 @@ impl fmt::Display for ConsentId {
 
 record_type!(ConsentRecord is Consent);
 
-/// What the register says of a consent.
+/// The details of a consent.
 pub type ConsentDetails<I = RecordId> = Fields<ConsentRecord, CodedValue, I>;
 
-/// Its public name. Every consent has it.
+/// Public id. Required.
 pub const CONSENT_ID: Key<ConsentId> = Key::new(1);
-/// Who consents. Every consent has it.
+/// The consenting person or group. Required.
 pub const SUBJECT: Key<Link> = Key::new(2);
-/// To whom: an [`Organization`]. Every consent has it.
+/// The grantee, an [`Organization`]. Required.
 pub const GRANTEE: Key<Text> = Key::new(3);
-/// What for.
+/// Purpose.
 pub const PURPOSE: Key<Text> = Key::new(4);
-/// The first day on which it holds. Every consent has it.
+/// First day of validity. Required.
 pub const EFFECTIVE_DATE: Key<Date> = Key::new(5);
-/// The last day on which it holds; no last day, where absent.
+/// Last day of validity; unlimited if absent.
 pub const EXPIRY_DATE: Key<Date> = Key::new(6);
-/// What it opens; at least one of [`CONSENT_RESOURCES`], each once.
+/// The resources covered; at least one of [`CONSENT_RESOURCES`], each once.
 pub const SCOPES: Key<List<WordOf<Resource>>> = Key::new(7);
-/// Which fields of these; all of them, where absent.
+/// The fields covered; all fields if absent.
 pub const FIELD_NAMES: Key<List<Text>> = Key::new(8);
-/// On what ground. Every consent has it.
+/// Legal basis. Required.
 pub const LEGAL_BASIS: Key<WordOf<LegalBasis>> = Key::new(9);
-/// Whether it was withdrawn. Never undone.
+/// True if the consent was withdrawn. Irreversible.
 pub const WITHDRAWN: Key<bool> = Key::new(10);
 
 /// The words of [`SCOPES`] are those of [`CONSENT_RESOURCES`].
@@ -111,43 +111,43 @@ pub const WITHDRAWN: Key<bool> = Key::new(10);
 pub const FIELDS: &[Field] = &[
     Field::new(CONSENT_ID, "consent_id", Kind::ConsentId),
     Field::new(SUBJECT, "subject", Kind::Reference(&[RecordKind::Individual, RecordKind::Group]))
-        .required("a reference is needed: `Individual/<system>|<value>` or `Group/<system>|<value>`")
+        .required("a reference is required: `Individual/<system>|<value>` or `Group/<system>|<value>`")
         .filter(),
     Field::new(GRANTEE, "grantee", Kind::Organization)
-        .required("the organization that the consent is given to is needed")
+        .required("the organization that the consent is given to is required")
         .about("The organization that the consent is given to.")
         .filter(),
     Field::new(PURPOSE, "purpose", Kind::Text(PURPOSE_BYTES_MAX)),
     Field::new(EFFECTIVE_DATE, "effective_date", Kind::Date)
-        .required("the first day on which the consent holds is needed")
-        .about("The first day on which it holds."),
-    Field::new(EXPIRY_DATE, "expiry_date", Kind::Date).about("The last day on which it holds; none where absent."),
+        .required("the first day on which the consent is valid is required")
+        .about("The first day on which it is valid."),
+    Field::new(EXPIRY_DATE, "expiry_date", Kind::Date).about("The last day on which it is valid; unlimited if absent."),
     Field::new(
         SCOPES,
         "scopes",
         Kind::List { of: &Kind::Word(&["individual", "group", "program_membership"]), items_max: LIST_ITEMS_MAX },
     ),
     Field::new(FIELD_NAMES, "fields", Kind::List { of: &Kind::FieldName, items_max: LIST_ITEMS_MAX })
-        .about("The fields that it opens; all where absent."),
+        .about("The fields that it covers; all if absent."),
     Field::new(LEGAL_BASIS, "legal_basis", Kind::Word(&LegalBasis::NAMES)),
     Field::new(WITHDRAWN, "withdrawn", Kind::Boolean).internal(),
 ];
 
 named_enum! {
-    /// Where a consent stands on a day.
+    /// The status of a consent on a day.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum ConsentStatus {
-        /// It was given and not taken back; whether it has begun its dates say.
+        /// Given and not withdrawn; its dates decide whether it has started.
         Given = "given",
-        /// It was taken back.
+        /// Withdrawn.
         Withdrawn = "withdrawn",
-        /// Its last day is past.
+        /// Its last day has passed.
         Expired = "expired",
     }
 }
 
 impl<I> ConsentDetails<I> {
-    /// Where it stands on that day. What was withdrawn stays so, past its last day too.
+    /// Returns the status on a day. A withdrawn consent remains withdrawn after its last day.
     #[must_use]
     pub fn status(&self, day: Date) -> ConsentStatus {
         if self.is_withdrawn() {
@@ -159,42 +159,42 @@ impl<I> ConsentDetails<I> {
         }
     }
 
-    /// Its public name.
+    /// Returns the public id.
     #[must_use]
     pub fn id(&self) -> ConsentId {
         self.get(CONSENT_ID).unwrap_or(ConsentId(Uuid::nil()))
     }
 
-    /// The name of the organization that it is given to.
+    /// Returns the name of the grantee.
     #[must_use]
     pub fn grantee(&self) -> &str {
         self.get(GRANTEE).unwrap_or_default()
     }
 
-    /// The first day on which it holds.
+    /// Returns the first day of validity.
     #[must_use]
     pub fn effective_date(&self) -> Date {
         self.get(EFFECTIVE_DATE).unwrap_or(Date::MAX)
     }
 
-    /// Whether it was withdrawn.
+    /// True if the consent was withdrawn.
     #[must_use]
     pub fn is_withdrawn(&self) -> bool {
         self.get(WITHDRAWN).unwrap_or(false)
     }
 
-    /// On what ground.
+    /// Returns the legal basis.
     #[must_use]
     pub fn legal_basis(&self) -> LegalBasis {
         self.get(LEGAL_BASIS).unwrap_or(LegalBasis::Consent)
     }
 
-    /// What it opens.
+    /// Returns the resources covered.
     pub fn resources(&self) -> impl Iterator<Item = Resource> {
         self.items(SCOPES)
     }
 
-    /// The identifier under which the store finds it.
+    /// Returns the identifier under which the store indexes the consent.
     #[must_use]
     pub fn identifier(&self) -> Identifier {
         Identifier { key: self.id().key(), period: None }
@@ -202,16 +202,16 @@ impl<I> ConsentDetails<I> {
 }
 
 impl ConsentDetails {
-    /// Who consents.
+    /// Returns the consenting person or group.
     #[must_use]
     pub fn subject(&self) -> SubjectReference {
-        // Reading a stored consent checks that it has one.
+        // Validation on reading ensures that a stored consent has one.
         let missing = SubjectReference { kind: Subject::Individual, id: RecordId(0) };
         self.get(SUBJECT).and_then(|reference| SubjectReference::of(*reference)).unwrap_or(missing)
     }
 }
 
-/// Whether a consent can name that field.
+/// True if a consent can name this field.
 #[must_use]
 pub fn is_consent_field(name: &str) -> bool {
     CONSENT_RESOURCES.iter().any(|resource| FieldName::parse(*resource, name).is_ok())
@@ -224,7 +224,7 @@ mod tests {
     const ID: &str = "123e4567-e89b-42d3-a456-426614174000";
 
     #[test]
-    fn an_id_is_a_uuid_and_its_address_an_identifier() {
+    fn an_id_is_a_uuid_and_its_key_an_identifier() {
         let id = ConsentId::parse(ID).unwrap();
         assert_eq!(id, ConsentId::parse(&ID.replace('-', "").to_uppercase()).unwrap());
         assert_eq!(id.to_string(), ID);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_those_of_what_is_about_somebody_and_extensions_by_key() {
+    fn fields_are_those_of_personal_data_and_extensions_by_key() {
         assert!(consent_fields().len() >= 36);
         for right in ["birth_date", "beneficiary", "member", "extension", "extension.farmer"] {
             assert!(is_consent_field(right), "{right}");

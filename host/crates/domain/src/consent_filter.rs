@@ -1,26 +1,26 @@
-//! Which consents open the register to a client whose legal basis is consent.
+//! Filter of the consents that grant access to a client whose legal basis is consent.
 
 use super::consent::{ConsentId, PURPOSE_BYTES_MAX};
 use super::field::FieldSet;
 use super::hidden::hidden_character;
 use super::organization::Organization;
 
-/// Why a text is not a purpose.
+/// Error: a text is not a valid purpose.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a purpose has 1 to {PURPOSE_BYTES_MAX} bytes and no control characters")]
 pub struct PurposeError;
 
-/// What for a client looks at the register. Two purposes are the same when they are written the same, letter for letter.
+/// The purpose for which a client reads the register. Purposes are compared case-sensitively, as exact strings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Purpose(String);
 
 texts!(Purpose);
 
 impl Purpose {
-    /// Reads a purpose; white space around it does not count.
+    /// Parses a purpose, without surrounding white space.
     ///
     /// # Errors
-    /// When it is empty, too long or holds characters that nobody sees.
+    /// The purpose is empty, too long or contains invisible characters.
     pub fn parse(text: &str) -> Result<Self, PurposeError> {
         let trimmed = text.trim();
         let is_valid = !trimmed.is_empty() && trimmed.len() <= PURPOSE_BYTES_MAX && hidden_character(trimmed).is_none();
@@ -28,24 +28,24 @@ impl Purpose {
     }
 }
 
-/// Which consents count for a client: those given to its organization and, where the client is registered for a purpose, for
-/// exactly that purpose.
+/// Selects the consents that count for a client: those given to its organization and, if the client is registered for a
+/// purpose, for exactly that purpose.
 ///
-/// **Invariant:** a filter without an organization lets nothing through.
+/// **Invariant:** a filter without an organization matches no consent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ConsentFilter {
-    /// To whom they have to be given.
+    /// The required grantee.
     pub organization: Option<Organization>,
-    /// What for; for whatever purpose or none, where absent.
+    /// The required purpose; consents for any purpose or none match, if absent.
     pub purpose: Option<Purpose>,
 }
 
-/// What opens one record to a client.
+/// The access that consents grant to one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// Which of its fields.
+    /// The accessible fields.
     pub fields: FieldSet,
-    /// By which consents, in the order in which they were written down.
+    /// The consents, in the order in which they were recorded.
     pub consents: Vec<ConsentId>,
 }
 

@@ -1,4 +1,4 @@
-//! As whom, when and in which request something is done.
+//! Context of an operation: actor, time and request.
 
 pub mod audit_context;
 #[cfg(any(test, feature = "testing"))]
@@ -23,22 +23,22 @@ use self::audit_context::AuditContext;
 #[cfg(any(test, feature = "testing"))]
 pub use self::testing::FakeClock;
 
-/// Tells the time. Tests set it.
+/// A source of time, replaceable in tests.
 pub trait Clock: Send + Sync + 'static {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// How much time has passed since an instant that is the same for every call. Never goes back, whatever is set: by this it is
-    /// told how long something takes.
+    /// Returns the time elapsed since a fixed origin. Monotonic, independent of changes to the clock: for measuring
+    /// durations.
     fn elapsed(&self) -> Duration;
 
-    /// Waits until so much more time has passed.
+    /// Waits until this much time has elapsed.
     fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
         Box::pin(tokio::time::sleep(time))
     }
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -54,9 +54,9 @@ impl Clock for SystemClock {
     }
 }
 
-/// Makes names that nobody can guess. Tests fix them.
+/// Generates unpredictable names, replaceable in tests.
 pub trait IdSource: Send + Sync + 'static {
-    /// A new unique name of 32 hexadecimal digits.
+    /// Returns a new unique name of 32 hexadecimal digits.
     fn next_id(&self) -> String;
 }
 
@@ -66,23 +66,23 @@ pub struct RandomIds;
 
 impl IdSource for RandomIds {
     fn next_id(&self) -> String {
-        // From a generator of this thread, which the operating system seeds: a call of it for each name would cost more than the name.
+        // From a thread-local generator seeded by the operating system: a system call for each name would be slow.
         uuid::Builder::from_random_bytes(rand::random()).into_uuid().simple().to_string()
     }
 }
 
-/// Whether the request that work is done for was given up: its client left, or its time is over.
+/// Signals that the request was abandoned: its client disconnected, or its timeout expired.
 #[derive(Debug, Clone, Default)]
 pub struct Cancellation(Arc<AtomicBool>);
 
 impl Cancellation {
-    /// Whether it was.
+    /// True if the request was abandoned.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Cancels the work when the guard is dropped, which is to live as long as the request waits for it.
+    /// Returns a guard that cancels the work when dropped; the request holds it while it waits for the work.
     #[must_use]
     pub fn guard(&self) -> CancelOnDrop {
         CancelOnDrop(self.clone())
@@ -99,36 +99,36 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// What every operation below the edge is given: nothing acts without saying as whom.
+/// The context of every operation below the HTTP layer.
 #[derive(Debug, Clone)]
 pub struct OpContext {
-    /// As whom.
+    /// The actor.
     pub actor: Actor,
-    /// The organization that the acting client belongs to.
+    /// The organization of the client.
     pub organization: Option<Organization>,
-    /// Which consents open the register to the acting client; absent where it needs none.
+    /// Filter of the consents that grant access to the client; absent if it requires none.
     pub consent: Option<ConsentFilter>,
-    /// What the actor may do: the token's scopes within the client's present grants.
+    /// Effective scopes: those of the token, limited to the current grants of the client.
     pub scopes: ScopeSet,
-    /// What the acting client was granted, as it is in the store now.
+    /// Current grants of the client in the store.
     pub grants: Grants,
-    /// In which request.
+    /// Request ID.
     pub request_id: Arc<str>,
-    /// The one instant that the whole operation takes for now.
+    /// The current time, the same for the whole operation.
     pub now: Timestamp,
-    /// What the request leaves in the audit log.
+    /// Collects the audit entries of the request.
     pub trail: AuditContext,
 }
 
 impl OpContext {
-    /// The context of somebody who is no client, and whom neither scopes nor grants nor consents bind.
+    /// Creates the context of an actor other than a client, not limited by scopes, grants or consents.
     #[must_use]
     pub fn unbound(actor: Actor, request_id: Arc<str>, now: Timestamp, trail: AuditContext) -> Self {
         let (scopes, grants) = (ScopeSet::default(), Grants::default());
         Self { actor, organization: None, consent: None, scopes, grants, request_id, now, trail }
     }
 
-    /// The client that acts, unless it is the administrator or the server itself.
+    /// Returns the client, unless the actor is the administrator or the server.
     #[must_use]
     pub fn client(&self) -> Option<&ClientId> {
         match &self.actor {
@@ -137,7 +137,7 @@ impl OpContext {
         }
     }
 
-    /// Whether the actor may do that, on whichever fields.
+    /// True if the actor may perform the action on any field.
     #[must_use]
     pub fn holds(&self, resource: Resource, action: Action) -> bool {
         match &self.actor {
@@ -147,8 +147,8 @@ impl OpContext {
         }
     }
 
-    /// The fields of a resource's records that the actor may do that with: none but what always stays where it may not do it at
-    /// all. Who may see which record, and what of it, only `service::visibility` says.
+    /// Returns the fields of a resource on which the actor may perform the action: if it may not, only the fields that
+    /// always remain. Only `service::visibility` decides on visibility of records and fields.
     #[must_use]
     pub fn fields(&self, resource: Resource, action: Action) -> FieldSet {
         match &self.actor {

@@ -1,6 +1,6 @@
-//! What a deployment decides about vocabularies and identifiers, beside the packs that it installs.
+//! Decisions of a deployment about vocabularies and identifiers, in addition to the installed packs.
 //!
-//! **Invariant:** it is changed as a whole: whoever holds one value of it sees codes and concept groups that go together.
+//! **Invariant:** changed as a whole: codes and concept groups of one value are consistent with each other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,66 +11,66 @@ use super::identifier::SystemUri;
 use super::local_code::LocalCode;
 use super::vocabulary::{Concept, ConceptGroup, VocabularyDescription};
 
-/// The most concept groups that a deployment defines.
+/// Maximum number of concept groups of a deployment.
 pub const CONCEPT_GROUPS_MAX: usize = 1_000;
 
-/// One thing that a deployment decided, as it is kept.
+/// A stored decision of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
-    /// A code of its own, or its word on a starter code.
+    /// A local code, or an override of a starter code.
     LocalCode(LocalCode),
-    /// A concept group as the deployment wants it, in place of any pack's.
+    /// A concept group of the deployment, in place of any pack's.
     ConceptGroup(ConceptGroup),
-    /// A part of the codes that an earlier version of a vocabulary had and records may hold.
+    /// A chunk of the codes that an earlier version of a vocabulary had and records may contain.
     RetainedConcepts(RetainedConcepts),
-    /// A part of the version that a vocabulary had before the installed one.
+    /// A chunk of the version of a vocabulary before the installed one.
     EarlierVersion(Arc<EarlierVersion>),
-    /// A system that identifiers may be of.
+    /// A valid system of identifiers.
     IdentifierSystem(IdentifierSystem),
 }
 
-/// What a setting is about; there is one setting of each.
+/// The key of a setting; there is one setting of each key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SettingKey {
-    /// The local code of that URI.
+    /// The local code of this URI.
     LocalCode(CodeUri),
-    /// The concept group of that name.
+    /// The concept group of this name.
     ConceptGroup(String),
-    /// That part of the kept codes of a vocabulary, counted from 0.
+    /// This chunk of the retained codes of a vocabulary, counted from 0.
     RetainedConcepts(Namespace, u32),
-    /// That part of the version before, counted from 0.
+    /// This chunk of the previous version, counted from 0.
     EarlierVersion(Namespace, u32),
-    /// The system of that URI.
+    /// The system of this URI.
     IdentifierSystem(SystemUri),
 }
 
-/// Codes of earlier versions of a vocabulary that the installed one does not have any more.
+/// Codes of earlier versions of a vocabulary that the installed version no longer has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetainedConcepts {
     /// The vocabulary.
     pub namespace: Namespace,
-    /// Which part of the codes, counted from 0.
+    /// Index of this chunk of the codes, counted from 0.
     pub part: u32,
-    /// The codes as the last version that had them described them, each inactive.
+    /// The codes as described by the last version that had them, each inactive.
     pub concepts: Vec<Concept>,
 }
 
-/// A part of the version that a vocabulary had before the installed one, whole: beside the installed one it can be asked what a
-/// code meant when records were coded with it.
+/// A chunk of the version of a vocabulary before the installed one. It shows what a code meant when records were coded
+/// with that version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EarlierVersion {
-    /// What its pack said about it.
+    /// The description of its pack.
     pub description: VocabularyDescription,
-    /// Which part of its codes, counted from 0.
+    /// Index of this chunk of the codes, counted from 0.
     pub part: u32,
-    /// In how many parts its codes lie; none of a version that was too large to be kept.
+    /// Number of chunks; 0 if the version was too large to store.
     pub parts: u32,
-    /// Codes, in their order.
+    /// Codes, in the order of the pack.
     pub concepts: Vec<Concept>,
 }
 
 impl Setting {
-    /// What it is about.
+    /// Returns the key of the setting.
     #[must_use]
     pub fn key(&self) -> SettingKey {
         match self {
@@ -85,7 +85,7 @@ impl Setting {
     }
 }
 
-/// Everything that a deployment decided.
+/// All decisions of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Deployment {
     local_codes: BTreeMap<CodeUri, LocalCode>,
@@ -96,7 +96,7 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Puts settings together; of two about one thing the later counts.
+    /// Combines settings; a later setting replaces an earlier one with the same key.
     #[must_use]
     pub fn of(settings: impl IntoIterator<Item = Setting>) -> Self {
         let mut deployment = Self::default();
@@ -104,7 +104,7 @@ impl Deployment {
         deployment
     }
 
-    /// Adds a setting, or replaces the one about the same thing.
+    /// Adds a setting, or replaces the one with the same key.
     pub fn put(&mut self, setting: Setting) {
         match setting {
             Setting::LocalCode(code) => drop(self.local_codes.insert(code.uri.clone(), code)),
@@ -119,7 +119,7 @@ impl Deployment {
         }
     }
 
-    /// Takes a setting out.
+    /// Removes a setting.
     pub fn remove(&mut self, key: &SettingKey) {
         match key {
             SettingKey::LocalCode(uri) => drop(self.local_codes.remove(uri)),
@@ -130,46 +130,46 @@ impl Deployment {
         }
     }
 
-    /// The local codes, by URI.
+    /// Returns the local codes, by URI.
     pub fn local_codes(&self) -> impl ExactSizeIterator<Item = &LocalCode> {
         self.local_codes.values()
     }
 
-    /// The local code of a URI.
+    /// Returns the local code of a URI.
     #[must_use]
     pub fn local_code(&self, uri: &CodeUri) -> Option<&LocalCode> {
         self.local_codes.get(uri)
     }
 
-    /// The systems that identifiers may be of, by URI.
+    /// Returns the valid systems of identifiers, by URI.
     pub fn identifier_systems(&self) -> impl ExactSizeIterator<Item = &IdentifierSystem> {
         self.identifier_systems.values()
     }
 
-    /// The system of a URI.
+    /// Returns the system of a URI.
     #[must_use]
     pub fn identifier_system(&self, uri: &SystemUri) -> Option<&IdentifierSystem> {
         self.identifier_systems.get(uri)
     }
 
-    /// The concept groups that the deployment defines, by name.
+    /// Returns the concept groups of the deployment, by name.
     pub fn concept_groups(&self) -> impl ExactSizeIterator<Item = &ConceptGroup> {
         self.concept_groups.values()
     }
 
-    /// The concept group of a name, where the deployment defines it.
+    /// Returns the concept group of a name, if the deployment defines it.
     #[must_use]
     pub fn concept_group(&self, name: &str) -> Option<&ConceptGroup> {
         self.concept_groups.get(name)
     }
 
-    /// The codes of earlier versions of a vocabulary.
+    /// Returns the retained codes of earlier versions of a vocabulary.
     pub fn kept_of<'a>(&'a self, namespace: &'a Namespace) -> impl Iterator<Item = &'a Concept> {
         self.kept.iter().filter(move |((of, _), _)| of == namespace).flat_map(|(_, concepts)| concepts)
     }
 
-    /// The version that a vocabulary had before the installed one, and its codes in their order. A part that a longer version
-    /// left behind is not taken for one of it.
+    /// Returns the version of a vocabulary before the installed one, and its codes in order. Chunks left over from a
+    /// longer version are ignored.
     #[must_use]
     pub fn earlier_of(&self, namespace: &Namespace) -> Option<(&VocabularyDescription, Vec<&Concept>)> {
         let first = self.earlier.get(&(namespace.clone(), 0)).filter(|first| first.parts > 0)?;
@@ -184,7 +184,7 @@ impl Deployment {
         Some((&first.description, concepts))
     }
 
-    /// The parts in which the kept codes of a vocabulary lie.
+    /// Returns the keys of the chunks of a vocabulary's retained codes.
     pub fn kept_parts_of<'a>(&'a self, namespace: &'a Namespace) -> impl Iterator<Item = SettingKey> + 'a {
         let parts = self.kept.keys().filter(move |(of, _)| of == namespace);
         parts.map(|(of, part)| SettingKey::RetainedConcepts(of.clone(), *part))
@@ -231,22 +231,22 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_version_is_put_together_from_its_own_parts_alone() {
+    fn an_earlier_version_is_combined_from_its_own_parts_only() {
         let codes = |deployment: &Deployment| {
             let (description, concepts) = deployment.earlier_of(&Namespace::parse("urn:x").unwrap())?;
             let codes: Vec<String> = concepts.iter().map(|concept| concept.code.to_string()).collect();
             Some((description.version.clone(), codes.join(" ")))
         };
         let mut deployment = Deployment::of([part("1", 0, 3, "a"), part("1", 2, 3, "c")]);
-        assert_eq!(codes(&deployment), None, "a part is missing");
+        assert_eq!(codes(&deployment), None, "a chunk is missing");
         deployment.put(part("1", 1, 3, "b"));
         assert_eq!(codes(&deployment), Some(("1".into(), "a b c".into())));
         deployment.put(part("2", 0, 1, "d"));
-        assert_eq!(codes(&deployment), Some(("2".into(), "d".into())), "what a longer one left behind does not count");
+        assert_eq!(codes(&deployment), Some(("2".into(), "d".into())), "chunks of a longer version are ignored");
         deployment.put(part("2", 0, 0, "d"));
-        assert_eq!(codes(&deployment), None, "too large to be kept");
+        assert_eq!(codes(&deployment), None, "too large to store");
         deployment.put(part("3", 0, 2, "e"));
-        assert_eq!(codes(&deployment), None, "a part of another version");
+        assert_eq!(codes(&deployment), None, "a chunk of another version");
         deployment.remove(&part("3", 0, 2, "e").key());
         assert_eq!(codes(&deployment), None);
     }

@@ -1,12 +1,12 @@
-//! What passes between the registry and the eligibility engine. An expression is opaque text here.
+//! Types exchanged between the registry and the eligibility engine. An expression is opaque text here.
 //!
-//! The types say the same as `wit/daftar-plugin/0.1.0/{schema,columns,eligibility}.wit`, where each field is described.
+//! The types match `wit/daftar-plugin/0.1.0/{schema,columns,eligibility}.wit`, which describes each field.
 
 use super::code::CodeNumber;
 pub use super::subject::Subject;
 
 named_enum! {
-    /// Which rows a field belongs to.
+    /// The row space of a field.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum RowSpace {
         /// The subject itself.
@@ -46,25 +46,25 @@ pub struct Field {
     pub path: String,
     /// Its type.
     pub kind: FieldType,
-    /// Whether it is a list.
+    /// True if it is a list.
     pub is_repeated: bool,
-    /// Where its codes come from.
+    /// The vocabularies of its codes.
     pub vocabularies: Vec<String>,
 }
 
-/// Everything that an expression may speak of.
+/// The fields that an expression may read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
     /// Digest of this schema.
     pub version: String,
-    /// What rules decide about.
+    /// The subject of rules.
     pub subject: Subject,
     /// The fields.
     pub fields: Vec<Field>,
 }
 
 impl Schema {
-    /// The field that a rule refers to.
+    /// Returns the field that a rule refers to.
     #[must_use]
     pub fn field(&self, reference: &Reference) -> Option<&Field> {
         self.fields.iter().find(|field| field.space == reference.space && field.path == reference.path)
@@ -84,9 +84,9 @@ pub enum ColumnValues {
     Days(Vec<i32>),
     /// Code numbers.
     Codes(Vec<u32>),
-    /// Texts laid end to end.
+    /// Concatenated texts.
     Texts {
-        /// One more than rows.
+        /// Number of rows + 1.
         offsets: Vec<u32>,
         /// UTF-8.
         bytes: Vec<u8>,
@@ -95,68 +95,68 @@ pub enum ColumnValues {
     Lists(Vec<u32>),
 }
 
-/// One field of every row.
+/// The values of one field, one per row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
     /// Its rows.
     pub space: RowSpace,
     /// Its path.
     pub path: String,
-    /// Bitmap of the rows that have a value, lowest bit first; empty means all.
+    /// Bitmap of the rows with a value, lowest bit first; empty means all.
     pub valid: Vec<u8>,
     /// The values.
     pub values: ColumnValues,
 }
 
-/// Which rows belong to which subject.
+/// The assignment of rows to subjects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Children {
-    /// One more than subjects.
+    /// Number of subjects + 1.
     pub offsets: Vec<u32>,
     /// Bitmap of the subjects whose children are known; empty means all.
     pub known: Vec<u8>,
 }
 
-/// Some subjects with the columns that a rule reads.
+/// A batch of subjects with the columns that a rule reads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
-    /// The day asked about, in days since 1970-01-01.
+    /// Evaluation date, in days since 1970-01-01.
     pub as_of: i32,
-    /// How many subjects.
+    /// Number of subjects.
     pub rows: u32,
-    /// Whose members are whose.
+    /// The assignment of members to subjects.
     pub members: Option<Children>,
-    /// Whose program memberships are whose.
+    /// The assignment of program memberships to subjects.
     pub programs: Option<Children>,
     /// The columns.
     pub columns: Vec<Column>,
 }
 
-/// Whether a diagnostic stops an expression from running.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// It cannot run.
+    /// The expression cannot run.
     Error,
-    /// It can, perhaps not as meant.
+    /// The expression can run, perhaps not as intended.
     Warning,
 }
 
-/// What is wrong with an expression, and where, counted in characters from 1.
+/// A problem in an expression, with its position in characters, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Whether it stops the expression from running.
+    /// The severity.
     pub severity: Severity,
-    /// Stable name of the kind of fault.
+    /// Stable name of the kind of problem.
     pub code: String,
-    /// One sentence.
+    /// Message, one sentence.
     pub message: String,
     /// The line.
     pub line: u32,
     /// The column.
     pub column: u32,
-    /// How many characters.
+    /// Length in characters.
     pub length: u32,
-    /// What was probably meant.
+    /// The suggested correction.
     pub suggestion: Option<String>,
 }
 
@@ -167,9 +167,9 @@ pub struct Reference {
     pub space: RowSpace,
     /// Its path.
     pub path: String,
-    /// Whether the texts of its codes are needed.
+    /// True if the texts of its codes are required.
     pub needs_texts: bool,
-    /// Line of the first place where it is read; 0 where the engine does not say.
+    /// Line of its first use; 0 if the engine does not report it.
     pub line: u32,
     /// Its column.
     pub column: u32,
@@ -178,28 +178,28 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// The name under which it is reported: `me.birth_date`; `members` where only which rows there are is read.
+    /// Returns the name in reports: `me.birth_date`; `members` if only the existence of rows is read.
     #[must_use]
     pub fn name(&self) -> String {
         if self.path.is_empty() { self.space.name().to_owned() } else { format!("{}.{}", self.space.name(), self.path) }
     }
 }
 
-/// Something about codes that only the host knows.
+/// A query about codes that the host resolves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// Which codes belong to the concept group?
+    /// The codes of a concept group.
     InGroup(String),
-    /// Which codes are the code of that URI or below it?
+    /// The codes that equal the code of this URI or descend from it.
     DescendsFrom(String),
-    /// Which number has the code of that URI?
+    /// The number of the code of this URI.
     Code(String),
 }
 
-/// A question and where it is asked.
+/// A query with its position in the expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedQuestion {
-    /// What is asked.
+    /// The query.
     pub question: Question,
     /// Line of the literal.
     pub line: u32,
@@ -209,33 +209,33 @@ pub struct PlacedQuestion {
     pub length: u32,
 }
 
-/// Whether something holds for a code.
+/// Three-valued truth of a statement about a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Truth {
-    /// It does not.
+    /// False.
     No = 0,
-    /// It does.
+    /// True.
     Yes = 1,
-    /// It cannot be said.
+    /// Undetermined.
     Unknown = 2,
 }
 
-/// The host's answer to a question.
+/// The host's result for a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// By code number; past the end: no.
+    /// By code number; false beyond the end.
     Truths {
-        /// The truths.
+        /// The values.
         truths: Vec<Truth>,
-        /// What is missing where it cannot be said; the field that held the code, where absent.
+        /// The missing fact for undetermined values; the field that contains the code, if absent.
         missing: Option<String>,
     },
     /// The number of a code.
     Number(CodeNumber),
 }
 
-/// What can be read of one code.
+/// The readable texts of one code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeTexts {
     /// Its number.
@@ -244,21 +244,21 @@ pub struct CodeTexts {
     pub namespace: String,
     /// The code.
     pub code: String,
-    /// What it is called in the default language.
+    /// Display in the default language.
     pub display: String,
 }
 
-/// What a rule needs to know about codes.
+/// The data on codes that a rule requires.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bindings {
-    /// One answer a question.
+    /// One result per query.
     pub answers: Vec<Answer>,
-    /// Texts of the codes in columns that need them.
+    /// Texts of the codes in columns that require them.
     pub texts: Vec<CodeTexts>,
 }
 
 named_enum! {
-    /// What a rule says of one subject.
+    /// The result of a rule for one subject.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[repr(u8)]
     pub enum Verdict {
@@ -266,52 +266,52 @@ named_enum! {
         NotEligible = "not_eligible",
         /// The rule holds.
         Eligible = "eligible",
-        /// The facts do not decide.
+        /// The facts are insufficient to decide.
         Undetermined = "undetermined",
     }
 }
 
-/// An error while one subject was evaluated.
+/// An error in the evaluation of one subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowError {
     /// The subject's row.
     pub row: u32,
     /// Stable name, such as `division_by_zero`.
     pub code: String,
-    /// Line of the failing part.
+    /// Line of the failed part.
     pub line: u32,
     /// Its column.
     pub column: u32,
 }
 
-/// What a rule says of one subject, and why it is not decided.
+/// The result of a rule for one subject, with the reasons if it is undetermined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowOutcome {
     /// The outcome.
     pub verdict: Verdict,
     /// The facts that would decide, sorted.
     pub missing: Vec<String>,
-    /// What went wrong while it was evaluated.
+    /// Errors of the evaluation.
     pub errors: Vec<RowError>,
 }
 
-/// What a rule says of every subject of a batch, in order.
+/// The results of a rule for every subject of a batch, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcomes {
-    /// One a row.
+    /// One per row.
     pub verdicts: Vec<Verdict>,
     /// The distinct names of missing facts.
     pub missing_names: Vec<String>,
-    /// One more than rows.
+    /// Number of rows + 1.
     pub missing_offsets: Vec<u32>,
     /// Indices into `missing_names`.
     pub missing: Vec<u32>,
-    /// At most one a row.
+    /// At most one per row.
     pub errors: Vec<RowError>,
 }
 
 impl Outcomes {
-    /// What the rule says of one row; undetermined where the batch has no such row.
+    /// Returns the result of one row; undetermined if the batch has no such row.
     #[must_use]
     pub fn of(&self, row: usize) -> RowOutcome {
         RowOutcome {
@@ -321,7 +321,7 @@ impl Outcomes {
         }
     }
 
-    /// The missing facts of one row, sorted by name.
+    /// Returns the missing facts of one row, sorted by name.
     #[must_use]
     pub fn missing_of(&self, row: usize) -> Vec<&str> {
         let bounds = (self.missing_offsets.get(row), self.missing_offsets.get(row + 1));

@@ -1,6 +1,6 @@
 //! The tables of `daftar.toml`, their keys and defaults.
 //!
-//! **Invariant:** every bound is there and has a ceiling: none can be turned off.
+//! **Invariant:** every limit has a default and a ceiling: none can be disabled.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,50 +19,50 @@ use crate::plugin_key::TrustedKey;
 use super::plugin_limits::PluginLimitsConfig;
 use super::postgres::{PostgresConfig, StoreBackend};
 
-/// The longest lifetime of a token: a month; a stolen one is good for as long.
+/// Maximum lifetime of a token: 31 days. A stolen token stays valid for as long.
 pub const TOKEN_LIFETIME_S_MAX: u64 = 31 * 86_400;
-/// The greatest age of a client's secret, in days, from which on it is warned of: ten years.
+/// Maximum age of a client secret, in days, at which a warning is logged: ten years.
 pub const SECRET_AGE_WARNING_DAYS_MAX: u32 = 3_650;
-/// The most memory, in MiB, for the fields that previews read of records.
+/// Maximum memory for the record fields read by previews, in MiB.
 pub const PREVIEW_CACHE_MIB_MAX: u64 = 65_536;
-/// More memory for bodies than a machine has is a slip.
+/// Maximum memory of the response cache, in MiB.
 pub const RESPONSE_CACHE_MIB_MAX: u64 = 65_536;
-/// The longest time for which browsers are told to use HTTPS only: two years.
+/// Maximum duration of HSTS, in seconds: two years.
 pub const HSTS_MAX_AGE_S_MAX: u64 = 63_072_000;
-/// How long a TLS handshake may take.
+/// Default timeout of a TLS handshake, in milliseconds.
 pub const HANDSHAKE_TIMEOUT_MS_DEFAULT: u64 = 10_000;
-/// How often it is looked whether the files of the certificate have changed.
+/// Default interval of checking the certificate files for changes, in seconds.
 pub const CERTIFICATE_CHECK_S_DEFAULT: u64 = 10;
-/// How long before its certificate expires the log warns: the time in which tools renew them by default.
+/// Default number of days before the expiry of the certificate at which a warning is logged: tools renew by then.
 pub const EXPIRY_WARNING_DAYS_DEFAULT: u64 = 30;
 
 /// Listeners.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// Where API clients connect.
+    /// Listen address for API clients.
     pub listen: SocketAddr,
-    /// Where the administrator connects: by HTTP on a loopback address, by HTTPS on any other.
+    /// Listen address for the administrator: HTTP on a loopback address, HTTPS on any other.
     pub admin_listen: SocketAddr,
-    /// Where the metrics page is served without a token, besides the admin listener; nowhere where absent.
+    /// Listen address of the metrics page without a token, in addition to the admin listener; none if absent.
     pub metrics_listen: Option<SocketAddr>,
-    /// The URL by which clients know this server, without a path; made from `listen` where absent.
+    /// Public URL of this server, without a path; derived from `listen` if absent.
     pub public_url: Option<String>,
-    /// How long one request may take.
+    /// Timeout of a request, in milliseconds.
     pub request_timeout_ms: u64,
-    /// How many requests of one client are remembered by their `Idempotency-Key`; an entry of a batch counts as one.
+    /// Maximum number of stored `Idempotency-Key`s of one client; an entry of a batch counts as one.
     pub idempotency_keys_max: u64,
-    /// The proxies that are believed when they say for whom they ask. Nobody is where it is empty.
+    /// Reverse proxies whose forwarding header is trusted; none if empty.
     pub trusted_proxies: Vec<Network>,
-    /// The header in which they say it.
+    /// The forwarding header of these proxies.
     pub forwarded_header: ForwardedHeader,
-    /// Pages from there may call the API in a browser. None may where it is empty.
+    /// Origins whose pages may call the API from a browser; none if empty.
     pub cors_origins: Vec<WebOrigin>,
-    /// For how long browsers are told to use HTTPS only; 0 tells them to forget it.
+    /// Duration of HSTS, in seconds; 0 removes it in browsers.
     pub hsts_max_age_s: u64,
-    /// How long requests in flight may take after the server was told to stop.
+    /// Time for requests in flight to finish at shutdown, in milliseconds.
     pub shutdown_timeout_ms: u64,
-    /// Connections: how many, and how long each may take for what.
+    /// Limits and timeouts of connections.
     pub connections: ConnectionsConfig,
     /// Certificate and key for HTTPS.
     pub tls: Option<TlsConfig>,
@@ -80,7 +80,7 @@ impl Default for ServerConfig {
             trusted_proxies: Vec::new(),
             forwarded_header: ForwardedHeader::default(),
             cors_origins: Vec::new(),
-            // A year, the least that lists of such hosts ask for.
+            // A year, the minimum for HSTS preload lists.
             hsts_max_age_s: 31_536_000,
             shutdown_timeout_ms: 10_000,
             connections: ConnectionsConfig::default(),
@@ -93,13 +93,13 @@ impl Default for ServerConfig {
 #[derive(Debug, Clone, Copy, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuditConfig {
-    /// How many days its lines are kept; 0 for ever, which is the default: what the law says differs from country to country,
-    /// and what is gone is gone.
+    /// Number of days for which entries are retained. Default 0: without limit, because legal retention periods differ
+    /// between countries and deletion is irreversible.
     pub retention_days: u32,
 }
 
 impl AuditConfig {
-    /// How many days lines are kept; for ever where absent.
+    /// Returns the retention period in days; without limit if absent.
     #[must_use]
     pub fn retention(self) -> Option<u32> {
         (self.retention_days > 0).then_some(self.retention_days)
@@ -110,17 +110,17 @@ impl AuditConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsConfig {
-    /// The certificate, followed by the ones that signed it.
+    /// The certificate, followed by its intermediate certificates.
     pub cert: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// How long a handshake may take.
+    /// Timeout of a handshake, in milliseconds.
     #[serde(default = "handshake_timeout_ms")]
     pub handshake_timeout_ms: u64,
-    /// How often it is looked whether one of the files has changed.
+    /// Interval of checking the files for changes, in seconds.
     #[serde(default = "check_every_s")]
     pub check_every_s: u64,
-    /// How long before the certificate expires the log warns.
+    /// Number of days before the expiry of the certificate at which a warning is logged.
     #[serde(default = "expiry_warning_days")]
     pub expiry_warning_days: u64,
 }
@@ -141,18 +141,18 @@ fn expiry_warning_days() -> u64 {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TokenConfig {
-    /// How long a token is good for.
+    /// Lifetime of a token, in seconds.
     pub lifetime_s: u64,
     /// The `iss` claim.
     pub issuer: String,
     /// The `aud` claim.
     pub audience: String,
-    /// Clients whose secret is older than so many days are warned of; 0 for never.
+    /// Age of a client secret, in days, at which a warning is logged; 0 for never.
     pub secret_age_warning_days: u32,
 }
 
 impl TokenConfig {
-    /// Past how many days a secret is warned of; never where absent.
+    /// Returns the age in days at which a warning about a secret is logged; never if absent.
     #[must_use]
     pub fn secret_age_warning(&self) -> Option<u32> {
         (self.secret_age_warning_days > 0).then_some(self.secret_age_warning_days)
@@ -162,7 +162,7 @@ impl TokenConfig {
 impl Default for TokenConfig {
     fn default() -> Self {
         Self {
-            // One day, so that a nightly job needs one.
+            // One day, so that a nightly job needs one token.
             lifetime_s: 86_400,
             issuer: "svc-api-v2".to_owned(),
             audience: "svc".to_owned(),
@@ -172,26 +172,26 @@ impl Default for TokenConfig {
     }
 }
 
-/// Where records live.
+/// Storage of records.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
-    /// What keeps them.
+    /// The storage backend.
     pub backend: StoreBackend,
     /// The folder of the records; `store` in the data folder where absent.
     pub path: Option<PathBuf>,
-    /// Memory for the store's cache.
+    /// Memory for the cache of the store, in MiB.
     pub cache_mib: u64,
-    /// Memory for fields that previews of rules read of records; the field asked for longest ago goes first.
+    /// Memory for record fields read by previews of rules, in MiB; the least recently used field is evicted first.
     pub preview_cache_mib: u64,
-    /// Memory for bodies of people as they were sent, for the next who asks for the same.
+    /// Memory for the response cache of reads of individuals, in MiB.
     pub response_cache_mib: u64,
-    /// The database, where it is what keeps them.
+    /// Settings of the database, if it is the backend.
     pub postgres: PostgresConfig,
 }
 
 impl StoreConfig {
-    /// The folder of the records of a register with that data folder.
+    /// Returns the folder of the records for a data folder.
     #[must_use]
     pub fn folder(&self, data_dir: &Path) -> PathBuf {
         self.path.clone().unwrap_or_else(|| data_dir.join("store"))
@@ -199,7 +199,7 @@ impl StoreConfig {
 }
 
 impl StoreConfig {
-    /// The folder in which `keys` is: one that all processes have, where there are several.
+    /// Returns the folder that contains `keys`: the shared folder if there are several processes.
     #[must_use]
     pub fn keys_home(&self, data_dir: &Path) -> PathBuf {
         let common = match self.backend {
@@ -218,7 +218,7 @@ impl Default for StoreConfig {
             cache_mib: 128,
             // Enough for a few fields of a million people.
             preview_cache_mib: 128,
-            // Some twenty thousand bodies: the people that a program works with on a day.
+            // About twenty thousand bodies: the individuals that a program works with on a day.
             response_cache_mib: 32,
             postgres: PostgresConfig::default(),
         }
@@ -229,15 +229,15 @@ impl Default for StoreConfig {
 #[derive(Debug, Clone, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct PluginsConfig {
-    /// Folder of plugins to install at start when absent or newer; `plugins` beside the program where absent.
+    /// Folder of plugins to install at start if absent or newer; `plugins` beside the executable if absent.
     pub dir: Option<PathBuf>,
-    /// The eligibility engine to use where several are installed; the only one where absent.
+    /// The eligibility engine, if several are installed; the only one if absent.
     pub engine: Option<PluginName>,
-    /// The public keys whose plugins are installed, and whose backups are accepted; each for everything or within limits.
+    /// Trusted public keys for plugins and backups; each without limits or within limits.
     pub trusted_keys: Vec<TrustedKey>,
-    /// Whether plugins are installed that nobody vouches for.
+    /// Permits plugins without a trusted signature.
     pub allow_unsigned: bool,
-    /// Limits of single plugins, by name, where they are not the defaults of their kind.
+    /// Limits of single plugins, by name, that override the defaults of their kind.
     pub limits: BTreeMap<PluginName, PluginLimitsConfig>,
 }
 
@@ -245,7 +245,7 @@ pub struct PluginsConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VocabularyConfig {
-    /// The language of displays where the client asks for none.
+    /// The default language of displays.
     pub default_language: String,
 }
 
@@ -259,87 +259,87 @@ impl Default for VocabularyConfig {
 #[derive(Debug, Clone, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
-    /// The least severe level that is written: `error`, `warn`, `info`, `debug` or `trace`.
+    /// Minimum level of log lines: `error`, `warn`, `info`, `debug` or `trace`.
     pub level: LogLevel,
-    /// How a line is written.
+    /// Format of log lines.
     pub format: LogFormat,
 }
 
-/// How severe a log line is.
+/// Level of a log line.
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// Something failed.
+    /// A failure.
     Error,
-    /// Something is wrong and was dealt with.
+    /// A problem that was handled.
     Warn,
-    /// What an operator wants to see.
+    /// Information for operators.
     #[default]
     Info,
-    /// What a developer wants to see.
+    /// Information for developers.
     Debug,
     /// Everything.
     Trace,
 }
 
-/// How a log line is written.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
+    /// Readable text.
     #[default]
     Text,
     /// One JSON object a line.
     Json,
 }
 
-/// Bounds of the public listener's connections and requests. The defaults fit a machine with two cores.
+/// Limits of connections and requests of the public listener. The defaults suit a machine with two cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConnectionsConfig {
-    /// How many connections may be open at once.
+    /// Maximum number of open connections.
     pub max: u64,
-    /// How many of them may come from one address, or from one network of 64 bits of IPv6. A trusted proxy stands for many clients
-    /// and is not bound by it.
+    /// Maximum number of them from one address, or from one /64 network of IPv6. Trusted proxies are exempt: they
+    /// forward many clients.
     pub per_address_max: u64,
-    /// How many requests may be worked on at once.
+    /// Maximum number of concurrent requests.
     pub requests_max: u64,
-    /// How many streams one HTTP/2 connection may have open at once.
+    /// Maximum number of concurrent streams of one HTTP/2 connection.
     pub http2_streams_max: u64,
-    /// How long the head of a request may take to arrive.
+    /// Timeout for the head of a request, in milliseconds.
     pub header_timeout_ms: u64,
-    /// How long the body of a request may take to arrive.
+    /// Timeout for the body of a request, in milliseconds.
     pub body_timeout_ms: u64,
-    /// How long a body that is on its way may bring nothing.
+    /// Maximum time without progress while a body arrives, in milliseconds.
     pub body_stall_timeout_ms: u64,
-    /// How long a connection may have no request.
+    /// Idle timeout of a connection, in milliseconds.
     pub idle_timeout_ms: u64,
-    /// Half of the time in which a client has to take a small response, and over which the rate is averaged at which it takes others.
+    /// Half of the time limit for reading a small response, and the averaging period of the read rate of others.
     pub write_timeout_ms: u64,
-    /// How much memory finished responses may take that wait for one client, in MiB.
+    /// Maximum memory of finished responses that wait for one client, in MiB.
     pub responses_per_client_mib: u64,
-    /// How much memory they may take in all.
+    /// Maximum memory of all finished responses that wait, in MiB.
     pub responses_mib: u64,
 }
 
 impl Default for ConnectionsConfig {
     fn default() -> Self {
         Self {
-            // Some 40 KB each when they are in use.
+            // About 40 KB each when in use.
             max: 4_096,
-            // An office behind one address, and no more than a quarter of all.
+            // Many users behind one address, and no more than a quarter of all connections.
             per_address_max: 1_024,
-            // Far more than two cores have use for: what waits here waits for the disk or for the sandbox.
+            // Far more than two cores can process: waiting requests wait for the disk or for the sandbox.
             requests_max: 1_024,
             http2_streams_max: 64,
             header_timeout_ms: 10_000,
-            // Shorter than the time for the whole request, so that a slow sender is told so.
+            // Shorter than the timeout of the whole request, so that a slow sender gets this error.
             body_timeout_ms: 20_000,
             body_stall_timeout_ms: 10_000,
-            // Longer than most clients and proxies keep a connection, so that they close it and not we under their request.
+            // Longer than the keep-alive of most clients and proxies: they close the connection, not the server.
             idle_timeout_ms: 75_000,
             write_timeout_ms: 30_000,
-            // Nine of the largest photos, and no more than a quarter of all.
+            // Nine of the largest photos, and no more than a quarter of the total.
             responses_per_client_mib: 64,
             responses_mib: 256,
         }
@@ -347,37 +347,37 @@ impl Default for ConnectionsConfig {
 }
 
 impl ConnectionsConfig {
-    /// As [`Self::body_timeout_ms`].
+    /// Returns [`Self::body_timeout_ms`] as a duration.
     #[must_use]
     pub fn body_timeout(&self) -> Duration {
         Duration::from_millis(self.body_timeout_ms)
     }
 
-    /// As [`Self::body_stall_timeout_ms`].
+    /// Returns [`Self::body_stall_timeout_ms`] as a duration.
     #[must_use]
     pub fn body_stall_timeout(&self) -> Duration {
         Duration::from_millis(self.body_stall_timeout_ms)
     }
 }
 
-/// What is wrong with the settings of proxies, origins, times and numbers.
+/// Collects the problems of proxies, origins, times and numbers.
 pub(super) fn collect_problems(server: &ServerConfig, problems: &mut Vec<String>) {
     if server.hsts_max_age_s > HSTS_MAX_AGE_S_MAX {
         let most = HSTS_MAX_AGE_S_MAX;
-        problems.push(format!("`server.hsts_max_age_s` lies between 0 and {most} seconds, two years"));
+        problems.push(format!("`server.hsts_max_age_s` must be between 0 and {most} seconds (two years)"));
     }
     for network in server.trusted_proxies.iter().filter(|network| network.is_wider_than_any_private_one()) {
         problems.push(format!(
-            "`server.trusted_proxies` has `{network}`, which is most of the internet: whoever is in it says for itself which address it has, and no limit holds it; name the addresses of the proxies alone"
+            "`server.trusted_proxies` has `{network}`, which is most of the internet: any client in it could forge its address and evade limits; list only the addresses of the proxies"
         ));
     }
     for (key, count) in [("trusted_proxies", server.trusted_proxies.len()), ("cors_origins", server.cors_origins.len())]
     {
         if count > LIST_MAX {
-            problems.push(format!("`server.{key}` has {count} entries; at most {LIST_MAX} are taken"));
+            problems.push(format!("`server.{key}` has {count} entries; the maximum is {LIST_MAX}"));
         }
     }
 }
 
-/// The most entries of a list; each is looked at for every request.
+/// Maximum number of entries of a list; each entry is checked for every request.
 const LIST_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! What a file of settings may say.
+//! Parsing and validation of the configuration file.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ fn an_empty_file_gives_the_defaults() {
     assert_eq!(config.token.issuer, "svc-api-v2");
 }
 
-/// The example names every key, and all but the paths and the URL are the defaults.
+/// The example contains every key; all values except paths and the URL are the defaults.
 #[test]
-fn the_example_file_can_be_loaded_and_says_the_defaults() {
+fn the_example_file_can_be_loaded_and_has_the_defaults() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../deploy/daftar.example.toml");
     let example = Config::load(&path).unwrap();
     let default = Config::default();
@@ -22,7 +22,7 @@ fn the_example_file_can_be_loaded_and_says_the_defaults() {
     assert_eq!(example.server.admin_listen, default.server.admin_listen);
     assert_eq!(example.server.request_timeout_ms, default.server.request_timeout_ms);
     assert_eq!(example.server.idempotency_keys_max, default.server.idempotency_keys_max);
-    assert_eq!(example.server.trusted_proxies, [], "whoever copies the example trusts nobody by that");
+    assert_eq!(example.server.trusted_proxies, [], "a copy of the example trusts no proxy");
     assert_eq!(example.server.forwarded_header, default.server.forwarded_header);
     assert_eq!(example.server.cors_origins, []);
     assert_eq!(example.server.hsts_max_age_s, default.server.hsts_max_age_s);
@@ -47,19 +47,23 @@ fn the_example_file_can_be_loaded_and_says_the_defaults() {
     assert_eq!(example.store.preview_cache_mib, default.store.preview_cache_mib);
     assert_eq!(example.store.response_cache_mib, default.store.response_cache_mib);
     assert_eq!(example.plugins.allow_unsigned, default.plugins.allow_unsigned);
-    assert_eq!(example.plugins.trusted_keys, [], "whoever copies the example trusts nobody by that");
+    assert_eq!(example.plugins.trusted_keys, [], "a copy of the example trusts no key");
     assert_eq!(example.vocabulary.default_language, default.vocabulary.default_language);
     assert_eq!(example.audit.retention_days, default.audit.retention_days);
     assert_eq!(example.log.level, default.log.level);
     assert_eq!(example.log.format, default.log.format);
     let otlp = OtlpConfig { headers_file: None, ca: None, ..example.otlp.clone() };
-    assert_eq!((otlp, example.otlp.headers_file.is_some()), (default.otlp, true), "whoever copies it sends nothing");
+    assert_eq!(
+        (otlp, example.otlp.headers_file.is_some()),
+        (default.otlp, true),
+        "a copy of the example sends nothing"
+    );
     let table: toml::Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
-    assert_eq!(keys::known_but_absent(&table), ["store.postgres.url"], "one of it and `url_file` is there");
+    assert_eq!(keys::known_but_absent(&table), ["store.postgres.url"], "`url_file` is set instead");
 }
 
 #[test]
-fn an_unknown_key_is_refused_with_the_nearest_one() {
+fn an_unknown_key_is_rejected_with_the_closest_match() {
     let error = Config::parse("[server]\nlistne = '127.0.0.1:1'\n[tokens]\nissuer = 'x'\n").unwrap_err();
     assert_eq!(
         error.problems,
@@ -88,7 +92,7 @@ fn an_unknown_key_is_compared_with_those_of_its_table() {
 }
 
 #[test]
-fn keys_for_plugins_are_read_and_a_wrong_one_is_named() {
+fn keys_for_plugins_are_read_and_an_invalid_one_is_named() {
     let key = "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
     let keys = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key} ours']")).unwrap().plugins.trusted_keys;
     assert_eq!(keys.iter().map(|key| key.key().to_string()).collect::<Vec<_>>(), [format!("{key} ours")]);
@@ -105,16 +109,16 @@ fn plain_http_stays_on_loopback() {
     let error = Config::parse(open).unwrap_err();
     assert_eq!(error.problems.len(), 2, "{error}");
     assert!(error.problems.iter().all(|problem| problem.contains("server.tls.cert")), "{error}");
-    assert!(error.problems[0].contains("`server.trusted_proxies`"), "the way by a proxy is named as well: {error}");
+    assert!(error.problems[0].contains("`server.trusted_proxies`"), "the proxy setting is named as well: {error}");
     assert!(Config::parse(&format!("{open}\n[server.tls]\ncert = 'c'\nkey = 'k'")).is_ok());
     let error = Config::parse(&format!("{open}\ntrusted_proxies = ['10.1.0.0/16']")).unwrap_err();
-    assert_eq!(error.problems.len(), 1, "the administrator does not come by a proxy: {error}");
+    assert_eq!(error.problems.len(), 1, "the administrator does not use a proxy: {error}");
     assert!(error.problems[0].contains("server.admin_listen"), "{error}");
     assert!(Config::parse("[server]\nlisten = '0.0.0.0:8080'\ntrusted_proxies = ['10.1.0.0/16']").is_ok());
 }
 
 #[test]
-fn proxies_are_named_by_their_networks_and_a_wrong_one_is_told() {
+fn proxies_are_listed_by_network_and_an_invalid_one_is_reported() {
     let parse = |list: &str| Config::parse(&format!("[server]\ntrusted_proxies = [{list}]"));
     let right = parse("'10.1.0.0/16', '192.0.2.7', '2001:db8::/32', '::1'").unwrap();
     assert_eq!(right.server.trusted_proxies.len(), 4);
@@ -130,14 +134,14 @@ fn proxies_are_named_by_their_networks_and_a_wrong_one_is_told() {
     }
     let many = |count: usize| parse(&vec!["'10.0.0.1'"; count].join(","));
     assert!(many(64).is_ok());
-    assert!(many(65).unwrap_err().to_string().contains("65 entries; at most 64"));
+    assert!(many(65).unwrap_err().to_string().contains("65 entries; the maximum is 64"));
     assert!(Config::parse("[server]\nforwarded_header = 'forwarded'").is_ok());
     let error = Config::parse("[server]\nforwarded_header = 'x-real-ip'").unwrap_err();
     assert!(error.to_string().contains("`x-forwarded-for` or `forwarded`"), "{error}");
 }
 
 #[test]
-fn origins_are_named_one_by_one() {
+fn origins_are_listed_individually() {
     let parse = |list: &str| Config::parse(&format!("[server]\ncors_origins = [{list}]"));
     assert_eq!(parse("'https://portal.example.org', 'http://localhost:3000'").unwrap().server.cors_origins.len(), 2);
     for (entry, told) in [
@@ -151,7 +155,7 @@ fn origins_are_named_one_by_one() {
 }
 
 #[test]
-fn bounds_of_connections_have_bounds() {
+fn limits_of_connections_have_bounds() {
     let certificate = "[server.tls]\ncert = 'c'\nkey = 'k'";
     for (table, key, least, most) in [
         ("[server.connections]", "server.connections.max", 1, 100_000),
@@ -185,7 +189,7 @@ fn bounds_of_connections_have_bounds() {
 }
 
 #[test]
-fn metrics_leave_the_machine_by_https_only_and_have_an_address_of_their_own() {
+fn metrics_listen_requires_https_beyond_loopback_and_its_own_address() {
     let parse = |address: &str| Config::parse(&format!("[server]\nmetrics_listen = '{address}'"));
     assert!(parse("127.0.0.1:9090").is_ok());
     assert!(parse("0.0.0.0:9090").unwrap_err().problems[0].contains("without HTTPS"));
@@ -195,7 +199,7 @@ fn metrics_leave_the_machine_by_https_only_and_have_an_address_of_their_own() {
 }
 
 #[test]
-fn memory_for_bodies_is_none_or_some_and_not_without_bounds() {
+fn the_memory_of_the_response_cache_has_bounds() {
     let parse = |mib: u64| Config::parse(&format!("[store]\nresponse_cache_mib = {mib}"));
     for mib in [0, 1, RESPONSE_CACHE_MIB_MAX] {
         assert_eq!(parse(mib).unwrap().store.response_cache_mib, mib);
@@ -205,7 +209,7 @@ fn memory_for_bodies_is_none_or_some_and_not_without_bounds() {
 }
 
 #[test]
-fn memory_for_fields_of_rules_is_none_or_some_and_not_without_bounds() {
+fn the_memory_of_the_preview_cache_has_bounds() {
     let parse = |mib: u64| Config::parse(&format!("[store]\npreview_cache_mib = {mib}"));
     for mib in [0, 1, PREVIEW_CACHE_MIB_MAX - 1, PREVIEW_CACHE_MIB_MAX] {
         assert_eq!(parse(mib).unwrap().store.preview_cache_mib, mib);
@@ -215,7 +219,7 @@ fn memory_for_fields_of_rules_is_none_or_some_and_not_without_bounds() {
 }
 
 #[test]
-fn secrets_are_warned_of_past_some_days_or_never() {
+fn the_age_of_secrets_for_a_warning_has_bounds() {
     let parse = |days: u32| Config::parse(&format!("[token]\nsecret_age_warning_days = {days}"));
     assert_eq!(Config::default().token.secret_age_warning(), Some(90));
     for (days, warning) in [(0, None), (1, Some(1)), (3_649, Some(3_649)), (3_650, Some(3_650))] {
@@ -226,12 +230,12 @@ fn secrets_are_warned_of_past_some_days_or_never() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_together() {
     let text = "[token]\nlifetime_s = 1\nissuer = ''\n[store]\ncache_mib = 1\n[server]\npublic_url = 'https://a/b'";
     assert_eq!(Config::parse(text).unwrap_err().problems.len(), 4);
 }
 
-/// The names that a table's struct knows, as its own refusal of another one lists them.
+/// Returns the field names of a table's struct, as listed by its error for an unknown field.
 fn fields_of(table: &str) -> Vec<String> {
     let text = if table.is_empty() { "zzz = 1".to_owned() } else { format!("[{table}]\nzzz = 1") };
     let told = toml::from_str::<Config>(&text).unwrap_err().to_string();
@@ -241,7 +245,7 @@ fn fields_of(table: &str) -> Vec<String> {
     names
 }
 
-/// With [`the_example_file_can_be_loaded_and_says_the_defaults`]: no setting is missing in the example.
+/// Together with [`the_example_file_can_be_loaded_and_has_the_defaults`]: the example has every setting.
 #[test]
 fn every_field_of_every_table_is_a_known_key_and_in_the_example() {
     let mut tables = vec![String::new()];
@@ -252,7 +256,7 @@ fn every_field_of_every_table_is_a_known_key_and_in_the_example() {
         seen += names.len();
         for name in names {
             let path = if table.is_empty() { name } else { format!("{table}.{name}") };
-            // Limits are by the names of plugins; what each may have is tested with them.
+            // Limits are keyed by plugin name; the keys of each are tested with them.
             if path != plugin_limits::TABLE && keys::is_table(&path) {
                 tables.push(path);
             }
@@ -268,7 +272,7 @@ fn every_field_of_every_table_is_a_known_key_and_in_the_example() {
 }
 
 #[test]
-fn the_collector_is_off_and_its_settings_have_bounds() {
+fn the_otlp_export_is_off_and_its_settings_have_bounds() {
     assert!(!Config::default().otlp.enabled);
     let parse = |text: &str| Config::parse(&format!("[otlp]\nenabled = true\n{text}"));
     for right in [
@@ -311,5 +315,5 @@ fn the_collector_is_off_and_its_settings_have_bounds() {
         let problems = parse(wrong).unwrap_err().problems;
         assert!(problems.len() == 1 && problems[0].starts_with(&format!("`{key}`")), "{wrong}: {problems:?}");
     }
-    assert!(parse("traceparent = 'everybody'").unwrap_err().to_string().contains("traceparent"));
+    assert!(parse("traceparent = 'all'").unwrap_err().to_string().contains("traceparent"));
 }

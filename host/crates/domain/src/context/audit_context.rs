@@ -1,8 +1,8 @@
-//! What a request leaves in the audit log, collected until its answer is known.
+//! Audit entries of a request, collected until the status of its response is known.
 //!
-//! Use cases hand in lines without a status; whoever answers the request ends the trail with the status and the reason, and
-//! writes the lines down. A request that failed and left no line of its failure gets one here, so that a new route cannot
-//! forget it.
+//! Operations add entries without a status; the HTTP layer then ends the collection with the status and the reason, and
+//! writes the entries. If a failed request has no entry of its failure, one is added here, so that a new route cannot
+//! omit it.
 
 #[cfg(test)]
 mod tests;
@@ -16,18 +16,18 @@ use jiff::Timestamp;
 use crate::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use crate::consent::ConsentId;
 
-/// The most consents that are noted of one call: more than one call looks at rows.
+/// Maximum number of consents recorded for one call: more than one call reads rows.
 const CONSENTS_MAX: usize = 50_000;
 
-/// Statuses from here on say that a call was not done.
+/// Lowest status of a failed call.
 const FAILED_FROM: u16 = 400;
-/// Below this it is the caller's doing. 499 stands for a caller who left: whether the call was done is not known.
+/// Lower statuses are the caller's fault. 499 means that the client disconnected: the outcome of the call is unknown.
 const REFUSED_BELOW: u16 = 499;
 
-/// Collects the lines of one request. The default belongs to no request: it collects nothing.
+/// Collects the audit entries of one request. The default belongs to no request: it collects nothing.
 ///
-/// **Invariant:** once it has ended, nothing is collected any more: what a task hands in that outlives its request is given
-/// back, and written down by itself.
+/// **Invariant:** after its end, nothing is collected: the entry of a task that outlives its request is returned, and
+/// the task writes it itself.
 #[derive(Debug, Clone, Default)]
 pub struct AuditContext(Option<Arc<Inner>>);
 
@@ -46,7 +46,7 @@ struct State {
     caller: Option<(Actor, AuditAction)>,
     about: Vec<String>,
     reason: Option<String>,
-    /// What every answer so far showed, each field once.
+    /// Fields returned by responses so far, each once.
     shown: Arc<[String]>,
     changed: Option<Changed>,
     relied_on: BTreeSet<ConsentId>,
@@ -61,28 +61,28 @@ struct Changed {
     fields: Vec<String>,
 }
 
-/// What a trail is of.
+/// The request that an audit context belongs to.
 #[derive(Debug, Clone)]
 pub struct AuditedRequest {
-    /// The request.
+    /// Request ID.
     pub request_id: Arc<str>,
     /// Method and matched route.
     pub operation: Arc<str>,
-    /// Where it came from, as the audit log keeps it.
+    /// Client address, as stored in the audit log.
     pub address: Option<IpAddr>,
-    /// The status of its answer when it succeeds: what is written together with a change cannot wait for the answer.
+    /// Status of a successful response: entries written together with a change cannot wait for the response.
     pub success_status: u16,
 }
 
 impl AuditContext {
-    /// The trail of a request.
+    /// Creates the audit context of a request.
     #[must_use]
     pub fn new(of: AuditedRequest) -> Self {
         let AuditedRequest { request_id, operation, address, success_status } = of;
         Self(Some(Arc::new(Inner { request_id, operation, address, success_status, state: Mutex::default() })))
     }
 
-    /// A trail of its own for a part of this request, such as an entry of a batch: to be ended by itself.
+    /// Creates a separate context for a part of this request, such as an entry of a batch; it is ended separately.
     #[must_use]
     pub fn of_part(&self, operation: &str, success_status: u16) -> Self {
         let Some(inner) = &self.0 else { return Self::default() };
@@ -98,52 +98,52 @@ impl AuditContext {
         part
     }
 
-    /// By which call.
+    /// Returns the method and matched route.
     #[must_use]
     pub fn operation(&self) -> Option<Arc<str>> {
         self.0.as_ref().map(|inner| Arc::clone(&inner.operation))
     }
 
-    /// In which request.
+    /// Returns the request ID.
     #[must_use]
     pub fn request_id(&self) -> Option<Arc<str>> {
         self.0.as_ref().map(|inner| Arc::clone(&inner.request_id))
     }
 
-    /// From where.
+    /// Returns the client address.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         self.0.as_ref().and_then(|inner| inner.address)
     }
 
-    /// The status that the call is answered with when it succeeds.
+    /// Returns the status of a successful response.
     #[must_use]
     pub fn success_status(&self) -> Option<u16> {
         self.0.as_ref().map(|inner| inner.success_status)
     }
 
-    /// Says who calls, and what the call would do: from here on a failure is written down.
+    /// Sets the caller and the action: from here on a failure is recorded.
     pub fn set_caller(&self, actor: Actor, action: AuditAction) {
         self.with(|state| state.caller = Some((actor, action)));
     }
 
-    /// The actor and what the call would do, once they are known and until the end.
+    /// Returns the caller and the action, once they are known and until the end.
     #[must_use]
     pub fn caller(&self) -> Option<(Actor, AuditAction)> {
         self.0.as_ref().and_then(|inner| inner.state().caller.clone())
     }
 
-    /// Says which records the call is about, for the line of a failure that names none.
+    /// Sets the records that the call is about, for the entry of a failure that names none.
     pub fn about(&self, targets: impl IntoIterator<Item = String>) {
         self.with(|state| state.about = targets.into_iter().collect());
     }
 
-    /// Says why the call is refused, where its answer does not.
+    /// Sets the reason for a denial, if the response does not contain it.
     pub fn refused_for(&self, reason: impl Into<String>) {
         self.with(|state| state.reason = Some(reason.into()));
     }
 
-    /// Says which API fields the answer shows, each named once, for lines that name none.
+    /// Adds API fields that the response returns, each once, for entries that name none.
     pub fn shows(&self, fields: Arc<[String]>) {
         self.with(|state| {
             if state.shown.is_empty() {
@@ -155,13 +155,13 @@ impl AuditContext {
         });
     }
 
-    /// Says that the call changes those fields of a record, whose line is written with the change: where the answer shows more of
-    /// it, that has a line of its own.
+    /// Records that the call changes these fields of a record. The entry is written with the change; if the response
+    /// returns more of the record, that gets an entry of its own.
     pub fn changes(&self, targets: &[String], fields: &[String]) {
         self.with(|state| state.changed = Some(Changed { targets: targets.to_vec(), fields: fields.to_vec() }));
     }
 
-    /// Says which consents opened what the call looks at: every line of what is allowed names them.
+    /// Adds the consents that granted access to the data read: every entry of an allowed operation names them.
     pub fn relies_on(&self, consents: &[ConsentId]) {
         self.with(|state| {
             let room = CONSENTS_MAX.saturating_sub(state.relied_on.len());
@@ -169,18 +169,18 @@ impl AuditContext {
         });
     }
 
-    /// The consents that opened what the call looked at so far.
+    /// Returns the consents that granted access so far.
     #[must_use]
     pub fn relied_on(&self) -> Vec<ConsentId> {
         self.0.as_ref().map(|inner| inner.state().relied_on.iter().copied().collect()).unwrap_or_default()
     }
 
-    /// Says whom the answer shows besides the record that was asked for, such as the members of a group; each once.
+    /// Adds records that the response returns besides the requested one, such as the members of a group; each once.
     pub fn names(&self, targets: impl IntoIterator<Item = String>) {
         self.with(|state| state.named.extend(targets));
     }
 
-    /// Whether lines wait for the fields that the answer shows.
+    /// True if entries still require the fields that the response returns.
     #[must_use]
     pub fn wants_shown(&self) -> bool {
         let is_open =
@@ -189,10 +189,10 @@ impl AuditContext {
         self.0.as_ref().is_some_and(|inner| waits(&inner.state()))
     }
 
-    /// Takes a line.
+    /// Adds an entry.
     ///
     /// # Errors
-    /// The line, when nobody collects it: it has to be written down at once.
+    /// The entry, if it is not collected: the caller must write it immediately.
     pub fn collect(&self, entry: AuditEntry) -> Result<(), Box<AuditEntry>> {
         let Some(inner) = &self.0 else { return Err(Box::new(entry)) };
         let mut state = inner.state();
@@ -203,7 +203,7 @@ impl AuditContext {
         Ok(())
     }
 
-    /// Forgets what use cases handed in so far: all of it is done anew.
+    /// Discards the entries so far: the operation is repeated.
     pub fn begin_again(&self) {
         self.with(|state| {
             let caller = state.caller.take();
@@ -212,8 +212,8 @@ impl AuditContext {
         });
     }
 
-    /// Ends it, and gives the lines to write down: with the status and the reason, and one of the failure where the use cases
-    /// left none. Gives nothing the second time.
+    /// Ends the collection and returns the entries to write, with status and reason, and an entry of the failure if
+    /// operations added none. Returns nothing on a second call.
     #[must_use]
     pub fn end(&self, now: Timestamp, status: u16, reason: Option<&str>) -> Vec<AuditEntry> {
         let Some(inner) = &self.0 else { return Vec::new() };
@@ -250,12 +250,12 @@ impl AuditContext {
 
 impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change is one assignment or one push, so a panic leaves it sound.
+        // Each change is one assignment or one push, so the state is consistent after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the lines say that the call failed. What was handed in as done was not answered; where a use case told of the
-    /// failure itself, the rest stays as it was.
+    /// Marks the entries as failed: completed operations were not returned to the client. If an operation recorded the
+    /// failure itself, the other entries are unchanged.
     fn fail(
         &self,
         lines: &mut Vec<AuditEntry>,
@@ -279,8 +279,8 @@ impl Inner {
         }
     }
 
-    /// Adds which fields the answer shows, and whom besides. An answer to a change that shows others, or more of the record than
-    /// what was changed, has a line of its own for that, as the line of the change is written already.
+    /// Adds the returned fields and records. If the response to a change returns other records, or more fields than
+    /// were changed, it gets an entry of its own, because the entry of the change is already written.
     fn report_shown(
         &self,
         lines: &mut Vec<AuditEntry>,
@@ -297,7 +297,7 @@ impl Inner {
         for line in lines.iter_mut().filter(|line| is_read(line) && line.fields.is_empty()) {
             line.fields = Arc::clone(&shown);
         }
-        // Identifiers are what the line of the change names the record by.
+        // The entry of the change names the record by its identifiers.
         let shows_more =
             |changed: &Changed| shown.iter().any(|field| field != "identifier" && !changed.fields.contains(field));
         let also_shown = changed.filter(shows_more).map(|changed| changed.targets).unwrap_or_default();
@@ -312,7 +312,7 @@ impl Inner {
             let targets = also_shown.iter().cloned().chain(others).collect();
             let line = self.line((actor, AuditAction::Read), targets, now);
             let line = AuditEntry { outcome: AuditOutcome::Allowed, fields: shown, ..line };
-            lines.push(line.with_note("shown in the answer"));
+            lines.push(line.with_note("returned in the response"));
         }
     }
 
@@ -336,18 +336,18 @@ impl Inner {
     }
 }
 
-/// Collects what ended trails leave. Clones share what they hold.
+/// Collects the entries of ended audit contexts. Clones share their content.
 #[derive(Debug, Clone, Default)]
 pub struct HeldLines(Arc<Mutex<Vec<AuditEntry>>>);
 
 impl HeldLines {
-    /// Keeps lines back.
+    /// Adds entries.
     pub fn hold(&self, lines: Vec<AuditEntry>) {
-        // A panic elsewhere leaves the list whole: each change is one call.
+        // The list is consistent after a panic elsewhere: each change is one call.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(lines);
     }
 
-    /// Everything that is kept back, in the order in which it came; nothing is after that.
+    /// Returns and removes all collected entries, in order.
     #[must_use]
     pub fn take(&self) -> Vec<AuditEntry> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))

@@ -9,37 +9,37 @@ use tokio::sync::Notify;
 
 use super::Clock;
 
-/// A clock that stands still until it is moved: for tests. Clones show the same time.
+/// A manually advanced clock for tests. Clones share the time.
 #[derive(Debug, Clone)]
 pub struct FakeClock {
     shown: Arc<Mutex<Shown>>,
-    /// Told whenever time passes.
+    /// Notified when time passes.
     passed: Arc<Notify>,
 }
 
-/// What a clock of tests shows.
+/// The state of a test clock.
 #[derive(Debug)]
 struct Shown {
     now: Timestamp,
     elapsed: Duration,
-    /// By how much each look at what has passed moves that on.
+    /// Time added by each read of the elapsed time.
     step: Duration,
 }
 
 impl FakeClock {
-    /// A clock that shows that instant.
+    /// Creates a clock set to a time.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
         let shown = Arc::new(Mutex::new(Shown { now, elapsed: Duration::ZERO, step: Duration::ZERO }));
         Self { shown, passed: Arc::default() }
     }
 
-    /// Moves it to an instant, which may lie before the one shown. No time passes.
+    /// Sets the time, which may be earlier than before. The elapsed time does not change.
     pub fn set(&self, now: Timestamp) {
         self.shown().now = now;
     }
 
-    /// Moves it on, or back by a negative duration; as far as the calendar goes. Time passes only when it is moved on.
+    /// Advances the clock, or sets it back by a negative duration. Elapsed time never decreases.
     pub fn advance(&self, by: SignedDuration) {
         let mut shown = self.shown();
         shown.now = shown.now.saturating_add(by).unwrap_or(shown.now);
@@ -48,8 +48,8 @@ impl FakeClock {
         self.passed.notify_waiters();
     }
 
-    /// From now on that much time passes whenever somebody looks how much has passed, so that a test can have time run out in the
-    /// middle of something.
+    /// Makes every later read of the elapsed time advance the clock by `step`, so that a test can let a timeout expire
+    /// in the middle of an operation.
     pub fn pass_at_each_look(&self, step: Duration) {
         self.shown().step = step;
     }
@@ -71,14 +71,14 @@ impl Clock for FakeClock {
         passed
     }
 
-    /// Waits until somebody has moved the clock on by so much.
+    /// Waits until the clock was advanced by this much.
     fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
         let clock = self.clone();
         let until = self.shown().elapsed.saturating_add(time);
         Box::pin(async move {
             loop {
                 let mut passed = std::pin::pin!(clock.passed.notified());
-                // From here on no move is missed, whenever it is waited for.
+                // From here on every advance is noticed, also before the await.
                 passed.as_mut().enable();
                 if clock.shown().elapsed >= until {
                     return;

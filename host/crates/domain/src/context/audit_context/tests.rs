@@ -23,7 +23,7 @@ fn trail() -> AuditContext {
 }
 
 fn read(outcome: AuditOutcome) -> AuditEntry {
-    let AuditContext(Some(inner)) = trail() else { unreachable!("it is of a request") };
+    let AuditContext(Some(inner)) = trail() else { unreachable!("it belongs to a request") };
     let line = inner.line((client(), AuditAction::Read), vec![REFERENCE.to_owned()], now());
     AuditEntry { outcome, ..line }
 }
@@ -33,7 +33,7 @@ fn targets(line: &AuditEntry) -> Vec<&str> {
 }
 
 #[test]
-fn a_read_gets_its_status_and_the_fields_that_the_answer_shows() {
+fn a_read_gets_its_status_and_the_returned_fields() {
     let trail = trail();
     assert!(!trail.wants_shown());
     trail.collect(read(AuditOutcome::Allowed)).unwrap();
@@ -49,7 +49,7 @@ fn a_read_gets_its_status_and_the_fields_that_the_answer_shows() {
 }
 
 #[test]
-fn a_failure_that_nobody_told_has_a_line_with_what_it_was_about() {
+fn an_unrecorded_failure_gets_an_entry_with_its_targets() {
     for (status, outcome) in [
         (400, AuditOutcome::Refused),
         (498, AuditOutcome::Refused),
@@ -71,11 +71,11 @@ fn a_failure_that_nobody_told_has_a_line_with_what_it_was_about() {
         address: None,
         success_status: 200,
     });
-    assert!(unknown.end(now(), 404, None).is_empty(), "nobody is known to have called");
+    assert!(unknown.end(now(), 404, None).is_empty(), "the caller is unknown");
 }
 
 #[test]
-fn what_was_read_and_not_answered_is_one_line_of_the_failure() {
+fn reads_that_were_not_returned_become_one_entry_of_the_failure() {
     let trail = trail();
     trail.collect(read(AuditOutcome::Allowed)).unwrap();
     let lines = trail.end(now(), 503, Some("late"));
@@ -84,7 +84,7 @@ fn what_was_read_and_not_answered_is_one_line_of_the_failure() {
 }
 
 #[test]
-fn a_failure_that_a_use_case_told_stays_its_only_line() {
+fn a_failure_recorded_by_the_operation_stays_its_only_entry() {
     let trail = trail();
     let evaluated = AuditEntry { action: AuditAction::Evaluate, ..read(AuditOutcome::Allowed) };
     trail.collect(evaluated).unwrap();
@@ -96,7 +96,7 @@ fn a_failure_that_a_use_case_told_stays_its_only_line() {
 }
 
 #[test]
-fn whom_the_answer_to_a_change_shows_has_a_line_of_its_own() {
+fn other_records_in_the_response_to_a_change_get_their_own_entry() {
     let trail = trail();
     trail.names([REFERENCE.to_owned()]);
     let lines = trail.end(now(), 200, None);
@@ -106,7 +106,7 @@ fn whom_the_answer_to_a_change_shows_has_a_line_of_its_own() {
 }
 
 #[test]
-fn nothing_is_collected_once_it_has_ended_or_without_a_request() {
+fn nothing_is_collected_after_the_end_or_without_a_request() {
     let trail = trail();
     assert_eq!(trail.end(now(), 404, None).len(), 1);
     assert!(trail.end(now(), 404, None).is_empty());
@@ -116,7 +116,7 @@ fn nothing_is_collected_once_it_has_ended_or_without_a_request() {
 }
 
 #[test]
-fn a_part_knows_the_caller_and_ends_by_itself() {
+fn a_part_knows_the_caller_and_ends_separately() {
     let whole = trail();
     let part = whole.of_part("POST /api/v2/Individual", 201);
     assert_eq!(part.success_status(), Some(201));
