@@ -140,7 +140,7 @@ fn keys_are_bounded_and_the_usual_refusals_come_first() {
     let client = app.client(&["individual:create"]);
     for wrong in ["", "a b", &"k".repeat(256), "\"open"] {
         let refused = send(&client, "/Individual", wrong, &person("1", json!({}))).expect(400);
-        assert!(refused.detail().starts_with("`Idempotency-Key` is 1 to 255"), "{}", refused.detail());
+        assert!(refused.detail().starts_with("`Idempotency-Key` must be 1 to 255"), "{}", refused.detail());
     }
     let twice = client.request("POST", "/Individual").header("Idempotency-Key", "a").header("Idempotency-Key", "b");
     assert_eq!(twice.json(&person("1", json!({}))).send().expect(400).detail(), "`Idempotency-Key` stands twice");

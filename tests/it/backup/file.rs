@@ -21,7 +21,7 @@ fn a_file_is_written_whole_for_its_owner_and_never_over_another() {
     let nowhere = back_up(app.data_dir(), &folder.path().join("no/such/folder/b"), &[]);
     assert_eq!(nowhere.code, 73);
     assert!(
-        nowhere.stderr.contains("cannot write") && nowhere.stderr.contains("its folder is not there"),
+        nowhere.stderr.contains("cannot write") && nowhere.stderr.contains("its folder does not exist"),
         "{nowhere:?}"
     );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left behind");

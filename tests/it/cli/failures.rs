@@ -113,10 +113,10 @@ fn what_cannot_be_written_is_named_with_the_way_out() {
     let data_dir = world.data_dir();
     let nowhere = world.text("nowhere/file");
     let there = world.text("noise.bin");
-    expect(&data_dir, &["backup", &nowhere], OUTPUT, &["its folder is not there; make the folder first"]);
+    expect(&data_dir, &["backup", &nowhere], OUTPUT, &["its folder does not exist; create it first"]);
     expect(&data_dir, &["backup", &there], OUTPUT, &["is there already", "--force"]);
     let export = world.text("nowhere/file.ndjson");
-    expect(&data_dir, &["export", &export], OUTPUT, &["its folder is not there"]);
+    expect(&data_dir, &["export", &export], OUTPUT, &["its folder does not exist"]);
     let there = world.text("noise.ndjson");
     expect(&data_dir, &["export", &there], OUTPUT, &["is there already"]);
     expect(&data_dir, &["plugin", "keygen", "-o", &nowhere], OUTPUT, &[&nowhere]);

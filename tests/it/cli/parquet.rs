@@ -289,7 +289,7 @@ fn a_folder_that_cannot_take_the_files_is_named_and_left_as_it_is() {
     let refused = export(app.data_dir(), &out.join("notes.txt"), &[]);
     assert!(refused.code == OUTPUT && refused.stderr.contains("notes.txt"), "{refused:?}");
     let refused = export(app.data_dir(), &folder.path().join("nowhere/out"), &[]);
-    assert!(refused.code == OUTPUT && refused.stderr.contains("its folder is not there"), "{refused:?}");
+    assert!(refused.code == OUTPUT && refused.stderr.contains("its folder does not exist"), "{refused:?}");
 }
 
 #[test]

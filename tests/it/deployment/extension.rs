@@ -89,7 +89,7 @@ count = 1
     let other = |path: &str| build(&settings(path), &[("o.tsv", "code\na\n", "code\tlabel\na\tA\n")]);
     for clashing in ["farmer.crops", "farmer.crops.kind"] {
         let refused = app.admin().install(&other(clashing)).expect(422);
-        assert!(refused.detail().contains("clashes with `farmer.crops`"), "{}", refused.detail());
+        assert!(refused.detail().contains("conflicts with `farmer.crops`"), "{}", refused.detail());
     }
     install(&app.admin(), &other("farmer.note"));
     let client = app.client(&["individual:all"]);

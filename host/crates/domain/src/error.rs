@@ -1,9 +1,9 @@
-//! Why an operation did not happen, in the registry's own words.
+//! Errors of operations.
 //!
-//! **Invariant:** `Display` may be shown to the client: no secret, no other record's data. The cause stays in `source()` and goes to the
-//! log. Statuses are in the table of [`crate::error_code`], and nowhere else.
+//! **Invariant:** `Display` may be shown to the client: no secret, no data of other records. The cause stays in
+//! `source()` and is logged. Only the table of [`crate::error_code`] assigns statuses.
 //!
-//! **Invariant:** the operator sees one line of any other panic, without what it was about: that may be data.
+//! **Invariant:** the operator sees one line of any other panic, without the message: it may contain data.
 
 use std::cell::Cell;
 use std::io;
@@ -17,50 +17,50 @@ use crate::manifest::PluginName;
 use crate::record::{RecordKind, VersionId};
 use crate::scope::{Resource, ScopeSet};
 
-/// A cause that is logged and never shown.
+/// A cause that is logged and never returned to a client.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// A cause that is an outage of what the store depends on. It is logged when it begins and when it is over, and not with every request.
+/// A cause that is an outage of a dependency of the store. Logged at its start and end, not with every request.
 #[derive(Debug, thiserror::Error)]
 #[error("outage: {0}")]
 pub struct Outage(pub Cause);
 
-/// What is wrong with one field of a request.
+/// A problem with one field of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldProblem {
-    /// The field's path, such as `address[0].country`; empty when the problem is the request as a whole.
+    /// Path of the field, such as `address[0].country`; empty if the problem concerns the request as a whole.
     pub field: String,
-    /// Stable name of the kind of fault, such as `unknown_code`.
+    /// Stable name of the kind of problem, such as `unknown_code`.
     pub code: &'static str,
-    /// One sentence that says what is wrong and what would be right.
+    /// One sentence with the problem and the valid values.
     pub message: String,
 }
 
 impl FieldProblem {
-    /// A problem of the field at that path.
+    /// Creates a problem of the field at a path.
     #[must_use]
     pub fn new(field: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
         Self { field: field.into(), code, message: message.into() }
     }
 }
 
-/// What a request would do with a field that it was not granted.
+/// Use of a field that was not granted to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldUse {
-    /// Choose records by it.
+    /// Filter records by it.
     Filter,
-    /// Put records in its order.
+    /// Sort records by it.
     Sort,
-    /// Read nothing but it.
+    /// Read only this field.
     Read,
     /// Write it.
     Write,
-    /// Decide by it.
+    /// Evaluate a rule that reads it.
     Rule,
 }
 
 impl FieldUse {
-    /// What is refused.
+    /// Returns the reason for the denial.
     #[must_use]
     pub fn refusal(self) -> &'static str {
         match self {
@@ -73,29 +73,29 @@ impl FieldUse {
     }
 }
 
-/// Why an operation did not happen.
+/// Error of an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
-    /// The request cannot be understood.
+    /// The request cannot be parsed.
     #[error("{0}")]
     Malformed(String),
-    /// The request is understood and asks for something that cannot be.
+    /// The request can be parsed, and its values are not valid.
     #[error("{}", summary(.0))]
     Invalid(Vec<FieldProblem>),
-    /// One value is not valid, for a reason with a code of its own.
+    /// One value is not valid, for a reason with its own code.
     #[error("{}", located(.1))]
     InvalidValue(ErrorCode, FieldProblem),
-    /// The cursor is not one of this server for this search.
+    /// The cursor was not issued by this server for this search.
     #[error("{0}")]
     InvalidCursor(&'static str),
-    /// Absent, or hidden from this client: one answer for both.
+    /// Absent, or hidden from this client: the same response for both.
     #[error("no such {0}")]
     NotFound(RecordKind),
-    /// What the path of a request names is not there; the problem says what would be right.
+    /// The path of a request names a missing item; the problem names valid ones.
     #[error("{}", .0.message)]
     NotThere(FieldProblem),
-    /// Several records once carried the identifier that has ended.
-    #[error("several records carried this identifier before it ended; use one that is still open")]
+    /// The identifier has ended, and several records had it.
+    #[error("several records had this identifier before it ended; use an identifier that has not ended")]
     Ambiguous,
     /// An identifier of the record is in use.
     #[error("an identifier of system `{system}` is already in use by another record")]
@@ -103,56 +103,58 @@ pub enum AppError {
         /// The identifier's system.
         system: String,
     },
-    /// The record was written since the client read it.
+    /// The record was changed since the client read it.
     #[error("the record is at version {actual}, not {expected}: read it again and repeat the change")]
     VersionMismatch {
-        /// What the client expected.
+        /// The version that the client expected.
         expected: VersionId,
-        /// What is stored.
+        /// The stored version.
         actual: VersionId,
     },
-    /// Others change again and again what the operation rests on.
-    #[error("others change the same records again and again: nothing was written, send the request again")]
+    /// Concurrent changes of the same records prevented the commit in every attempt.
+    #[error(
+        "write conflict: other requests changed the same records in every attempt; nothing was written, send the request again"
+    )]
     Overtaken,
-    /// The token is sound but grants none of the scopes that the operation accepts.
+    /// The token is valid but grants none of the scopes that the operation accepts.
     #[error("Missing required scope {required}. Granted: {}", granted_text(.granted))]
     MissingScope {
-        /// The scopes of which one is needed, as text.
+        /// The accepted scopes, as text.
         required: String,
-        /// What the client holds.
+        /// The scopes of the client.
         granted: ScopeSet,
     },
-    /// The client's grants do not open a field that the request is about.
+    /// The client's grants do not include a field that the request uses.
     #[error(
-        "the client was not granted the field `{field}` of `{}`: {}; an administrator opens it with `daftar client grant --fields`",
+        "the client was not granted the field `{field}` of `{}`: {}; an administrator grants it with `daftar client grant --fields`",
         .resource.name(), .usage.refusal()
     )]
     FieldNotGranted {
-        /// Whose field.
+        /// The resource of the field.
         resource: Resource,
         /// Its path in the API.
         field: String,
-        /// What the request would do with it.
+        /// The use of the field.
         usage: FieldUse,
     },
-    /// There is no client of that id.
+    /// No client has this id.
     #[error("no such client `{0}`")]
     UnknownClient(ClientId),
-    /// There is no plugin of that name.
-    #[error("no plugin `{0}` is installed; `daftar plugin list` shows what is")]
+    /// No plugin has this name.
+    #[error("no plugin `{0}` is installed; `daftar plugin list` shows the installed ones")]
     UnknownPlugin(String),
-    /// A plugin was refused; says at which step and why.
+    /// A plugin was rejected; the text names the step and the reason.
     #[error("{0}")]
     Plugin(String),
-    /// The present state does not allow it, for the reason that the code names.
+    /// The current state does not allow the operation, for the reason named by the code.
     #[error("{1}")]
     Conflict(ErrorCode, String),
-    /// A dry run checked the operation, which could be done. A dry run takes it for success; no client receives it.
-    #[error("it was checked and could be done, and nothing was written")]
+    /// A dry run checked the operation successfully. Never returned to a client.
+    #[error("the dry run succeeded; nothing was written")]
     DryRun,
-    /// The program's expression does not let the beneficiary in.
+    /// The program's eligibility expression does not accept the beneficiary.
     #[error(
-        "the program's eligibility expression says `{outcome}`{}; enrol with `override {{reason}}` to go against it",
+        "the program's eligibility expression returns `{outcome}`{}; to override it, enrol with `override {{reason}}`",
         missing_text(.missing)
     )]
     NotEligible {
@@ -161,39 +163,39 @@ pub enum AppError {
         /// The facts that would decide.
         missing: Vec<String>,
     },
-    /// An expression was refused; the diagnostics say why.
+    /// An expression was rejected; the diagnostics contain the reasons.
     #[error("the expression is not valid: {0}")]
     Expression(ExpressionProblem),
-    /// Nothing decides eligibility here yet.
+    /// No eligibility engine is active.
     #[error(
-        "no eligibility engine is active; the administrator installs one with `daftar plugin install`, or names one of several as `engine` in `[plugins]`"
+        "no eligibility engine is active; the administrator installs one with `daftar plugin install`, or selects one of several as `engine` in `[plugins]`"
     )]
     NoEngine,
-    /// Only its pack can tell the codes of an open vocabulary, and it does not answer.
+    /// The pack that resolves the codes of an open vocabulary does not respond.
     #[error(
-        "the pack of the open vocabulary `{0}` does not answer, retry later, or use a code that the vocabulary lists"
+        "the pack of the open vocabulary `{0}` does not respond; retry later, or use a code that the vocabulary lists"
     )]
     VocabularyUnavailable(Namespace),
-    /// A plugin fails by itself and is left alone for a while.
+    /// A plugin failed repeatedly and is suspended for some time.
     #[error("plugin `{plugin}` is suspended after repeated faults; retry in {retry_after_s} s")]
     PluginSuspended {
         /// Its name.
         plugin: PluginName,
-        /// Seconds until it is worth asking again.
+        /// Seconds until the suspension ends.
         retry_after_s: u64,
     },
-    /// The server has too much to do.
-    #[error("the server is busy, retry later")]
+    /// The server is overloaded.
+    #[error("the server is busy; retry later")]
     Busy,
-    /// The store did not answer; the cause stays in the log.
-    #[error("the registry is not available, retry later")]
+    /// The store did not respond; the cause is only logged.
+    #[error("the registry is not available; retry later")]
     Unavailable(#[source] Cause),
-    /// A defect of ours; the cause stays in the log.
+    /// A defect of the server; the cause is only logged.
     #[error("an internal error occurred; the request id identifies it in the server's log")]
     Internal(#[source] Cause),
 }
 
-/// Why an expression was refused.
+/// The reason for rejecting an expression.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ExpressionProblem {
@@ -204,27 +206,27 @@ pub struct ExpressionProblem {
 }
 
 impl AppError {
-    /// One problem with one field.
+    /// Creates an error for one problem with one field.
     #[must_use]
     pub fn invalid(field: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
         Self::Invalid(vec![FieldProblem::new(field, code, message)])
     }
 
-    /// Refuses what has problems.
+    /// Returns an error if there are problems.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] with all of them, which are taken out.
+    /// [`AppError::Invalid`] with all problems, which are removed from the list.
     pub fn check(problems: &mut Vec<FieldProblem>) -> Result<(), Self> {
         if problems.is_empty() { Ok(()) } else { Err(Self::Invalid(std::mem::take(problems))) }
     }
 
-    /// The present state does not allow it.
+    /// Creates an error for an operation that the current state does not allow.
     #[must_use]
     pub fn conflict(code: ErrorCode, detail: impl Into<String>) -> Self {
         Self::Conflict(code, detail.into())
     }
 
-    /// The code by which clients know the reason.
+    /// Returns the error code for clients.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -243,7 +245,7 @@ impl AppError {
             Self::FieldNotGranted { .. } => ErrorCode::FieldNotGranted,
             Self::Plugin(_) => ErrorCode::PluginRejected,
             Self::NotEligible { .. } => ErrorCode::NotEligible,
-            // An expression that was evaluated had no diagnostics.
+            // An expression that was evaluated has no diagnostics.
             Self::Expression(problem) if problem.diagnostics.is_empty() => ErrorCode::EvaluationFailed,
             Self::Expression(_) => ErrorCode::InvalidExpression,
             Self::NoEngine => ErrorCode::NoEligibilityEngine,
@@ -255,14 +257,14 @@ impl AppError {
         }
     }
 
-    /// Whether it is due to an outage, which is logged by itself.
+    /// True if the cause is an outage, which is logged separately.
     #[must_use]
     pub fn is_outage(&self) -> bool {
         let Self::Unavailable(cause) = self else { return false };
         causes(&**cause).any(|error| error.is::<Outage>())
     }
 
-    /// A defect of ours, told in one sentence for the log.
+    /// Creates an error for a defect of the server, with one sentence for the log.
     #[must_use]
     pub fn internal(message: impl Into<String>) -> Self {
         Self::Internal(message.into().into())
@@ -277,27 +279,27 @@ fn summary(problems: &[FieldProblem]) -> String {
     }
 }
 
-/// What is wrong, after the field if it is about one.
+/// Returns the message of a problem, after the field if it concerns one.
 fn located(problem: &FieldProblem) -> String {
     if problem.field.is_empty() { problem.message.clone() } else { format!("{}: {}", problem.field, problem.message) }
 }
 
 fn missing_text(missing: &[String]) -> String {
-    if missing.is_empty() { String::new() } else { format!(", as it misses {}", missing.join(", ")) }
+    if missing.is_empty() { String::new() } else { format!(", missing: {}", missing.join(", ")) }
 }
 
 fn granted_text(granted: &ScopeSet) -> String {
     if granted.is_empty() { "none".to_owned() } else { granted.to_string() }
 }
 
-/// An error, and what is behind it, one after the other.
+/// Returns an iterator over an error and its causes, outermost first.
 pub fn causes<'e>(
     error: &'e (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'e (dyn std::error::Error + 'static)> {
     std::iter::successors(Some(error), |error| error.source())
 }
 
-/// Why a file cannot be read, and what to do.
+/// Returns the reason why a file cannot be read, and a remedy.
 #[must_use]
 pub fn why_not_read(error: &io::Error) -> String {
     match error.kind() {
@@ -311,18 +313,18 @@ pub fn why_not_read(error: &io::Error) -> String {
     }
 }
 
-/// Why a file cannot be written, and what to do.
+/// Returns the reason why a file cannot be written, and a remedy.
 #[must_use]
 pub fn why_not_written(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "its folder is not there; make the folder first, or name another".to_owned(),
+        io::ErrorKind::NotFound => "its folder does not exist; create it first, or name another".to_owned(),
         io::ErrorKind::NotADirectory => "a part of its path is a file; name another path".to_owned(),
         io::ErrorKind::PermissionDenied => {
             "this account may not write there; name another folder, or change its permissions".to_owned()
         }
         io::ErrorKind::IsADirectory => "it is a folder; name a file".to_owned(),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "the disk is full; make room, or name a file on another disk".to_owned()
+            "the disk is full; free disk space, or name a file on another disk".to_owned()
         }
         io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only; name a file on another disk".to_owned(),
         _ => error.to_string(),
@@ -330,18 +332,18 @@ pub fn why_not_written(error: &io::Error) -> String {
 }
 
 thread_local! {
-    /// How many calls of [`contain`] this thread is in.
+    /// Nesting depth of [`contain`] on this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Code panicked.
+/// The code panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Panicked;
 
-/// Runs something whose panic is an answer like any other. What it changed must not be used after a panic.
+/// Runs a closure and returns its panic as an error. Data that it changed must not be used after a panic.
 ///
 /// # Errors
-/// [`Panicked`] when it did.
+/// [`Panicked`] if it panicked.
 pub fn contain<T>(run: impl FnOnce() -> T) -> Result<T, Panicked> {
     struct Leave;
     impl Drop for Leave {
@@ -354,7 +356,7 @@ pub fn contain<T>(run: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|_| Panicked)
 }
 
-/// Tells panics of this process in one line each, and those that are contained not at all.
+/// Prints panics of this process in one line each, except contained ones.
 pub fn shorten_panic_messages() {
     std::panic::set_hook(Box::new(tell));
 }
@@ -364,12 +366,12 @@ fn tell(panic: &PanicHookInfo<'_>) {
         return;
     }
     let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
-    // Only texts that stand in the program: others may be made of data.
+    // Only string literals of the program: other messages may contain data.
     let text = panic.payload().downcast_ref::<&'static str>().map(|text| format!(": {text}")).unwrap_or_default();
     let thread = std::thread::current();
-    let name = thread.name().unwrap_or("without a name").to_owned();
+    let name = thread.name().unwrap_or("unnamed").to_owned();
     let line = format!("error: a defect of daftar{place} in the thread `{name}`{text}; please report it\n");
-    // Nothing can be done where standard error is closed.
+    // If standard error is closed, the message is lost.
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
@@ -378,7 +380,7 @@ mod contained_tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_an_error_and_the_thread_goes_on() {
+    fn a_panic_is_an_error_and_the_thread_continues() {
         assert_eq!(contain(|| 7), Ok(7));
         let inner = contain(|| contain(|| panic!("on purpose")).is_err());
         assert_eq!(inner, Ok(true));
@@ -391,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outage_is_known_however_deep_it_lies_and_another_failure_is_none() {
+    fn an_outage_is_recognized_at_any_depth_of_causes() {
         #[derive(Debug, thiserror::Error)]
         #[error("around it")]
         struct Around(#[source] Cause);

@@ -1,41 +1,42 @@
-//! The table of error codes: the stable names of reasons for which a request fails, with what each means and what a client does about it.
+//! The table of error codes: stable names of the reasons for failed requests, with meaning and remedy.
 //!
-//! The body of every problem carries a code, and `type` is the address of the page about it, which the server makes from this table.
-//! [`AppError::code`](crate::error::AppError::code) decides the code of an error of an operation.
+//! The body of every problem contains a code. Its `type` is the URL of a page that the server generates from this
+//! table.
+//! [`AppError::code`](crate::error::AppError::code) returns the code of an operation's error.
 //!
 //! `cargo xtask fields` writes the table as `host/docs/ERRORS.md`.
 //!
 //! **Invariant:** a code has one status. A released code keeps its name, its status and its meaning.
 
-/// Where the pages about error codes are, below the URL by which clients know the server.
+/// Path of the pages about error codes, below the public URL.
 pub const ERROR_PAGES_PATH: &str = "/docs/errors";
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorEntry {
-    /// The code as problem bodies carry it.
+    /// The code in problem bodies.
     pub name: &'static str,
     /// The status of the response.
     pub status: u16,
     /// The reason, in a sentence or two.
     pub meaning: &'static str,
-    /// How a client, or its operator, gets further.
+    /// Steps for the client or its operator to resolve the error.
     pub remedy: &'static str,
 }
 
 macro_rules! error_codes {
     ($($code:ident: $name:literal, $status:literal, $meaning:literal, $remedy:literal;)+) => {
-        /// A reason for which a request fails. Each is a row of the table.
+        /// The reason for a failed request. Each is a row of the table.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ErrorCode {
             $(#[doc = $meaning] $code,)+
         }
 
         impl ErrorCode {
-            /// Every code, in the order of the table: by status.
+            /// All codes, in the order of the table: by status.
             pub const ALL: &'static [Self] = &[$(Self::$code),+];
 
-            /// Its row.
+            /// Returns its row.
             #[must_use]
             pub const fn entry(self) -> ErrorEntry {
                 match self {
@@ -195,7 +196,7 @@ error_codes! {
         "Too many connections are open, to the server or from the caller's address.",
         "Use fewer connections and keep them open between requests.";
     ResponsesUnread: "responses_unread", 503,
-        "The client, or its address, has not read so many bytes of earlier responses that the server makes no other.",
+        "Unread responses to the client, or to its address, have reached the memory limit.",
         "Read the responses, or close their connections, and repeat the request.";
     DeadlineExceeded: "deadline_exceeded", 503,
         "The request took longer than the server allows. Unless `detail` says that nothing was changed, a write may have been done.",
@@ -218,13 +219,13 @@ error_codes! {
 }
 
 impl ErrorCode {
-    /// The code as problem bodies carry it.
+    /// Returns the code in problem bodies.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.entry().name
     }
 
-    /// The code of that name.
+    /// Returns the code of a name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.name() == name)
@@ -245,7 +246,7 @@ endpoint has the codes of RFC 6749 instead ([TOKENS.md](TOKENS.md)).
 |---|---|---|---|
 ";
 
-/// The table as a page of the documentation, in Markdown.
+/// Returns the table as a documentation page in Markdown.
 #[must_use]
 pub fn page() -> String {
     let mut page = PAGE_HEAD.to_owned();
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_the_documentation_is_that_of_the_table() {
+    fn the_documentation_page_is_generated_from_the_table() {
         let written = include_str!("../../../docs/ERRORS.md");
         assert!(written == page(), "`host/docs/ERRORS.md` is out of date: run `cargo xtask fields`");
     }

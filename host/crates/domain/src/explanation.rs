@@ -1,91 +1,91 @@
-//! How the answer of a rule for one subject came about, and what a rule costs.
+//! Explanation of a rule's result for one subject, and cost of a rule.
 //!
-//! The types say the same as `wit/daftar-plugin/0.1.0/eligibility.wit`, where each field is described.
+//! The types match `wit/daftar-plugin/0.1.0/eligibility.wit`, which describes each field.
 //!
-//! **Invariant:** each part of an explanation stands after the one that it is an operand of, so that one walk builds the tree.
+//! **Invariant:** each part of an explanation comes after its parent, so that one pass builds the tree.
 
 use std::ops::Range;
 
 use super::code::CodeNumber;
 
-/// What one subject costs, estimated from the expression alone, in parts of the expression that are evaluated.
+/// Cost of evaluating one subject, estimated from the expression alone, in evaluated parts of the expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
-    /// The fewest.
+    /// Minimum.
     pub steps_min: u64,
-    /// The most, where each list of the registry has [`Cost::list_items`] items; `u64::MAX` stands for that or more.
+    /// Maximum, if each list of the registry has [`Cost::list_items`] items; `u64::MAX` means that or more.
     pub steps_max: u64,
-    /// How many items `steps_max` assumes.
+    /// Number of items assumed by `steps_max`.
     pub list_items: u32,
 }
 
-/// What is known of a rule before it is evaluated.
+/// Properties of a rule that are known before its evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleSummary {
-    /// The type of its value, in CEL's words.
+    /// The type of its value, as named by CEL.
     pub result_type: String,
-    /// What it costs.
+    /// Its cost.
     pub cost: Cost,
 }
 
-/// What a part of an expression came to.
+/// The value of a part of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExplainedValue {
-    /// It is not known.
+    /// Unknown.
     Unknown,
     /// True or false.
     Boolean(bool),
     /// A whole number.
     Integer(i64),
-    /// A number with a fraction, perhaps infinite or not a number.
+    /// A number with a fraction, possibly infinite or NaN.
     Number(f64),
     /// Days since 1970-01-01.
     Day(i32),
-    /// A code, which the registry may not know.
+    /// A code, possibly unknown to the registry.
     Code(CodeNumber),
-    /// Text, or its beginning.
+    /// Text, possibly truncated.
     Text(String),
-    /// A list of at least and at most so many items.
+    /// A list with a minimum and a maximum number of items.
     Items(u32, u32),
     /// A person, a membership or a structure.
     Structure,
-    /// A value of another type, as an expression would write it.
+    /// A value of another type, in the syntax of expressions.
     Other(String),
 }
 
-/// A field that a part of an expression looked at.
+/// A field read by a part of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeenFact {
     /// Its name, such as `members[2].gender`: the third of the subject's members.
     pub name: String,
-    /// What it holds.
+    /// Its value.
     pub value: ExplainedValue,
 }
 
-/// One part of an expression, and what it came to for one subject.
+/// One part of an expression, with its value for one subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplainedPart {
-    /// The number of the part that it is an operand of; only the first, which is the whole expression, has none.
+    /// Index of the parent part; absent only for the first part, which is the full expression.
     pub parent: Option<usize>,
-    /// Its text, as bytes of the expression; the ends are ends of characters.
+    /// Its text, as a byte range of the expression on character boundaries.
     pub text: Range<usize>,
-    /// The number of the item of a list that it was evaluated for.
+    /// Index of the list item for which it was evaluated.
     pub item: Option<u32>,
-    /// What it came to.
+    /// Its value.
     pub value: ExplainedValue,
     /// The missing facts that would decide, sorted.
     pub missing: Vec<String>,
-    /// The stable name of the error, where it failed.
+    /// Stable name of the error, if it failed.
     pub error: Option<String>,
-    /// The fields that it looked at by itself.
+    /// The fields that it read directly.
     pub seen: Vec<SeenFact>,
 }
 
-/// How the answer for one subject came about.
+/// The explanation of the result for one subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// The parts, the whole expression first.
+    /// The parts, the full expression first.
     pub parts: Vec<ExplainedPart>,
-    /// Whether there are more parts than are told.
+    /// True if parts were omitted.
     pub is_cut: bool,
 }

@@ -1,6 +1,6 @@
-//! Fields that installed modules add to records, below `extension`.
+//! Extension fields: fields that installed modules add to records, below `extension`.
 //!
-//! A record keeps what was written under a field even while no installed module declares it; it is shown again when one does.
+//! A record retains the value of a field while no installed module declares it; it is returned again when one does.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use super::manifest::{ExtensionField, ExtensionFieldKind, ExtensionPath};
 use super::module::KnownModules;
 use super::schema::Kind;
 
-/// The member of a record that extension fields stand below.
+/// The member of a record that contains the extension fields.
 pub const EXTENSION: &str = "extension";
-/// The most values of one repeated extension field.
+/// Maximum number of values of a repeated extension field.
 pub const VALUES_MAX: usize = 100;
-/// The longest text of an extension field, in bytes.
+/// Maximum length of a text in an extension field, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
-/// The most extension fields of all installed modules together.
+/// Maximum number of extension fields of all installed modules together.
 pub const FIELDS_MAX: usize = 500;
 
-/// The values of an extension field of that type, as those of the schema.
+/// Returns the schema kind of an extension field type.
 #[must_use]
 pub const fn kind_of(kind: ExtensionFieldKind) -> &'static Kind {
     match kind {
@@ -34,7 +34,7 @@ pub const fn kind_of(kind: ExtensionFieldKind) -> &'static Kind {
     }
 }
 
-/// One value of an extension field. `C` is how codes are given: numbered in the register, as URIs in a request.
+/// One value of an extension field. `C` is the representation of codes: numbers in the register, URIs in a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExtensionValue<C = CodedValue> {
     /// True or false.
@@ -51,12 +51,12 @@ pub enum ExtensionValue<C = CodedValue> {
     Code(C),
 }
 
-/// What stands in an extension field.
+/// The content of an extension field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExtensionContent<C = CodedValue> {
     /// One value.
     One(ExtensionValue<C>),
-    /// A list; none is "known to be none".
+    /// A list; an empty list means "known to be none".
     Many(Vec<ExtensionValue<C>>),
 }
 
@@ -71,7 +71,7 @@ impl<C> Default for Extension<C> {
 }
 
 impl<C> Extension<C> {
-    /// Puts fields together; of two of one path the first counts.
+    /// Combines fields; of several fields with the same path the first one is used.
     #[must_use]
     pub fn new(mut fields: Vec<(ExtensionPath, ExtensionContent<C>)>) -> Self {
         fields.sort_by(|one, other| one.0.cmp(&other.0));
@@ -79,25 +79,25 @@ impl<C> Extension<C> {
         Self(fields)
     }
 
-    /// Whether nothing is recorded.
+    /// True if there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Every field, by path.
+    /// Returns every field, by path.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&ExtensionPath, &ExtensionContent<C>)> {
         self.0.iter().map(|(path, content)| (path, content))
     }
 
-    /// What stands in a field.
+    /// Returns the content of a field.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<&ExtensionContent<C>> {
         let found = self.0.binary_search_by(|(known, _)| known.as_str().cmp(path)).ok()?;
         self.0.get(found).map(|(_, content)| content)
     }
 
-    /// The fields that differ, as `extension.<key>`, each perhaps several times.
+    /// Returns the fields that differ, as `extension.<key>`, possibly with duplicates.
     pub fn differences(&self, other: &Self) -> Vec<String>
     where
         C: PartialEq,
@@ -107,19 +107,19 @@ impl<C> Extension<C> {
         changed.map(|path| field_of_path(&format!("{EXTENSION}.{path}")).to_owned()).collect()
     }
 
-    /// Every code.
+    /// Returns every code.
     pub fn codes(&self) -> impl Iterator<Item = &C> {
         self.coded().map(|(_, code)| code)
     }
 
-    /// Every code with the field that it stands in.
+    /// Returns every code with its field.
     pub fn coded(&self) -> impl Iterator<Item = (&ExtensionPath, &C)> {
         let values = self.0.iter().flat_map(|(path, content)| content.values().iter().map(move |value| (path, value)));
         values
             .filter_map(|(path, value)| if let ExtensionValue::Code(code) = value { Some((path, code)) } else { None })
     }
 
-    /// The same fields with every code put through `translate`, which is told the field and where in the record it stands.
+    /// Maps every code with `translate`, which receives the field and the path in the record.
     pub fn map_codes<D>(self, mut translate: impl FnMut(&ExtensionPath, String, C) -> D) -> Extension<D> {
         let translated = self.0.into_iter().map(|(path, content)| {
             let at = format!("{EXTENSION}.{path}");
@@ -145,7 +145,7 @@ impl<C> Extension<C> {
 }
 
 impl<C> ExtensionContent<C> {
-    /// The values, one or many.
+    /// Returns the values, one or many.
     #[must_use]
     pub fn values(&self) -> &[ExtensionValue<C>] {
         match self {
@@ -156,7 +156,7 @@ impl<C> ExtensionContent<C> {
 }
 
 impl<C> ExtensionValue<C> {
-    /// The type of the value.
+    /// Returns the type of the value.
     #[must_use]
     pub fn kind(&self) -> ExtensionFieldKind {
         match self {
@@ -181,38 +181,38 @@ impl<C> ExtensionValue<C> {
     }
 }
 
-/// The extension fields that the active modules declare, by path, with the modules that are known, so that an error can name the one that is
-/// not active.
+/// The extension fields declared by active modules, by path, with all known modules, so that an error can name an
+/// inactive module.
 ///
-/// **Invariant:** no path occurs twice or lies below another, and exactly the coded fields name a vocabulary.
+/// **Invariant:** no path equals or is a prefix of another, and exactly the coded fields name a vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExtensionFields {
     fields: Vec<ExtensionField>,
     modules: Arc<KnownModules>,
 }
 
-/// Why a module's extension field cannot be.
+/// Error: an extension field of a module is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExtensionFieldFault {
-    /// Another field has that path, or one that lies above or below it.
-    #[error("the extension field `{path}` clashes with `{known}`")]
+    /// The path equals, contains or is contained in the path of another field.
+    #[error("the extension field `{path}` conflicts with `{known}`")]
     Clash {
         /// The path.
         path: ExtensionPath,
-        /// The other field's.
+        /// The path of the other field.
         known: ExtensionPath,
     },
     /// A coded field without a vocabulary.
-    #[error("the extension field `{0}` is coded and names no `vocabulary`")]
+    #[error("the extension field `{0}` is coded and requires a `vocabulary`")]
     NoVocabulary(ExtensionPath),
-    /// A vocabulary that no code can be of.
-    #[error("the `vocabulary` of the extension field `{0}` is no namespace")]
+    /// An invalid vocabulary.
+    #[error("the `vocabulary` of the extension field `{0}` is not a valid namespace")]
     Vocabulary(ExtensionPath),
-    /// A vocabulary where there are no codes.
-    #[error("the extension field `{0}` names a `vocabulary` and is not coded")]
+    /// A vocabulary of a field without codes.
+    #[error("the extension field `{0}` names a `vocabulary` but is not coded")]
     VocabularyOfUncoded(ExtensionPath),
     /// Too many fields.
-    #[error("there would be more than {FIELDS_MAX} extension fields")]
+    #[error("the number of extension fields would exceed {FIELDS_MAX}")]
     TooMany,
 }
 
@@ -220,7 +220,7 @@ impl ExtensionFields {
     /// Adds a field.
     ///
     /// # Errors
-    /// Why it cannot be; nothing is added then.
+    /// The reason why it is invalid; nothing is added.
     pub fn add(&mut self, field: ExtensionField) -> Result<(), ExtensionFieldFault> {
         let path = field.path.clone();
         match (&field.vocabulary, field.kind) {
@@ -244,24 +244,24 @@ impl ExtensionFields {
         Ok(())
     }
 
-    /// The same beside those modules.
+    /// Sets the known modules.
     #[must_use]
     pub fn among(self, modules: Arc<KnownModules>) -> Self {
         Self { modules, ..self }
     }
 
-    /// The modules that are known, active or not.
+    /// Returns the known modules, active or not.
     #[must_use]
     pub fn modules(&self) -> &KnownModules {
         &self.modules
     }
 
-    /// Every field, by path.
+    /// Returns every field, by path.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &ExtensionField> {
         self.fields.iter()
     }
 
-    /// The field of a path.
+    /// Returns the field of a path.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<&ExtensionField> {
         let found = self.fields.binary_search_by(|known| known.path.as_str().cmp(path)).ok()?;
@@ -269,7 +269,7 @@ impl ExtensionFields {
     }
 }
 
-/// Whether two paths cannot both hold values: they are the same, or one lies below the other.
+/// True if two paths cannot both contain values: they are equal, or one is below the other.
 pub(super) fn overlap(one: &str, other: &str) -> bool {
     let is_above = |above: &str, below: &str| {
         below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_never_share_a_path_nor_lie_below_one_another() {
+    fn paths_of_fields_are_distinct_and_not_nested() {
         let mut fields = ExtensionFields::default();
         fields.add(field("farmer.crops", ExtensionFieldKind::Coded, Some("urn:fao:agrovoc"))).unwrap();
         fields.add(field("farmer.area", ExtensionFieldKind::Number, None)).unwrap();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_bound_on_fields() {
+    fn the_number_of_fields_is_limited() {
         let mut fields = ExtensionFields::default();
         for at in 0..FIELDS_MAX {
             fields.add(field(&format!("a.b{at}"), ExtensionFieldKind::Text, None)).unwrap();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_translated_in_their_places() {
+    fn codes_are_translated_with_their_paths() {
         let path = |text| ExtensionPath::parse(text).unwrap();
         let extension = Extension::new(vec![
             (path("b.one"), ExtensionContent::One(ExtensionValue::Code("x"))),

@@ -1,19 +1,19 @@
-//! Fair queueing: keys that share slots are served by turns, however much one of them asks.
+//! Fair queueing of slots between keys, independent of the number of requests of one key.
 //!
-//! **Invariant:** of the keys that wait, the one with the fewest slots is served first, and among those the one served longest ago.
+//! **Invariant:** of the waiting keys, the one with the fewest slots is served first, then the least recently served.
 //!
-//! **Invariant:** a key that neither waits nor holds a slot takes no memory.
+//! **Invariant:** a key that neither waits nor has a slot uses no memory.
 //!
-//! **Invariant:** one key holds no more slots than it may, whether or not others are free.
+//! **Invariant:** one key has at most its maximum number of slots, even if others are free.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// The requests that wait under one key.
+/// The requests waiting under one key.
 pub trait Waiting: Default {
-    /// Whether there is one.
+    /// True if a request is waiting.
     fn is_waiting(&self) -> bool;
 }
 
@@ -29,11 +29,11 @@ impl<K, W: Waiting> Waiting for FairQueue<K, W> {
     }
 }
 
-/// Keys with their waiting requests and the number of slots that they hold. A queue may wait under a key of another one: round robin
-/// between plugins, and within a plugin between clients.
+/// Keys with their waiting requests and the number of their slots. Queues can be nested: round robin between plugins,
+/// and within a plugin between clients.
 #[derive(Debug)]
 pub struct FairQueue<K, W> {
-    /// The key that was served longest ago first.
+    /// The least recently served key first.
     entries: VecDeque<Entry<K, W>>,
 }
 
@@ -57,13 +57,13 @@ impl<K, W: Waiting> Entry<K, W> {
 }
 
 impl<K: Clone + PartialEq, W: Waiting> FairQueue<K, W> {
-    /// What waits under a key.
+    /// Returns the requests waiting under a key.
     #[must_use]
     pub fn get(&self, key: &K) -> Option<&W> {
         self.entries.iter().find(|entry| entry.key == *key).map(|entry| &entry.waiting)
     }
 
-    /// Changes what waits under a key; a new key is served after those that wait already.
+    /// Changes the requests waiting under a key; a new key is added to the end of the queue.
     pub fn update<R>(&mut self, key: &K, change: impl FnOnce(&mut W) -> R) -> R {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == *key) {
             return change(&mut entry.waiting);
@@ -74,30 +74,30 @@ impl<K: Clone + PartialEq, W: Waiting> FairQueue<K, W> {
         changed
     }
 
-    /// How many slots a key holds.
+    /// Returns the number of slots of a key.
     #[must_use]
     pub fn running(&self, key: &K) -> usize {
         self.entries.iter().find(|entry| entry.key == *key).map_or(0, |entry| entry.running)
     }
 
-    /// Every key with what waits under it.
+    /// Returns every key with its waiting requests.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &W)> {
         self.entries.iter().map(|entry| (&entry.key, &entry.waiting))
     }
 
-    /// The same, to be changed.
+    /// Returns every key with its waiting requests, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut W)> {
         self.entries.iter_mut().map(|entry| (&entry.key, &mut entry.waiting))
     }
 
-    /// Whether a key waits that `may_run`, by what waits under it and the number of slots that it holds.
+    /// True if a waiting key satisfies `may_run`, given its waiting requests and its number of slots.
     #[must_use]
     pub fn has_next(&self, may_run: impl Fn(&K, &W, usize) -> bool) -> bool {
         self.entries.iter().any(|entry| entry.may(&may_run))
     }
 
-    /// Gives a slot to the next key of those that `may_run`, with the request that `take` takes from what waits under it.
-    /// [`Self::ended`] takes the slot back.
+    /// Assigns a slot to the next key that satisfies `may_run`, with the request that `take` removes from its waiting
+    /// requests. [`Self::ended`] releases the slot.
     pub fn next<T>(
         &mut self,
         may_run: impl Fn(&K, &W, usize) -> bool,
@@ -113,13 +113,13 @@ impl<K: Clone + PartialEq, W: Waiting> FairQueue<K, W> {
         Some((key, taken?))
     }
 
-    /// Gives a slot to a key that did not wait.
+    /// Assigns a slot to a key that did not wait.
     pub fn begin(&mut self, key: &K) {
         self.update(key, |_| ());
         self.move_to_back(key, |entry| entry.running = entry.running.saturating_add(1));
     }
 
-    /// Takes a slot back from a key; `within` is told what waits under it.
+    /// Releases a slot of a key; `within` receives its waiting requests.
     pub fn ended(&mut self, key: &K, within: impl FnOnce(&mut W)) {
         self.move_to_back(key, |entry| {
             entry.running = entry.running.saturating_sub(1);
@@ -128,7 +128,7 @@ impl<K: Clone + PartialEq, W: Waiting> FairQueue<K, W> {
         self.forget_idle();
     }
 
-    /// Forgets the keys that hold no slot and wait for none.
+    /// Removes the keys that have no slot and wait for none.
     pub fn forget_idle(&mut self) {
         self.entries.retain(|entry| entry.running > 0 || entry.waiting.is_waiting());
     }
@@ -141,7 +141,7 @@ impl<K: Clone + PartialEq, W: Waiting> FairQueue<K, W> {
     }
 }
 
-/// Hands out slots, by [`FairQueue`] where they are waited for.
+/// A semaphore that assigns slots fairly, by [`FairQueue`] under contention.
 #[derive(Debug)]
 pub struct FairSemaphore<K: Clone + PartialEq> {
     slots: usize,
@@ -155,37 +155,37 @@ struct State<K: Clone + PartialEq> {
     queue: FairQueue<K, VecDeque<oneshot::Sender<Slot<K>>>>,
 }
 
-/// A slot of a key; it is free again when this is dropped.
+/// A slot of a key; released when dropped.
 #[derive(Debug)]
 pub struct Slot<K: Clone + PartialEq> {
     semaphore: Arc<FairSemaphore<K>>,
     key: K,
 }
 
-/// How many slots are held, and how many are waited for.
+/// Numbers of used and requested slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotUsage {
-    /// Slots that are held.
+    /// Slots in use.
     pub held: usize,
-    /// Slots that are waited for.
+    /// Requests that wait for a slot.
     pub waiting: usize,
 }
 
 impl<K: Clone + PartialEq> FairSemaphore<K> {
-    /// So many slots, of which one key may hold `of_key_max`; one at least.
+    /// Creates a semaphore with `slots` slots, at least one, of which a key may have `of_key_max`.
     #[must_use]
     pub fn new(slots: usize, of_key_max: usize) -> Arc<Self> {
         let state = Mutex::new(State { held: 0, queue: FairQueue::default() });
         Arc::new(Self { slots: slots.max(1), of_key_max: of_key_max.max(1), state })
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// How many slots are held and waited for.
+    /// Returns the numbers of used and requested slots.
     #[must_use]
     pub fn usage(&self) -> SlotUsage {
         let mut state = self.lock();
@@ -194,7 +194,7 @@ impl<K: Clone + PartialEq> FairSemaphore<K> {
         SlotUsage { held: state.held, waiting }
     }
 
-    /// A slot, where one is free that the key may hold.
+    /// Acquires a slot if one is free for the key.
     #[must_use]
     pub fn try_acquire(self: &Arc<Self>, key: &K) -> Option<Slot<K>> {
         let mut state = self.lock();
@@ -214,14 +214,14 @@ impl<K: Clone + PartialEq> FairSemaphore<K> {
             }
             let (sender, receiver) = oneshot::channel();
             self.lock().queue.update(key, |waiting| waiting.push_back(sender));
-            // It is never sent away without a slot: this holds the semaphore, and with it what waits.
+            // The sender is not dropped without a slot: this task holds the semaphore and thereby its queue.
             if let Ok(slot) = receiver.await {
                 return slot;
             }
         }
     }
 
-    /// Takes a slot back, and gives it to the next key.
+    /// Releases a slot and assigns it to the next key.
     fn release(self: &Arc<Self>, key: &K) {
         let mut state = self.lock();
         state.held = state.held.saturating_sub(1);
@@ -231,18 +231,18 @@ impl<K: Clone + PartialEq> FairSemaphore<K> {
         let Some((next, sender)) = next else { return };
         state.held = state.held.saturating_add(1);
         drop(state);
-        // A request that gave up in between sends the slot back here by dropping it.
+        // If the request was abandoned, dropping the slot releases it again.
         drop(sender.send(Slot { semaphore: Arc::clone(self), key: next }));
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K>> {
-        // Each change leaves it valid.
+        // Each change leaves the state valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<K: Clone + PartialEq> State<K> {
-    /// Forgets the requests that gave up waiting.
+    /// Removes abandoned requests.
     fn forget_abandoned(&mut self) {
         for (_, waiting) in self.queue.iter_mut() {
             waiting.retain(|sender| !sender.is_closed());
@@ -272,7 +272,7 @@ mod semaphore_tests {
     fn a_key_holds_its_share_and_all_keys_no_more_than_there_are() {
         let semaphore = FairSemaphore::new(8, 2);
         let mut held: Vec<_> = (0..2).filter_map(|_| now(&semaphore, "greedy")).collect();
-        assert!(now(&semaphore, "greedy").is_none(), "six are free, and none of them for this key");
+        assert!(now(&semaphore, "greedy").is_none(), "six slots are free, but not for this key");
         for key in ["a", "b", "c"] {
             held.extend((0..2).filter_map(|_| now(&semaphore, key)));
         }
@@ -286,7 +286,7 @@ mod semaphore_tests {
     }
 
     #[test]
-    fn the_key_with_the_fewest_slots_is_next_and_then_the_one_served_longest_ago() {
+    fn the_key_with_the_fewest_slots_is_next_then_the_least_recently_served() {
         let semaphore = FairSemaphore::new(2, 2);
         let (first, second) = (now(&semaphore, "busy"), now(&semaphore, "busy"));
         let mut third = Box::pin(semaphore.acquire(&"busy"));
@@ -294,7 +294,7 @@ mod semaphore_tests {
         let mut other = Box::pin(semaphore.acquire(&"quiet"));
         assert!((&mut other).now_or_never().is_none());
         drop(first);
-        assert!((&mut third).now_or_never().is_none(), "the key that has none is served first");
+        assert!((&mut third).now_or_never().is_none(), "the key without slots is served first");
         let other = other.now_or_never();
         assert!(other.is_some());
         drop(second);
@@ -302,7 +302,7 @@ mod semaphore_tests {
     }
 
     #[test]
-    fn with_one_slot_keys_alternate_however_much_one_of_them_asks() {
+    fn with_one_slot_keys_alternate_whatever_their_load() {
         let semaphore = FairSemaphore::new(1, 1);
         let mut held = now(&semaphore, "busy");
         let keys = ["busy", "busy", "busy", "busy", "busy", "quiet", "quiet"];
@@ -321,7 +321,7 @@ mod semaphore_tests {
     }
 
     #[test]
-    fn a_request_that_gives_up_waiting_leaves_the_slot_to_others() {
+    fn an_abandoned_request_releases_the_slot_to_others() {
         let semaphore = FairSemaphore::new(1, 1);
         let first = now(&semaphore, "one");
         let mut gone = Box::pin(semaphore.acquire(&"two"));
@@ -332,7 +332,7 @@ mod semaphore_tests {
         drop(first);
         let late = late.now_or_never();
         assert!(late.is_some());
-        // A slot that was given and never taken is passed on as well.
+        // A slot that was assigned but not received is passed on as well.
         let mut next = Box::pin(semaphore.acquire(&"two"));
         assert!((&mut next).now_or_never().is_none());
         drop(late);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_served_by_turns_however_much_one_of_them_asks() {
+    fn keys_are_served_round_robin_at_any_load() {
         let mut queue = queue(&[("a", 4), ("b", 2)]);
         let order: Vec<&str> = std::iter::from_fn(|| {
             let key = next(&mut queue)?;
@@ -369,14 +369,14 @@ mod tests {
         })
         .collect();
         assert_eq!(order, ["a", "b", "a", "b", "a", "a"]);
-        assert!(queue.entries.is_empty(), "an idle key is forgotten");
+        assert!(queue.entries.is_empty(), "idle keys are removed");
     }
 
     #[test]
-    fn two_keys_that_come_again_and_again_do_not_starve_a_third() {
+    fn two_busy_keys_do_not_starve_a_third() {
         let mut queue = queue(&[("patient", 1), ("one", 1)]);
         queue.begin(&"other");
-        // Each comes again while the other is served.
+        // Each queues again while the other is served.
         queue.ended(&"other", |_| ());
         let mut served = Vec::new();
         for again in ["other", "one", "other", "one"] {
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_may_not_run_waits_and_others_do_not_wait_for_it() {
+    fn a_key_that_may_not_run_does_not_block_others() {
         let mut queue = queue(&[("greedy", 5), ("modest", 1)]);
         queue.begin(&"greedy");
         let at_most_one = |queue: &mut Queue| {

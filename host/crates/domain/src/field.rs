@@ -1,7 +1,7 @@
-//! The fields of the API by resource, and sets of them: what a grant or a consent opens of a record.
+//! The API fields of each resource, and sets of them to which a grant or a consent gives access.
 //!
-//! **Invariant:** the names are those of the schema ([`super::schema`]). `type`, `identifier`, `meta` and the id of a consent always stay: a
-//! record without them could not be addressed or changed.
+//! **Invariant:** the names are those of the schema ([`super::schema`]). `type`, `identifier`, `meta` and the id of a
+//! consent are always included: a record without them could not be addressed or changed.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -12,23 +12,23 @@ use super::record::RecordKind;
 use super::schema;
 use super::scope::Resource;
 
-/// What is shown of every record, whatever is restricted.
+/// Fields included for every record, regardless of restrictions.
 pub const ALWAYS_SHOWN: [&str; 4] = ["type", "identifier", "meta", "consent_id"];
 
-/// The longest key below `extension`, in bytes.
+/// Maximum length of a key below `extension`, in bytes.
 const EXTENSION_KEY_BYTES_MAX: usize = 60;
 
-/// What bodies show beside the fields of the schema, by kind: the server computes it from other records.
+/// Computed fields, in addition to the schema, by kind: the server derives them from other records.
 const COMPUTED: [(RecordKind, &str); 3] =
     [(RecordKind::Individual, "group_membership"), (RecordKind::Group, "quantity"), (RecordKind::Consent, "status")];
 
-/// What bodies of a kind of record show beside the fields of the schema.
+/// Returns the computed field of a kind of record.
 #[must_use]
 pub fn computed(kind: RecordKind) -> Option<&'static str> {
     COMPUTED.iter().find(|(of, _)| *of == kind).map(|(_, name)| *name)
 }
 
-/// The names of the fields of a kind of record, as bodies have them, identifiers first.
+/// Returns the names of the fields of a kind of record, as in bodies, identifiers first.
 fn names(kind: RecordKind) -> Vec<&'static str> {
     let identifier = (kind != RecordKind::Consent).then_some("identifier");
     let fields = schema::fields(kind).iter().filter(|field| !field.is_internal).map(|field| field.name);
@@ -36,8 +36,8 @@ fn names(kind: RecordKind) -> Vec<&'static str> {
     identifier.into_iter().chain(fields).chain(extension).chain(computed(kind)).collect()
 }
 
-/// The fields of a resource's records that can be restricted; empty where it has no such records. `extension.<key>` comes on top
-/// where there is `extension`.
+/// Returns the fields of a resource that can be restricted; empty if it has none. With `extension`, each
+/// `extension.<key>` is valid too.
 #[must_use]
 pub fn fields_of(resource: Resource) -> &'static [&'static str] {
     static NAMES: LazyLock<[Vec<&str>; 5]> = LazyLock::new(|| RecordKind::ALL.map(names));
@@ -45,13 +45,13 @@ pub fn fields_of(resource: Resource) -> &'static [&'static str] {
     kind.and_then(|kind| NAMES.get(kind)).map_or(&[], Vec::as_slice)
 }
 
-/// Why a text names no field.
+/// Error: a text is not a field name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no field of `{}`", .resource.name())]
 pub struct FieldNameError {
-    /// The text, cut short.
+    /// The text, truncated.
     pub text: String,
-    /// What it should be a field of.
+    /// The resource.
     pub resource: Resource,
 }
 
@@ -62,10 +62,10 @@ pub struct FieldName(String);
 texts!(FieldName);
 
 impl FieldName {
-    /// Reads the name of a field of a resource.
+    /// Parses the name of a field of a resource.
     ///
     /// # Errors
-    /// When the resource has no such field.
+    /// The resource has no such field.
     pub fn parse(resource: Resource, text: &str) -> Result<Self, FieldNameError> {
         let known = fields_of(resource);
         let is_extension = || known.contains(&EXTENSION) && extension_key(text).is_some_and(is_key);
@@ -76,8 +76,8 @@ impl FieldName {
         Err(FieldNameError { text, resource })
     }
 
-    /// The name of a field that a newer program has, as it stands in something stored: here it opens nothing. Nothing where no field has such
-    /// a name.
+    /// Creates the name of a field of a later version, as found in stored data; it grants access to nothing here. None
+    /// if the text cannot be a field name.
     #[must_use]
     pub fn of_newer(text: &str) -> Option<Self> {
         is_key(text).then(|| Self(text.to_owned()))
@@ -90,13 +90,13 @@ impl Borrow<str> for FieldName {
     }
 }
 
-/// The key of `extension.<key>`.
+/// Returns the key of `extension.<key>`.
 #[must_use]
 pub fn extension_key(name: &str) -> Option<&str> {
     name.strip_prefix(EXTENSION)?.strip_prefix('.')
 }
 
-/// Whether a text can be a key below `extension`.
+/// True if a text is a valid key below `extension`.
 #[must_use]
 pub fn is_key(key: &str) -> bool {
     !key.is_empty()
@@ -104,7 +104,7 @@ pub fn is_key(key: &str) -> bool {
         && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// The field that a path lies in: `address` of `address[0].country`, `extension.farmer` of `extension.farmer.crops`.
+/// Returns the field of a path: `address` of `address[0].country`, `extension.farmer` of `extension.farmer.crops`.
 #[must_use]
 pub fn field_of_path(path: &str) -> &str {
     let end_of_key = |from: usize| {
@@ -119,23 +119,23 @@ pub fn field_of_path(path: &str) -> &str {
     path.get(..end).unwrap_or(path)
 }
 
-/// Fields of one resource's records.
+/// A set of fields of one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum FieldSet {
     /// Every field.
     All,
-    /// These alone, beside what always stays. `extension` stands for each `extension.<key>`.
+    /// Only these, and the fields that are always included. `extension` includes each `extension.<key>`.
     Only(Arc<BTreeSet<FieldName>>),
 }
 
 impl FieldSet {
-    /// Nothing but what always stays.
+    /// Returns the set of only the fields that are always included.
     #[must_use]
     pub fn none() -> Self {
         Self::Only(Arc::default())
     }
 
-    /// These fields.
+    /// Returns the set of these fields.
     pub fn only(names: impl IntoIterator<Item = FieldName>) -> Self {
         let mut names: BTreeSet<FieldName> = names.into_iter().collect();
         if names.contains(EXTENSION) {
@@ -144,14 +144,14 @@ impl FieldSet {
         Self::Only(Arc::new(names))
     }
 
-    /// Whether a field, or the field that a path lies in, is in the set or always stays.
+    /// True if a field, or the field of a path, is in the set or always included.
     #[must_use]
     pub fn allows(&self, path: &str) -> bool {
         let field = field_of_path(path);
         ALWAYS_SHOWN.contains(&field) || self.names(field)
     }
 
-    /// Whether a field is in the set itself, also one that always stays.
+    /// True if a field is in the set itself, also if it is always included.
     #[must_use]
     pub fn names(&self, field: &str) -> bool {
         match self {
@@ -160,13 +160,13 @@ impl FieldSet {
         }
     }
 
-    /// Whether every field is in the set.
+    /// True if the set contains every field.
     #[must_use]
     pub fn is_all(&self) -> bool {
         *self == Self::All
     }
 
-    /// What either set allows.
+    /// Returns the union of both sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         match (self, other) {
@@ -175,7 +175,7 @@ impl FieldSet {
         }
     }
 
-    /// What both sets allow.
+    /// Returns the intersection of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         match (self, other) {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_lies_in_a_field() {
+    fn a_path_belongs_to_a_field() {
         for (path, field) in [
             ("name", "name"),
             ("address[0].country", "address"),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_allows_what_it_names_and_what_always_stays() {
+    fn a_set_allows_its_fields_and_those_always_included() {
         let some = set(&["name", "extension.farmer"]);
         for path in ["type", "identifier[0].value", "meta.version_id", "name.given", "extension.farmer.crops"] {
             assert!(some.allows(path), "{path}");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn extension_stands_for_each_of_its_keys() {
+    fn extension_includes_each_of_its_keys() {
         let (whole, key) = (set(&["extension", "name"]), set(&["extension.farmer"]));
         assert!(whole.allows("extension.farmer.crops") && whole.allows("extension"));
         assert_eq!(whole.union(&key), whole);

@@ -1,11 +1,11 @@
-//! Who is behind a proxy: `Forwarded` (RFC 7239) or `X-Forwarded-For`, read from the right.
+//! Client address behind reverse proxies: `Forwarded` (RFC 7239) or `X-Forwarded-For`, read from the right.
 //!
-//! Each proxy writes behind what it was sent whom it was sent it by. So the last entry was written by our own proxy, and what stands
-//! before the first entry that names somebody else than a trusted proxy was written by strangers.
+//! Each proxy appends the address of its peer. The last entry was therefore written by the nearest trusted proxy, and
+//! every entry before the first untrusted address may be forged.
 //!
-//! **Invariant:** the address of a caller who is no trusted proxy is the caller's own, whatever the headers say; what stands to the
-//! left of the first address that is no trusted proxy is never looked at; and where an entry cannot be read the walk ends at the
-//! proxy that wrote it.
+//! **Invariant:** for an untrusted peer, the client address is the address of the peer, whatever the headers contain.
+//! Entries to the left of the first untrusted address are ignored. At an invalid entry the walk ends at the proxy that
+//! wrote it.
 
 #[cfg(test)]
 mod tests;
@@ -16,19 +16,19 @@ use serde::Deserialize;
 
 use super::network::Network;
 
-/// How many proxies may stand behind each other. Entries beyond are not read.
+/// Maximum number of chained proxies. Further entries are not read.
 pub const HOPS_MAX: usize = 16;
-/// The longest entry that can be an address with its port, in bytes.
+/// Maximum length of an entry that is an address with its port, in bytes.
 const NODE_BYTES_MAX: usize = 64;
-/// The longest line of `Forwarded` that is read, in bytes: it cannot be read but from the left.
+/// Maximum length of a line of `Forwarded`, in bytes: it can only be parsed from the left.
 const LINE_BYTES_MAX: usize = 8 << 10;
 
-/// In which header the trusted proxies say for whom they ask. The other one is not read: a proxy that writes one of them may hand on
-/// the other as a stranger sent it.
+/// The header in which trusted proxies forward the client address. The other header is ignored: a proxy that writes one
+/// may pass on the other as received from a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForwardedHeader {
-    /// `X-Forwarded-For`, and `X-Forwarded-Proto` beside it.
+    /// `X-Forwarded-For`, with `X-Forwarded-Proto`.
     #[default]
     XForwardedFor,
     /// `Forwarded`.
@@ -36,7 +36,7 @@ pub enum ForwardedHeader {
 }
 
 impl ForwardedHeader {
-    /// Its name, in lower case.
+    /// Returns its name, in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl ForwardedHeader {
         }
     }
 
-    /// The header that says by which protocol the proxy was asked, in lower case.
+    /// Returns the name of the header with the protocol of the request to the proxy, in lower case.
     #[must_use]
     pub fn protocol_name(self) -> &'static str {
         match self {
@@ -54,8 +54,8 @@ impl ForwardedHeader {
         }
     }
 
-    /// The address that asks, of a request that `peer` sent. `lines` are the lines of [`Self::name`] in the order in which they
-    /// came.
+    /// Returns the client address of a request sent by `peer`. `lines` are the lines of [`Self::name`] in the order
+    /// received.
     pub fn caller<'l>(
         self,
         peer: IpAddr,
@@ -81,8 +81,8 @@ impl ForwardedHeader {
         walk.at
     }
 
-    /// Whether the proxy was asked by HTTPS, as the proxy nearest to us says it. `lines` are those of [`Self::protocol_name`]. To be
-    /// asked of a trusted proxy alone.
+    /// True if the request to the nearest proxy used HTTPS. `lines` are those of [`Self::protocol_name`]. Valid only
+    /// for a trusted proxy.
     pub fn is_https<'l>(self, mut lines: impl DoubleEndedIterator<Item = &'l [u8]>) -> bool {
         let Some(last) = lines.next_back() else { return false };
         match self {
@@ -98,7 +98,7 @@ impl ForwardedHeader {
     }
 }
 
-/// The way back from us towards who asks.
+/// A walk along the proxies towards the client.
 struct Walk<'t> {
     at: IpAddr,
     trusted: &'t [Network],
@@ -106,7 +106,7 @@ struct Walk<'t> {
 }
 
 impl Walk<'_> {
-    /// Goes to the address that the proxy at which the walk stands wrote down, and says whether it goes on from there.
+    /// Moves to the address written by the current proxy; returns true if the walk continues from there.
     fn step(&mut self, written: Option<IpAddr>) -> bool {
         let Some(address) = written.filter(|_| self.hops < HOPS_MAX) else { return false };
         self.hops += 1;
@@ -119,14 +119,14 @@ impl Walk<'_> {
     }
 }
 
-/// An entry of `X-Forwarded-For`: an address, with or without a port. Of IPv6 addresses both ways to write them are in use.
+/// Parses an entry of `X-Forwarded-For`: an address, with or without a port. IPv6 addresses may have brackets.
 fn plain_node(entry: &[u8]) -> Option<IpAddr> {
     let text = node_text(entry)?;
     text.parse().ok().or_else(|| node(text))
 }
 
-/// A node of RFC 7239, section 6: an IPv4 address or an IPv6 address in brackets, with or without a port. `unknown` and made-up
-/// names are none.
+/// Parses a node of RFC 7239, section 6: an IPv4 address or an IPv6 address in brackets, with or without a port. None
+/// for `unknown` and obfuscated identifiers.
 fn node(text: &str) -> Option<IpAddr> {
     if let Some(inside) = text.strip_prefix('[') {
         let (address, port) = inside.split_once(']')?;
@@ -140,7 +140,7 @@ fn node(text: &str) -> Option<IpAddr> {
     address.parse::<Ipv4Addr>().ok().filter(|_| is_right).map(IpAddr::V4)
 }
 
-/// A port, or the made-up name of one.
+/// True for a port, or an obfuscated port.
 fn is_port(text: &str) -> bool {
     let is_name = |name: &str| {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
@@ -154,7 +154,7 @@ fn node_text(entry: &[u8]) -> Option<&str> {
     Some(entry).filter(|entry| entry.len() <= NODE_BYTES_MAX).and_then(|entry| core::str::from_utf8(entry).ok())
 }
 
-/// Without the spaces and tabs around it.
+/// Trims spaces and tabs.
 fn trimmed(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
         bytes = rest;
@@ -162,23 +162,23 @@ fn trimmed(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// What one proxy wrote.
+/// The element written by one proxy.
 #[derive(Debug, Default)]
 struct Element {
     node: Option<Vec<u8>>,
     protocol: Option<Vec<u8>>,
-    /// A parameter that may stand once stands twice, so that nobody can say which is meant.
+    /// True if a parameter that must be unique occurs twice.
     is_ambiguous: bool,
 }
 
 impl Element {
-    /// For whom the proxy asked, where it says it by an address.
+    /// Returns the address in `for`, if it is one.
     fn address(&self) -> Option<IpAddr> {
         let written = self.node.as_deref().filter(|_| !self.is_ambiguous)?;
         node(node_text(written)?)
     }
 
-    /// Whether the proxy was asked by HTTPS.
+    /// True if the request to the proxy used HTTPS.
     fn is_https(&self) -> bool {
         let protocol = self.protocol.as_deref().filter(|_| !self.is_ambiguous);
         protocol.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"https"))
@@ -188,15 +188,15 @@ impl Element {
         let place = match name.to_ascii_lowercase().as_slice() {
             b"for" => &mut self.node,
             b"proto" => &mut self.protocol,
-            // By which of its addresses, and by which name the proxy was asked: nothing here goes by that.
+            // The interface and the host name of the request to the proxy are not used.
             _ => return,
         };
         self.is_ambiguous |= place.replace(value).is_some();
     }
 }
 
-/// The elements of a line from the left; none where any of it is not as the RFC has it, since nobody can say then where an element
-/// begins.
+/// Parses the elements of a line from the left; none if any part violates the RFC, because the boundaries of elements
+/// are then unknown.
 fn elements(line: &[u8]) -> Option<Vec<Element>> {
     let mut cursor = Cursor(line);
     let mut elements = Vec::new();
@@ -244,7 +244,7 @@ impl<'l> Cursor<'l> {
         }
     }
 
-    /// A token of RFC 9110, section 5.6.2.
+    /// Parses a token of RFC 9110, section 5.6.2.
     fn token(&mut self) -> Option<&'l [u8]> {
         let is_of_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
         let length = self.0.iter().position(|byte| !is_of_token(byte)).unwrap_or(self.0.len());
@@ -253,7 +253,7 @@ impl<'l> Cursor<'l> {
         Some(token)
     }
 
-    /// A quoted string of RFC 9110, section 5.6.4, without its quotes.
+    /// Parses a quoted string of RFC 9110, section 5.6.4, without its quotes.
     fn quoted(&mut self) -> Option<Vec<u8>> {
         self.expect(b'"')?;
         let is_text = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);

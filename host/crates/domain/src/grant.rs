@@ -1,4 +1,4 @@
-//! What a client was granted: scopes, each with the fields that it opens.
+//! Grants of a client: scopes, each with the fields that it gives access to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,43 +11,43 @@ use super::scope::{Scope, ScopeSet};
 pub struct Grants(Arc<BTreeMap<Scope, FieldSet>>);
 
 impl Grants {
-    /// The scopes alone.
+    /// Returns the scopes.
     #[must_use]
     pub fn scopes(&self) -> ScopeSet {
         self.0.keys().copied().collect()
     }
 
-    /// Grants a scope; one that is held gets these fields instead of its own.
+    /// Grants a scope; replaces the fields of a scope that is already granted.
     pub fn insert(&mut self, scope: Scope, fields: FieldSet) {
         Arc::make_mut(&mut self.0).insert(scope, fields);
     }
 
-    /// Takes a grant back; false when there was none.
+    /// Revokes a grant; returns false if there was none.
     pub fn remove(&mut self, scope: Scope) -> bool {
         Arc::make_mut(&mut self.0).remove(&scope).is_some()
     }
 
-    /// Whether exactly this scope is granted, `:all` not counting for the others.
+    /// True if exactly this scope is granted; `:all` does not imply the others here.
     #[must_use]
     pub fn contains(&self, scope: Scope) -> bool {
         self.0.contains_key(&scope)
     }
 
-    /// Whether any grant covers a scope, whatever its fields.
+    /// True if any grant covers a scope, regardless of its fields.
     #[must_use]
     pub fn covers(&self, scope: Scope) -> bool {
         self.0.keys().any(|held| held.covers(scope))
     }
 
-    /// The fields that the grants covering a scope open together: all of them where one is unrestricted; nothing but what always
-    /// stays where none covers it.
+    /// Returns the union of the fields of all grants that cover a scope: all fields if one grant is unrestricted; only
+    /// the fields that are always included if none covers it.
     #[must_use]
     pub fn fields(&self, scope: Scope) -> FieldSet {
         let covering = self.0.iter().filter(|(held, _)| held.covers(scope));
         covering.fold(FieldSet::none(), |all, (_, fields)| all.union(fields))
     }
 
-    /// Every grant, in the order of its scope.
+    /// Returns every grant, in the order of scopes.
     pub fn iter(&self) -> impl Iterator<Item = (Scope, &FieldSet)> + '_ {
         self.0.iter().map(|(scope, fields)| (*scope, fields))
     }
@@ -60,7 +60,7 @@ impl FromIterator<(Scope, FieldSet)> for Grants {
 }
 
 impl FromIterator<Scope> for Grants {
-    /// Unrestricted grants.
+    /// Creates unrestricted grants.
     fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
         scopes.into_iter().map(|scope| (scope, FieldSet::All)).collect()
     }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_united_by_action_and_one_unrestricted_grant_opens_all() {
+    fn fields_are_united_by_action_and_an_unrestricted_grant_includes_all() {
         let mut grants: Grants =
             [(scope("individual:read"), only(&["name"])), (scope("individual:all"), only(&["gender"]))]
                 .into_iter()
@@ -91,11 +91,11 @@ mod tests {
         assert_eq!(grants.fields(scope("group:read")), FieldSet::none());
         grants.insert(scope("individual:read"), FieldSet::All);
         assert_eq!(grants.fields(scope("individual:read")), FieldSet::All);
-        assert_eq!(grants.fields(scope("individual:update")), only(&["gender"]), "another action stays as it was");
+        assert_eq!(grants.fields(scope("individual:update")), only(&["gender"]), "another action is unchanged");
     }
 
     #[test]
-    fn a_grant_of_a_held_scope_replaces_its_fields() {
+    fn a_repeated_grant_of_a_scope_replaces_its_fields() {
         let mut grants: Grants = [scope("individual:read")].into_iter().collect();
         grants.insert(scope("individual:read"), only(&["name"]));
         assert_eq!(grants.fields(scope("individual:read")), only(&["name"]));

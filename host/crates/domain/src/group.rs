@@ -19,32 +19,32 @@ record_type!(GroupRecord is Group);
 /// A stored group.
 pub type Group = Record<GroupDetails>;
 
-/// What the register says of a group. An absent list is "not recorded", an empty one "known to be none".
+/// The details of a group. An absent list means "not recorded", an empty one "known to be none".
 pub type GroupDetails<C = CodedValue, I = RecordId> = Fields<GroupRecord, C, I>;
 
-/// The most members of one group.
+/// Maximum number of members of a group.
 pub const MEMBERS_MAX: usize = 500;
 
-/// Whether the record is in use.
+/// True if the record is active.
 pub const ACTIVE: Key<bool> = Key::new(1);
-/// What it is called.
+/// Name.
 pub const NAME: Key<Text> = Key::new(2);
-/// What kind of group.
+/// Type of group.
 pub const GROUP_TYPE: Key<Code> = Key::new(3);
-/// How it is housed.
+/// Type of housing.
 pub const HOUSING_TYPE: Key<Code> = Key::new(4);
-/// Who belongs to it.
+/// Members.
 pub const MEMBER: Key<List<Member>> = Key::new(5);
-/// How it stands to other groups.
+/// Relationships to other groups.
 pub const RELATIONSHIP: Key<List<Part>> = Key::new(6);
-/// Addresses, the most used one first.
+/// Addresses, the most used first.
 pub const ADDRESS: Key<List<Part>> = Key::new(7);
 /// Day of registration.
 pub const REGISTRATION_DATE: Key<Date> = Key::new(8);
 
 /// The fields of a group.
 pub const FIELDS: &[Field] = &[
-    Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is in use.").in_rules().filter(),
+    Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is active.").in_rules().filter(),
     Field::new(NAME, "name", Kind::Text(NAME_PART_BYTES_MAX)).in_rules().sort().filter(),
     code(GROUP_TYPE, "group_type", CodedField::GroupType),
     code(HOUSING_TYPE, "housing_type", CodedField::HousingType),
@@ -64,18 +64,18 @@ pub const FIELDS: &[Field] = &[
         .filter(),
 ];
 
-/// A field with one code, by which groups are found and put in order.
+/// Returns a field with one code, usable for filters and sorting.
 const fn code(key: Key<Code>, name: &'static str, coded: CodedField) -> Field {
     Field::new(key, name, Kind::Code(coded)).in_rules().column().sort().filter()
 }
 
-/// Who is a member.
+/// The member.
 pub const MEMBER_ENTITY: Key<Link> = Key::new(1);
-/// As what: a code of the relationship vocabulary for individuals.
+/// Role: a code of the relationship vocabulary for individuals.
 pub const MEMBER_ROLE: Key<Code> = Key::new(2);
-/// When.
+/// Period of membership.
 pub const MEMBER_PERIOD: Key<Period> = Key::new(3);
-/// Whether the membership is set aside.
+/// True if the membership is inactive.
 pub const MEMBER_INACTIVE: Key<bool> = Key::new(4);
 
 /// A member of a group.
@@ -84,23 +84,23 @@ pub const MEMBERS: Struct = Struct {
     about: "The membership of a person in a group.",
     fields: &[
         Field::new(MEMBER_ENTITY, "entity", Kind::Reference(&[RecordKind::Individual]))
-            .required("a member names its person: `{reference: \"Individual/<system>|<value>\"}`"),
+            .required("a member requires a reference to a person: `{reference: \"Individual/<system>|<value>\"}`"),
         Field::new(MEMBER_ROLE, "role", Kind::Code(CodedField::MemberRole)).not_tabular(),
         Field::new(MEMBER_PERIOD, "period", Kind::Struct(&PERIOD)).not_tabular(),
         Field::new(MEMBER_INACTIVE, "inactive", Kind::Boolean).flag().not_tabular(),
     ],
 };
 
-/// One person's place in a group, as code reads and makes it.
+/// The membership of one person in a group, in typed form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member<C = CodedValue, I = RecordId> {
-    /// Who.
+    /// The person.
     pub individual: I,
-    /// As what: a code of the relationship vocabulary for individuals.
+    /// Role: a code of the relationship vocabulary for individuals.
     pub role: Option<C>,
-    /// When.
+    /// Period of membership.
     pub period: Option<Period>,
-    /// Whether the membership is set aside.
+    /// True if the membership is inactive.
     pub is_inactive: bool,
 }
 
@@ -108,7 +108,7 @@ impl<C, I> Shaped for Member<C, I> {
     const SHAPE: Shape = Shape::Struct;
 }
 
-/// The key names the type with the codes and keys of the register; a request has others.
+/// The key names the type with stored codes and keys; a request has others.
 impl<C: Clone, I: Clone> Typed<C, I> for Member {
     type Ref<'v>
         = Member<C, I>
@@ -136,13 +136,13 @@ impl<C: Clone, I: Clone> Typed<C, I> for Member {
 }
 
 impl<C, I> Member<C, I> {
-    /// Whether the membership counts on that day.
+    /// True if the membership is active on a day.
     #[must_use]
     pub fn is_active(&self, day: Date) -> bool {
         !self.is_inactive && self.period.is_none_or(|period| period.contains(day))
     }
 
-    /// The days on which the membership counts, of that day and those that follow; absent where it counts on none of them.
+    /// Returns the days from `day` on which the membership is active; absent if there are none.
     #[must_use]
     pub fn still_active(&self, day: Date) -> Option<Period> {
         let period = self.period.unwrap_or_default();
@@ -152,12 +152,12 @@ impl<C, I> Member<C, I> {
 }
 
 impl GroupDetails {
-    /// The members, in their order; none where nothing is recorded.
+    /// Returns the members, in order; none if nothing is recorded.
     pub fn members(&self) -> impl Iterator<Item = Member> {
         self.items(MEMBER)
     }
 
-    /// The members that count on that day: neither inactive nor outside their period.
+    /// Returns the members that are active on a day: neither inactive nor outside their period.
     pub fn active_members(&self, day: Date) -> impl Iterator<Item = Member> {
         self.members().filter(move |member| member.is_active(day))
     }

@@ -1,6 +1,7 @@
-//! Characters that nobody sees and that change what others look like.
+//! Invisible characters, and those that change the appearance of others.
 //!
-//! **Invariant:** a text without them is read as it is written: nothing in it is reversed, hidden or told apart only by a machine.
+//! **Invariant:** a text without them reads as displayed: nothing in it is reversed, hidden or distinguishable only by
+//! a machine.
 
 use std::ops::RangeInclusive;
 
@@ -28,13 +29,13 @@ const HIDDEN: [RangeInclusive<char>; 21] = [
     '\u{e0001}'..='\u{e0001}',
     '\u{e0020}'..='\u{e007f}',
 ];
-/// The first character of the scripts that need joiners; Latin, Greek and Cyrillic letters come before it.
+/// The first character of the scripts that require joiners; Latin, Greek and Cyrillic letters come before it.
 const JOINED_FROM: char = '\u{590}';
-/// How much of a text an error repeats.
+/// Maximum number of characters of a text that an error repeats.
 const SHOWN_CHARACTERS_MAX: usize = 60;
 
-/// The first control or format character of a text. A joiner (U+200C, U+200D) is none between two characters of a script that
-/// is written with it, such as Persian or Sinhala.
+/// Returns the first control or format character of a text. A joiner (U+200C, U+200D) is permitted between two
+/// characters of a script that uses it, such as Persian or Sinhala.
 #[must_use]
 pub fn hidden_character(text: &str) -> Option<char> {
     let mut before = None;
@@ -50,7 +51,7 @@ pub fn hidden_character(text: &str) -> Option<char> {
     None
 }
 
-/// As much of a text as an error repeats, in one line.
+/// Returns the text for an error message: truncated, in one line.
 #[must_use]
 pub(super) fn shown(text: &str) -> String {
     let mut shown: String = text
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_that_nobody_sees_are_found() {
+    fn invisible_characters_are_found() {
         for hidden in
             ['\u{7}', '\u{ad}', '\u{200b}', '\u{200e}', '\u{202e}', '\u{2028}', '\u{2066}', '\u{feff}', '\u{e0041}']
         {
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn joiners_stand_only_within_words_that_need_them() {
+    fn joiners_are_valid_only_in_words_that_require_them() {
         assert_eq!(hidden_character("\u{645}\u{6cc}\u{200c}\u{62e}\u{648}"), None, "Persian");
         assert_eq!(hidden_character("\u{dc1}\u{dca}\u{200d}\u{dbb}\u{dd3}"), None, "Sinhala");
         for text in [

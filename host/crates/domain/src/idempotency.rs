@@ -1,4 +1,4 @@
-//! Requests that may be sent twice and are done once: what a client calls them, and what is remembered of them.
+//! Idempotent requests: keys of clients, and the stored results.
 //!
 //! The header is `Idempotency-Key` of draft-ietf-httpapi-idempotency-key-header.
 
@@ -7,29 +7,29 @@ use jiff::{SignedDuration, Timestamp};
 use super::client::ClientId;
 use super::record::{RecordId, RecordKind, VersionId};
 
-/// The longest key, in bytes.
+/// Maximum length of a key, in bytes.
 pub const KEY_BYTES_MAX: usize = 255;
-/// The most requests that are remembered of one client, where the settings say nothing: more than one a second all day.
+/// Default maximum number of stored requests of one client: more than one a second for a day.
 pub const REMEMBERED_PER_CLIENT_DEFAULT: u64 = 100_000;
-/// The most requests that settings may ask to be remembered of one client.
+/// Ceiling of the configured maximum number of stored requests of one client.
 pub const REMEMBERED_PER_CLIENT_CEILING: u64 = 10_000_000;
-/// How long a request is remembered.
+/// Retention period of a stored request.
 pub const REMEMBERED_FOR: SignedDuration = SignedDuration::from_hours(24);
 
-/// What a client calls a request: 1 to [`KEY_BYTES_MAX`] visible ASCII characters.
+/// The idempotency key of a request: 1 to [`KEY_BYTES_MAX`] visible ASCII characters.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdempotencyKey(String);
 
-/// Why a text is no key.
+/// Error: a text is not a valid key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`Idempotency-Key` is 1 to {KEY_BYTES_MAX} visible ASCII characters without spaces, in quotation marks or without, such as \"8e03978e-40d5-43e8-bc93-6894a57f9324\""
+    "`Idempotency-Key` must be 1 to {KEY_BYTES_MAX} visible ASCII characters without spaces, in quotation marks or without, such as \"8e03978e-40d5-43e8-bc93-6894a57f9324\""
 )]
 pub struct KeyError;
 
 impl IdempotencyKey {
-    /// Reads a header: a text in quotation marks as the draft writes it, or the bare text as many clients do. Both are the same
-    /// key.
+    /// Parses a header: a text in quotation marks as in the draft, or the bare text as sent by many clients. Both are
+    /// the same key.
     ///
     /// # Errors
     /// [`KeyError`].
@@ -42,51 +42,51 @@ impl IdempotencyKey {
         Ok(Self(bare.to_owned()))
     }
 
-    /// The key.
+    /// Returns the key.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-// Not shown: some clients put identifiers into it.
+// Not displayed: some clients put identifiers into it.
 opaque_debug!(IdempotencyKey);
 
-/// Which request is remembered.
+/// The name of a stored request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestName {
-    /// Whose.
+    /// The client.
     pub client: ClientId,
-    /// What the client called it.
+    /// The key sent by the client.
     pub key: IdempotencyKey,
-    /// Which entry of a batch whose entries are done each by itself, counted from 1; 0 for a request as a whole.
+    /// Index of an entry of a batch whose entries are processed independently, counted from 1; 0 for a full request.
     pub part: u16,
 }
 
-/// A request that was done.
+/// A completed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RememberedRequest {
-    /// Which one.
+    /// The name.
     pub name: RequestName,
-    /// SHA-256 of what it asked for.
+    /// SHA-256 of the content of the request.
     pub digest: [u8; 32],
-    /// When it was done.
+    /// Completion time.
     pub at: Timestamp,
-    /// How it was answered: once, or once for each entry of a transaction.
+    /// Its responses: one, or one for each entry of a transaction.
     pub answers: Vec<RememberedAnswer>,
 }
 
-/// How a request was answered. What it showed is not kept: it is shown again, as far as the client may see it then.
+/// The response to a request. Its content is not stored: it is read again, limited to what the client may then see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RememberedAnswer {
     /// The status.
     pub status: u16,
-    /// The record that it wrote, at the version that it made.
+    /// The record that it wrote, with the new version.
     pub record: Option<(RecordKind, RecordId, VersionId)>,
 }
 
 impl RememberedRequest {
-    /// Whether it is to be remembered still.
+    /// True if the request is within its retention period.
     #[must_use]
     pub fn is_kept_at(&self, now: Timestamp) -> bool {
         now.duration_since(self.at) < REMEMBERED_FOR
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_remembered_for_a_day() {
+    fn a_request_is_stored_for_a_day() {
         let name = RequestName { client: ClientId::parse("c").unwrap(), key: IdempotencyKey("k".to_owned()), part: 0 };
         let at: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
         let request = RememberedRequest { name, digest: [0; 32], at, answers: Vec::new() };

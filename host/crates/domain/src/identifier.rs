@@ -1,45 +1,46 @@
-//! How a record is addressed from outside: `<system>|<value>`.
+//! External identifiers of records: `<system>|<value>`.
 
 use jiff::Timestamp;
 
 use super::calendar::Period;
 
-/// The longest identifier system, in bytes.
+/// Maximum length of an identifier system, in bytes.
 pub const SYSTEM_BYTES_MAX: usize = 300;
-/// The longest identifier value, in bytes.
+/// Maximum length of an identifier value, in bytes.
 pub const VALUE_BYTES_MAX: usize = 200;
-/// The longest reference `<kind>/<system>|<value>`, in bytes.
+/// Maximum length of a reference `<kind>/<system>|<value>`, in bytes.
 pub const REFERENCE_BYTES_MAX: usize = SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20;
 
-/// Why a text is not an identifier.
+/// Error: a text is not a valid identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentifierError {
-    /// There is no `|`: only a system, perhaps cut short by a `#` that was not encoded.
+    /// There is no `|`: only a system, possibly truncated by an unencoded `#`.
     #[error("an identifier is written `<system_uri>|<value>`; in a URL encode # as %23")]
     NoValue,
-    /// The system is no URI.
+    /// The system is not a URI.
     #[error(
-        "an identifier's system is a URI of 1 to {SYSTEM_BYTES_MAX} visible ASCII characters without `|`, such as `urn:svc:vocab:id-type#national_id`"
+        "an identifier's system must be a URI of 1 to {SYSTEM_BYTES_MAX} visible ASCII characters without `|`, such as `urn:svc:vocab:id-type#national_id`"
     )]
     System,
-    /// The value is empty, too long or holds control characters.
+    /// The value is empty, too long or contains control characters.
     #[error(
-        "an identifier's value has 1 to {VALUE_BYTES_MAX} bytes, does not begin or end with white space and holds no control character"
+        "an identifier's value has 1 to {VALUE_BYTES_MAX} bytes, does not begin or end with white space and contains no control character"
     )]
     Value,
 }
 
-/// Who issues the identifiers: a code of the ID types vocabulary or a URI that the administrator registered.
+/// The issuer of identifiers: a code of the ID types vocabulary or a URI registered by the administrator.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SystemUri(String);
 
 texts!(SystemUri);
 
 impl SystemUri {
-    /// Reads a system.
+    /// Parses a system.
     ///
     /// # Errors
-    /// [`IdentifierError::System`] when it is empty, too long, has no scheme, or holds anything but visible ASCII without `|`.
+    /// [`IdentifierError::System`] if it is empty, too long, has no scheme, or contains anything but visible ASCII
+    /// without `|`.
     pub fn parse(text: &str) -> Result<Self, IdentifierError> {
         let is_valid = has_scheme(text)
             && text.len() <= SYSTEM_BYTES_MAX
@@ -48,7 +49,7 @@ impl SystemUri {
     }
 }
 
-/// Whether a text begins with the scheme of a URI, and has more behind it.
+/// True if a text starts with a URI scheme, followed by more text.
 pub(super) fn has_scheme(text: &str) -> bool {
     text.split_once(':').is_some_and(|(scheme, rest)| {
         !rest.is_empty()
@@ -57,15 +58,15 @@ pub(super) fn has_scheme(text: &str) -> bool {
     })
 }
 
-/// What the system calls the record.
+/// The value of an identifier.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdentifierValue(String);
 
 impl IdentifierValue {
-    /// Reads a value.
+    /// Parses a value.
     ///
     /// # Errors
-    /// [`IdentifierError::Value`] when it is empty, too long, padded with white space or holds control characters.
+    /// [`IdentifierError::Value`] if it is empty, too long, padded with white space or contains control characters.
     pub fn parse(text: &str) -> Result<Self, IdentifierError> {
         let is_valid = !text.is_empty()
             && text.len() <= VALUE_BYTES_MAX
@@ -74,7 +75,7 @@ impl IdentifierValue {
         if is_valid { Ok(Self(text.to_owned())) } else { Err(IdentifierError::Value) }
     }
 
-    /// The text. Personal data: never logged.
+    /// Returns the text. Personal data: never logged.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -83,32 +84,32 @@ impl IdentifierValue {
 
 opaque_debug!(IdentifierValue);
 
-/// An address: system and value, without the time it holds for.
+/// System and value of an identifier, without its period.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdentifierKey {
-    /// Who issues it.
+    /// The system.
     pub system: SystemUri,
-    /// What it says.
+    /// The value.
     pub value: IdentifierValue,
 }
 
 impl IdentifierKey {
-    /// Reads `<system>|<value>`, split at the first `|`.
+    /// Parses `<system>|<value>`, split at the first `|`.
     ///
     /// # Errors
-    /// [`IdentifierError::NoValue`] without a `|`, else what is wrong with a part.
+    /// [`IdentifierError::NoValue`] without a `|`, else the error of a part.
     pub fn parse(text: &str) -> Result<Self, IdentifierError> {
         let (system, value) = text.split_once('|').ok_or(IdentifierError::NoValue)?;
         Ok(Self { system: SystemUri::parse(system)?, value: IdentifierValue::parse(value)? })
     }
 
-    /// The address of what is named by a UUID alone: the system is the beginning of its URN (RFC 9562).
+    /// Creates the key of a record named only by a UUID: the system is the prefix of its URN (RFC 9562).
     #[must_use]
     pub fn of_uuid(id: uuid::Uuid) -> Self {
         Self { system: SystemUri("urn:uuid".to_owned()), value: IdentifierValue(id.hyphenated().to_string()) }
     }
 
-    /// Writes `<system>|<value>`. Personal data: for the client that may see the record, never for logs.
+    /// Formats `<system>|<value>`. Personal data: for clients that may see the record, never for logs.
     #[must_use]
     pub fn reveal(&self) -> String {
         format!("{}|{}", self.system.as_str(), self.value.as_str())
@@ -120,27 +121,27 @@ impl IdentifierKey {
 pub struct Identifier {
     /// System and value.
     pub key: IdentifierKey,
-    /// When it holds; always, where absent.
+    /// Period of validity; unlimited if absent.
     pub period: Option<Period>,
 }
 
 impl Identifier {
-    /// Whether it still holds: no end is set. Open identifiers are unique within their system.
+    /// True if the identifier has no end. Open identifiers are unique within their system.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.period.is_none_or(|period| period.is_open())
     }
 }
 
-/// The most systems that a deployment registers.
+/// Maximum number of systems that a deployment registers.
 pub const IDENTIFIER_SYSTEMS_MAX: usize = 1_000;
 
-/// A system that identifiers may be of.
+/// A valid system of identifiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentifierSystem {
     /// Its URI.
     pub uri: SystemUri,
-    /// When it was registered.
+    /// Registration time.
     pub created_at: Timestamp,
 }
 
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_system_alone() {
+    fn rejects_a_system_alone() {
         assert_eq!(IdentifierKey::parse("urn:svc:vocab:id-type"), Err(IdentifierError::NoValue));
         assert_eq!(IdentifierKey::parse("|x"), Err(IdentifierError::System));
         assert_eq!(IdentifierKey::parse("nope|x"), Err(IdentifierError::System));

@@ -1,4 +1,4 @@
-//! A person in the register.
+//! Individuals in the register.
 
 use jiff::civil::Date;
 
@@ -16,24 +16,24 @@ pub use super::address::TEXT_BYTES_MAX;
 
 record_type!(IndividualRecord is Individual);
 
-/// A stored person.
+/// A stored individual.
 pub type Individual = Record<IndividualDetails>;
 
-/// What the register says of a person. An absent list is "not recorded", an empty one "known to be none".
+/// The details of an individual. An absent list means "not recorded", an empty one "known to be none".
 ///
-/// `C` is how codes are given: numbered in the register, as URIs in a request that has not been checked yet.
+/// `C` is the representation of codes: numbers in the register, URIs in a request that is not validated yet.
 pub type IndividualDetails<C = CodedValue, I = RecordId> = Fields<IndividualRecord, C, I>;
 
-/// The most identifiers, telecoms, addresses or codes that one field of a record holds.
+/// Maximum number of identifiers, telecoms, addresses or codes in one field of a record.
 pub const LIST_ITEMS_MAX: usize = 100;
 
-/// Whether the record is in use.
+/// True if the record is active.
 pub const ACTIVE: Key<bool> = Key::new(1);
 /// The name.
 pub const NAME: Key<Part> = Key::new(2);
 /// Day of birth.
 pub const BIRTH_DATE: Key<Date> = Key::new(3);
-/// Whether the day of birth is an estimate.
+/// True if the day of birth is an estimate.
 pub const BIRTH_DATE_ESTIMATED: Key<bool> = Key::new(4);
 /// Day of death.
 pub const DECEASED_DATE: Key<Date> = Key::new(5);
@@ -61,15 +61,15 @@ pub const LANGUAGES: Key<List<Code>> = Key::new(15);
 pub const DISABILITY_CODES: Key<List<Code>> = Key::new(16);
 /// Health conditions.
 pub const HEALTH_CONDITIONS: Key<List<Code>> = Key::new(17);
-/// Telephone numbers, mail addresses and the like.
+/// Telephone numbers, email addresses and the like.
 pub const TELECOM: Key<List<Part>> = Key::new(18);
-/// Addresses, the most used one first.
+/// Addresses, the most used first.
 pub const ADDRESS: Key<List<Part>> = Key::new(19);
 /// Income.
 pub const INCOME: Key<Part> = Key::new(20);
-/// The photo, which is stored beside the record.
+/// The photo, which is stored separately from the record.
 pub const PHOTO: Key<PhotoReference> = Key::new(21);
-/// How the person stands to other people, in whatever groups they are.
+/// Relationships to other individuals, independent of groups.
 pub const RELATIONSHIP: Key<List<Part>> = Key::new(22);
 /// Day of registration.
 pub const REGISTRATION_DATE: Key<Date> = Key::new(23);
@@ -80,14 +80,14 @@ const fn list(of: &'static Kind) -> Kind {
     Kind::List { of, items_max: LIST_ITEMS_MAX }
 }
 
-/// A field with one code, by which people are found and put in order.
+/// Returns a field with one code, usable for filters and sorting.
 const fn code(key: Key<Code>, name: &'static str, coded: CodedField) -> Field {
     Field::new(key, name, Kind::Code(coded)).in_rules().column().sort().filter()
 }
 
-/// The fields of a person.
+/// The fields of an individual.
 pub const FIELDS: &[Field] = &[
-    Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is in use.").in_rules().column().filter(),
+    Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is active.").in_rules().column().filter(),
     Field::new(NAME, "name", Kind::Struct(&PERSON_NAME)).in_rules().sort().filter(),
     Field::new(BIRTH_DATE, "birth_date", Kind::Date).in_rules().column().sort().filter(),
     Field::new(BIRTH_DATE_ESTIMATED, "birth_date_estimated", Kind::Boolean).in_rules().column(),
@@ -122,7 +122,7 @@ pub const FIELDS: &[Field] = &[
     Field::new(BIRTH_PLACE, "birth_place", Kind::Struct(&BIRTH_PLACES)).in_rules(),
 ];
 
-/// Where a person was born: an address without its lines and without what it is used for.
+/// Place of birth: an address without lines and use.
 pub const BIRTH_PLACES: Struct = Struct {
     name: "BirthPlace",
     about: "The place where a person was born.",
@@ -142,7 +142,7 @@ named_enum! {
     pub enum TelecomSystem {
         /// Telephone.
         Phone = "phone",
-        /// Mail address.
+        /// Email address.
         Email = "email",
         /// Text messages.
         Sms = "sms",
@@ -151,16 +151,16 @@ named_enum! {
     }
 }
 
-/// What kind of telecom.
+/// Kind of telecom.
 pub const TELECOM_SYSTEM: Key<WordOf<TelecomSystem>> = Key::new(1);
 /// The number or address.
 pub const TELECOM_VALUE: Key<Text> = Key::new(2);
-/// What it is used for, such as `home`.
+/// Use, such as `home`.
 pub const TELECOM_USE: Key<Text> = Key::new(3);
-/// Which to try first, from 1.
+/// Preference, from 1 (first).
 pub const TELECOM_RANK: Key<i64> = Key::new(4);
 
-/// A way of reaching a person.
+/// A telecom contact of an individual.
 pub const TELECOMS: Struct = Struct {
     name: "Telecom",
     about: "A way to reach a person.",
@@ -171,10 +171,10 @@ pub const TELECOMS: Struct = Struct {
         Field::new(TELECOM_RANK, "rank", Kind::Count),
     ],
 };
-const TELECOM_NEEDS: &str = "a telecom has a system and a value";
+const TELECOM_NEEDS: &str = "a telecom requires a system and a value";
 
 named_enum! {
-    /// How often an income comes.
+    /// Payment interval of an income.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum IncomePeriod {
         /// Each month.
@@ -184,19 +184,19 @@ named_enum! {
     }
 }
 
-/// How much, finite, not negative.
+/// Amount, finite, not negative.
 pub const INCOME_AMOUNT: Key<f64> = Key::new(1);
-/// In which currency.
+/// Currency.
 pub const INCOME_CURRENCY: Key<Code> = Key::new(2);
-/// How often.
+/// Interval.
 pub const INCOME_PERIOD: Key<WordOf<IncomePeriod>> = Key::new(3);
 
-/// What a person earns.
+/// The income of an individual.
 pub const INCOMES: Struct = Struct {
     name: "Income",
     about: "The income of a person.",
     fields: &[
-        Field::new(INCOME_AMOUNT, "amount", Kind::Amount).required("an income has an amount").in_rules().column(),
+        Field::new(INCOME_AMOUNT, "amount", Kind::Amount).required("an income requires an amount").in_rules().column(),
         Field::new(INCOME_CURRENCY, "currency", Kind::Code(CodedField::IncomeCurrency)).in_rules().column().filter(),
         Field::new(INCOME_PERIOD, "period", Kind::Word(&IncomePeriod::NAMES)).in_rules(),
     ],

@@ -1,7 +1,7 @@
-//! The registry's nouns and their rules, and what every crate above shares: settings, errors, the context of an operation.
+//! Domain types and their rules, and types shared by all crates: settings, errors, the context of an operation.
 //!
-//! **Invariant:** no other crate of ours, no network, no store; only [`config`] reads files. A value that exists is valid; text becomes one of
-//! these types at the edge and nowhere else.
+//! **Invariant:** depends on no other workspace crate, no network, no store; only [`config`] reads files. Every value
+//! is valid; text is parsed into these types only at the edge.
 
 #[macro_use]
 mod named;

@@ -1,4 +1,4 @@
-//! Chains of proxies, and what strangers write into them.
+//! Chains of proxies, and forged entries.
 
 use proptest::prelude::*;
 
@@ -27,18 +27,18 @@ fn forwarded(lines: &[&str]) -> String {
 }
 
 #[test]
-fn whoever_is_no_trusted_proxy_is_not_believed() {
+fn headers_of_an_untrusted_peer_are_ignored() {
     for peer in ["192.0.2.1", "::ffff:192.0.2.1"] {
         assert_eq!(found(ForwardedHeader::XForwardedFor, peer, &["198.51.100.7"]), "192.0.2.1");
         assert_eq!(found(ForwardedHeader::Forwarded, peer, &["for=198.51.100.7"]), "192.0.2.1");
     }
     assert_eq!(found(ForwardedHeader::XForwardedFor, "2001:db8:2::1", &["198.51.100.7"]), "2001:db8:2::1");
     let nobody = ForwardedHeader::XForwardedFor.caller(address(PEER), &[], [&b"198.51.100.7"[..]].into_iter());
-    assert_eq!(nobody.to_string(), PEER, "nobody is trusted where nobody is named");
+    assert_eq!(nobody.to_string(), PEER, "without trusted proxies no header is trusted");
 }
 
 #[test]
-fn the_first_stranger_from_the_right_is_who_asks() {
+fn the_first_untrusted_address_from_the_right_is_the_client() {
     for (lines, expected) in [
         (&["198.51.100.7"][..], "198.51.100.7"),
         (&["198.51.100.7, 10.0.0.2"], "198.51.100.7"),
@@ -55,7 +55,7 @@ fn the_first_stranger_from_the_right_is_who_asks() {
         (&["[2001:db8:2::9]"], "2001:db8:2::9"),
         (&["[2001:db8:2::9]:443, 2001:db8:1::1"], "2001:db8:2::9"),
         (&["2001:DB8:2:0::9"], "2001:db8:2::9"),
-        // All of them are ours: the first one asks for itself.
+        // All of them are trusted: the first one is the client.
         (&["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
         (&[], PEER),
     ] {
@@ -64,7 +64,7 @@ fn the_first_stranger_from_the_right_is_who_asks() {
 }
 
 #[test]
-fn what_cannot_be_read_ends_the_walk_at_the_proxy_that_wrote_it() {
+fn an_invalid_entry_ends_the_walk_at_the_proxy_that_wrote_it() {
     for (lines, expected) in [
         (&[""][..], PEER),
         (&["unknown"], PEER),
@@ -98,7 +98,7 @@ fn what_cannot_be_read_ends_the_walk_at_the_proxy_that_wrote_it() {
 }
 
 #[test]
-fn forwarded_is_read_as_its_rfc_has_it() {
+fn forwarded_is_parsed_by_its_rfc() {
     for (lines, expected) in [
         (&["for=198.51.100.7"][..], "198.51.100.7"),
         (&["For=\"198.51.100.7:4711\""], "198.51.100.7"),
@@ -119,7 +119,7 @@ fn forwarded_is_read_as_its_rfc_has_it() {
 }
 
 #[test]
-fn forwarded_that_is_not_as_its_rfc_has_it_ends_the_walk() {
+fn forwarded_that_violates_its_rfc_ends_the_walk() {
     for (lines, expected) in [
         (&["for=unknown"][..], PEER),
         (&["for=_hidden, for=10.0.0.2"], "10.0.0.2"),
@@ -133,7 +133,7 @@ fn forwarded_that_is_not_as_its_rfc_has_it_ends_the_walk() {
         (&["for = 198.51.100.7"], PEER),
         (&["for=198.51.100.7:80"], PEER),
         (&["for=\"198.51.100.7"], PEER),
-        // A quote that a stranger left open swallows what our proxy wrote behind it.
+        // An unclosed quote of a client swallows the element that the trusted proxy appended.
         (&["for=\"evil, for=198.51.100.7"], PEER),
         (&["for=\"evil", "for=198.51.100.7"], "198.51.100.7"),
         (&["for=\"evil", "for=10.0.0.2"], "10.0.0.2"),
@@ -156,7 +156,7 @@ fn forwarded_that_is_not_as_its_rfc_has_it_ends_the_walk() {
 }
 
 #[test]
-fn chains_are_followed_as_far_as_their_bound() {
+fn chains_are_followed_up_to_the_limit() {
     let chain = |proxies: usize| format!("198.51.100.7{}", ", 10.0.0.2".repeat(proxies));
     for (proxies, expected) in
         [(HOPS_MAX - 2, "198.51.100.7"), (HOPS_MAX - 1, "198.51.100.7"), (HOPS_MAX, "10.0.0.2"), (5_000, "10.0.0.2")]
@@ -169,7 +169,7 @@ fn chains_are_followed_as_far_as_their_bound() {
 }
 
 #[test]
-fn the_protocol_is_what_the_nearest_proxy_says() {
+fn the_protocol_is_that_of_the_nearest_proxy() {
     let plain = |lines: &[&str]| ForwardedHeader::XForwardedFor.is_https(lines.iter().map(|line| line.as_bytes()));
     assert!(plain(&["https"]) && plain(&["http, HTTPS "]) && plain(&["http", "https"]));
     assert!(!plain(&[]) && !plain(&["http"]) && !plain(&["https, http"]) && !plain(&["https", "http"]));
@@ -182,7 +182,7 @@ fn the_protocol_is_what_the_nearest_proxy_says() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_fail(lines in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..8)) {
+    fn no_bytes_cause_a_panic(lines in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..8)) {
         for header in [ForwardedHeader::XForwardedFor, ForwardedHeader::Forwarded] {
             let _answer = header.caller(address(PEER), &trusted(), lines.iter().map(Vec::as_slice));
             let _answer = header.is_https(lines.iter().map(Vec::as_slice));
@@ -190,14 +190,14 @@ proptest! {
     }
 
     #[test]
-    fn whatever_a_stranger_sends_our_proxy_names_the_stranger(sent in "[ -~]{0,120}") {
+    fn an_appended_address_wins_over_any_forged_entry(sent in "[ -~]{0,120}") {
         prop_assert_eq!(plain(&[&format!("{sent}, 198.51.100.7")]), "198.51.100.7");
         prop_assert_eq!(plain(&[&sent, "198.51.100.7, 10.0.0.2"]), "198.51.100.7");
         prop_assert_eq!(forwarded(&[&sent, "for=198.51.100.7, for=10.0.0.2"]), "198.51.100.7");
     }
 
     #[test]
-    fn a_stranger_in_one_line_with_our_proxy_is_named_or_the_proxy_is(sent in "[ -~]{0,120}") {
+    fn a_forged_prefix_of_a_line_yields_the_client_or_the_proxy(sent in "[ -~]{0,120}") {
         let found = forwarded(&[&format!("{sent}, for=198.51.100.7")]);
         prop_assert!(found == "198.51.100.7" || found == PEER, "{}", found);
     }
