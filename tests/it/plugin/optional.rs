@@ -28,7 +28,7 @@ fn a_pack_comes_and_goes_and_records_stay() {
     let farmer = |id: &str| client.post("/Individual", &person(id, json!({"occupation": FARMER})));
     let refused = farmer("1").expect(422).json();
     assert_eq!(errors(&refused)[0].1, "vocabulary_not_installed");
-    let remedy = "the module `isco-08` brings it: the administrator installs it with `daftar plugin install`";
+    let remedy = "the module `isco-08` provides it: the administrator installs it with `daftar plugin install`";
     assert!(refused["errors"][0]["message"].as_str().unwrap().ends_with(remedy), "{refused}");
     assert_eq!(is_farmer(&client, "1").status, 422, "a rule cannot speak of it either");
 
@@ -128,7 +128,7 @@ fn an_error_names_the_module_that_would_bring_what_is_not_there() {
         assert_eq!(validated["results"][0]["reason"], "unknown_namespace");
         let absent = client.get(&format!("/Vocabulary/{namespace}")).expect(404).detail();
         let remedy =
-            format!("the module `{module}` brings it: the administrator installs it with `daftar plugin install`");
+            format!("the module `{module}` provides it: the administrator installs it with `daftar plugin install`");
         for told in [
             refused["errors"][0]["message"].as_str().unwrap(),
             wrong["errors"][0]["message"].as_str().unwrap(),

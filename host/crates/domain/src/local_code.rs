@@ -1,6 +1,6 @@
-//! Codes that the administrator adds to a vocabulary that takes them.
+//! Codes that the administrator adds to an extensible vocabulary.
 //!
-//! **Invariant:** a local code is never deleted and its code is never given to anything else: records hold it.
+//! **Invariant:** a local code is never deleted and never reused: records contain it.
 
 use jiff::Timestamp;
 
@@ -10,147 +10,147 @@ use super::identifier::has_scheme;
 use super::record::RecordKind;
 use super::vocabulary::{ID_TYPE_NAMESPACE, LocalizedText};
 
-/// The vocabulary of pregnancy statuses: the registry's own, empty until the administrator fills it.
+/// The vocabulary of pregnancy statuses: the registry's own, initially empty.
 pub const PREGNANCY_STATUS_NAMESPACE: &str = "urn:svc:vocab:pregnancy-status";
-/// The vocabularies that take local codes.
+/// The extensible vocabularies.
 pub const EXTENSIBLE_NAMESPACES: [&str; 3] =
     [ID_TYPE_NAMESPACE, "urn:svc:vocab:ethnocultural", PREGNANCY_STATUS_NAMESPACE];
-/// The property of a pack's code that belongs to a starter set: the administrator may set it aside like a local code.
+/// The property of a pack's code that belongs to a starter set: the administrator may deprecate it like a local code.
 pub const STARTER_PROPERTY: &str = "starter";
-/// The most local codes of a registry.
+/// Maximum number of local codes of a registry.
 pub const LOCAL_CODES_MAX: usize = 1_000;
-/// The longest local code, in bytes.
+/// Maximum length of a local code, in bytes.
 pub const LOCAL_CODE_BYTES_MAX: usize = 64;
-/// The most labels of one local code.
+/// Maximum number of labels of a local code.
 pub const LABELS_MAX: usize = 50;
-/// The longest label of a local code, in bytes.
+/// Maximum length of a label of a local code, in bytes.
 pub const LABEL_BYTES_MAX: usize = 200;
-/// The longest reference of a local code, in bytes.
+/// Maximum length of a reference of a local code, in bytes.
 pub const REFERENCE_BYTES_MAX: usize = 500;
-/// The longest pattern, in bytes.
+/// Maximum length of a pattern, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 256;
-/// The longest description of a pattern, in bytes.
+/// Maximum length of the description of a pattern, in bytes.
 pub const PATTERN_DESCRIPTION_BYTES_MAX: usize = 200;
 
-/// Why something cannot be part of a local code.
+/// Error: a part of a local code is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocalCodeError {
-    /// Not the shape of a local code.
+    /// Invalid code.
     #[error(
-        "a local code has 1 to {LOCAL_CODE_BYTES_MAX} lower-case letters, digits and underscores and begins with a letter, such as `farmer_id`"
+        "a local code has 1 to {LOCAL_CODE_BYTES_MAX} lower-case letters, digits and underscores, and begins with a letter, such as `farmer_id`"
     )]
     Code,
-    /// No label at all.
-    #[error("a local code needs a label: write one as `en=Farmer ID`")]
+    /// There is no label.
+    #[error("a local code requires a label, such as `en=Farmer ID`")]
     NoLabel,
-    /// Too many labels.
+    /// There are too many labels.
     #[error("a local code has at most {LABELS_MAX} labels")]
     TooManyLabels,
-    /// Two labels in one language.
+    /// Two labels have the same language.
     #[error("there are two labels in the language `{0}`")]
     LabelTwice(String),
-    /// Not a language tag.
-    #[error("`{}` is no BCP 47 language tag, such as `en` or `pt-BR`", .0.escape_debug())]
+    /// Invalid language tag.
+    #[error("`{}` is not a BCP 47 language tag such as `en` or `pt-BR`", .0.escape_debug())]
     Language(String),
-    /// Not a label.
-    #[error("a label has 1 to {LABEL_BYTES_MAX} bytes in one line, without white space at its ends")]
+    /// Invalid label.
+    #[error("a label has 1 to {LABEL_BYTES_MAX} bytes in one line, without leading or trailing white space")]
     Label,
-    /// A label with a character that nobody sees.
+    /// A label contains an invisible character.
     #[error(
-        "a label has no control characters and no invisible ones, such as U+200B or U+202E; take out {}", told(*.0)
+        "a label has no control characters and no invisible ones, such as U+200B or U+202E; remove {}", told(*.0)
     )]
     HiddenCharacter(char),
-    /// Not a URI.
+    /// Invalid URI.
     #[error("a reference is an absolute URI of at most {REFERENCE_BYTES_MAX} visible ASCII characters")]
     Reference,
-    /// Not a pattern within bounds.
+    /// Invalid pattern.
     #[error("a pattern is a regular expression of 1 to {PATTERN_BYTES_MAX} bytes without control characters")]
     Pattern,
-    /// Not a description of a pattern.
+    /// Invalid description of a pattern.
     #[error(
-        "a pattern is described in 1 to {PATTERN_DESCRIPTION_BYTES_MAX} bytes, as whoever writes a wrong value will read it, such as `ten digits`"
+        "the description of a pattern has 1 to {PATTERN_DESCRIPTION_BYTES_MAX} bytes; it is shown for invalid values, such as `ten digits`"
     )]
     PatternDescription,
 }
 
-/// A code of the deployment's own, or what it decided about one of a starter set.
+/// A code of the deployment, or its decision on a code of a starter set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalCode {
-    /// Which code.
+    /// The code.
     pub uri: CodeUri,
-    /// Where the code comes from.
+    /// The origin of the code.
     pub origin: LocalOrigin,
-    /// The code of the same vocabulary that it is a kind of; it counts wherever that one does.
+    /// The more general code of the same vocabulary; this code counts wherever that one does.
     pub specialises: Option<Code>,
-    /// What it is called, at most once a language, at least one for a code of the deployment's own.
+    /// Labels, at most one per language; at least one for a code of the deployment.
     pub labels: Vec<LocalizedText>,
-    /// Where more is said about it.
+    /// URI of a definition or further information.
     pub reference: Option<String>,
-    /// What identifiers of this type look like; only for ID types.
+    /// Rule for identifiers of this type; only for ID types.
     pub id_type: Option<IdTypeRule>,
-    /// Whether new records may hold it.
+    /// The status in new records.
     pub standing: LocalStanding,
-    /// When it was added.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// Where a local code comes from.
+/// The origin of a local code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LocalOrigin {
-    /// The administrator added it.
+    /// Added by the administrator.
     Deployment,
-    /// A pack brings it as part of a starter set; only its standing is the deployment's.
+    /// Provided by a pack as part of a starter set; the deployment decides only on its status.
     StarterSet,
 }
 
-/// Whether new records may hold a local code.
+/// The status of a local code in new records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LocalStanding {
-    /// They may.
+    /// Valid in new records.
     Active,
-    /// It stays valid in old records only.
+    /// Valid only in existing records.
     Deprecated {
-        /// The code to use in its place.
+        /// The successor.
         replaced_by: Option<Code>,
     },
 }
 
-/// What identifiers of a type look like.
+/// Rule for identifiers of a type.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IdTypeRule {
-    /// What values look like; any, where absent.
+    /// Pattern of the values; any value is valid if absent.
     pub pattern: Option<ValuePattern>,
-    /// What carries such identifiers.
+    /// The kinds of record with such identifiers.
     pub target: IdTarget,
 }
 
-/// What values of an identifier look like.
+/// Pattern of the values of an identifier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValuePattern {
-    /// A regular expression; the whole value has to match.
+    /// A regular expression that must match the entire value.
     pub expression: String,
-    /// The same in words, for whoever wrote a value that does not match.
+    /// Description of the pattern, returned for values that do not match.
     pub description: String,
 }
 
 named_enum! {
-    /// What carries identifiers of a type.
+    /// The kinds of record with identifiers of a type.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub enum IdTarget {
-        /// People.
+        /// Individuals.
         Individual = "individual",
         /// Groups.
         Group = "group",
-        /// Either.
+        /// Both.
         #[default]
         Both = "both",
     }
 }
 
 impl IdTarget {
-    /// Whether a record of that kind may carry such an identifier.
+    /// True if a record of this kind may have such an identifier.
     #[must_use]
     pub fn includes(self, kind: RecordKind) -> bool {
         match self {
@@ -162,13 +162,13 @@ impl IdTarget {
 }
 
 impl LocalCode {
-    /// Whether new records may hold it.
+    /// True if the code is valid in new records.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.standing == LocalStanding::Active
     }
 
-    /// The code to use in place of a deprecated one.
+    /// Returns the successor of a deprecated code.
     #[must_use]
     pub fn replaced_by(&self) -> Option<&Code> {
         match &self.standing {
@@ -178,7 +178,7 @@ impl LocalCode {
     }
 }
 
-/// Reads a local code.
+/// Parses a local code.
 ///
 /// # Errors
 /// [`LocalCodeError::Code`].
@@ -192,7 +192,7 @@ pub fn parse_code(text: &str) -> Result<Code, LocalCodeError> {
 /// Checks labels.
 ///
 /// # Errors
-/// What is wrong with the first that cannot be.
+/// The problem of the first invalid label.
 pub fn check_labels(labels: &[LocalizedText]) -> Result<(), LocalCodeError> {
     if labels.is_empty() {
         return Err(LocalCodeError::NoLabel);
@@ -228,7 +228,7 @@ pub fn check_reference(text: &str) -> Result<(), LocalCodeError> {
 }
 
 impl ValuePattern {
-    /// Takes an expression within bounds; whether it is one is for whoever compiles it.
+    /// Checks the lengths of an expression and its description; the expression is compiled elsewhere.
     ///
     /// # Errors
     /// [`LocalCodeError::Pattern`] and [`LocalCodeError::PatternDescription`].
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_lines_once_a_language() {
+    fn labels_are_lines_with_distinct_languages() {
         assert_eq!(check_labels(&[label("en", "Farmer ID"), label("pt-BR", "x")]), Ok(()));
         assert_eq!(check_labels(&[]), Err(LocalCodeError::NoLabel));
         assert_eq!(check_labels(&[label("en", "a"), label("en", "b")]), Err(LocalCodeError::LabelTwice("en".into())));
@@ -294,7 +294,7 @@ mod tests {
         let hidden = check_labels(&[label("en", "Farmer\u{202e} ID")]).unwrap_err();
         assert_eq!(
             hidden.to_string(),
-            "a label has no control characters and no invisible ones, such as U+200B or U+202E; take out U+202E"
+            "a label has no control characters and no invisible ones, such as U+200B or U+202E; remove U+202E"
         );
         let many = |count: usize| (0..count).map(|at| label(&format!("en-{at}"), "a")).collect::<Vec<_>>();
         assert_eq!(check_labels(&many(LABELS_MAX)), Ok(()));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_says_which_records_carry_the_identifier() {
+    fn a_target_selects_the_kinds_of_record() {
         let kinds = [RecordKind::Individual, RecordKind::Group, RecordKind::Program];
         let carried = |target: IdTarget| kinds.map(|kind| target.includes(kind));
         assert_eq!(carried(IdTarget::Both), [true, true, true]);

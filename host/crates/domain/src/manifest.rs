@@ -1,38 +1,38 @@
-//! What a plugin says about itself before anything of it is run.
+//! The manifest of a plugin, read before any of its code runs.
 //!
-//! The manifest is stored as JSON inside the component; reading and writing it there is `plugin::pack::section`'s work.
+//! The manifest is stored as JSON inside the component, where `plugin::pack::section` reads and writes it.
 //!
-//! **Invariant:** a manifest that exists is well-formed: names, versions and paths are checked when they are made.
-//! **Invariant:** a manifest grants nothing. Rights come from what the host links, limits from its configuration; the manifest
-//! only says what would be wanted and why.
+//! **Invariant:** every manifest is well-formed: names, versions and paths are checked on construction.
+//! **Invariant:** a manifest grants nothing. Rights come from the imports that the host links, limits from its
+//! configuration; the manifest only states wishes and reasons.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a plugin says about itself.
+/// The manifest of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginManifest {
-    /// Its name, by which it is installed, replaced and removed.
+    /// Name, for installing, replacing and removing.
     pub name: PluginName,
-    /// Its own version.
+    /// Version of the plugin.
     pub version: PluginVersion,
-    /// What it is for.
+    /// Kind.
     pub kind: PluginKind,
-    /// The version of the plugin interface that it was made for, such as `0.1.0`.
+    /// Version of the plugin interface, such as `0.1.0`.
     pub interface: PluginVersion,
-    /// What it brings, in one English sentence.
+    /// Description, in one English sentence.
     pub description: String,
-    /// SPDX expression of the licence of what it brings, or the licence's name where there is none.
+    /// SPDX expression of the licence of its content, or the licence's name if there is none.
     pub licence: String,
-    /// The acknowledgement that the owner of its data asks for; empty where there is none.
+    /// The acknowledgement required by the publisher of its data; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub attribution: String,
-    /// Where it comes from: a publication, a release or an address.
+    /// Source: a publication, a release or a URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The limits it would like, where the defaults are too tight.
+    /// Requested limits, if the defaults are too low.
     #[serde(default, skip_serializing_if = "WantedLimits::is_empty")]
     pub limits: WantedLimits,
     /// The fields that it adds to records.
@@ -40,18 +40,18 @@ pub struct PluginManifest {
     pub extension_fields: Vec<ExtensionField>,
 }
 
-/// What a plugin is for: the world that it was made for.
+/// The kind of a plugin: the world that it implements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PluginKind {
-    /// It brings code lists.
+    /// Provides code lists.
     VocabularyPack,
-    /// It decides eligibility.
+    /// Decides eligibility.
     EligibilityEngine,
 }
 
 impl PluginKind {
-    /// The name used in manifests and on the command line.
+    /// Returns the name used in manifests and on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::VocabularyPack => "vocabulary-pack",
@@ -70,15 +70,15 @@ impl std::fmt::Display for PluginKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtensionField {
-    /// Where it is, such as `farmer.crops` for `extension.farmer.crops`.
+    /// Its path, such as `farmer.crops` for `extension.farmer.crops`.
     pub path: ExtensionPath,
     /// The type of its values.
     #[serde(rename = "type")]
     pub kind: ExtensionFieldKind,
-    /// Whether there may be several values.
+    /// True if it may have several values.
     #[serde(default)]
     pub repeated: bool,
-    /// The namespace that its codes come from; only for coded fields.
+    /// The namespace of its codes; only for coded fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<String>,
 }
@@ -103,7 +103,7 @@ named_enum! {
     }
 }
 
-/// Limits that differ from the host's defaults. What is absent is well served by the default.
+/// Limits that differ from the host's defaults. If absent, the default is sufficient.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WantedLimits {
@@ -119,23 +119,23 @@ pub struct WantedLimits {
     /// Stack of one call, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack_bytes: Option<WantedLimit>,
-    /// What one call may give back, in bytes.
+    /// Output of one call, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<WantedLimit>,
 }
 
-/// A wanted limit and why it is wanted, for the operator who decides.
+/// A requested limit with its reason, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WantedLimit {
-    /// The limit, in the unit that the field's name ends with.
+    /// The limit, in the unit in the suffix of the field's name.
     pub value: u64,
-    /// Why the default does not do, in one English sentence.
+    /// The reason why the default is insufficient, in one English sentence.
     pub reason: String,
 }
 
 impl WantedLimits {
-    /// Whether the defaults will do.
+    /// True if no limits are requested.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -150,7 +150,7 @@ pub struct PluginVersion {
     patch: u32,
 }
 
-/// A text that is not a version.
+/// Error: a text is not a version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a version: three whole numbers without leading zeros, joined with dots, such as 1.0.0")]
 pub struct InvalidVersion {
@@ -158,15 +158,15 @@ pub struct InvalidVersion {
 }
 
 impl PluginVersion {
-    /// A version of these three numbers.
+    /// Creates a version from three numbers.
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self { major, minor, patch }
     }
 
-    /// Reads a version.
+    /// Parses a version.
     ///
     /// # Errors
-    /// It is not three numbers of at most 32 bits, written in the one way there is.
+    /// The text is not three numbers of at most 32 bits in canonical form.
     pub fn parse(text: &str) -> Result<Self, InvalidVersion> {
         let mut numbers = text.split('.').map(number);
         match (numbers.next(), numbers.next(), numbers.next(), numbers.next()) {
@@ -177,7 +177,7 @@ impl PluginVersion {
 }
 
 fn number(text: &str) -> Option<u32> {
-    // `parse` alone would take `+1` and `01`, and one version would have several spellings.
+    // `parse` alone would accept `+1` and `01`, so that one version would have several spellings.
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_plain { text.parse().ok() } else { None }
 }
@@ -199,7 +199,7 @@ impl From<PluginVersion> for String {
 #[serde(try_from = "String", into = "String")]
 pub struct PluginName(String);
 
-/// A text that cannot be the name of a plugin.
+/// Error: a text is not a valid plugin name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a plugin name: 1 to {max} lower-case letters, digits and hyphens, not beginning with a hyphen", max = PluginName::LENGTH_MAX)]
 pub struct InvalidPluginName {
@@ -207,13 +207,13 @@ pub struct InvalidPluginName {
 }
 
 impl PluginName {
-    /// The greatest length, in bytes.
+    /// Maximum length, in bytes.
     pub const LENGTH_MAX: usize = 64;
 
     /// Checks a name.
     ///
     /// # Errors
-    /// It is empty, too long, or holds a character that names do not have.
+    /// It is empty, too long, or contains an invalid character.
     pub fn parse(text: &str) -> Result<Self, InvalidPluginName> {
         let is_made_right = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         if text.is_empty() || text.len() > Self::LENGTH_MAX || text.starts_with('-') || !is_made_right {
@@ -228,7 +228,7 @@ impl PluginName {
 #[serde(try_from = "String", into = "String")]
 pub struct ExtensionPath(String);
 
-/// A text that cannot be the path of an extension field.
+/// Error: a text is not a valid path of an extension field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not the path of an extension field: two or more keys of lower-case letters, digits and underscores, joined with dots, at most {max} bytes", max = ExtensionPath::LENGTH_MAX)]
 pub struct InvalidExtensionPath {
@@ -236,13 +236,13 @@ pub struct InvalidExtensionPath {
 }
 
 impl ExtensionPath {
-    /// The greatest length, in bytes.
+    /// Maximum length, in bytes.
     pub const LENGTH_MAX: usize = 128;
 
     /// Checks a path.
     ///
     /// # Errors
-    /// It is too long, has fewer than two keys, or a key that begins with no letter or holds a character that keys do not have.
+    /// It is too long, has fewer than two keys, or a key does not begin with a letter or contains an invalid character.
     pub fn parse(text: &str) -> Result<Self, InvalidExtensionPath> {
         let is_key = |key: &str| {
             key.starts_with(|first: char| first.is_ascii_lowercase())
@@ -255,7 +255,7 @@ impl ExtensionPath {
     }
 }
 
-/// As much of a text as an error message should repeat.
+/// Returns the text, truncated for an error message.
 fn excerpt(text: &str) -> String {
     text.chars().take(80).collect()
 }
@@ -279,7 +279,7 @@ mod version_tests {
     }
 
     #[test]
-    fn refuses_other_texts() {
+    fn rejects_other_texts() {
         for text in
             ["", "1", "1.0", "1.0.0.0", "01.0.0", "1.0.+1", "1.0.-1", "v1.0.0", "1.0.0-beta", "1.0.4294967296", "1..0"]
         {
@@ -288,7 +288,7 @@ mod version_tests {
     }
 
     #[test]
-    fn orders_by_number_and_not_by_letter() {
+    fn orders_numerically() {
         assert!(PluginVersion::parse("1.10.0").unwrap() > PluginVersion::parse("1.9.9").unwrap());
     }
 }
@@ -305,14 +305,14 @@ mod name_tests {
     }
 
     #[test]
-    fn refuses_other_names() {
+    fn rejects_other_names() {
         for name in ["", "-a", "Gender", "a b", "a/b", "..", "é", &"x".repeat(PluginName::LENGTH_MAX + 1)] {
             assert!(PluginName::parse(name).is_err(), "{name}");
         }
     }
 
     #[test]
-    fn repeats_only_the_beginning_of_a_long_text() {
+    fn truncates_a_long_text() {
         let error = PluginName::parse(&"X".repeat(10_000)).unwrap_err();
         assert!(error.to_string().len() < 300);
     }
@@ -339,7 +339,7 @@ mod tests {
         "description":"Sex of a person.","licence":"CC0-1.0"}"#;
 
     #[test]
-    fn reads_the_least_that_a_plugin_must_say() {
+    fn reads_a_minimal_manifest() {
         let manifest = manifest(LEAST).unwrap();
         assert_eq!(manifest.name.as_str(), "gender");
         assert_eq!(manifest.version, PluginVersion::new(1, 0, 0));
@@ -349,19 +349,19 @@ mod tests {
     }
 
     #[test]
-    fn writes_what_it_read() {
+    fn round_trips() {
         let json = r#"{"name":"farmer","version":"2.1.0","kind":"vocabulary-pack","interface":"0.1.0","description":"Crops.","licence":"CC-BY-4.0","attribution":"FAO","source":"AGROVOC 2026-01","limits":{"memory_bytes":{"value":33554432,"reason":"many codes"}},"extension_fields":[{"path":"farmer.crops","type":"coded","repeated":true,"vocabulary":"urn:fao:agrovoc"}]}"#;
         assert_eq!(serde_json::to_string(&manifest(json).unwrap()).unwrap(), json);
     }
 
     #[test]
-    fn refuses_a_key_that_it_does_not_know() {
+    fn rejects_an_unknown_key() {
         let error = manifest(&LEAST.replacen('{', r#"{"capabilities":["network"],"#, 1)).unwrap_err();
         assert!(error.to_string().contains("unknown field `capabilities`"), "{error}");
     }
 
     #[test]
-    fn refuses_a_kind_that_it_does_not_know() {
+    fn rejects_an_unknown_kind() {
         let error = manifest(&LEAST.replace("vocabulary-pack", "protocol-adapter")).unwrap_err();
         assert!(error.to_string().contains("unknown variant `protocol-adapter`"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Modules that are not active, with what they would bring, so that an error can name the one that a request lacks.
+//! Inactive modules with their content, so that an error can name the module that a request lacks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use super::extension::overlap;
 use super::manifest::PluginName;
 
-/// The packs of this project: name, namespaces, extension fields. A test compares them with their sources.
+/// The packs of this project: name, namespaces, extension fields. A test compares them with their manifests.
 pub const PROJECT_MODULES: &[(&str, &[&str], &[&str])] = &[
     ("country", &["urn:iso:std:iso:3166-1"], &[]),
     ("currency", &["urn:iso:std:iso:4217"], &[]),
@@ -28,27 +28,27 @@ pub const PROJECT_MODULES: &[(&str, &[&str], &[&str])] = &[
     ("religion", &["urn:un:unsd:pop-census:religion"], &[]),
 ];
 
-/// A module that is not active and would bring something that a request names.
+/// An inactive module that would provide an item named by a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InactiveModule {
     /// Its name.
     pub name: String,
-    /// Whether it is installed all the same.
+    /// True if it is installed but inactive.
     pub is_installed: bool,
 }
 
-/// What modules bring that are known, active or not.
+/// The content of known modules, active or not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KnownModules {
     by_namespace: BTreeMap<String, String>,
-    /// By the path below `extension`.
+    /// Modules by the path below `extension`.
     by_field: BTreeMap<String, String>,
-    /// The modules that are installed and not active.
+    /// The installed but inactive modules.
     installed: BTreeSet<String>,
 }
 
 impl KnownModules {
-    /// The packs of this project.
+    /// Returns the packs of this project.
     #[must_use]
     pub fn of_project() -> Self {
         let mut known = Self::default();
@@ -58,7 +58,7 @@ impl KnownModules {
         known
     }
 
-    /// Adds a module; of several that bring the same the last counts.
+    /// Adds a module; of several modules with the same content the last one is used.
     pub fn add<'b>(
         &mut self,
         name: &str,
@@ -69,19 +69,19 @@ impl KnownModules {
         self.by_field.extend(fields.into_iter().map(|field| (field.to_owned(), name.to_owned())));
     }
 
-    /// The same where these modules are installed and not active.
+    /// Sets the installed but inactive modules.
     #[must_use]
     pub fn with_installed<'n>(self, names: impl IntoIterator<Item = &'n PluginName>) -> Self {
         Self { installed: names.into_iter().map(ToString::to_string).collect(), ..self }
     }
 
-    /// The module of a namespace that no active one brings.
+    /// Returns the module of a namespace that no active module provides.
     #[must_use]
     pub fn of_namespace(&self, namespace: &str) -> Option<InactiveModule> {
         self.by_namespace.get(namespace).map(|name| self.named(name))
     }
 
-    /// The module of a path below `extension` that no active one declares, nor a field above or below it.
+    /// Returns the module of a path below `extension` that no active module declares, nor a field above or below it.
     #[must_use]
     pub fn of_field(&self, path: &str) -> Option<InactiveModule> {
         let mut fields = self.by_field.iter();
@@ -95,16 +95,16 @@ impl KnownModules {
 }
 
 impl fmt::Display for InactiveModule {
-    /// Says what to do: "the module `isco-08` brings it: …".
+    /// Formats the remedy: "the module `isco-08` provides it: …".
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, is_installed } = self;
         if *is_installed {
             return write!(
                 formatter,
-                "the module `{name}` brings it and is installed but not active: `daftar plugin list` says why"
+                "the module `{name}` provides it and is installed but not active: `daftar plugin list` shows why"
             );
         }
-        write!(formatter, "the module `{name}` brings it: the administrator installs it with `daftar plugin install`")
+        write!(formatter, "the module `{name}` provides it: the administrator installs it with `daftar plugin install`")
     }
 }
 
@@ -133,13 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn a_module_that_is_installed_and_not_active_is_told_apart() {
+    fn an_installed_inactive_module_has_its_own_remedy() {
         let crops = PluginName::parse("crops").unwrap();
         let mut known = KnownModules::default();
         known.add("crops", ["urn:example:crops"], []);
         let told = |known: &KnownModules| known.of_namespace("urn:example:crops").unwrap().to_string();
         assert!(told(&known).ends_with("`daftar plugin install`"), "{}", told(&known));
         let known = known.with_installed([&crops]);
-        assert!(told(&known).ends_with("`daftar plugin list` says why"), "{}", told(&known));
+        assert!(told(&known).ends_with("`daftar plugin list` shows why"), "{}", told(&known));
     }
 }

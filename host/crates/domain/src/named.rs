@@ -1,6 +1,6 @@
-//! Declarations: enums whose variants have names, and texts that follow a rule.
+//! Macros for enums with named variants, and for validated texts.
 
-/// Declares an enum of names, as in `Read = "read"`: with all its variants in the order of the declaration, and the name of each.
+/// Declares an enum of names, as in `Read = "read"`, with a list of its variants in order, and the name of each.
 #[macro_export]
 macro_rules! named_enum {
     (
@@ -15,12 +15,12 @@ macro_rules! named_enum {
         }
 
         impl $type {
-            /// Every one, in the order of the declaration.
+            /// All variants, in the order of the declaration.
             $visible const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
             /// The names, in the same order.
             $visible const NAMES: [&'static str; [$($name),+].len()] = [$($name),+];
 
-            /// The name.
+            /// Returns the name.
             #[must_use]
             $visible const fn name(self) -> &'static str {
                 match self {
@@ -28,7 +28,7 @@ macro_rules! named_enum {
                 }
             }
 
-            /// The one of that name.
+            /// Returns the variant of a name.
             #[must_use]
             $visible fn parse(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|known| known.name() == name)
@@ -37,7 +37,7 @@ macro_rules! named_enum {
     };
 }
 
-/// Declares the type that stands for a kind of record.
+/// Declares the type that represents a kind of record.
 macro_rules! record_type {
     ($type:ident is $kind:ident) => {
         /// The kind of record.
@@ -50,11 +50,11 @@ macro_rules! record_type {
     };
 }
 
-/// Gives types that hold a text access to it, and their `Display`.
+/// Gives text types access to the text, and `Display`.
 macro_rules! texts {
     ($($type:ident),+) => {$(
         impl $type {
-            /// The text.
+            /// Returns the text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -75,7 +75,7 @@ macro_rules! texts {
     )+};
 }
 
-/// Keeps what types hold out of logs: their `Debug` shows the name alone.
+/// Keeps the content of types out of logs: `Debug` prints the type name only.
 #[macro_export]
 macro_rules! opaque_debug {
     ($($type:ident),+) => {$(
@@ -87,7 +87,7 @@ macro_rules! opaque_debug {
     )+};
 }
 
-/// Reads types by their `parse` wherever a text is converted: in settings, bodies and arguments.
+/// Deserializes types by their `parse`, for settings, bodies and arguments.
 macro_rules! read_by_parse {
     ($($type:ident or $error:ident),+) => {$(
         impl TryFrom<String> for $type {

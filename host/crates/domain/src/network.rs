@@ -1,8 +1,8 @@
-//! Networks as settings name them: an address and how many of its bits count (CIDR, RFC 4632 and RFC 4291 section 2.3).
+//! IP networks in settings: an address and a prefix length (CIDR, RFC 4632 and RFC 4291 section 2.3).
 //!
-//! **Invariant:** an IPv4 address written as IPv6 (`::ffff:192.0.2.1`) is the IPv4 address, in a network as in what is looked up.
+//! **Invariant:** an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) equals the IPv4 address, in networks and in lookups.
 //!
-//! **Invariant:** an origin is written as browsers write it in `Origin`, so that the two are compared byte by byte.
+//! **Invariant:** an origin has the form of the `Origin` header of browsers, so that both are compared byte by byte.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
@@ -12,42 +12,38 @@ use serde::Deserialize;
 
 use super::hidden::shown;
 
-/// How many bits of the IPv6 form of an IPv4 address are the same for all of them.
+/// Length of the common prefix of IPv4-mapped IPv6 addresses, in bits.
 const MAPPED_BITS: u8 = 96;
 
-/// All addresses that begin with the same bits.
+/// A network: all addresses with a common prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Network(IpNet);
 
-/// A text that is no network; says what would be right.
+/// Error: a text is not a network. The message states the valid form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidNetwork {
-    /// What stands before the `/` is no address.
-    #[error(
-        "`{0}` is no network: write an address and how many of its bits count, such as `10.1.0.0/16` or `2001:db8::/32`"
-    )]
+    /// The part before the `/` is not an address.
+    #[error("`{0}` is not a network: write an address and a prefix length, such as `10.1.0.0/16` or `2001:db8::/32`")]
     Address(String),
-    /// What stands behind it is no number of bits.
-    #[error(
-        "`{text}` does not say how many bits of the address count: behind the `/` stands a number from {least} to {most}"
-    )]
+    /// The part after the `/` is not a prefix length.
+    #[error("`{text}` has no valid prefix length: write a number from {least} to {most} after the `/`")]
     Prefix {
-        /// What was written.
+        /// The input.
         text: String,
-        /// The smallest number that makes sense.
+        /// Minimum prefix length.
         least: u8,
-        /// The greatest.
+        /// Maximum prefix length.
         most: u8,
     },
-    /// The address is not the first of its network, so that one of the two is a slip.
+    /// The address is not the first of its network: it is unclear whether the network or the address is meant.
     #[error(
-        "`{text}` is not the first address of its network: write `{network}` for the network, or `{address}` for the one address"
+        "`{text}` is not the first address of its network: write `{network}` for the network, or `{address}` for the single address"
     )]
     HostBits {
-        /// What was written.
+        /// The input.
         text: String,
-        /// The network that it lies in.
+        /// The network that contains the address.
         network: Network,
         /// The address alone.
         address: IpAddr,
@@ -55,7 +51,7 @@ pub enum InvalidNetwork {
 }
 
 impl Network {
-    /// Reads `address/bits`, or an address, which is a network of its own.
+    /// Parses `address/bits`, or an address, which is a network with a single address.
     ///
     /// # Errors
     /// [`InvalidNetwork`].
@@ -87,14 +83,13 @@ impl Network {
         Err(InvalidNetwork::HostBits { text: shown(text), network: Self(network.trunc()), address })
     }
 
-    /// Whether an address lies in it.
+    /// True if the network contains the address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
 
-    /// Whether it has more addresses than an organization has of its own: more than `10.0.0.0/8` or `fc00::/7`, the biggest
-    /// networks that are nobody's in the internet (RFC 1918, RFC 4193).
+    /// True if the network is larger than any private one: `10.0.0.0/8` or `fc00::/7` (RFC 1918, RFC 4193).
     #[must_use]
     pub fn is_wider_than_any_private_one(&self) -> bool {
         self.0.prefix_len() < if self.0.addr().is_ipv4() { 8 } else { 7 }
@@ -107,32 +102,32 @@ impl fmt::Display for Network {
     }
 }
 
-/// The longest origin, in bytes: the longest name of a host, with scheme and port.
+/// Maximum length of an origin, in bytes: the longest host name, with scheme and port.
 const BYTES_MAX: usize = 270;
-/// Hosts that may serve pages without HTTPS: they are this machine.
+/// Hosts permitted without HTTPS: the local machine.
 const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Scheme, host, and a port that is not the scheme's own.
+/// Scheme, host, and a port other than the default of the scheme.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct WebOrigin(String);
 
-/// A text that is no origin; says what would be right.
+/// Error: a text is not an origin. The message states the valid form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidWebOrigin {
-    /// Everybody, or nobody in particular.
+    /// A wildcard or `null`.
     #[error(
-        "`{0}` lets pages of strangers call the register with the tokens of whoever looks at them: name each origin, such as `https://portal.example.org`"
+        "`{0}` lets any page call the register with the tokens of its visitors: list each origin, such as `https://portal.example.org`"
     )]
     Wildcard(String),
-    /// A page that anybody on its way can change.
+    /// An origin without HTTPS, which an attacker on the network can modify.
     #[error(
-        "`{0}` is served without HTTPS, so that anybody on its way may put a script into it: name an origin with `https://`; `http://localhost:PORT` is taken"
+        "`{0}` is served without HTTPS, so that an attacker on the network can inject scripts: use an origin with `https://`; `http://localhost:PORT` is permitted"
     )]
     Plain(String),
-    /// Browsers write it in another way, so that it would never match.
+    /// Not the form of browsers, so that it would never match.
     #[error(
-        "`{0}` is not as browsers write an origin: `https://`, the host in lower case, a port only if it is not 443, and nothing behind it"
+        "`{0}` is not an origin in the form of browsers: `https://`, the host in lower case, a port only if it is not 443, and nothing after it"
     )]
     Form(String),
 }
@@ -141,7 +136,7 @@ texts!(WebOrigin);
 read_by_parse!(Network or InvalidNetwork, WebOrigin or InvalidWebOrigin);
 
 impl WebOrigin {
-    /// Reads an origin.
+    /// Parses an origin.
     ///
     /// # Errors
     /// [`InvalidWebOrigin`].
@@ -187,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_its_addresses_and_no_others() {
+    fn contains_its_addresses_only() {
         for (text, inside, outside) in [
             (
                 "10.1.0.0/16",
@@ -213,11 +208,11 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong_and_what_would_be_right() {
+    fn errors_state_the_problem_and_the_valid_form() {
         let told = |text: &str| Network::parse(text).unwrap_err().to_string();
         assert_eq!(
             told("10.1.2.3/8"),
-            "`10.1.2.3/8` is not the first address of its network: write `10.0.0.0/8` for the network, or `10.1.2.3` for the one address"
+            "`10.1.2.3/8` is not the first address of its network: write `10.0.0.0/8` for the network, or `10.1.2.3` for the single address"
         );
         assert!(told("2001:db8::1/64").contains("write `2001:db8::/64`"));
         for wrong in [
@@ -234,13 +229,13 @@ mod tests {
         assert!(told("2001:db8::/129").contains("a number from 0 to 128"));
         assert!(told("::ffff:10.0.0.0/95").contains("a number from 96 to 128"));
         for wrong in ["", "proxy", "10.0.0", "010.0.0.1", "10.0.0.1:80", "[::1]", "fe80::1%eth0", "*", "10.*"] {
-            assert!(told(wrong).contains("is no network"), "{wrong}: {}", told(wrong));
+            assert!(told(wrong).contains("is not a network"), "{wrong}: {}", told(wrong));
         }
         assert!(told(&"x".repeat(500)).len() < 300);
     }
 
     #[test]
-    fn knows_what_no_organization_has_of_its_own() {
+    fn recognizes_networks_larger_than_private_ones() {
         for wide in ["0.0.0.0/0", "128.0.0.0/1", "10.0.0.0/7", "::/0", "fc00::/6"] {
             assert!(network(wide).is_wider_than_any_private_one(), "{wide}");
         }
@@ -255,7 +250,7 @@ mod web_origin_tests {
     use super::*;
 
     #[test]
-    fn takes_origins_as_browsers_write_them() {
+    fn accepts_origins_in_the_form_of_browsers() {
         for right in [
             "https://portal.example.org",
             "https://portal.example.org:8443",
@@ -271,7 +266,7 @@ mod web_origin_tests {
     }
 
     #[test]
-    fn says_what_is_wrong_and_what_would_be_right() {
+    fn errors_state_the_problem_and_the_valid_form() {
         let told = |text: &str| WebOrigin::parse(text).unwrap_err();
         for text in ["*", "null", "https://*", "https://*.example.org"] {
             assert_eq!(told(text), InvalidWebOrigin::Wildcard(text.to_owned()));

@@ -1,16 +1,16 @@
-//! Who clients belong to and to whom consents are given.
+//! Organizations of clients and grantees of consents, and legal bases.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest name of an organization, in characters.
+/// Maximum length of the name of an organization, in characters.
 pub const ORGANIZATION_CHARACTERS_MAX: usize = 200;
 
-/// Why a text does not name an organization.
+/// Error: a text is not a valid name of an organization.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an organization's name has 1 to {ORGANIZATION_CHARACTERS_MAX} characters and no control characters")]
 pub struct OrganizationError;
 
-/// The name of an organization. Two are the same when they are written the same, letter for letter. Its serialized form is for
+/// The name of an organization. Names are compared case-sensitively, as exact strings. The serialized form is for
 /// checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
@@ -20,10 +20,10 @@ texts!(Organization);
 read_by_parse!(Organization or OrganizationError);
 
 impl Organization {
-    /// Reads a name; white space around it does not count.
+    /// Parses a name, without surrounding white space.
     ///
     /// # Errors
-    /// When it is empty, too long or holds control characters.
+    /// The name is empty, too long or contains control characters.
     pub fn parse(text: &str) -> Result<Self, OrganizationError> {
         let trimmed = text.trim();
         let is_valid = !trimmed.is_empty()
@@ -34,18 +34,18 @@ impl Organization {
 }
 
 named_enum! {
-    /// On what ground personal data may be looked at; the six of GDPR article 6(1), in its order.
+    /// Legal basis for processing personal data; the six of GDPR article 6(1), in its order.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum LegalBasis {
-        /// The person agreed.
+        /// Consent of the person.
         Consent = "consent",
-        /// A contract with the person needs it.
+        /// Necessary for a contract with the person.
         Contract = "contract",
-        /// The law demands it.
+        /// Required by law.
         LegalObligation = "legal_obligation",
-        /// Somebody's life depends on it.
+        /// Necessary to protect a person's life.
         VitalInterests = "vital_interests",
-        /// A task in the public interest needs it.
+        /// Necessary for a task in the public interest.
         PublicTask = "public_task",
         /// A legitimate interest that outweighs the person's.
         LegitimateInterests = "legitimate_interests",

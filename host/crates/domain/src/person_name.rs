@@ -1,4 +1,4 @@
-//! Names of people, and the words by which they are found.
+//! Names of persons, and their search words.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
@@ -6,7 +6,7 @@ use unicode_normalization::char::is_combining_mark;
 use super::schema::{Field, Kind, Struct};
 use super::value::{Key, Text, Values};
 
-/// The longest part of a name, in bytes.
+/// Maximum length of a part of a name, in bytes.
 pub const NAME_PART_BYTES_MAX: usize = 300;
 
 /// Family name.
@@ -15,11 +15,11 @@ pub const FAMILY: Key<Text> = Key::new(1);
 pub const GIVEN: Key<Text> = Key::new(2);
 /// Middle name.
 pub const MIDDLE: Key<Text> = Key::new(3);
-/// What stands before it, such as a title.
+/// Prefix, such as a title.
 pub const PREFIX: Key<Text> = Key::new(4);
-/// What stands behind it.
+/// Suffix.
 pub const SUFFIX: Key<Text> = Key::new(5);
-/// The whole name as it is written, where the parts do not say it.
+/// The full name as written, if the parts do not express it.
 pub const TEXT: Key<Text> = Key::new(6);
 
 /// The parts of a person's name as given.
@@ -36,12 +36,12 @@ pub const PERSON_NAME: Struct = Struct {
     ],
 };
 
-/// Every part of a name that is there, in the order in which a name is read.
+/// Returns the recorded parts of a name, in reading order.
 pub fn parts<C, I>(name: &Values<C, I>) -> impl Iterator<Item = &str> {
     [PREFIX, GIVEN, MIDDLE, FAMILY, SUFFIX, TEXT].into_iter().filter_map(|part| name.get(part))
 }
 
-/// The whole name: `text`, or else the parts one after the other.
+/// Returns the full name: `text`, or else the parts joined by spaces.
 #[must_use]
 pub fn display<C, I>(name: &Values<C, I>) -> String {
     match name.get(TEXT) {
@@ -50,8 +50,8 @@ pub fn display<C, I>(name: &Values<C, I>) -> String {
     }
 }
 
-/// The text by which names are put in order: family, given and middle name, or else the name as it is written, in the form of
-/// [`search_phrase`]. Empty where there is nothing to go by.
+/// Returns the sort key of a name: family, given and middle name, or else the name as written, in the form of
+/// [`search_phrase`]. Empty if there is none.
 #[must_use]
 pub fn sort_text<C, I>(name: &Values<C, I>) -> String {
     let parts = [FAMILY, GIVEN, MIDDLE].into_iter().filter_map(|part| name.get(part));
@@ -59,7 +59,7 @@ pub fn sort_text<C, I>(name: &Values<C, I>) -> String {
     if words.is_empty() { name.get(TEXT).map(search_phrase).unwrap_or_default() } else { words.join(" ") }
 }
 
-/// The words by which a person of that name is found, each once.
+/// Returns the distinct search words of a name.
 #[must_use]
 pub fn name_words<C, I>(name: &Values<C, I>) -> Vec<String> {
     let mut words: Vec<String> = parts(name).flat_map(indexed_words).collect();
@@ -68,7 +68,7 @@ pub fn name_words<C, I>(name: &Values<C, I>) -> Vec<String> {
     words
 }
 
-/// The words of a text as a search compares them: without case, accents and punctuation, in compatibility form.
+/// Splits a text into search words: without case, accents and punctuation, in compatibility form.
 #[must_use]
 pub fn search_words(text: &str) -> Vec<String> {
     let folded: String = text
@@ -76,7 +76,7 @@ pub fn search_words(text: &str) -> Vec<String> {
         .filter(|character| !is_combining_mark(*character))
         .flat_map(char::to_lowercase)
         .map(|character| match character {
-            // They are left out of words rather than splitting them: D'Souza, N’Diaye, Qur'an.
+            // They are removed from words instead of splitting them: D'Souza, N’Diaye, Qur'an.
             apostrophe if is_apostrophe(apostrophe) => '\u{0}',
             'ß' => 's',
             'ø' => 'o',
@@ -98,8 +98,8 @@ fn is_apostrophe(character: char) -> bool {
     matches!(character, '\'' | '\u{2019}' | '\u{02bc}' | '`')
 }
 
-/// The words by which a text is found: those of [`search_words`], and the parts of a word on either side of an apostrophe, so that
-/// `souza` finds D'Souza and `eglise` Rue de l'Église.
+/// Returns the words under which a text is indexed: those of [`search_words`], and the parts of a word around an
+/// apostrophe, so that `souza` finds D'Souza and `eglise` Rue de l'Église.
 #[must_use]
 pub fn indexed_words(text: &str) -> Vec<String> {
     let mut words = search_words(text);
@@ -109,7 +109,7 @@ pub fn indexed_words(text: &str) -> Vec<String> {
     words
 }
 
-/// A text as a search for the whole of it compares it: its words, one space between them.
+/// Returns the form of a text for phrase searches: its search words, joined by single spaces.
 #[must_use]
 pub fn search_phrase(text: &str) -> String {
     search_words(text).join(" ")
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_the_written_name_before_its_parts() {
+    fn prefers_the_written_name_to_its_parts() {
         let mut name = name(&[(FAMILY, "Haile"), (GIVEN, "Abebe")]);
         assert_eq!(display(&name), "Abebe Haile");
         name.set(TEXT, Some("Ato Abebe Haile".to_owned()));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn is_put_in_order_by_family_given_and_middle_name() {
+    fn sorts_by_family_given_and_middle_name() {
         let mut given = name(&[(TEXT, "Ato  Abebe")]);
         assert_eq!(sort_text(&given), "ato abebe");
         given = given.with(GIVEN, "Ábebe".to_owned()).with(MIDDLE, "B.".to_owned());

@@ -1,35 +1,35 @@
-//! Photos of people, kept beside their records.
+//! Photos of individuals, stored separately from their records.
 //!
-//! **Invariant:** a record holds only which photo is meant: reading, searching and keeping older versions of a person costs
-//! nothing more for it. What a photo holds never changes, so that an older version of a record still has its own.
+//! **Invariant:** a record contains only the reference of its photo, so that reading, searching and storing versions
+//! cost no more. Photos are immutable: an older version of a record still has its own photo.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The largest photo, in bytes: 5 MB.
+/// Maximum size of a photo, in bytes: 5 MB.
 pub const PHOTO_BYTES_MAX: usize = 5_000_000;
 
-/// The SHA-256 digest of a photo: what it is kept under.
+/// The SHA-256 digest of a photo, its storage key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PhotoDigest(pub [u8; 32]);
 
-/// Which photo a record has.
+/// A reference to a photo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PhotoReference {
-    /// Which one.
+    /// Digest of the photo.
     pub digest: PhotoDigest,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub length: u32,
 }
 
-/// Why bytes are no photo that is kept.
+/// Error: bytes are not a valid photo.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PhotoError {
-    /// There are none.
-    #[error("a photo that is given is not empty; leave the field out instead")]
+    /// There are no bytes.
+    #[error("the photo is empty; omit the field instead")]
     Empty,
-    /// There are too many.
-    #[error("at most {PHOTO_BYTES_MAX} bytes are kept of a photo, not {0}")]
+    /// There are too many bytes.
+    #[error("the maximum size of a photo is {PHOTO_BYTES_MAX} bytes, got {0}")]
     TooLarge(usize),
 }
 
@@ -41,10 +41,10 @@ pub struct Photo {
 }
 
 impl Photo {
-    /// Takes the bytes of a photo, with their digest by `digest`.
+    /// Creates a photo from its bytes; `digest` computes the digest.
     ///
     /// # Errors
-    /// [`PhotoError`] when there are none, or too many.
+    /// [`PhotoError`] if there are no bytes, or too many.
     pub fn new(bytes: Vec<u8>, digest: impl FnOnce(&[u8]) -> [u8; 32]) -> Result<Self, PhotoError> {
         let length = u32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= PHOTO_BYTES_MAX);
         let length = length.ok_or(PhotoError::TooLarge(bytes.len()))?;
@@ -54,13 +54,13 @@ impl Photo {
         Ok(Self { reference: PhotoReference { digest: PhotoDigest(digest(&bytes)), length }, bytes: bytes.into() })
     }
 
-    /// What a record holds of it.
+    /// Returns the reference for a record.
     #[must_use]
     pub fn reference(&self) -> PhotoReference {
         self.reference
     }
 
-    /// The bytes. Personal data: never logged.
+    /// Returns the bytes. Personal data: never logged.
     #[must_use]
     pub fn bytes(&self) -> &Arc<[u8]> {
         &self.bytes

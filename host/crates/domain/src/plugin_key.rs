@@ -1,9 +1,9 @@
-//! The public keys that plugins are signed with (Ed25519, RFC 8032).
+//! Public keys for verifying plugin signatures (Ed25519, RFC 8032).
 //!
-//! **Invariant:** a key that exists is a point of the curve that no forged signature fits: the weak ones are refused.
+//! **Invariant:** every key is a valid point of the curve; weak keys, which accept forged signatures, are rejected.
 //!
-//! **Invariant:** a limit that is written down is kept: an entry with an empty list, an unknown kind or an unknown member is refused, never
-//! taken for one without limits.
+//! **Invariant:** a configured limit is always enforced: an entry with an empty list, an unknown kind or an unknown
+//! member is rejected, never treated as unlimited.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,17 +20,17 @@ use sha2::{Digest as _, Sha256};
 use super::hidden::shown;
 use super::manifest::{PluginKind, PluginName};
 
-/// What a key in one line begins with.
+/// Prefix of a key in one line.
 const PREFIX: &str = "ed25519:";
-/// The longest name of a key, in bytes.
+/// Maximum length of the name of a key, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Names a key: the first eight bytes of the SHA-256 of its 32 bytes, written as 16 hexadecimal digits.
+/// The id of a key: the first eight bytes of the SHA-256 of its 32 bytes, written as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PluginKeyId([u8; 8]);
 
 impl PluginKeyId {
-    /// The id of a key.
+    /// Returns the id of a key.
     #[must_use]
     pub fn of(key: &VerifyingKey) -> Self {
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
@@ -56,12 +56,12 @@ impl FromStr for PluginKeyId {
     }
 }
 
-/// A text that is no key id.
+/// Error: a text is not a key id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key id has 16 lower-case hexadecimal digits")]
 pub struct InvalidPluginKeyId;
 
-/// A public key, with the name that the operator gave it.
+/// A public key, with the name given by the operator.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct PluginKey {
@@ -69,10 +69,10 @@ pub struct PluginKey {
     name: Option<String>,
 }
 
-/// A text that is no public key, and why.
+/// Error: a text is not a public key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{shown}` is no public key for plugins: {reason}; `daftar plugin keygen` prints one, as `ed25519:<base64> [name]` or as PEM"
+    "`{shown}` is not a public key for plugins: {reason}; `daftar plugin keygen` prints one, as `ed25519:<base64> [name]` or as PEM"
 )]
 pub struct InvalidPluginKey {
     shown: String,
@@ -82,32 +82,32 @@ pub struct InvalidPluginKey {
 read_by_parse!(PluginKey or InvalidPluginKey);
 
 impl PluginKey {
-    /// A key without a name.
+    /// Creates a key without a name.
     #[must_use]
     pub fn new(key: VerifyingKey) -> Self {
         Self { key, name: None }
     }
 
-    /// Reads one line, `ed25519:` with the base64 of the 32 bytes and a name if wanted, or a PEM public key.
+    /// Parses one line, `ed25519:` with the base64 of the 32 bytes and an optional name, or a PEM public key.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The problem of the text.
     pub fn parse(text: &str) -> Result<Self, InvalidPluginKey> {
         let text = text.trim();
         let wrong = |reason| InvalidPluginKey { shown: shown(text), reason };
         let (key, name) = if text.starts_with("-----BEGIN") {
             let key = VerifyingKey::from_public_key_pem(text);
-            (key.map_err(|_| wrong("this is no PEM of an Ed25519 public key"))?, None)
+            (key.map_err(|_| wrong("it is not the PEM of an Ed25519 public key"))?, None)
         } else {
             let line = text.strip_prefix(PREFIX).ok_or_else(|| wrong("it does not begin with `ed25519:`"))?;
             let (key, name) = line.split_once(' ').map_or((line, None), |(key, name)| (key, Some(name.trim())));
             let bytes = STANDARD.decode(key).map_err(|_| wrong("what follows `ed25519:` is not base64"))?;
             let bytes: [u8; 32] = bytes.try_into().map_err(|_| wrong("the key does not have 32 bytes"))?;
-            let key = VerifyingKey::from_bytes(&bytes).map_err(|_| wrong("its bytes are no point of the curve"))?;
+            let key = VerifyingKey::from_bytes(&bytes).map_err(|_| wrong("its bytes are not a point of the curve"))?;
             (key, name)
         };
         if key.is_weak() {
-            return Err(wrong("it is a weak key, which fits signatures that nobody made"));
+            return Err(wrong("it is a weak key, which accepts forged signatures"));
         }
         let name = name.filter(|name| !name.is_empty());
         if name.is_some_and(|name| name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control)) {
@@ -116,26 +116,26 @@ impl PluginKey {
         Ok(Self { key, name: name.map(str::to_owned) })
     }
 
-    /// The key itself.
+    /// Returns the key itself.
     #[must_use]
     pub fn key(&self) -> &VerifyingKey {
         &self.key
     }
 
-    /// Its id.
+    /// Returns its id.
     #[must_use]
     pub fn id(&self) -> PluginKeyId {
         PluginKeyId::of(&self.key)
     }
 
-    /// What the operator calls it.
+    /// Returns the name given by the operator.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 }
 
-/// One line, as it is pasted into `trusted_keys`.
+/// Formats the key in one line, for `trusted_keys`.
 impl fmt::Display for PluginKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{PREFIX}{}", STANDARD.encode(self.key.as_bytes()))?;
@@ -144,7 +144,7 @@ impl fmt::Display for PluginKey {
 }
 
 named_enum! {
-    /// What is signed.
+    /// The kind of signed content.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum SignedKind {
@@ -166,13 +166,13 @@ impl From<PluginKind> for SignedKind {
     }
 }
 
-/// An entry of `[plugins] trusted_keys`: a key alone, trusted for everything, or a table with the key and its limits.
+/// An entry of `[plugins] trusted_keys`: a key without limits, or a table with the key and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedKey {
     key: PluginKey,
-    /// The plugins that it may sign; all where absent.
+    /// Names of the plugins that it may sign; all if absent.
     names: Option<Vec<PluginName>>,
-    /// The kinds that it may sign; all where absent.
+    /// Kinds that it may sign; all if absent.
     kinds: Option<Vec<SignedKind>>,
 }
 
@@ -186,38 +186,38 @@ struct Limited {
 }
 
 impl From<PluginKey> for TrustedKey {
-    /// A key without limits.
+    /// Creates a key without limits.
     fn from(key: PluginKey) -> Self {
         Self { key, names: None, kinds: None }
     }
 }
 
 impl TrustedKey {
-    /// A key that is trusted for plugins of these names and these kinds alone.
+    /// Creates a key that is trusted only for plugins of these names and these kinds.
     #[must_use]
     pub fn limited(key: PluginKey, names: Option<Vec<PluginName>>, kinds: Option<Vec<SignedKind>>) -> Self {
         Self { key, names, kinds }
     }
 
-    /// The key.
+    /// Returns the key.
     #[must_use]
     pub fn key(&self) -> &PluginKey {
         &self.key
     }
 
-    /// Its id.
+    /// Returns its id.
     #[must_use]
     pub fn id(&self) -> PluginKeyId {
         self.key.id()
     }
 
-    /// Whether it may sign a plugin of that name and kind.
+    /// True if the key may sign a plugin of this name and kind.
     #[must_use]
     pub fn may_sign(&self, name: &PluginName, kind: PluginKind) -> bool {
         self.names.as_ref().is_none_or(|names| names.contains(name)) && self.may_sign_kind(kind.into())
     }
 
-    /// Whether it may sign backups: a key that is limited to names of plugins is for plugins.
+    /// True if the key may sign backups: a key limited to names of plugins may not.
     #[must_use]
     pub fn may_sign_backups(&self) -> bool {
         self.names.is_none() && self.may_sign_kind(SignedKind::Backup)
@@ -227,7 +227,7 @@ impl TrustedKey {
         self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind))
     }
 
-    /// What it is limited to, for messages.
+    /// Returns its limits, for messages.
     #[must_use]
     pub fn limits(&self) -> String {
         let names = self.names.iter().map(|names| {
@@ -263,7 +263,7 @@ impl<'de> Deserialize<'de> for TrustedKey {
                 if names.as_ref().is_some_and(Vec::is_empty) || kinds.as_ref().is_some_and(Vec::is_empty) {
                     let id = key.id();
                     return Err(A::Error::custom(format!(
-                        "the key {id} is limited to an empty list: name what it is trusted for, or leave the member out"
+                        "the key {id} is limited to an empty list: list the permitted names or kinds, or omit the member"
                     )));
                 }
                 Ok(TrustedKey { key, names, kinds })
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_line_that_it_writes_with_and_without_a_name() {
+    fn round_trips_with_and_without_a_name() {
         let line = PluginKey::new(key()).to_string();
         assert_eq!(line, "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=");
         for text in [line.clone(), format!("{line} ministry 2026"), format!("  {line}  \n")] {
@@ -297,13 +297,13 @@ mod tests {
     }
 
     #[test]
-    fn reads_a_pem_and_gives_the_same_id() {
+    fn reads_a_pem_with_the_same_id() {
         let pem = key().to_public_key_pem(ed25519_dalek::pkcs8::spki::der::pem::LineEnding::LF).unwrap();
         assert_eq!(PluginKey::parse(&pem).unwrap().id(), PluginKeyId::of(&key()));
     }
 
     #[test]
-    fn an_id_is_the_beginning_of_the_digest_of_the_key() {
+    fn an_id_is_a_prefix_of_the_digest_of_the_key() {
         let id = PluginKeyId::of(&key());
         let digest: [u8; 32] = Sha256::digest(key().as_bytes()).into();
         let begin: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_named_with_the_reason() {
+    fn an_invalid_key_is_reported_with_the_reason() {
         let not_on_the_curve = format!("ed25519:{}", STANDARD.encode([2; 32]));
         let weak = format!("ed25519:{}", STANDARD.encode([0; 32]));
         for (text, reason) in [
@@ -376,11 +376,11 @@ mod trusted_key_tests {
         let backups = read(&format!("{{ key = '{KEY}', kinds = ['backup'] }}")).unwrap();
         assert!(backups.may_sign_backups() && !backups.may_sign(&name("gear"), PluginKind::VocabularyPack));
         let named = read(&format!("{{ key = '{KEY}', names = ['gear'] }}")).unwrap();
-        assert!(!named.may_sign_backups(), "a key of one plugin's publisher signs no register");
+        assert!(!named.may_sign_backups(), "a key of a plugin publisher signs no backups");
     }
 
     #[test]
-    fn an_entry_that_is_not_understood_is_refused() {
+    fn an_invalid_entry_is_rejected() {
         for (entry, reason) in [
             ("'ed25519:AAAA'".to_owned(), "ed25519:AAAA"),
             ("{ names = ['gear'] }".to_owned(), "key"),

@@ -1,4 +1,4 @@
-//! A social program: what people or households can be enrolled in.
+//! Social programs in which individuals or households can be enrolled.
 
 use jiff::civil::Date;
 
@@ -11,64 +11,67 @@ use super::value::{Key, Text, WordOf};
 /// A stored program.
 pub type Program = Record<ProgramDetails>;
 
-/// The most programs of one register. All of them are kept in memory.
+/// Maximum number of programs in a register. All of them are in memory.
 pub const PROGRAMS_MAX: u64 = 10_000;
-/// The longest name and type of a program, in bytes.
+/// Maximum length of the name and of the type of a program, in bytes.
 pub const PROGRAM_NAME_BYTES_MAX: usize = 300;
-/// The longest description of a program, in bytes.
+/// Maximum length of the description of a program, in bytes.
 pub const PROGRAM_DESCRIPTION_BYTES_MAX: usize = 4_000;
 
 record_type!(ProgramRecord is Program);
 
-/// What the register says of a program.
+/// The details of a program.
 pub type ProgramDetails = Fields<ProgramRecord>;
 
-/// Whether it is in use; a program that does not say is.
+/// True or absent if it is active.
 pub const ACTIVE: Key<bool> = Key::new(1);
-/// What it is called. Every program has it.
+/// Name. Required.
 pub const NAME: Key<Text> = Key::new(2);
-/// What it is for.
+/// Purpose.
 pub const DESCRIPTION: Key<Text> = Key::new(3);
-/// What kind of program, in the deployment's own words.
+/// Type of program, as named by the deployment.
 pub const PROGRAM_TYPE: Key<Text> = Key::new(4);
-/// Whom it enrols. Every program has it, and it never changes.
+/// Kind of beneficiaries. Required, immutable.
 pub const TARGET_TYPE: Key<WordOf<Subject>> = Key::new(5);
-/// Who may be enrolled: an expression, opaque here.
+/// Eligibility rule: an expression, opaque here.
 pub const ELIGIBILITY: Key<Text> = Key::new(6);
-/// Whether the server refuses to enrol against the expression's result.
+/// True if the server rejects enrolments against the expression's result.
 pub const ENFORCE_ELIGIBILITY: Key<bool> = Key::new(7);
-/// When it runs.
+/// Period of operation.
 pub const PERIOD: Key<Period> = Key::new(8);
 
 /// The fields of a program.
 pub const FIELDS: &[Field] = &[
-    Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is in use.").filter(),
-    Field::new(NAME, "name", Kind::Text(PROGRAM_NAME_BYTES_MAX)).required("a program has a name").sort().filter(),
+    Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is active.").filter(),
+    Field::new(NAME, "name", Kind::Text(PROGRAM_NAME_BYTES_MAX))
+        .required("the name of the program is required")
+        .sort()
+        .filter(),
     Field::new(DESCRIPTION, "description", Kind::Text(PROGRAM_DESCRIPTION_BYTES_MAX)),
     Field::new(PROGRAM_TYPE, "program_type", Kind::Text(PROGRAM_NAME_BYTES_MAX)),
     Field::new(TARGET_TYPE, "target_type", Kind::Word(&Subject::NAMES))
-        .required("whom the program enrols is needed: `individual` or `group`")
+        .required("the kind of beneficiaries is required: `individual` or `group`")
         .filter(),
     Field::new(ELIGIBILITY, "eligibility", Kind::Expression).about("The expression that decides who is eligible."),
     Field::new(ENFORCE_ELIGIBILITY, "enforce_eligibility", Kind::Boolean)
         .flag()
-        .about("Whether enrolling against the result of the expression is refused."),
+        .about("True if the server rejects enrolments against the result of the expression."),
     Field::new(PERIOD, "period", Kind::Struct(&schema::PERIOD)),
 ];
 
-/// Where a program stands on a day.
+/// The phase of a program on a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProgramPhase {
-    /// It has not begun.
+    /// Not started.
     Upcoming,
-    /// It runs.
+    /// Running.
     Current,
-    /// It is over.
+    /// Ended.
     Ended,
 }
 
 impl ProgramDetails {
-    /// Where it stands on that day, by its period alone.
+    /// Returns the phase on a day, by the period alone.
     #[must_use]
     pub fn phase(&self, day: Date) -> ProgramPhase {
         let period = self.get(PERIOD).unwrap_or_default();
@@ -81,25 +84,25 @@ impl ProgramDetails {
         }
     }
 
-    /// Whether it is in use.
+    /// True if the program is active.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.get(ACTIVE).unwrap_or(true)
     }
 
-    /// What it is called.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.get(NAME).unwrap_or_default()
     }
 
-    /// Whom it enrols.
+    /// Returns the kind of beneficiaries.
     #[must_use]
     pub fn target_type(&self) -> Subject {
         self.get(TARGET_TYPE).unwrap_or(Subject::Individual)
     }
 
-    /// Whether the server refuses to enrol against the expression's result.
+    /// True if the server rejects enrolments against the expression's result.
     #[must_use]
     pub fn enforces_eligibility(&self) -> bool {
         self.get(ENFORCE_ELIGIBILITY).unwrap_or(false)

@@ -1,4 +1,4 @@
-//! What every stored record has in common.
+//! Properties common to all stored records.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,37 +17,37 @@ use super::scope::Resource;
 use super::value::{CodePlace, Key, Translate, Typed, Values};
 use super::vocabulary::CodedField;
 
-/// The registry's own key of a record, counted up from 1 for each kind. No client sees it; its serialized form is for checkpoints.
+/// The internal key of a record, counted up from 1 for each kind. Internal; serialized only in checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RecordId(pub u64);
 
 impl RecordId {
-    /// Set in keys that are not given yet: no register ever holds so many records.
+    /// Flag of keys that are not assigned yet: no register has so many records.
     const PENDING: u64 = 1 << 63;
 
-    /// The key of a record that is still to be written, the `number`th of its kind that one write creates, counted from 1. It
-    /// means something within that write alone: the store puts the key that it gives in its place.
+    /// Creates a placeholder for the key of the `number`th record of its kind that one write creates, counted from 1.
+    /// Valid only within that write: the store replaces it with the assigned key.
     #[must_use]
     pub fn pending(number: u64) -> Self {
         Self(Self::PENDING | number)
     }
 
-    /// Which of the records that its write creates it names, where the key is not given yet.
+    /// Returns the number of a placeholder, if the key is not assigned yet.
     #[must_use]
     pub fn pending_number(self) -> Option<u64> {
         (self.0 & Self::PENDING != 0).then_some(self.0 & !Self::PENDING)
     }
 }
 
-/// How often a record has been written: 1 after its creation.
+/// The version of a record: 1 after its creation, increased by every write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VersionId(pub u64);
 
 impl VersionId {
-    /// The version of a record just created.
+    /// The version of a new record.
     pub const FIRST: Self = Self(1);
 
-    /// The version after this one.
+    /// Returns the next version.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -60,17 +60,17 @@ impl fmt::Display for VersionId {
     }
 }
 
-/// At which versions a change may find a record.
+/// The versions of a record to which a change may apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VersionCondition {
-    /// At whatever version it is.
+    /// Any version.
     Any,
     /// At one of these; at least one.
     OneOf(Vec<VersionId>),
 }
 
 impl VersionCondition {
-    /// The version that was expected, where the record is at none of those.
+    /// Returns the expected version if `actual` is not one of the permitted ones.
     #[must_use]
     pub fn unmet_at(&self, actual: VersionId) -> Option<VersionId> {
         match self {
@@ -82,17 +82,17 @@ impl VersionCondition {
 }
 
 named_enum! {
-    /// The kinds of record, each before those whose records name its records: so they are exported, and an import takes them. Their serialized
-    /// form, their place here, is that of backups: the order stays, and a new kind comes last.
+    /// The kinds of record, each before the kinds that refer to it: the order of exports and imports. The position here
+    /// is the serialized form in backups: the order is fixed, and new kinds are appended.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum RecordKind {
-        /// A person.
+        /// An individual.
         Individual = "Individual",
         /// A household or another group.
         Group = "Group",
         /// A program.
         Program = "Program",
-        /// A place in a program.
+        /// A program membership.
         ProgramMembership = "ProgramMembership",
         /// A consent.
         Consent = "Consent",
@@ -100,13 +100,13 @@ named_enum! {
 }
 
 impl RecordKind {
-    /// Its place in [`RecordKind::ALL`].
+    /// Returns its position in [`RecordKind::ALL`].
     #[must_use]
     pub fn place(self) -> usize {
         self as usize
     }
 
-    /// What scopes call it.
+    /// Returns the resource in scopes.
     #[must_use]
     pub fn resource(self) -> Resource {
         match self {
@@ -125,43 +125,43 @@ impl fmt::Display for RecordKind {
     }
 }
 
-/// When a record was last written, by whom, and how often.
+/// Metadata of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordMeta {
-    /// How often it has been written.
+    /// Version.
     pub version: VersionId,
-    /// When it was last written.
+    /// Time of the last write.
     pub last_updated: Timestamp,
-    /// The client that wrote it; absent where the administrator or a command did.
+    /// The client of the last write; absent for the administrator or a command.
     pub source: Option<ClientId>,
 }
 
 /// A type of record.
 pub trait RecordType {
-    /// Which kind.
+    /// The kind.
     const KIND: RecordKind;
 }
 
-/// What a record says. `T` is its type, `C` how codes are given and `I` how other records are named: by number and key in the register, by
-/// URI and identifier in a request that has not been checked yet.
+/// The content of a record. `T` is its type, `C` the representation of codes and `I` that of references: numbers and
+/// keys in the register, URIs and identifiers in a request that is not validated yet.
 pub struct Fields<T, C = CodedValue, I = RecordId> {
-    /// Under which it is found.
+    /// Identifiers.
     pub identifiers: Vec<Identifier>,
     /// The fields of the schema.
     pub values: Values<C, I>,
-    /// The fields that modules add.
+    /// The fields added by modules.
     pub extension: Extension<C>,
     of: PhantomData<fn() -> T>,
 }
 
 impl<T, C, I> Fields<T, C, I> {
-    /// A record that says these.
+    /// Creates the content of a record.
     #[must_use]
     pub fn new(identifiers: Vec<Identifier>, values: Values<C, I>, extension: Extension<C>) -> Self {
         Self { identifiers, values, extension, of: PhantomData }
     }
 
-    /// The same with another value.
+    /// Sets a value.
     #[must_use]
     pub fn with<V: Typed<C, I>>(mut self, key: Key<V>, value: impl Into<Option<V::Owned>>) -> Self {
         self.values.set(key, value.into());
@@ -170,19 +170,19 @@ impl<T, C, I> Fields<T, C, I> {
 }
 
 impl<T: RecordType, C, I> Fields<T, C, I> {
-    /// The rows of its fields.
+    /// Returns the rows of its fields.
     #[must_use]
     pub fn schema() -> &'static [Field] {
         schema::fields(T::KIND)
     }
 
-    /// Every code with its field, those within lists and parts included, those of fields of modules not.
+    /// Returns every code with its field, including lists and parts, excluding extension fields.
     #[must_use]
     pub fn every_code(&self) -> Vec<(CodedField, &C)> {
         self.values.codes(Self::schema())
     }
 
-    /// The same with every code and reference translated.
+    /// Translates every code and reference.
     pub fn translate<R: Translate<C, I>>(self, translate: &mut R) -> Fields<T, R::Code, R::Id> {
         let values = self.values.translate(Self::schema(), "", translate);
         let extension =
@@ -190,7 +190,7 @@ impl<T: RecordType, C, I> Fields<T, C, I> {
         Fields::new(self.identifiers, values, extension)
     }
 
-    /// The names of the fields of bodies that differ; of fields of modules `extension.<key>`. In alphabetical order.
+    /// Returns the names of the fields that differ, as in bodies, sorted; of extension fields `extension.<key>`.
     #[must_use]
     pub fn differences(&self, other: &Self) -> BTreeSet<String>
     where
@@ -241,19 +241,19 @@ impl<T, C: PartialEq, I: PartialEq> PartialEq for Fields<T, C, I> {
 }
 
 impl<T, C, I> fmt::Debug for Fields<T, C, I> {
-    /// Tells which fields there are, never what they say.
+    /// Prints the names of the fields, never their values.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Fields").field(&self.values).finish()
     }
 }
 
-/// A stored record: key, meta and what it says.
+/// A stored record: key, metadata and details.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record<D> {
-    /// The registry's own key.
+    /// The internal key.
     pub id: RecordId,
     /// Version, time and source.
     pub meta: RecordMeta,
-    /// What it says.
+    /// The details.
     pub details: D,
 }

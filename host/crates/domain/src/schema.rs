@@ -1,10 +1,10 @@
-//! The schema of records: one row for each field. Everything that goes through the fields of a record goes through these rows: bodies,
-//! `_elements`, field limits, rules, tables, stored forms, columns in memory and in the database.
+//! The schema of records, one row for each field: used by bodies, `_elements`, field limits, rules, tables, stored
+//! forms, and columns in memory and in the database.
 //!
-//! A field that code needs by name has a [`Key`] beside its row; that key and row agree on the shape is checked at compile time.
+//! A field used by name in code has a [`Key`]; the compiler checks that the key and its row have the same shape.
 //!
-//! **Invariant:** a tag is stored with every value. It is never given to another field, and a field keeps its shape; the rows of a table
-//! are sorted by tag. [`REVISION`] counts the additions: a program keeps what a newer revision wrote ([`Tag`]).
+//! **Invariant:** a tag is stored with every value, never reused, and its shape is fixed; the rows of a table are
+//! sorted by tag. [`REVISION`] counts the additions: a program preserves values written by a later revision ([`Tag`]).
 
 pub mod page;
 pub mod reporting;
@@ -19,27 +19,27 @@ use super::value::{END, Key, START, Shaped};
 use super::vocabulary::CodedField;
 use super::{consent, group, individual, program, program_membership};
 
-/// The revision of the schema, raised by every release that adds fields.
+/// The revision of the schema, incremented by every release that adds fields.
 pub const REVISION: u16 = 1;
 
-/// The stored number of a field, among the fields of its record or part.
+/// The stored number of a field, unique in its record or part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Tag(pub u16);
 
-/// What the values of a field are.
+/// The kind of values of a field.
 #[derive(Debug)]
 pub enum Kind {
     /// True or false.
     Boolean,
-    /// A whole number of 64 bits; fields of modules have it.
+    /// A whole number of 64 bits; for extension fields.
     Integer,
-    /// A finite number; fields of modules have it.
+    /// A finite number; for extension fields.
     Number,
     /// A whole number from 1 to 4,294,967,295.
     Count,
     /// A finite number of at least 0.
     Amount,
-    /// A text of at most so many bytes.
+    /// A text with a maximum length in bytes.
     Text(usize),
     /// The name of an organization.
     Organization,
@@ -49,30 +49,30 @@ pub enum Kind {
     FieldName,
     /// A day.
     Date,
-    /// One of these words; the place of a word is its stored number.
+    /// One of these words; the position of a word is its stored number.
     Word(&'static [&'static str]),
-    /// A code of the vocabularies of that field.
+    /// A code of the vocabularies of this field.
     Code(CodedField),
-    /// A code of a vocabulary that a module names.
+    /// A code of a vocabulary named by a module.
     ModuleCode,
-    /// Another record of one of these kinds; the place of a kind is its stored number.
+    /// Another record of one of these kinds; the position of a kind is its stored number.
     Reference(&'static [RecordKind]),
-    /// The name of a consent.
+    /// The id of a consent.
     ConsentId,
     /// A photo, in base64.
     Photo,
     /// A list of values.
     List {
-        /// Each of this kind.
+        /// The kind of each item.
         of: &'static Kind,
-        /// At most so many.
+        /// Maximum number of items.
         items_max: usize,
     },
     /// A part with fields of its own.
     Struct(&'static Struct),
 }
 
-/// The shape of values, without what limits them.
+/// The shape of values, without their limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// `true` or `false`.
@@ -91,7 +91,7 @@ pub enum Shape {
     Code,
     /// A reference.
     Reference,
-    /// The name of a consent.
+    /// The id of a consent.
     ConsentId,
     /// A photo.
     Photo,
@@ -106,7 +106,7 @@ pub enum Shape {
 pub struct Struct {
     /// Its name in the OpenAPI document.
     pub name: &'static str,
-    /// What it is, for the OpenAPI document.
+    /// Description in the OpenAPI document.
     pub about: &'static str,
     /// Its fields, by tag.
     pub fields: &'static [Field],
@@ -119,30 +119,30 @@ pub struct Field {
     pub tag: Tag,
     /// Its name in bodies.
     pub name: &'static str,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: Kind,
-    /// What it says, for the OpenAPI document; nothing where the name says it.
+    /// Description in the OpenAPI document; empty if the name is sufficient.
     pub about: &'static str,
-    /// Where it is needed, the sentence that a client is told that leaves it out.
+    /// If it is required, the error message for a missing value.
     pub required: Option<&'static str>,
-    /// Whether leaving it out means `false`: `false` is not recorded, and bodies always have it.
+    /// True if absence means `false`: `false` is not stored, and bodies always have it.
     pub is_flag: bool,
-    /// Whether it stands in no body: the server alone writes it.
+    /// True if no body contains it: only the server writes it.
     pub is_internal: bool,
-    /// Whether rules can use it.
+    /// True if rules can use it.
     pub in_rules: bool,
-    /// Whether tables of import and export leave it out.
+    /// True if tables of import and export omit it.
     pub is_not_tabular: bool,
-    /// Whether the register in memory has a column of it, which rules, orders and filters read.
+    /// True if the in-memory register has a column of it, for rules, sorting and filters.
     pub has_column: bool,
-    /// Whether searches put records in order by it.
+    /// True if searches can sort by it.
     pub is_sortable: bool,
-    /// Whether searches filter by it.
+    /// True if searches can filter by it.
     pub is_filterable: bool,
 }
 
 impl Kind {
-    /// The shape of the values.
+    /// Returns the shape of the values.
     #[must_use]
     pub const fn shape(&self) -> Shape {
         match self {
@@ -161,7 +161,7 @@ impl Kind {
         }
     }
 
-    /// The fields of the part, or of each part in a list; none of anything else.
+    /// Returns the fields of the part, or of each part in a list; otherwise none.
     #[must_use]
     pub fn parts(&self) -> &'static [Field] {
         match self {
@@ -173,10 +173,10 @@ impl Kind {
 }
 
 impl Field {
-    /// A row.
+    /// Creates a row.
     ///
     /// # Panics
-    /// At compile time, where key and kind have different shapes.
+    /// At compile time, if key and kind have different shapes.
     #[must_use]
     pub const fn new<T: Shaped>(key: Key<T>, name: &'static str, kind: Kind) -> Self {
         assert!(T::SHAPE as u8 == kind.shape() as u8, "a key has the shape of its row");
@@ -196,24 +196,24 @@ impl Field {
         }
     }
 
-    /// What it says, for the OpenAPI document.
+    /// Sets the description in the OpenAPI document.
     #[must_use]
     pub const fn about(mut self, about: &'static str) -> Self {
         self.about = about;
         self
     }
 
-    /// It is needed; the sentence tells a client that leaves it out.
+    /// Marks it as required, with the error message for a missing value.
     #[must_use]
     pub const fn required(mut self, sentence: &'static str) -> Self {
         self.required = Some(sentence);
         self
     }
 
-    /// Leaving it out means `false`.
+    /// Marks it as a flag: absence means `false`.
     ///
     /// # Panics
-    /// At compile time, where it is neither true nor false.
+    /// At compile time, if it is not Boolean.
     #[must_use]
     pub const fn flag(mut self) -> Self {
         assert!(matches!(self.kind, Kind::Boolean), "a flag is true or false");
@@ -221,31 +221,31 @@ impl Field {
         self
     }
 
-    /// It stands in no body.
+    /// Marks it as internal: no body contains it.
     #[must_use]
     pub const fn internal(mut self) -> Self {
         self.is_internal = true;
         self
     }
 
-    /// Rules can use it.
+    /// Makes it available to rules.
     #[must_use]
     pub const fn in_rules(mut self) -> Self {
         self.in_rules = true;
         self
     }
 
-    /// Tables of import and export leave it out.
+    /// Excludes it from tables of import and export.
     #[must_use]
     pub const fn not_tabular(mut self) -> Self {
         self.is_not_tabular = true;
         self
     }
 
-    /// The register in memory has a column of it. Parts of a list have none.
+    /// Adds a column in the in-memory register. Parts of a list have none.
     ///
     /// # Panics
-    /// At compile time, where no column holds such values.
+    /// At compile time, if no column type fits.
     #[must_use]
     pub const fn column(mut self) -> Self {
         let fits = matches!(
@@ -257,10 +257,10 @@ impl Field {
         self
     }
 
-    /// Searches put records in order by it: by a name, or by the column of a day, a code or a word.
+    /// Makes it sortable: by a name, or by the column of a day, a code or a word.
     ///
     /// # Panics
-    /// At compile time, where nothing gives an order.
+    /// At compile time, if it has no order.
     #[must_use]
     pub const fn sort(mut self) -> Self {
         let has_order = match self.kind {
@@ -273,10 +273,10 @@ impl Field {
         self
     }
 
-    /// Searches filter by it. The filters of days and codes follow from the row; a search has those of other kinds by name.
+    /// Makes it filterable. Filters of days and codes follow from the row; a search names those of other kinds.
     ///
     /// # Panics
-    /// At compile time, where a day has no column.
+    /// At compile time, if a day has no column.
     #[must_use]
     pub const fn filter(mut self) -> Self {
         assert!(self.has_column || !matches!(self.kind, Kind::Date), "days are filtered by a column");
@@ -285,7 +285,7 @@ impl Field {
     }
 }
 
-/// The fields of a kind of record, by tag. Identifiers, and fields that modules add, come on top.
+/// Returns the fields of a kind of record, by tag, without identifiers and extension fields.
 #[must_use]
 pub fn fields(kind: RecordKind) -> &'static [Field] {
     match kind {
@@ -297,13 +297,13 @@ pub fn fields(kind: RecordKind) -> &'static [Field] {
     }
 }
 
-/// The row of a name among rows.
+/// Returns the row of a name.
 #[must_use]
 pub fn find(fields: &'static [Field], name: &str) -> Option<&'static Field> {
     fields.iter().find(|field| field.name == name && !field.is_internal)
 }
 
-/// The row of a tag among rows.
+/// Returns the row of a tag.
 #[must_use]
 pub fn row(fields: &'static [Field], tag: Tag) -> Option<&'static Field> {
     fields.binary_search_by_key(&tag, |field| field.tag).ok().and_then(|at| fields.get(at))
@@ -318,7 +318,7 @@ impl fmt::Display for Tag {
 /// The fields of a period.
 pub const PERIOD: Struct = Struct {
     name: "Period",
-    about: "From when until when; a side that is open is left out.",
+    about: "A range of days; an open end is omitted.",
     fields: &[
         Field::new(START, "start", Kind::Date).about("The first day.").in_rules(),
         Field::new(END, "end", Kind::Date).about("The last day.").in_rules(),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_rows_are_those_of_their_types_and_parts_of_lists_have_no_column() {
+    fn words_match_their_types_and_parts_of_lists_have_no_column() {
         fn check<W: Word>(fields: &'static [Field], key: Key<WordOf<W>>) {
             let kind = row(fields, key.tag()).map(|field| &field.kind);
             let Some(Kind::Word(words)) = kind else { panic!("tag {} has no words", key.tag()) };
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_coded_fields_stand_where_they_say() {
+    fn words_and_coded_fields_match_their_positions() {
         for kind in RecordKind::ALL {
             for field in fields(kind) {
                 if let Kind::Code(coded) | Kind::List { of: Kind::Code(coded), .. } = &field.kind {

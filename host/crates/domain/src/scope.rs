@@ -1,13 +1,13 @@
-//! What a client may do: `<resource>:<action>`.
+//! OAuth scopes: `<resource>:<action>`.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 named_enum! {
-    /// What a scope is about.
+    /// The resource of a scope.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Resource {
-        /// People.
+        /// Individuals.
         Individual = "individual",
         /// Households and other groups.
         Group = "group",
@@ -21,16 +21,16 @@ named_enum! {
         Vocabulary = "vocabulary",
         /// Rules.
         Eligibility = "eligibility",
-        /// Identifiers; may be granted and has no effect.
+        /// Identifiers; can be granted and has no effect.
         Identifier = "identifier",
     }
 }
 
 named_enum! {
-    /// What a scope allows on its resource.
+    /// The action of a scope on its resource.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Action {
-        /// Read one.
+        /// Read one record.
         Read = "read",
         /// Search.
         Search = "search",
@@ -40,12 +40,12 @@ named_enum! {
         Update = "update",
         /// Delete or withdraw.
         Delete = "delete",
-        /// All of the others.
+        /// All other actions.
         All = "all",
     }
 }
 
-/// Why a text is not a scope.
+/// Error: a text is not a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a scope: write `<resource>:<action>` with a resource of {resources} and an action of {actions}", resources = Resource::NAMES.join(", "), actions = Action::NAMES.join(", "))]
 pub struct ScopeError {
@@ -55,23 +55,23 @@ pub struct ScopeError {
 /// One scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
-    /// What it is about.
+    /// The resource.
     pub resource: Resource,
-    /// What it allows.
+    /// The action.
     pub action: Action,
 }
 
 impl Scope {
-    /// Puts a scope together.
+    /// Creates a scope.
     #[must_use]
     pub const fn new(resource: Resource, action: Action) -> Self {
         Self { resource, action }
     }
 
-    /// Reads `<resource>:<action>`.
+    /// Parses `<resource>:<action>`.
     ///
     /// # Errors
-    /// When either half is unknown; the message lists the known ones.
+    /// Either half is unknown; the message lists the known ones.
     pub fn parse(text: &str) -> Result<Self, ScopeError> {
         let parsed = text.split_once(':').and_then(|(resource, action)| {
             Some(Self { resource: Resource::parse(resource)?, action: Action::parse(action)? })
@@ -79,7 +79,7 @@ impl Scope {
         parsed.ok_or_else(|| ScopeError { text: text.chars().take(80).filter(|shown| !shown.is_control()).collect() })
     }
 
-    /// Whether holding this scope is holding the other: the same, or `:all` of the same resource.
+    /// True if this scope includes the other: the same, or `:all` of the same resource.
     #[must_use]
     pub fn covers(self, other: Self) -> bool {
         self.resource == other.resource && (self.action == other.action || self.action == Action::All)
@@ -97,13 +97,13 @@ impl fmt::Display for Scope {
 pub struct ScopeSet(BTreeSet<Scope>);
 
 impl ScopeSet {
-    /// Whether any scope of the set covers the one asked for.
+    /// True if any scope of the set covers `wanted`.
     #[must_use]
     pub fn covers(&self, wanted: Scope) -> bool {
         self.0.iter().any(|held| held.covers(wanted))
     }
 
-    /// What both sets allow: each scope of either set that the other covers, without those that an `:all` says already.
+    /// Returns the intersection: each scope of either set that the other covers, without those implied by an `:all`.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let ours = self.0.iter().filter(|scope| other.covers(**scope));
@@ -114,23 +114,23 @@ impl ScopeSet {
         both.iter().filter(|scope| !is_said(scope)).collect()
     }
 
-    /// Adds a scope; false when it was there.
+    /// Adds a scope; returns false if it was present.
     pub fn insert(&mut self, scope: Scope) -> bool {
         self.0.insert(scope)
     }
 
-    /// Whether exactly this scope is in the set, `:all` not counting for the others.
+    /// True if exactly this scope is in the set; `:all` does not imply the others here.
     #[must_use]
     pub fn contains(&self, scope: Scope) -> bool {
         self.0.contains(&scope)
     }
 
-    /// The scopes, in their fixed order.
+    /// Returns the scopes, in their fixed order.
     pub fn iter(&self) -> impl Iterator<Item = Scope> + '_ {
         self.0.iter().copied()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -144,7 +144,7 @@ impl FromIterator<Scope> for ScopeSet {
 }
 
 impl fmt::Display for ScopeSet {
-    /// Separated by spaces, as OAuth writes them.
+    /// Formats the scopes separated by spaces, as in OAuth.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, scope) in self.0.iter().enumerate() {
             if index > 0 {

@@ -1,6 +1,6 @@
-//! What can be asked of the register.
+//! Search conditions.
 //!
-//! Which days, codes and whole texts a search filters by follows from the schema: [`date_filters`], [`code_filters`], [`PhraseField`].
+//! Filters by days, codes and phrases follow from the schema: [`date_filters`], [`code_filters`], [`PhraseField`].
 
 pub mod found;
 pub mod instant;
@@ -23,12 +23,12 @@ use super::vocabulary::CodedField;
 use instant::InstantCondition;
 use phrase::PhraseField;
 
-/// The most records of one page.
+/// Maximum number of records in a page.
 pub const PAGE_COUNT_MAX: u32 = 100;
-/// The records of a page where nothing is asked.
+/// Default number of records in a page.
 pub const PAGE_COUNT_DEFAULT: u32 = 20;
 
-/// How a day is compared.
+/// Comparison operator of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DateOperator {
     /// On that day.
@@ -46,7 +46,7 @@ pub enum DateOperator {
 }
 
 impl DateOperator {
-    /// Whether it holds between something and all that lies from `first` to `last`.
+    /// True if the operator holds between `at` and the range from `first` to `last`.
     fn holds<T: PartialOrd>(self, at: T, first: T, last: T) -> bool {
         match self {
             Self::Equal => first <= at && at <= last,
@@ -62,30 +62,31 @@ impl DateOperator {
 /// One condition on a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DateCondition {
-    /// How it is compared.
+    /// The operator.
     pub operator: DateOperator,
-    /// With which day.
+    /// The day to compare with.
     pub date: Date,
 }
 
 impl DateCondition {
-    /// Whether a day meets the condition.
+    /// True if a day meets the condition.
     #[must_use]
     pub fn holds(&self, day: Date) -> bool {
         self.operator.holds(day, self.date, self.date)
     }
 }
 
-/// Conditions on the days of a record by the name of the field, at least one each; all must hold.
+/// Conditions on the days of a record by field name, at least one each; all must hold.
 pub type DateConditions = BTreeMap<&'static str, Vec<DateCondition>>;
 
-/// The days that records of a kind are filtered by: the names of the fields, in the order of the schema.
+/// Returns the fields with a day by which records of a kind can be filtered, in the order of the schema.
 pub fn date_filters(kind: RecordKind) -> impl Iterator<Item = &'static str> {
     let is_filter = |field: &&Field| field.is_filterable && matches!(field.kind, Kind::Date);
     schema::fields(kind).iter().filter(is_filter).map(|field| field.name)
 }
 
-/// The fields that records of a kind are filtered by code in, those within parts included, in the order of the schema.
+/// Returns the fields with codes by which records of a kind can be filtered, including parts, in the order of the
+/// schema.
 #[must_use]
 pub fn code_filters(kind: RecordKind) -> Vec<CodedField> {
     let fields = schema::fields(kind).iter().flat_map(|field| std::iter::once(field).chain(field.kind.parts()));
@@ -96,17 +97,17 @@ pub fn code_filters(kind: RecordKind) -> Vec<CodedField> {
     coded.collect()
 }
 
-/// Where a code that is looked for stands.
+/// The location of a code in a search condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodedPlace {
-    /// In a field that every registry has.
+    /// A field of the schema.
     Field(CodedField),
-    /// In a field that a module adds.
+    /// An extension field.
     Extension(ExtensionPath),
 }
 
 impl CodedPlace {
-    /// The field of the record that it stands in, as clients are granted fields: those of modules by module.
+    /// Returns the name of its field for field grants; of extension fields, that of the module.
     #[must_use]
     pub fn field(&self) -> Cow<'static, str> {
         let first = |path: &'static str| path.split('.').next().unwrap_or(path);
@@ -120,41 +121,41 @@ impl CodedPlace {
     }
 }
 
-/// One condition on a coded field: it holds any of these codes.
+/// A condition on a coded field: it contains any of these codes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeCondition {
-    /// The field; where it holds a list, one of its codes is enough.
+    /// The field; for a list, one matching code is sufficient.
     pub field: CodedPlace,
-    /// The codes. None at all matches nothing.
+    /// The codes. An empty list matches nothing.
     pub any_of: Vec<CodeNumber>,
 }
 
-/// A condition on where a person belongs on a day: the places in groups that are not set aside and whose period holds the day.
+/// A condition on the group memberships of a person on a day: those that are active and whose period contains the day.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlaceCondition {
     /// The day, in days since 1970-01-01.
     pub day: i32,
-    /// The person has no place in any group.
+    /// True if the person must have no membership in any group.
     pub is_none: bool,
-    /// For each of these the person has a place in one of the groups, in one of the roles where roles are asked for.
+    /// For each list the person is a member of one of its groups, in one of the roles if given.
     pub groups: Vec<Vec<RecordId>>,
-    /// The roles, any of each list; of the same place as the group where one is named.
+    /// The roles, any of each list; of the same membership as the group if one is given.
     pub roles: Vec<Vec<CodeNumber>>,
 }
 
 /// Conditions on texts, all of which must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TextConditions {
-    /// Words, each of which begins a word of the name, in the form of [`super::person_name::search_words`].
+    /// Words, each a prefix of a word of the name, in the form of [`super::person_name::search_words`].
     pub name_words: Vec<String>,
-    /// Words, each of which begins a word of any part of any address, in the same form.
+    /// Words, each a prefix of a word of any part of any address, in the same form.
     pub address_words: Vec<String>,
-    /// Whole texts within parts, such as regions of addresses, in the form of [`super::person_name::search_phrase`].
+    /// Exact texts of parts, such as regions of addresses, in the form of [`super::person_name::search_phrase`].
     pub phrases: Vec<(PhraseField, String)>,
 }
 
 impl TextConditions {
-    /// The fields that they look at, each once.
+    /// Returns the fields that the conditions read, each once.
     #[must_use]
     pub fn fields(&self) -> BTreeSet<&'static str> {
         let name = (!self.name_words.is_empty()).then_some("name");
@@ -163,10 +164,10 @@ impl TextConditions {
     }
 }
 
-/// Conditions on individuals, all of which must hold. Empty: everybody.
+/// Conditions on individuals, all of which must hold. Empty: all individuals.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IndividualQuery {
-    /// Has that identifier, open or ended; each of them.
+    /// The record has each of these identifiers, open or ended.
     pub identifiers: Vec<IdentifierKey>,
     /// Conditions on texts.
     pub texts: TextConditions,
@@ -174,18 +175,18 @@ pub struct IndividualQuery {
     pub dates: DateConditions,
     /// Conditions on coded fields.
     pub codes: Vec<CodeCondition>,
-    /// Whether the record is in use; a record that does not say is in use.
+    /// The value of `active`; a record without it is active.
     pub active: Option<bool>,
-    /// Where the person belongs.
+    /// Group memberships.
     pub place: Option<PlaceCondition>,
-    /// When the record was last written.
+    /// Time of the last write.
     pub last_updated: Vec<InstantCondition>,
 }
 
 /// Conditions on groups, all of which must hold. Empty: every group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupQuery {
-    /// Has that identifier, open or ended; each of them.
+    /// The record has each of these identifiers, open or ended.
     pub identifiers: Vec<IdentifierKey>,
     /// Conditions on texts.
     pub texts: TextConditions,
@@ -193,43 +194,43 @@ pub struct GroupQuery {
     pub dates: DateConditions,
     /// Conditions on coded fields.
     pub codes: Vec<CodeCondition>,
-    /// Whether the record is in use; a record that does not say is in use.
+    /// The value of `active`; a record without it is active.
     pub active: Option<bool>,
-    /// For each of these one of the people has a place in the group on [`GroupQuery::day`].
+    /// For each list one of its people is a member of the group on [`GroupQuery::day`].
     pub members: Vec<Vec<RecordId>>,
-    /// The day on which members count, in days since 1970-01-01.
+    /// The day for active members, in days since 1970-01-01.
     pub day: i32,
-    /// When the record was last written.
+    /// Time of the last write.
     pub last_updated: Vec<InstantCondition>,
 }
 
 /// Conditions on subjects of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SubjectQuery {
-    /// On people.
+    /// Conditions on individuals.
     Individuals(IndividualQuery),
-    /// On groups.
+    /// Conditions on groups.
     Groups(GroupQuery),
 }
 
 impl SubjectQuery {
-    /// Whether every subject meets it.
+    /// True if every subject meets the conditions.
     #[must_use]
     pub fn is_everybody(&self) -> bool {
         match self {
             Self::Individuals(query) => *query == IndividualQuery::default(),
-            // The day counts for members alone.
+            // The day affects only members.
             Self::Groups(query) => *query == GroupQuery { day: query.day, ..GroupQuery::default() },
         }
     }
 }
 
-/// Which part of an answer.
+/// A page of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// How many records to skip.
+    /// Number of records to skip.
     pub offset: u64,
-    /// How many to give, 1 to [`PAGE_COUNT_MAX`].
+    /// Number of records to return, 1 to [`PAGE_COUNT_MAX`].
     pub count: u32,
 }
 

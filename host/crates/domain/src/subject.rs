@@ -1,4 +1,4 @@
-//! Whom a program, a rule or a consent is about: a person or a group.
+//! Subjects of programs, rules and consents: individuals or groups.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +6,10 @@ use super::record::{RecordId, RecordKind};
 use super::value::Reference;
 
 named_enum! {
-    /// The two kinds of records that programs, rules and consents are about. The serialized form is for checkpoints.
+    /// The two kinds of subjects of programs, rules and consents. The serialized form is for checkpoints.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum Subject {
-        /// A person.
+        /// An individual.
         Individual = "individual",
         /// A household or another group.
         Group = "group",
@@ -17,7 +17,7 @@ named_enum! {
 }
 
 impl Subject {
-    /// The kind of its records.
+    /// Returns the kind of its records.
     #[must_use]
     pub fn record_kind(self) -> RecordKind {
         match self {
@@ -27,18 +27,18 @@ impl Subject {
     }
 }
 
-/// One person or group: by key in the register, by identifier in a request that has not been checked yet. The serialized form is for
-/// checkpoints.
+/// A reference to an individual or group: by key in the register, by identifier in a request that is not validated yet.
+/// The serialized form is for checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SubjectReference<I = RecordId> {
-    /// Of which kind.
+    /// The kind.
     pub kind: Subject,
-    /// Which one.
+    /// The key or identifier.
     pub id: I,
 }
 
 impl<I> SubjectReference<I> {
-    /// The person or group that a value refers to; nothing where it refers to another kind of record.
+    /// Converts a reference; none if it refers to another kind of record.
     #[must_use]
     pub fn of(reference: Reference<I>) -> Option<Self> {
         let kind = Subject::ALL.into_iter().find(|subject| subject.record_kind() == reference.kind)?;

@@ -1,21 +1,21 @@
-//! The `traceparent` header of W3C Trace Context: in which trace a caller asks.
+//! The `traceparent` header of W3C Trace Context.
 //!
-//! **Invariant:** a value that exists is valid by the recommendation, version 00. `tracestate` is never read: it is text that
-//! others write, and would be sent on.
+//! **Invariant:** every value is valid by the recommendation, version 00. `tracestate` is ignored: untrusted text would
+//! be forwarded.
 
-/// The place in a trace that a request is made from.
+/// The trace and parent span of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent {
-    /// The trace; not all zeros.
+    /// Trace ID; not all zeros.
     pub trace_id: [u8; 16],
-    /// The span that asks; not all zeros.
+    /// ID of the caller's span; not all zeros.
     pub span_id: [u8; 8],
-    /// Whether the caller keeps this trace.
+    /// True if the caller samples this trace.
     pub is_sampled: bool,
 }
 
 impl TraceParent {
-    /// Reads the header. A later version may have more behind the four parts of version 00; version ff is no version.
+    /// Parses the header. A later version may append more parts to the four of version 00; version ff is invalid.
     #[must_use]
     pub fn parse(header: &[u8]) -> Option<Self> {
         let (known, more) = header.split_at_checked(55)?;
@@ -31,7 +31,7 @@ impl TraceParent {
     }
 }
 
-/// The four parts of `00-<32 digits>-<16 digits>-<2 digits>`, the digits in lower case as the recommendation wants them.
+/// Parses the four parts of `00-<32 digits>-<16 digits>-<2 digits>`, with lower-case digits.
 fn parts(header: &[u8]) -> Option<[u128; 4]> {
     let text = std::str::from_utf8(header).ok()?;
     let mut parts = text.split('-');
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_of_the_recommendation_is_read() {
+    fn the_form_of_the_recommendation_is_parsed() {
         let read = parse(&format!("00-{TRACE}-{SPAN}-01")).unwrap();
         assert_eq!(read.trace_id[..3], [0x4b, 0xf9, 0x2f]);
         assert_eq!(read.span_id, [0, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7]);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_trace() {
+    fn anything_else_is_invalid() {
         let zeros = "0".repeat(32);
         for text in [
             String::new(),

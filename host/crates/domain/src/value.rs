@@ -1,7 +1,7 @@
-//! Values of records: one for each field of the schema ([`super::schema`]) that something is recorded of.
+//! Values of records: one for each field of the schema ([`super::schema`]) with a recorded value.
 //!
-//! **Invariant:** the values of a record or of a part are sorted by tag, each tag at most once, and each value has the shape of its
-//! field. Reading a body and reading a stored record see to it.
+//! **Invariant:** the values of a record or of a part are sorted by tag, each tag at most once, and each value has the
+//! shape of its field. Parsing of bodies and of stored records ensures this.
 
 mod later;
 
@@ -25,17 +25,17 @@ use super::vocabulary::CodedField;
 
 pub use self::later::Later;
 
-/// A record that a value refers to. `I` is how it is named: by its key in the register, by identifier in a request that has not been
-/// checked yet.
+/// A reference to another record. `I` is its representation: a key in the register, an identifier in a request that is
+/// not validated yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference<I = RecordId> {
-    /// Of which kind.
+    /// The kind.
     pub kind: RecordKind,
-    /// Which one.
+    /// The key or identifier.
     pub id: I,
 }
 
-/// One value. `C` is how codes are given: numbered in the register, as URIs in a request. `I` is how other records are named.
+/// One value. `C` is the representation of codes: numbers in the register, URIs in a request. `I` that of references.
 #[derive(Clone, PartialEq)]
 pub enum Value<C = CodedValue, I = RecordId> {
     /// True or false.
@@ -48,21 +48,21 @@ pub enum Value<C = CodedValue, I = RecordId> {
     Text(Box<str>),
     /// A day.
     Date(Date),
-    /// One of the words of its field, by place.
+    /// One of the words of its field, by position.
     Word(u8),
     /// A code.
     Code(C),
     /// Another record.
     Reference(Reference<I>),
-    /// The name of a consent.
+    /// The id of a consent.
     ConsentId(ConsentId),
-    /// A photo, which is stored beside the record.
+    /// A photo, which is stored separately from the record.
     Photo(Box<PhotoReference>),
     /// A list; an empty one means "known to be none".
     List(Vec<Self>),
     /// A part with fields of its own.
     Struct(Values<C, I>),
-    /// What a program with a later revision of the schema stored in a field that this one does not know.
+    /// The value of an unknown field, stored by a program with a later revision of the schema.
     Later(Box<Later>),
 }
 
@@ -71,7 +71,7 @@ pub enum Value<C = CodedValue, I = RecordId> {
 pub struct Values<C = CodedValue, I = RecordId>(Vec<(Tag, Value<C, I>)>);
 
 impl<C, I> fmt::Debug for Value<C, I> {
-    /// Keeps what a record says out of logs.
+    /// Keeps the content of records out of logs.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Struct(values) => values.fmt(formatter),
@@ -82,7 +82,7 @@ impl<C, I> fmt::Debug for Value<C, I> {
 }
 
 impl<C, I> fmt::Debug for Values<C, I> {
-    /// Tells which fields there are, never what they say.
+    /// Prints the names of the fields, never their values.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_set().entries(self.0.iter().map(|(tag, _)| tag.0)).finish()
     }
@@ -94,7 +94,7 @@ impl<C, I> Default for Values<C, I> {
     }
 }
 
-/// The name of a field in code, with the type of its values: a field that does not exist, or a value of another type, does not compile.
+/// A typed key of a field: an unknown field, or a value of another type, does not compile.
 #[derive(Debug)]
 pub struct Key<T> {
     tag: Tag,
@@ -110,39 +110,39 @@ impl<T> Clone for Key<T> {
 impl<T> Copy for Key<T> {}
 
 impl<T> Key<T> {
-    /// The key of the field with that tag.
+    /// Creates the key of the field with a tag.
     #[must_use]
     pub const fn new(tag: u16) -> Self {
         Self { tag: Tag(tag), of: PhantomData }
     }
 
-    /// Its tag.
+    /// Returns its tag.
     #[must_use]
     pub const fn tag(self) -> Tag {
         self.tag
     }
 }
 
-/// A type of values that a [`Key`] can have.
+/// A type of values for a [`Key`].
 pub trait Shaped {
     /// The shape of the fields.
     const SHAPE: Shape;
 }
 
-/// How code reads and makes the values of a type.
+/// Conversion between stored values and their Rust types.
 pub trait Typed<C, I>: Shaped {
-    /// A value as code reads it.
+    /// The borrowed form of a value.
     type Ref<'v>
     where
         C: 'v,
         I: 'v;
-    /// A value as code gives it.
+    /// The owned form of a value.
     type Owned;
 
-    /// The value, where it has the shape.
+    /// Returns the value if it has the shape.
     fn read(value: &Value<C, I>) -> Option<Self::Ref<'_>>;
 
-    /// A value.
+    /// Creates a value.
     fn make(owned: Self::Owned) -> Value<C, I>;
 }
 
@@ -162,7 +162,7 @@ pub struct List<T>(PhantomData<fn() -> T>);
 #[derive(Debug)]
 pub struct Part;
 
-/// Declares how the values of types are read and made: the shape, what code reads, and what it gives.
+/// Declares the conversions of types: the shape, the borrowed form and the owned form.
 macro_rules! typed {
     ($($type:ty, $shape:ident: $value:pat => $read:expr, as $read_type:ty; $given:ident as $owned:ty => $make:expr;)+) => {$(
         impl Shaped for $type {
@@ -202,16 +202,16 @@ typed! {
         period as Self => Value::Struct(Values::default().with(START, period.start).with(END, period.end));
 }
 
-/// One of a few words, as an enum. The place of a word is its stored number: words are added at the end and never reordered.
+/// A word of a fixed list, as an enum. Its position is its stored number: words are only appended.
 pub trait Word: Copy + Sized + 'static {
     /// Every word, in the order of the stored numbers.
     const WORDS: &'static [Self];
 
-    /// The word in bodies.
+    /// Returns the word in bodies.
     fn word(self) -> &'static str;
 }
 
-/// Lets enums be words: with the variants that a field has, in the order of their stored numbers.
+/// Implements words for enums: the variants of a field, in the order of their stored numbers.
 macro_rules! words {
     ($($type:ty: $words:expr;)+) => {$(
         impl Word for $type {
@@ -287,56 +287,56 @@ pub const START: Key<Date> = Key::new(1);
 pub const END: Key<Date> = Key::new(2);
 
 impl<C, I> Values<C, I> {
-    /// Whether nothing is recorded.
+    /// True if nothing is recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Every value with its tag, by tag.
+    /// Returns every value with its tag, by tag.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Tag, &Value<C, I>)> {
         self.0.iter().map(|(tag, value)| (*tag, value))
     }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     pub fn get<T: Typed<C, I>>(&self, key: Key<T>) -> Option<T::Ref<'_>> {
         T::read(self.value(key.tag)?)
     }
 
-    /// The items of a list field; nothing where nothing is recorded.
+    /// Returns the items of a list field; none if nothing is recorded.
     pub fn items<T: Typed<C, I>>(&self, key: Key<List<T>>) -> impl Iterator<Item = T::Ref<'_>> {
         let items = if let Some(Value::List(items)) = self.value(key.tag) { items.as_slice() } else { &[] };
         items.iter().filter_map(T::read)
     }
 
-    /// Whether something is recorded in a field.
+    /// True if the field has a value.
     #[must_use]
     pub fn has<T>(&self, key: Key<T>) -> bool {
         self.value(key.tag).is_some()
     }
 
-    /// Records a value, or takes it out.
+    /// Sets or removes a value.
     pub fn set<T: Typed<C, I>>(&mut self, key: Key<T>, value: Option<T::Owned>) {
         self.put(key.tag, value.map(T::make));
     }
 
-    /// The same values with that one.
+    /// Sets a value.
     #[must_use]
     pub fn with<T: Typed<C, I>>(mut self, key: Key<T>, value: impl Into<Option<T::Owned>>) -> Self {
         self.set(key, value.into());
         self
     }
 
-    /// The value of the field with that tag, whatever its shape.
+    /// Returns the value of the field with a tag, of any shape.
     #[must_use]
     pub fn value(&self, tag: Tag) -> Option<&Value<C, I>> {
         let found = self.0.binary_search_by_key(&tag, |(known, _)| *known).ok()?;
         self.0.get(found).map(|(_, value)| value)
     }
 
-    /// Records a value under a tag, or removes it. The caller knows the shape of the field.
+    /// Sets or removes the value of a tag. The caller ensures the shape of the field.
     pub fn put(&mut self, tag: Tag, value: Option<Value<C, I>>) {
-        // Readers go through a schema in the order of tags, so nearly every value comes last.
+        // Readers follow the schema in the order of tags, so most values are appended.
         let place = match self.0.last() {
             Some((last, _)) if *last >= tag => self.0.binary_search_by_key(&tag, |(known, _)| *known),
             _ => Err(self.0.len()),
@@ -353,20 +353,20 @@ impl<C, I> Values<C, I> {
         }
     }
 
-    /// Every reference to another record, those within lists and parts included.
+    /// Returns every reference to another record, including lists and parts.
     pub fn references(&self) -> Vec<&Reference<I>> {
         let mut references = Vec::new();
         self.0.iter().for_each(|(_, value)| value.gather_references(&mut references));
         references
     }
 
-    /// Takes the value under a tag out.
+    /// Removes and returns the value of a tag.
     pub fn take(&mut self, tag: Tag) -> Option<Value<C, I>> {
         let at = self.0.binary_search_by_key(&tag, |(known, _)| *known).ok()?;
         Some(self.0.remove(at).1)
     }
 
-    /// The tags under which the two differ, by tag.
+    /// Returns the tags with different values, by tag.
     pub fn differences<'v>(&'v self, other: &'v Self) -> impl Iterator<Item = Tag> + 'v
     where
         C: PartialEq,
@@ -380,7 +380,7 @@ impl<C, I> Values<C, I> {
     }
 }
 
-/// Values in the order of a schema's rows, as readers make them.
+/// Collects values in the order of a schema's rows, as produced by readers.
 impl<C, I> FromIterator<(Tag, Value<C, I>)> for Values<C, I> {
     fn from_iter<T: IntoIterator<Item = (Tag, Value<C, I>)>>(values: T) -> Self {
         let mut all: Vec<_> = values.into_iter().collect();
@@ -392,31 +392,31 @@ impl<C, I> FromIterator<(Tag, Value<C, I>)> for Values<C, I> {
     }
 }
 
-/// Where a code of a record stands.
+/// The location of a code in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodePlace<'a> {
-    /// In a field that every registry has.
+    /// A field of the schema.
     Field(CodedField),
-    /// In a field that a module adds.
+    /// An extension field.
     Extension(&'a super::manifest::ExtensionPath),
 }
 
-/// What becomes of the codes and references of values, one after the other.
+/// A translation of the codes and references of values, called sequentially.
 pub trait Translate<C, I> {
-    /// How codes are given afterwards.
+    /// The resulting representation of codes.
     type Code;
-    /// How other records are named afterwards.
+    /// The resulting representation of references.
     type Id;
 
-    /// A code in a field, which stands at `path` of the record.
+    /// Translates a code of a field, at `path` in the record.
     fn code(&mut self, place: CodePlace<'_>, path: &str, code: C) -> Self::Code;
 
-    /// A reference, which stands at `path` of the record.
+    /// Translates a reference, at `path` in the record.
     fn reference(&mut self, path: &str, reference: Reference<I>) -> Reference<Self::Id>;
 }
 
 impl<C, I> Values<C, I> {
-    /// Every code of fields of a schema, those within lists and parts included.
+    /// Returns every code of the fields of a schema, including lists and parts.
     pub fn codes<'v>(&'v self, fields: &'static [Field]) -> Vec<(CodedField, &'v C)> {
         let mut codes = Vec::new();
         self.gather_codes(fields, &mut codes);
@@ -429,8 +429,7 @@ impl<C, I> Values<C, I> {
         }
     }
 
-    /// The same values with every code and reference translated. `path` is where they stand in the record, with a dot behind it, or
-    /// nothing.
+    /// Translates every code and reference. `path` is the position in the record, with a trailing dot, or empty.
     pub fn translate<T: Translate<C, I>>(
         self,
         fields: &'static [Field],
@@ -450,7 +449,7 @@ impl<C, I> Values<C, I> {
     }
 }
 
-/// Values with the rows of their fields; what a newer program stored is left out.
+/// Returns values with the rows of their fields, without fields of a later revision.
 pub fn in_order<'v, V>(
     fields: &'static [Field],
     values: impl Iterator<Item = (Tag, V)> + 'v,
@@ -463,7 +462,7 @@ pub fn in_order<'v, V>(
 }
 
 impl<C, I> Value<C, I> {
-    /// Every reference to another record in it.
+    /// Returns every reference to another record in the value.
     pub fn references(&self) -> Vec<&Reference<I>> {
         let mut references = Vec::new();
         self.gather_references(&mut references);
@@ -488,7 +487,7 @@ impl<C, I> Value<C, I> {
         }
     }
 
-    /// The same value with every code and reference translated; `path` is where it stands.
+    /// Translates every code and reference; `path` is the position of the value.
     fn translate<T: Translate<C, I>>(self, kind: &'static Kind, path: &str, to: &mut T) -> Value<T::Code, T::Id> {
         match self {
             Self::Boolean(value) => Value::Boolean(value),
@@ -502,7 +501,7 @@ impl<C, I> Value<C, I> {
             Self::Later(bytes) => Value::Later(bytes),
             Self::Code(code) => match kind {
                 Kind::Code(field) => Value::Code(to.code(CodePlace::Field(*field), path, code)),
-                // A value that does not fit its field is never made; it would be shown as it is.
+                // No value has a kind that does not fit its field; it would be returned unchanged.
                 _ => Value::Code(to.code(CodePlace::Field(CodedField::ALL[0]), path, code)),
             },
             Self::Reference(reference) => Value::Reference(to.reference(path, reference)),

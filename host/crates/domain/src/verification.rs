@@ -1,6 +1,6 @@
-//! What a look through the whole register finds: what is wrong, with which record, and what to do.
+//! Results of the verification of a register: problems, affected records and remedies.
 //!
-//! **Invariant:** a finding names records by their identifiers or numbers, and fields and counts; never what a record says.
+//! **Invariant:** a finding contains identifiers or numbers of records, field names and counts; never field values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,42 +10,42 @@ use super::identifier::IdentifierKey;
 use super::record::{RecordId, RecordKind};
 
 named_enum! {
-    /// A part of the register that is looked through.
+    /// A part of the register that is verified separately.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Part {
         /// The files of the database.
         Files = "files",
-        /// The table that numbers codes and versions of vocabularies.
+        /// The table of numbers of codes and versions of vocabularies.
         Codes = "codes",
-        /// What each write touched, in the order of the writes.
+        /// The change log.
         Changes = "changes",
-        /// Records as they stand.
+        /// Current versions of records.
         Records = "records",
         /// Older versions of records.
         History = "history",
-        /// Who carries which identifier.
+        /// The identifier index.
         Identifiers = "identifiers",
-        /// Records that other records name: members, programs, beneficiaries, subjects.
+        /// References between records: members, programs, beneficiaries, subjects.
         References = "references",
-        /// Which membership is open, by program and beneficiary.
+        /// The index of open memberships, by program and beneficiary.
         OpenMemberships = "open_memberships",
-        /// Photos and their parts.
+        /// Photos and their chunks.
         Photos = "photos",
-        /// Requests that are remembered.
+        /// Stored idempotency keys.
         Requests = "requests",
-        /// Lines of the audit log.
+        /// Entries of the audit log.
         Audit = "audit",
         /// Summaries of the audit log.
         AuditSummaries = "audit_summaries",
-        /// What the deployment decided.
+        /// Settings of the deployment.
         Settings = "settings",
         /// API clients.
         Clients = "clients",
         /// Counters.
         Counters = "counters",
-        /// The register in memory.
+        /// The in-memory indexes.
         Indexes = "indexes",
-        /// The register in memory as files, of a server that is stopped.
+        /// Checkpoints of the in-memory indexes, of a stopped server.
         Checkpoints = "checkpoints",
     }
 }
@@ -56,61 +56,61 @@ impl fmt::Display for Part {
     }
 }
 
-/// What to do about a finding.
+/// The remedy for a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// What is gone or unreadable is in a backup only.
+    /// The data is missing or corrupt, and exists only in a backup.
     Restore,
-    /// Writing the record again makes what is derived from it anew.
+    /// Writing the record again rebuilds its derived data.
     WriteAgain,
-    /// The next start makes it anew.
+    /// The next start rebuilds it.
     Restart,
-    /// Without the file the next start reads the records.
+    /// After removal of the file the next start reads the records.
     RemoveFile,
-    /// A newer daftar wrote it.
+    /// A later version of daftar wrote it.
     UseNewer,
-    /// Nothing is lost, and nothing needs to be done.
+    /// Nothing is lost, and no action is required.
     Nothing,
 }
 
 impl Remedy {
-    /// What to do, in words.
+    /// Returns the instruction.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Self::Restore => {
                 "keep a copy of the folder, then restore the last backup in which `daftar verify` finds nothing"
             }
-            Self::WriteAgain => "write the record again as it is (`PUT`): what is derived from it is made anew",
-            Self::Restart => "restart the server: it builds its indexes anew from the records",
+            Self::WriteAgain => "write the record again as it is (`PUT`): this rebuilds its derived data",
+            Self::Restart => "restart the server: it rebuilds its indexes from the records",
             Self::RemoveFile => "remove the file: nothing is lost, the next start reads the records themselves",
-            Self::UseNewer => "use the newer daftar that wrote it",
-            Self::Nothing => "nothing is lost and nothing needs to be done; tell the makers of daftar",
+            Self::UseNewer => "use the later version of daftar that wrote it",
+            Self::Nothing => "nothing is lost and no action is required; report it to the developers of daftar",
         }
     }
 }
 
-/// One thing that is wrong.
+/// A problem found by the verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// In which part of the register.
+    /// The part of the register.
     pub part: Part,
-    /// With what: a record by its identifier or number.
+    /// The affected item: a record by its identifier or number.
     pub place: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: Remedy,
 }
 
 impl fmt::Display for Finding {
-    /// One line.
+    /// Formats the finding in one line.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}: {}; {}", self.part, self.place, self.problem, self.remedy.text())
     }
 }
 
-/// What a record is called: by its first identifier, else by its number.
+/// Returns the name of a record: its first identifier, else its number.
 #[must_use]
 pub fn record_name(record: &ChangedRecord) -> String {
     let (kind, id, _) = record.place();
@@ -120,53 +120,53 @@ pub fn record_name(record: &ChangedRecord) -> String {
     }
 }
 
-/// What a record is called that has that identifier.
+/// Returns the name of a record with this identifier.
 #[must_use]
 pub fn identifier_name(kind: RecordKind, key: &IdentifierKey) -> String {
     format!("{kind} `{}`", key.reveal())
 }
 
-/// What a record is called of which no identifier is known.
+/// Returns the name of a record without a known identifier.
 #[must_use]
 pub fn number_name(kind: RecordKind, id: RecordId) -> String {
     format!("{kind} number {}", id.0)
 }
 
-/// What happens while the register is looked through.
+/// An event during the verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VerificationEvent {
-    /// How far it is.
+    /// Progress.
     Progress {
-        /// In which part.
+        /// The part.
         part: Part,
-        /// How many things have been looked at, of that part.
+        /// Number of items of the part checked so far.
         done: u64,
-        /// About how many there are, where that is known.
+        /// Approximate number of items, if known.
         total: Option<u64>,
     },
-    /// Something is wrong.
+    /// A problem was found.
     Finding(Finding),
 }
 
-/// What was looked at and found in one part.
+/// The result for one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartResult {
-    /// Which part.
+    /// The part.
     pub part: Part,
-    /// How many things were looked at.
+    /// Number of items checked.
     pub checked: u64,
-    /// How much is wrong.
+    /// Number of problems.
     pub findings: u64,
 }
 
-/// What the whole look came to.
+/// The result of the verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VerificationResult {
     parts: BTreeMap<Part, (u64, u64)>,
 }
 
 impl VerificationResult {
-    /// The parts that there was something to look at in, or something wrong with.
+    /// Returns the parts with checked items or problems.
     pub fn parts(&self) -> impl Iterator<Item = PartResult> {
         self.parts.iter().map(|(part, (checked, findings))| PartResult {
             part: *part,
@@ -175,19 +175,19 @@ impl VerificationResult {
         })
     }
 
-    /// How much is wrong.
+    /// Returns the number of problems.
     #[must_use]
     pub fn findings(&self) -> u64 {
         self.parts().fold(0, |sum, part| sum.saturating_add(part.findings))
     }
 
-    /// How many things were looked at.
+    /// Returns the number of items checked.
     #[must_use]
     pub fn checked(&self) -> u64 {
         self.parts().fold(0, |sum, part| sum.saturating_add(part.checked))
     }
 
-    /// Counts what happened; says whether a finding is among the first [`LISTED_PER_PART_MAX`] of its part.
+    /// Counts an event; returns true if a finding is among the first [`LISTED_PER_PART_MAX`] of its part.
     pub fn count(&mut self, event: &VerificationEvent) -> bool {
         match event {
             VerificationEvent::Progress { part, done, total: _ } => {
@@ -203,7 +203,7 @@ impl VerificationResult {
     }
 }
 
-/// The most findings of one part that are listed; all are counted.
+/// Maximum number of findings of one part that are listed; all are counted.
 pub const LISTED_PER_PART_MAX: u64 = 1_000;
 
 #[cfg(test)]
@@ -214,13 +214,13 @@ mod tests {
     fn lists_the_first_findings_of_a_part_and_counts_all() {
         let mut result = VerificationResult::default();
         let finding = |part| {
-            let (place, problem) = ("number 1".to_owned(), "is gone".to_owned());
+            let (place, problem) = ("number 1".to_owned(), "is missing".to_owned());
             VerificationEvent::Finding(Finding { part, place, problem, remedy: Remedy::Restore })
         };
         for number in 1..=LISTED_PER_PART_MAX + 1 {
             assert_eq!(result.count(&finding(Part::Photos)), number <= LISTED_PER_PART_MAX, "{number}");
         }
-        assert!(result.count(&finding(Part::Codes)), "each part has a count of its own");
+        assert!(result.count(&finding(Part::Codes)), "each part has its own count");
         result.count(&VerificationEvent::Progress { part: Part::Photos, done: 7, total: None });
         let photos = PartResult { part: Part::Photos, checked: 7, findings: LISTED_PER_PART_MAX + 1 };
         let codes = PartResult { part: Part::Codes, checked: 0, findings: 1 };
@@ -232,7 +232,7 @@ mod tests {
     fn a_finding_is_one_line() {
         let (place, problem) = ("Individual `urn:x:a|1`".to_owned(), "version 1 is missing".to_owned());
         let finding = Finding { part: Part::History, place, problem, remedy: Remedy::Restart };
-        let line = "history: Individual `urn:x:a|1`: version 1 is missing; restart the server: it builds its indexes anew from the records";
+        let line = "history: Individual `urn:x:a|1`: version 1 is missing; restart the server: it rebuilds its indexes from the records";
         assert_eq!(finding.to_string(), line);
     }
 }

@@ -1,24 +1,24 @@
-//! What the registry binds to vocabularies, and what a vocabulary pack brings.
+//! Coded fields of the registry, and the content of vocabulary packs.
 
 use serde::{Deserialize, Serialize};
 
 use super::code::{Code, CodeUri, Namespace};
 
-/// Declares the coded fields: the name of each, its path in the API, the vocabularies that it takes codes of, and of which kind of relation
-/// these are.
+/// Declares the coded fields: the name of each, its path in the API, the vocabularies of its codes, and the kind of
+/// relation of these codes.
 macro_rules! coded_fields {
     ($($(#[$about:meta])* $field:ident: $path:literal, $namespaces:expr $(, $kind:literal)?;)+) => {
-        /// A field of a record that holds a code, or a list of codes. Its serialized form is for checkpoints.
+        /// A field of a record with a code, or a list of codes. Its serialized form is for checkpoints.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum CodedField {
             $($(#[$about])* $field,)+
         }
 
         impl CodedField {
-            /// Every coded field, in the order of their stored numbers.
+            /// All coded fields, in the order of their stored numbers.
             pub const ALL: [Self; [$($path),+].len()] = [$(Self::$field),+];
 
-            /// The field's path in the API.
+            /// Returns the field's path in the API.
             #[must_use]
             pub const fn path(self) -> &'static str {
                 match self {
@@ -26,7 +26,7 @@ macro_rules! coded_fields {
                 }
             }
 
-            /// The vocabularies that the field takes codes of.
+            /// Returns the vocabularies of its codes.
             #[must_use]
             pub const fn namespaces(self) -> &'static [&'static str] {
                 match self {
@@ -34,7 +34,7 @@ macro_rules! coded_fields {
                 }
             }
 
-            /// The kind of relation that its codes are of, where the vocabulary has several.
+            /// Returns the kind of relation of its codes, if the vocabulary has several.
             #[must_use]
             pub fn relation_kind(self) -> Option<&'static str> {
                 match self {
@@ -91,14 +91,14 @@ coded_fields! {
 /// The vocabulary whose codes are identifier systems: `<namespace>#<code>`.
 pub const ID_TYPE_NAMESPACE: &str = "urn:svc:vocab:id-type";
 
-/// How much of its source a vocabulary holds.
+/// Completeness of a vocabulary compared with its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completeness {
     /// Every code of its source release.
     Full,
     /// Some codes only.
     Fragment,
-    /// No codes until the owner's file is imported.
+    /// No codes until the publisher's file is imported.
     Empty,
 }
 
@@ -111,111 +111,111 @@ pub struct LocalizedText {
     pub value: String,
 }
 
-/// A vocabulary as a pack describes it, before it is checked against its concepts.
+/// The description of a vocabulary in a pack, before it is checked against its concepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VocabularyDescription {
-    /// The URI that its codes live under.
+    /// The URI of its codes.
     pub namespace: Namespace,
     /// Its name in English.
     pub name: String,
-    /// The field it belongs to, such as `Core`.
+    /// Its domain, such as `Core`.
     pub domain: String,
-    /// The version that records keep beside a code.
+    /// The version that records store with a code.
     pub version: String,
-    /// Which release of which publication.
+    /// Release and publication of the source.
     pub source: String,
     /// Licence of the data.
     pub licence: String,
-    /// The acknowledgement its owner asks for.
+    /// The acknowledgement required by its publisher.
     pub attribution: String,
-    /// The language that every concept has a label in.
+    /// The language in which every concept has a label.
     pub default_language: String,
-    /// Every language that labels occur in.
+    /// All languages of labels.
     pub languages: Vec<String>,
-    /// Whether any concept has a parent.
+    /// True if any concept has a parent.
     pub is_hierarchical: bool,
-    /// How much of the source is here.
+    /// Completeness compared with the source.
     pub completeness: Completeness,
-    /// Whether unknown codes are put to the pack.
+    /// True if the pack resolves unknown codes.
     pub is_open: bool,
-    /// Whether its codes are read-only.
+    /// True if its codes are read-only.
     pub is_system: bool,
-    /// Whether a deployment may add local codes.
+    /// True if a deployment may add local codes.
     pub is_extensible: bool,
-    /// How many concepts the pack promises.
+    /// Number of concepts declared by the pack.
     pub concept_count: u32,
 }
 
-/// Whether a code may be used in new records.
+/// The status of a code in new records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConceptStatus {
-    /// May be used.
+    /// Valid in new records.
     Active,
-    /// Kept for old records, refused in new ones.
+    /// Valid only in existing records.
     Inactive,
 }
 
-/// One code with everything that its pack says about it.
+/// A code with its description in the pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Concept {
     /// The code.
     pub code: Code,
-    /// Whether it may be used in new records.
+    /// The status in new records.
     pub status: ConceptStatus,
-    /// False for a heading that only groups others.
+    /// False for a heading that only groups other codes.
     pub is_selectable: bool,
-    /// The codes one level up, the primary one first.
+    /// The parent codes, the primary one first.
     pub parents: Vec<Code>,
     /// The successor of an inactive code.
     pub replaced_by: Option<Code>,
-    /// What it is called, at most once a language.
+    /// Labels, at most one per language.
     pub labels: Vec<LocalizedText>,
-    /// What it means, at most once a language.
+    /// Definitions, at most one per language.
     pub definitions: Vec<LocalizedText>,
-    /// Other spellings that a look-up accepts.
+    /// Alternative spellings for lookups.
     pub aliases: Vec<String>,
-    /// The owner's own URI for it.
+    /// The publisher's URI.
     pub uri: Option<String>,
-    /// Anything else, at most once a key.
+    /// Other properties, at most one per key.
     pub properties: Vec<(String, String)>,
 }
 
-/// A part of a vocabulary.
+/// A selection of codes of a vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// That code alone.
+    /// This code only.
     Code(CodeUri),
-    /// That code and everything below it.
+    /// This code and all its descendants.
     DescendantsOf(CodeUri),
 }
 
-/// A set of codes that rules speak of by name.
+/// A named set of codes for rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConceptGroup {
     /// Its name: lower case, digits, underscores.
     pub name: String,
-    /// What belongs to it, in one sentence.
+    /// Description, in one sentence.
     pub description: String,
-    /// What is in it.
+    /// Included codes.
     pub includes: Vec<Selection>,
-    /// What is taken out again.
+    /// Excluded codes.
     pub excludes: Vec<Selection>,
 }
 
-/// A code as a client is shown it.
+/// A code as returned to clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisplayedCode {
     /// `<namespace>#<code>`
     pub uri: String,
     /// The code alone.
     pub code: String,
-    /// What it is called, in the language asked for where there is one; the code itself where its vocabulary is gone.
+    /// Display in the requested language if available; the code itself if its vocabulary is missing.
     pub display: String,
     /// The vocabulary.
     pub namespace: String,
 }
 
-/// Everything that a pack brought, as read from it and not yet checked.
+/// The content of a pack, as read and not yet checked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PackContents {
     /// Its vocabularies with their concepts.

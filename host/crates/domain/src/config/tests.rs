@@ -97,7 +97,7 @@ fn keys_for_plugins_are_read_and_an_invalid_one_is_named() {
     let keys = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key} ours']")).unwrap().plugins.trusted_keys;
     assert_eq!(keys.iter().map(|key| key.key().to_string()).collect::<Vec<_>>(), [format!("{key} ours")]);
     let error = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key}', 'ed25519:AAAA']")).unwrap_err();
-    assert!(error.to_string().contains("`ed25519:AAAA` is no public key for plugins"), "{error}");
+    assert!(error.to_string().contains("`ed25519:AAAA` is not a public key for plugins"), "{error}");
     assert!(error.to_string().contains("trusted_keys"), "{error}");
     let error = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key}', '{key} again']")).unwrap_err();
     assert!(error.to_string().contains("twice") && error.to_string().contains(" again"), "{error}");
@@ -124,8 +124,8 @@ fn proxies_are_listed_by_network_and_an_invalid_one_is_reported() {
     assert_eq!(right.server.trusted_proxies.len(), 4);
     for (entry, told) in [
         ("'10.1.0.1/16'", "`10.1.0.1/16` is not the first address of its network: write `10.1.0.0/16`"),
-        ("'192.0.2.7', 'proxy.example.org'", "`proxy.example.org` is no network"),
-        ("'10.0.0.0/64'", "`10.0.0.0/64` does not say how many bits"),
+        ("'192.0.2.7', 'proxy.example.org'", "`proxy.example.org` is not a network"),
+        ("'10.0.0.0/64'", "`10.0.0.0/64` has no valid prefix length"),
         ("'0.0.0.0/0'", "has `0.0.0.0/0`, which is most of the internet"),
         ("'10.0.0.0/8', '::/0'", "has `::/0`, which is most of the internet"),
     ] {
@@ -145,8 +145,8 @@ fn origins_are_listed_individually() {
     let parse = |list: &str| Config::parse(&format!("[server]\ncors_origins = [{list}]"));
     assert_eq!(parse("'https://portal.example.org', 'http://localhost:3000'").unwrap().server.cors_origins.len(), 2);
     for (entry, told) in [
-        ("'*'", "lets pages of strangers call the register"),
-        ("'https://a.example', 'https://b.example/'", "`https://b.example/` is not as browsers write an origin"),
+        ("'*'", "lets any page call the register"),
+        ("'https://a.example', 'https://b.example/'", "`https://b.example/` is not an origin in the form of browsers"),
         ("'http://a.example'", "is served without HTTPS"),
     ] {
         let error = parse(entry).unwrap_err();

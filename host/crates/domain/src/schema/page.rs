@@ -1,4 +1,4 @@
-//! The page of the documentation that shows the schema: `host/docs/FIELDS.md`, which `cargo xtask fields` writes.
+//! The documentation page of the schema, `host/docs/FIELDS.md`, written by `cargo xtask fields`.
 
 use super::{Field, Kind, fields, reporting};
 use crate::record::RecordKind;
@@ -26,7 +26,7 @@ const COLUMNS: &str = "\
 |---|---|---|---|---|---|---|---|
 ";
 
-/// The page, in Markdown.
+/// Returns the page in Markdown.
 #[must_use]
 pub fn page() -> String {
     let mut page = HEAD.to_owned();
@@ -38,7 +38,7 @@ pub fn page() -> String {
     page
 }
 
-/// Adds the row of a field, and those of its parts: rules and tables have a part only where they have what it is a part of.
+/// Adds the row of a field and those of its parts: rules and tables include a part only if they include its parent.
 fn add(page: &mut String, within: &str, field: &Field, (in_rules, is_tabular): (bool, bool)) {
     if field.is_internal {
         return;
@@ -54,7 +54,7 @@ fn add(page: &mut String, within: &str, field: &Field, (in_rules, is_tabular): (
     field.kind.parts().iter().for_each(|part| add(page, &within, part, (in_rules, is_tabular)));
 }
 
-/// The type of a value, or of each item of a list.
+/// Returns the type of a value, or of each item of a list.
 fn type_of(kind: &Kind) -> String {
     let quoted = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
     match kind {
@@ -82,7 +82,7 @@ fn type_of(kind: &Kind) -> String {
     }
 }
 
-/// The limit of a value; of a list of texts, the number of items and then the length of one.
+/// Returns the limit of a value; of a list of texts, the number of items and then the length of one.
 fn limit(kind: &Kind) -> String {
     match kind {
         Kind::Text(bytes_max) => format!("{bytes_max} bytes"),
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_of_the_documentation_is_that_of_the_schema() {
+    fn the_documentation_page_is_generated_from_the_schema() {
         let written = include_str!("../../../../docs/FIELDS.md");
         assert!(written == page(), "`host/docs/FIELDS.md` is out of date: run `cargo xtask fields`");
     }

@@ -1,13 +1,13 @@
-//! The tables in which analysts read a register: files of `daftar export --format parquet`, and views of PostgreSQL's schema `reporting`. Both
-//! have the columns of this list, which is derived from the rows of the schema, so that a new field is a new column.
+//! Reporting tables for analysts: files of `daftar export --format parquet`, and views of PostgreSQL's schema
+//! `reporting`. Both have the columns of this list, derived from the schema, so that a new field is a new column.
 //!
-//! - A field is a column of its name; the fields of a part are columns `<part>_<field>`.
+//! - A field is a column of its name; fields of a part are columns `<part>_<field>`.
 //! - A code is two columns: its URI, and `<column>_label` in the language of the export.
-//! - A reference is `<field>_id`, the id of a row of another table, and `<field>_kind` where it may lead to several kinds.
-//! - A list of values is a list. Of a list of parts the first one has columns, and `<list>_count` is the number of all; lists that name
-//!   records, and photos, are not in these tables. Identifiers and members of groups have tables of their own.
+//! - A reference is `<field>_id`, the id of a row of another table, and `<field>_kind` if several kinds are possible.
+//! - A list of values is a list. Of a list of parts the first one has columns, and `<list>_count` is the number of all;
+//! lists of references, and photos, are excluded. Identifiers and members of groups have their own tables.
 //!
-//! **Invariant:** a column has one name, type and meaning in both places. Names are no reserved words of SQL.
+//! **Invariant:** a column has one name, type and meaning in both forms. Names are not reserved words of SQL.
 
 use super::{Field, Kind, fields};
 use crate::extension::EXTENSION;
@@ -19,9 +19,9 @@ use crate::record::RecordKind;
 pub struct Table {
     /// Its name in SQL.
     pub name: &'static str,
-    /// The records that its rows come from.
+    /// The kind of the records of its rows.
     pub kind: RecordKind,
-    /// The list of the record whose items are the rows; a row is a record where there is none.
+    /// The list whose items are the rows; a row is a record if there is none.
     pub items: Option<&'static str>,
     /// Its columns, in this order.
     pub columns: Vec<Column>,
@@ -34,13 +34,13 @@ pub struct Column {
     pub name: String,
     /// The type of its values, or of each item of its lists.
     pub value: ColumnType,
-    /// Whether a value is a list.
+    /// True if a value is a list.
     pub is_list: bool,
-    /// Where its values come from.
+    /// Source of its values.
     pub source: Source,
-    /// The members that lead there, from the record or from the item of the list. Where one is a list, its first item counts.
+    /// Member path from the record or from the item of the list. Of a list on the path, the first item is used.
     pub path: Vec<&'static str>,
-    /// The value where none is recorded; NULL where this says nothing.
+    /// The value if none is recorded; NULL if absent.
     pub absent: Option<bool>,
 }
 
@@ -51,11 +51,11 @@ pub enum ColumnType {
     Text,
     /// A day.
     Date,
-    /// An instant in UTC, in milliseconds.
+    /// A timestamp in UTC, in milliseconds.
     Timestamp,
     /// A whole number of 64 bits.
     Integer,
-    /// A number of 64 bits with a floating point, as the register holds it.
+    /// A floating-point number of 64 bits, as stored in the register.
     Number,
     /// True or false.
     Boolean,
@@ -63,7 +63,7 @@ pub enum ColumnType {
     Json,
 }
 
-/// Where the values of a column come from.
+/// The source of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The value at the path.
@@ -72,18 +72,19 @@ pub enum Source {
     Code,
     /// The label of the code at the path.
     Label,
-    /// The id of the record that the reference at the path names.
+    /// The id of the record referred to at the path.
     ReferenceId,
     /// The kind of that record.
     ReferenceKind,
     /// The number of items of the list at the path.
     Count,
-    /// The id of the record: of its identifiers the first that holds, else the first, as `<system>|<value>`. References name it so.
+    /// The id of the record: its first currently valid identifier, else its first one, as `<system>|<value>`; used in
+    /// references.
     Id,
 }
 
 impl ColumnType {
-    /// What the documentation calls it.
+    /// Returns the name in the documentation.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -108,7 +109,7 @@ impl Column {
     }
 }
 
-/// All tables.
+/// Returns all tables.
 #[must_use]
 pub fn tables() -> Vec<Table> {
     let individual = RecordKind::Individual;
@@ -132,10 +133,10 @@ pub fn tables() -> Vec<Table> {
     ]
 }
 
-/// The list of a group that is a table of its own.
+/// The list of a group with its own table.
 const MEMBER: &str = "member";
 
-/// The table that has a row for each record.
+/// Returns the table with a row for each record.
 fn records(name: &'static str, kind: RecordKind) -> Table {
     let mut columns = Vec::new();
     if kind == RecordKind::Consent {
@@ -172,7 +173,7 @@ fn add(columns: &mut Vec<Column>, path: &[&'static str], field: &'static Field) 
     match &field.kind {
         Kind::Boolean => {
             let mut column = Column::new(&name, ColumnType::Boolean, Source::Value, path);
-            // A record that does not say whether it is in use is in use.
+            // A record without `active` is active.
             column.absent = if path == ["active"] { Some(true) } else { field.is_flag.then_some(false) };
             columns.push(column);
         }
@@ -187,14 +188,14 @@ fn add(columns: &mut Vec<Column>, path: &[&'static str], field: &'static Field) 
             columns.push(Column::new(&format!("{name}_label"), ColumnType::Text, Source::Label, path));
         }
         Kind::Reference(kinds) => {
-            // A member's `entity` is a person in all cases.
+            // The `entity` of a member is always a person.
             let name = if name == "entity" { "individual" } else { &name };
             if kinds.len() > 1 {
                 columns.push(Column::new(&format!("{name}_kind"), ColumnType::Text, Source::ReferenceKind, path));
             }
             columns.push(Column::new(&format!("{name}_id"), ColumnType::Text, Source::ReferenceId, path));
         }
-        // A consent's id is the id of its row; a photo is no value that SQL works with.
+        // The id of a consent is the id of its row; a photo is not usable in SQL.
         Kind::ConsentId | Kind::Photo => {}
         Kind::Struct(part) => add_parts(columns, path, part.fields),
         Kind::List { of, .. } => add_list(columns, path, of),
@@ -221,7 +222,7 @@ fn add_list(columns: &mut Vec<Column>, path: &[&'static str], of: &'static Kind)
     }
 }
 
-/// The section of the documentation that lists the tables, in Markdown.
+/// Returns the documentation section of the tables, in Markdown.
 #[must_use]
 pub fn page() -> String {
     let mut page = HEAD.to_owned();
@@ -247,11 +248,11 @@ pub fn page() -> String {
 const HEAD: &str = "
 ## Reporting tables
 
-The columns of `daftar export --format parquet` and of the views of PostgreSQL's schema `reporting`. NULL stands for what is not recorded. Where a path leads
-through a list, the column has the first item: of addresses that is the most used one.
+The columns of `daftar export --format parquet` and of the views of PostgreSQL's schema `reporting`. NULL means not recorded. If a path
+contains a list, the column has its first item: for addresses, the most used one.
 ";
 
-/// What the values of a column of records of that kind come from, in Markdown.
+/// Describes the source of the values of a column, in Markdown.
 #[must_use]
 pub fn from(kind: RecordKind, column: &Column) -> String {
     let path = format!("`{}`", column.path.join("."));
@@ -311,10 +312,10 @@ mod tests {
     }
 
     #[test]
-    fn codes_have_labels_beside_them_and_references_say_their_kind_where_there_are_several() {
+    fn codes_have_labels_and_references_to_several_kinds_have_a_kind() {
         let tables = tables();
         let columns = |table: &str| {
-            let table = tables.iter().find(|other| other.name == table).expect("the table is there");
+            let table = tables.iter().find(|other| other.name == table).expect("the table exists");
             table.columns.iter().map(|column| (column.name.as_str(), column.source, column.is_list)).collect::<Vec<_>>()
         };
         let person = columns("individual");
@@ -323,7 +324,7 @@ mod tests {
             ("languages", "languages_label", true),
             ("address_country", "address_country_label", false),
         ] {
-            let at = person.iter().position(|column| *column == (code, Source::Code, is_list)).expect("it is there");
+            let at = person.iter().position(|column| *column == (code, Source::Code, is_list)).expect("it exists");
             assert_eq!(person.get(at + 1), Some(&(label, Source::Label, is_list)));
         }
         let membership = columns("program_membership");

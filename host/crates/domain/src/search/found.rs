@@ -1,29 +1,29 @@
-//! How a search is answered.
+//! Results of searches.
 
 use super::order::{Position, SortKey};
 use crate::record::RecordId;
 
-/// How a search wants its answer.
+/// The sort order of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Sorting<'a> {
-    /// By what, the most important first. Nothing: by the order in which records were registered.
+    /// Sort keys, the most important first. Empty: by the order of registration.
     pub keys: &'a [SortKey],
-    /// The place of each code number among all codes, for keys that are codes.
+    /// The rank of each code number among all codes, for keys that are codes.
     pub code_ranks: &'a [u32],
 }
 
 impl Sorting<'_> {
-    /// The order in which records were registered.
+    /// The order of registration.
     pub const REGISTERED: Self = Self { keys: &[], code_ranks: &[] };
 }
 
-/// The answer to a search.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
-    /// How many records match, whatever the page.
+    /// Number of matching records, independent of the page.
     pub total: u64,
     /// The records of the page, in order.
     pub ids: Vec<RecordId>,
-    /// Where the next page begins; absent where this one is the last.
+    /// Start of the next page; absent for the last page.
     pub next: Option<Position>,
 }

@@ -1,7 +1,7 @@
-//! Conditions on when a record was last written.
+//! Conditions on the time of the last write.
 //!
-//! **Invariant:** instants are compared as they are shown, to the millisecond: what a client saw as `meta.last_updated` is equal to
-//! itself, and nothing lies between it and the next millisecond.
+//! **Invariant:** timestamps are compared in milliseconds, as returned to clients: a value of `meta.last_updated` is
+//! equal to itself, and no value is between it and the next millisecond.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -13,25 +13,25 @@ use crate::calendar::parse_date;
 /// Nanoseconds in a millisecond.
 const MILLISECOND_NS: i128 = 1_000_000;
 
-/// One condition on an instant: how it lies to a stretch of milliseconds since 1970-01-01.
+/// A condition on a timestamp: its relation to a range of milliseconds since 1970-01-01.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstantCondition {
-    /// How it is compared.
+    /// The operator.
     pub operator: DateOperator,
-    /// The first millisecond of the day or instant that it is compared with.
+    /// First millisecond of the day or timestamp to compare with.
     pub first_ms: i64,
-    /// The last one. Before the first where the instant lies between two milliseconds.
+    /// Last millisecond. Before the first if the timestamp is between two milliseconds.
     pub last_ms: i64,
 }
 
 impl InstantCondition {
-    /// Reads a day, which is a whole UTC day, or an RFC 3339 instant; none, where the text is neither.
+    /// Parses a day, which is a full UTC day, or an RFC 3339 timestamp; none if the text is neither.
     #[must_use]
     pub fn parse(operator: DateOperator, text: &str) -> Option<Self> {
         if let Ok(day) = parse_date(text) {
             return Some(Self { operator, first_ms: begins(day)?, last_ms: begins(day.tomorrow().ok()?)? - 1 });
         }
-        // Years that a day may not have are no better in an instant.
+        // Years that are invalid in a day are invalid in a timestamp.
         let day = text.get(..10)?;
         parse_date(day).ok()?;
         text.get(10..).filter(|rest| is_time_of_rfc_3339(rest))?;
@@ -42,15 +42,15 @@ impl InstantCondition {
         Some(Self { operator, first_ms: last_ms + i64::from(is_between), last_ms })
     }
 
-    /// Whether an instant meets the condition.
+    /// True if a timestamp meets the condition.
     #[must_use]
     pub fn holds(&self, at_ms: i64) -> bool {
         self.operator.holds(at_ms, self.first_ms, self.last_ms)
     }
 }
 
-/// Whether a text is written as RFC 3339, section 5.6, has what stands behind the day: `T12:00:00.5+02:00`. The parser takes
-/// other forms of ISO 8601 too, which leave out seconds or name a time zone.
+/// True if a text has the form of RFC 3339, section 5.6, after the day: `T12:00:00.5+02:00`. The parser also accepts
+/// other forms of ISO 8601, which omit seconds or name a time zone.
 fn is_time_of_rfc_3339(text: &str) -> bool {
     let is_shaped = |part: &[u8], shape: &[u8]| {
         part.len() == shape.len()
@@ -92,7 +92,7 @@ mod tests {
         DateOperator::OnOrBefore,
     ];
 
-    /// Which operators an instant meets, in the order eq ne gt ge lt le.
+    /// Returns the operators that a timestamp meets, in the order eq ne gt ge lt le.
     fn met(text: &str, at: &str) -> String {
         let at: Timestamp = at.parse().unwrap();
         let names = ["eq", "ne", "gt", "ge", "lt", "le"];
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_a_stretch_of_time() {
+    fn a_day_is_a_range_of_time() {
         for (at, expected) in [
             ("2026-01-30T23:59:59.999Z", "ne lt le"),
             ("2026-01-31T00:00:00Z", "eq ge le"),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_is_compared_to_the_millisecond() {
+    fn a_timestamp_is_compared_in_milliseconds() {
         for (text, at, expected) in [
             ("2026-01-31T12:00:00.005Z", "2026-01-31T12:00:00.005Z", "eq ge le"),
             ("2026-01-31T12:00:00.005Z", "2026-01-31T12:00:00.006Z", "ne gt ge"),

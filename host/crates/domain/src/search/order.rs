@@ -1,7 +1,7 @@
-//! In which order a search gives its records, and where in it a page begins.
+//! Sort order of searches, and positions of pages in it.
 //!
-//! **Invariant:** records that a key does not tell apart, those without a value among them, follow one another in the order in
-//! which they were registered; those without a value come last, whichever way the others run.
+//! **Invariant:** records with equal keys, including those without a value, are in the order of registration; those
+//! without a value come last in both directions.
 
 use std::sync::LazyLock;
 
@@ -12,12 +12,12 @@ use crate::record::{RecordId, RecordKind};
 use crate::schema::{self, Field, Kind};
 use crate::vocabulary::CodedField;
 
-/// The most keys of one order.
+/// Maximum number of sort keys.
 pub const SORT_KEYS_MAX: usize = 5;
-/// The longest beginning of a text that counts in an order, in bytes.
+/// Maximum length of the prefix of a text that is used for sorting, in bytes.
 pub const SORT_TEXT_BYTES_MAX: usize = 128;
 
-/// The part of a text that counts in an order; none, where the text is empty.
+/// Returns the prefix of a text that is used for sorting; none if the text is empty.
 #[must_use]
 pub fn sortable(text: &str) -> Option<&str> {
     let mut end = text.len().min(SORT_TEXT_BYTES_MAX);
@@ -27,20 +27,20 @@ pub fn sortable(text: &str) -> Option<&str> {
     text.get(..end).filter(|text| !text.is_empty() && !text.starts_with('\0'))
 }
 
-/// A number that sorts as the day does, counted since 1970-01-01; never the least or the greatest.
+/// Returns a number with the order of days since 1970-01-01; never the minimum or the maximum.
 #[must_use]
 pub fn number_of_day(day: i32) -> u64 {
     u64::from(day.cast_unsigned() ^ (1 << 31)) + 1
 }
 
-/// A number that sorts as the instant does, in milliseconds since 1970-01-01; never the least or the greatest, for instants of the
-/// calendar.
+/// Returns a number with the order of timestamps in milliseconds since 1970-01-01; never the minimum or the maximum,
+/// for timestamps of the calendar.
 #[must_use]
 pub fn number_of_instant(at_ms: i64) -> u64 {
     at_ms.cast_unsigned() ^ (1 << 63)
 }
 
-/// A number that sorts as codes of these places do: those without a place come last, by their number.
+/// Returns a number with the order of the ranks of codes: those without a rank come last, by their number.
 #[must_use]
 pub fn number_of_code(code: u32, ranks: &[u32]) -> u64 {
     match ranks.get(code as usize) {
@@ -49,22 +49,22 @@ pub fn number_of_code(code: u32, ranks: &[u32]) -> u64 {
     }
 }
 
-/// What records can be put in order by. Not every kind of record has each; [`sort_fields`] gives those of a kind.
+/// A sort field. Not every kind of record has each; [`sort_fields`] returns those of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortField {
     /// The name.
     Name,
-    /// A day, by the name of its field.
+    /// A day, by field name.
     Date(&'static str),
-    /// A word, such as the status of a membership, in the order of the alphabet; by the name of its field.
+    /// A word, such as the status of a membership, in alphabetical order; by field name.
     Word(&'static str),
-    /// A field that holds one code, by the code.
+    /// A field with one code, by the code.
     Code(CodedField),
-    /// When the record was last written.
+    /// Time of the last write.
     LastUpdated,
 }
 
-/// What records of a kind can be put in order by: the rows of the schema that say so, and when records were last written.
+/// Returns the sort fields of a kind of record: the sortable rows of the schema, and the time of the last write.
 #[must_use]
 pub fn sort_fields(kind: RecordKind) -> &'static [SortField] {
     static FIELDS: LazyLock<[Vec<SortField>; 5]> = LazyLock::new(|| RecordKind::ALL.map(all_sort_fields));
@@ -83,7 +83,7 @@ fn all_sort_fields(kind: RecordKind) -> Vec<SortField> {
 }
 
 impl SortField {
-    /// The name in requests.
+    /// Returns the name in requests.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl SortField {
         }
     }
 
-    /// The field of the record that it looks at; absent where everybody may.
+    /// Returns the record field that must be readable; absent if no grant is required.
     #[must_use]
     pub fn field(self) -> Option<&'static str> {
         match self {
@@ -104,63 +104,63 @@ impl SortField {
     }
 }
 
-/// Which way a key runs.
+/// Sort direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// The least first.
+    /// Lowest first.
     Ascending,
-    /// The greatest first.
+    /// Highest first.
     Descending,
 }
 
-/// One key of an order.
+/// A sort key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SortKey {
-    /// By what.
+    /// The field.
     pub field: SortField,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
 }
 
-/// What a record has to show for one key.
+/// The value of a record for one sort key.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SortValue {
-    /// Nothing.
+    /// No value.
     Missing,
     /// A number: days, milliseconds, the number of a code.
     Number(u64),
-    /// The beginning of a text.
+    /// The prefix of a text.
     Text(String),
 }
 
 opaque_debug!(SortValue);
 
-/// A place between two records of an order. Its serialized form is for cursors.
+/// A position between two records of an order. Its serialized form is for cursors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// What the record before it has to show, key by key.
+    /// Sort values of the record before it, by key.
     pub values: Vec<SortValue>,
-    /// That record.
+    /// The record before it.
     pub record: RecordId,
-    /// How many records of the walk lie before.
+    /// Number of records before it.
     pub passed: u64,
 }
 
-/// Where a page begins.
+/// The start of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
-    /// After that many records.
+    /// After this many records.
     Offset(u64),
-    /// Where the page before ended.
+    /// At the end of the previous page.
     After(Position),
 }
 
-/// Which part of an ordered answer.
+/// A window of a sorted result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// Where it begins.
+    /// Its start.
     pub start: Start,
-    /// How many records it has at most.
+    /// Maximum number of records.
     pub count: u32,
 }
 
@@ -171,7 +171,7 @@ impl From<super::Page> for Window {
 }
 
 impl Window {
-    /// How many records lie before it.
+    /// Returns the number of records before it.
     #[must_use]
     pub fn passed(&self) -> u64 {
         match &self.start {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_between_characters() {
+    fn a_text_is_truncated_between_characters() {
         assert_eq!(sortable(""), None);
         let long = "é".repeat(SORT_TEXT_BYTES_MAX);
         assert_eq!(sortable(&long).map(str::len), Some(SORT_TEXT_BYTES_MAX));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_records_are_put_in_order_by_follows_from_the_schema() {
+    fn sort_fields_follow_from_the_schema() {
         let names = |kind| sort_fields(kind).iter().map(|field| field.name()).collect::<Vec<_>>();
         assert_eq!(
             names(RecordKind::Individual).get(..4),
@@ -210,12 +210,12 @@ mod tests {
     }
 
     #[test]
-    fn numbers_sort_as_what_they_stand_for() {
+    fn numbers_sort_like_their_values() {
         let days = [i32::MIN + 1, -62_091, -1, 0, 1, i32::MAX];
         assert!(days.map(number_of_day).is_sorted());
         let instants = [i64::MIN + 1, -1, 0, 1, i64::MAX - 1];
         assert!(instants.map(number_of_instant).is_sorted());
-        // Two codes have places, the other way round than their numbers; the others come after them.
+        // Two codes have ranks, in the reverse order of their numbers; the others come after them.
         assert!([1, 0, 2, 3, u32::MAX].map(|code| number_of_code(code, &[1, 0])).is_sorted());
     }
 }

@@ -1,25 +1,25 @@
-//! Texts within the parts of a record that searches compare as a whole, such as the region of an address. Which there are follows from
-//! the schema: a text in a part, or in each part of a list, that is filtered by.
+//! Phrase filters: exact texts in parts of records, such as the region of an address. They follow from the schema: a
+//! filterable text in a part, or in each part of a list.
 
 use crate::person_name::search_phrase;
 use crate::record::RecordKind;
 use crate::schema::{self, Field, Kind, Tag};
 use crate::value::{Value, Values};
 
-/// The field whose parts give their names to filters, without its own before them.
+/// The field whose parts are filtered by their own names, without a prefix.
 const UNNAMED: &str = "address";
 
 /// A text that searches compare as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PhraseField {
-    /// The field of the record, as clients are granted fields.
+    /// The name of the field for field grants.
     pub field: &'static str,
     part: &'static str,
     tags: (Tag, Tag),
 }
 
 impl PhraseField {
-    /// Those of a kind of record, in the order of the schema.
+    /// Returns those of a kind of record, in the order of the schema.
     pub fn all(kind: RecordKind) -> impl Iterator<Item = Self> {
         schema::fields(kind).iter().flat_map(|field| {
             let texts = field.kind.parts().iter();
@@ -28,7 +28,7 @@ impl PhraseField {
         })
     }
 
-    /// The one of that kind of record whose filter has the name.
+    /// Returns the one of a kind of record with this filter name.
     #[must_use]
     pub fn find(kind: RecordKind, name: &str) -> Option<Self> {
         Self::all(kind).find(|field| field.name() == name)
@@ -38,20 +38,20 @@ impl PhraseField {
         Self { field: field.name, part: part.name, tags: (field.tag, part.tag) }
     }
 
-    /// The name of the filter.
+    /// Returns the name of the filter.
     #[must_use]
     pub fn name(self) -> String {
         if self.field == UNNAMED { self.part.to_owned() } else { format!("{}.{}", self.field, self.part) }
     }
 
-    /// What the text is kept under where records are found by words: [`search_phrase`] of it behind the tags. No other word of a record
-    /// begins so.
+    /// Returns the index term of the text: its [`search_phrase`] after the tags. No other term of a record has this
+    /// prefix.
     #[must_use]
     pub fn term(self, phrase: &str) -> String {
         format!("p{}.{} {phrase}", self.tags.0, self.tags.1)
     }
 
-    /// The texts of a record, in the form in which they are compared; none of those that hold no word.
+    /// Returns the texts of a record in search form, without those that contain no word.
     #[must_use]
     pub fn phrases(self, values: &Values) -> Vec<String> {
         let parts = match values.value(self.tags.0) {
@@ -68,7 +68,7 @@ impl PhraseField {
         phrases.filter(|phrase| !phrase.is_empty()).collect()
     }
 
-    /// What all such texts of a record are kept under.
+    /// Returns the index terms of all such texts of a record.
     pub fn terms(kind: RecordKind, values: &Values) -> impl Iterator<Item = String> {
         Self::all(kind).flat_map(|field| field.phrases(values).into_iter().map(move |phrase| field.term(&phrase)))
     }

@@ -1,4 +1,4 @@
-//! What memberships and consents are searched by.
+//! Index terms of memberships and consents.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,19 +9,19 @@ use crate::subject::SubjectReference;
 
 use super::instant::InstantCondition;
 
-/// What a membership is searched by. The serialized form is for checkpoints.
+/// An index term of a membership. The serialized form is for checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MembershipTerm {
-    /// Whose it is.
+    /// Beneficiary.
     Beneficiary(SubjectReference),
-    /// In which program.
+    /// Program.
     Program(RecordId),
-    /// Where it stands.
+    /// Status.
     Status(MembershipStatus),
 }
 
 impl MembershipTerm {
-    /// The field of the record that it is about.
+    /// Returns the record field of the term.
     #[must_use]
     pub fn field(&self) -> &'static str {
         match self {
@@ -32,12 +32,12 @@ impl MembershipTerm {
     }
 }
 
-/// What a consent is searched by. The serialized form is for checkpoints.
+/// An index term of a consent. The serialized form is for checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ConsentTerm {
-    /// Who consents.
+    /// The consenting person or group.
     Subject(SubjectReference),
-    /// To whom.
+    /// The grantee.
     Grantee(Organization),
 }
 
@@ -46,6 +46,6 @@ pub enum ConsentTerm {
 pub struct MembershipConditions {
     /// One term of each list; the terms of a list are of one kind.
     pub terms: Vec<Vec<MembershipTerm>>,
-    /// When the record was last written.
+    /// Time of the last write.
     pub last_updated: Vec<InstantCondition>,
 }

@@ -1,22 +1,22 @@
-//! What a program of a later revision of the schema stored, and what becomes of it when this one writes the record.
+//! Fields stored by a program with a later revision of the schema, and their preservation on writes.
 
 use super::{Value, Values};
 use crate::schema::{self, Field, Kind};
 
-/// What a program with a later revision of the schema stored in a field that this one does not know. It is kept as it is when the record is
-/// written again, and shown nowhere.
+/// The value of an unknown field, stored by a program with a later revision of the schema. Preserved when the record is
+/// written again, and never returned.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Later {
-    /// The revision under which the record was stored: a program of that revision knows the field.
+    /// The revision under which the record was stored: a program of this revision knows the field.
     pub revision: u16,
-    /// What was stored.
+    /// The stored bytes.
     pub bytes: Box<[u8]>,
 }
 
 impl<C, I> Values<C, I> {
-    /// Takes over what a program of a later revision stored in `before`, where a record is written again by a program of these fields: in its
-    /// fields, in parts that are still there, and in items of lists that are still there, which are those that say the same otherwise or are
-    /// about the same. A part of which nothing else is known stays too: the client that wrote the record again was shown nothing of it.
+    /// Copies the unknown values in `before` when a record is written again: in its fields, in parts that remain, and
+    /// in items of lists that remain, which are those that are otherwise equal or describe the same item. A part that
+    /// contains only unknown values is preserved too: it was not returned to the client that wrote the record.
     pub fn keep_later(&mut self, fields: &'static [Field], before: &Self)
     where
         C: Clone + PartialEq,
@@ -32,12 +32,12 @@ impl<C, I> Values<C, I> {
         }
     }
 
-    /// The latest revision under which something in them was stored that this program does not know.
+    /// Returns the latest revision of any unknown value in them.
     pub fn later_revision(&self) -> Option<u16> {
         self.0.iter().filter_map(|(_, value)| value.later_revision()).max()
     }
 
-    /// The same without what this program does not know.
+    /// Removes unknown values.
     #[must_use]
     pub fn without_later(&self) -> Self
     where
@@ -50,12 +50,12 @@ impl<C, I> Values<C, I> {
 }
 
 impl<C, I> Value<C, I> {
-    /// What a program with that revision of the schema stored, and this one does not know.
+    /// Creates an unknown value of a later revision.
     pub fn later(revision: u16, bytes: &[u8]) -> Self {
         Self::Later(Box::new(Later { revision, bytes: bytes.into() }))
     }
 
-    /// As [`Values::later_revision`], of one value.
+    /// Like [`Values::later_revision`], for one value.
     pub fn later_revision(&self) -> Option<u16> {
         match self {
             Self::Later(later) => Some(later.revision),
@@ -65,7 +65,7 @@ impl<C, I> Value<C, I> {
         }
     }
 
-    /// Whether there is nothing in it that this program knows.
+    /// True if it contains only unknown values.
     fn is_unseen(&self) -> bool {
         match self {
             Self::Later(_) => true,
@@ -74,7 +74,7 @@ impl<C, I> Value<C, I> {
         }
     }
 
-    /// As [`Values::without_later`], of one value.
+    /// Like [`Values::without_later`], for one value.
     fn without_later(&self) -> Self
     where
         C: Clone,
@@ -87,7 +87,7 @@ impl<C, I> Value<C, I> {
         }
     }
 
-    /// As [`Values::keep_later`], of one value.
+    /// Like [`Values::keep_later`], for one value.
     fn keep_later(&mut self, kind: &'static Kind, before: &Self)
     where
         C: Clone + PartialEq,
@@ -105,7 +105,7 @@ impl<C, I> Value<C, I> {
         C: Clone + PartialEq,
         I: Clone + PartialEq,
     {
-        // No item stands for two: first those that did not change find theirs, then the others.
+        // Each item is matched once: first the unchanged items, then the others.
         let mut free: Vec<&mut Self> = now.iter_mut().collect();
         let mut changed = Vec::new();
         for item in before {
@@ -123,7 +123,7 @@ impl<C, I> Value<C, I> {
         }
     }
 
-    /// Whether two parts of a list are about the same: they have fields that every such part has, and these say the same.
+    /// True if two parts of a list describe the same item: the required fields of such parts are present and equal.
     fn is_about_the_same(&self, of: &'static Kind, other: &Self) -> bool
     where
         C: PartialEq,
@@ -149,7 +149,7 @@ mod tests {
     /// The members of a group, as parts.
     const MEMBERS: Key<List<Part>> = Key::new(group::MEMBER.tag().0);
 
-    /// A part with what a program of revision 7 stored under that tag.
+    /// Adds a value of revision 7 with this tag to a part.
     fn newer(mut part: Values, tag: u16) -> Values {
         part.put(Tag(tag), Some(Value::later(7, &[1, 2])));
         part
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_program_stored_is_kept_in_fields_parts_and_items_that_stay() {
+    fn unknown_values_are_preserved_in_remaining_fields_parts_and_items() {
         let (given, region) = (person_name::GIVEN, address::REGION);
         let record = |name: Values, places: Vec<Values>| Values::default().with(NAME, name).with(ADDRESS, places);
         let places = vec![newer(text(region, "a"), 90), text(region, "b"), newer(text(region, "c"), 90)];
@@ -175,13 +175,13 @@ mod tests {
         let expected = vec![newer(text(region, "c"), 90), text(region, "d")];
         let expected = newer(record(newer(text(given, "Aminata"), 90), expected), 900);
         assert_eq!(kept(individual::FIELDS, now, &before), expected);
-        // What a client takes out is gone with all that was in it.
+        // A value removed by a client is removed with its content.
         let emptied = Values::default().with(LANGUAGES, Vec::<CodedValue>::new());
         assert_eq!(kept(individual::FIELDS, emptied.clone(), &before), newer(emptied, 900));
     }
 
     #[test]
-    fn a_part_of_which_a_client_was_shown_nothing_stays() {
+    fn a_part_with_only_unknown_values_is_preserved() {
         let before = Values::default().with(NAME, newer(Values::default(), 90));
         assert_eq!(kept(individual::FIELDS, Values::default(), &before), before);
         let empty = Values::default().with(NAME, Values::default());
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_changes_keeps_what_is_about_the_same() {
+    fn a_changed_item_keeps_the_unknown_values_of_its_match() {
         let member = |id: u64| -> Values {
             let individual = Reference { kind: RecordKind::Individual, id: RecordId(id) };
             Values::default().with(MEMBER_ENTITY, individual)
@@ -200,14 +200,14 @@ mod tests {
         let now = group(vec![member(1), left(1), member(4), left(2)]);
         let expected = group(vec![newer(member(1), 90), left(1), member(4), newer(left(2), 91)]);
         assert_eq!(kept(group::FIELDS, now, &before), expected);
-        // What is in a list already is no second time put into it.
+        // Unknown values that are present already are not added again.
         assert_eq!(kept(group::FIELDS, before.clone(), &before), before);
         let twice = group(vec![newer(member(1), 90), newer(member(1), 91)]);
         assert_eq!(kept(group::FIELDS, twice.without_later(), &twice), twice);
     }
 
     #[test]
-    fn another_number_is_not_what_a_telecom_was_about() {
+    fn a_telecom_with_another_number_is_another_item() {
         let telecom = |number: &str| text(individual::TELECOM_VALUE, number);
         let before = Values::default().with(TELECOM, vec![newer(telecom("1"), 90)]);
         let now = Values::default().with(TELECOM, vec![telecom("2")]);

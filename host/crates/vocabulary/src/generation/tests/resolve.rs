@@ -50,9 +50,9 @@ fn a_vocabulary_that_is_not_here_is_said_to_be_missing() {
     insta::assert_snapshot!(message, @"`urn:iso:std:iso:5218#2`: the vocabulary `urn:iso:std:iso:5218` is not installed; install a pack that brings it");
     let named = generation_of([registry_pack()]).among(Arc::new(KnownModules::of_project()));
     let (_, message) = told(&named, CodedField::Occupation, "urn:ilo:isco-08#6111");
-    insta::assert_snapshot!(message, @"`urn:ilo:isco-08#6111`: the vocabulary `urn:ilo:isco-08` is not installed; the module `isco-08` brings it: the administrator installs it with `daftar plugin install`");
+    insta::assert_snapshot!(message, @"`urn:ilo:isco-08#6111`: the vocabulary `urn:ilo:isco-08` is not installed; the module `isco-08` provides it: the administrator installs it with `daftar plugin install`");
     let (_, message) = told(&named, CodedField::Gender, "urn:fao:agrovoc#c_1");
-    insta::assert_snapshot!(message, @"`urn:fao:agrovoc#c_1` belongs to no vocabulary known here (the module `farmer-registry` brings it: the administrator installs it with `daftar plugin install`); `gender` takes codes of `urn:iso:std:iso:5218`");
+    insta::assert_snapshot!(message, @"`urn:fao:agrovoc#c_1` belongs to no vocabulary known here (the module `farmer-registry` provides it: the administrator installs it with `daftar plugin install`); `gender` takes codes of `urn:iso:std:iso:5218`");
     let (code, message) = told(&generation, CodedField::HealthConditions, "urn:who:icd-11#1A00");
     assert_eq!(code, "vocabulary_empty");
     insta::assert_snapshot!(message, @"`urn:who:icd-11#1A00`: the vocabulary `urn:who:icd-11` has no codes yet; import its owner's file first");
