@@ -95,7 +95,7 @@ fn assert_logged(finished: &Finished, expected: &[&str], unexpected: &[&str]) {
 }
 
 #[test]
-fn a_server_that_stops_leaves_a_checkpoint_and_the_next_one_goes_on_from_it() {
+fn a_server_that_stops_leaves_a_checkpoint_and_the_next_one_starts_from_it() {
     let register = Register::new();
     let server = register.serve();
     register.create(&server, 1..=12);
@@ -134,7 +134,7 @@ fn a_server_that_stops_leaves_a_checkpoint_and_the_next_one_goes_on_from_it() {
 }
 
 #[test]
-fn a_checkpoint_that_is_damaged_or_of_another_register_is_set_aside() {
+fn a_checkpoint_that_is_damaged_or_of_another_register_is_quarantined() {
     let register = Register::new();
     let server = register.serve();
     register.create(&server, 1..=6);
@@ -206,7 +206,7 @@ fn found(register: &Register) -> Vec<String> {
 }
 
 #[test]
-fn a_look_at_a_stopped_register_holds_each_checkpoint_against_the_records() {
+fn verification_of_a_stopped_register_compares_each_checkpoint_with_the_records() {
     let register = Register::new();
     let server = register.serve();
     register.create(&server, 1..=6);

@@ -19,7 +19,7 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
     (
         ClientDisabled,
         "tests/it/audit/strangers.rs",
-        "a_disabled_client_and_a_revoked_token_are_told_by_the_name_of_the_client",
+        "a_disabled_client_and_a_revoked_token_are_audited_with_the_client_id",
     ),
     (FieldNotGranted, "tests/it/fields/grants.rs", "a_page_holds_no_more_than_a_read"),
     (OriginNotAllowed, "tests/it/edge/cors.rs", "other_pages_may_not"),
@@ -33,7 +33,7 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
     (AmbiguousIdentifier, "tests/it/individual/create.rs", "an_ended_identifier_of_several_is_ambiguous"),
     (SeveralMemberships, "tests/it/program_membership.rs", "one_membership_in_a_program_is_open_at_a_time"),
     (MembershipOpen, "tests/it/program_membership.rs", "one_membership_in_a_program_is_open_at_a_time"),
-    (ProgramClosed, "tests/it/program_membership/rules.rs", "nobody_enters_a_program_that_is_over"),
+    (ProgramClosed, "tests/it/program_membership/rules.rs", "a_program_that_ended_accepts_no_enrolment"),
     (
         NotEligible,
         "tests/it/program_membership/rules.rs",
@@ -42,7 +42,7 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
     (
         ProgramRuleFailed,
         "tests/it/program_membership/rules.rs",
-        "a_rule_that_a_later_change_breaks_is_told_to_whoever_enrols_and_to_the_administrator",
+        "a_rule_that_a_later_change_breaks_is_reported_on_enrolment_and_to_the_administrator",
     ),
     (TransitionNotAllowed, "tests/it/program_membership.rs", "statuses_follow_on_each_other_as_the_table_says"),
     (
@@ -58,27 +58,23 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
     ),
     (AlreadyExists, "tests/it/deployment/identifier_systems.rs", "wrong_systems_are_refused_and_known_ones_listed"),
     (PluginInUse, "tests/it/plugin/optional.rs", "a_pack_comes_and_goes_and_records_stay"),
-    (OperationInProgress, "tests/it/backup/admin.rs", "one_at_a_time_and_a_slow_reader_holds_nobody"),
+    (OperationInProgress, "tests/it/backup/admin.rs", "one_backup_at_a_time_and_a_slow_reader_blocks_no_other_client"),
     (LimitReached, "tests/it/audit/admin.rs", "a_client_has_at_most_four_secrets_and_an_overlap_at_most_a_month"),
-    (Conflict, "tests/it/audit/admin.rs", "what_the_administrator_does_to_a_client_is_written_down_with_its_status"),
+    (Conflict, "tests/it/audit/admin.rs", "administration_of_a_client_is_audited_with_its_status"),
     (
         ResponseTooLarge,
         "tests/it/batch/limits.rs",
         "an_answer_of_32_mib_takes_no_further_reads_and_leaves_out_what_was_written",
     ),
-    (EvaluationFailed, "tests/it/eligibility/hostile.rs", "an_engine_that_misbehaves_is_stopped_and_goes_on"),
+    (EvaluationFailed, "tests/it/eligibility/hostile.rs", "a_misbehaving_engine_is_stopped_and_serves_later_requests"),
     (DecisionNotAuthentic, "tests/it/eligibility/sealed.rs", "is_not_authentic"),
     (IdempotencyKeyReused, "tests/it/once.rs", "spelling_makes_no_difference_and_what_is_asked_for_does"),
     (TransactionFailed, "tests/it/batch/transaction.rs", "one_refused_entry_refuses_the_whole_and_is_named"),
-    (RateLimited, "tests/it/limits/headers.rs", "every_answer_tells_of_the_bucket_that_counted_it"),
-    (QuotaExceeded, "tests/it/limits/headers.rs", "the_window_that_is_nearest_its_end_is_told"),
+    (RateLimited, "tests/it/limits/headers.rs", "every_response_describes_the_bucket_that_counted_it"),
+    (QuotaExceeded, "tests/it/limits/headers.rs", "the_window_closest_to_its_limit_is_reported"),
     (InternalError, "host/crates/http/src/api/error.rs", "a_defect_is_told_by_its_request_id_alone"),
     (Overloaded, "tests/it/edge/crowds.rs", "so_many_requests_are_worked_on_at_once"),
-    (
-        TooManyConnections,
-        "tests/it/edge/crowds.rs",
-        "connections_that_do_nothing_make_room_and_requests_under_way_do_not",
-    ),
+    (TooManyConnections, "tests/it/edge/crowds.rs", "idle_connections_are_evicted_and_requests_in_progress_are_not"),
     (ResponsesUnread, "tests/it/edge/stalled.rs", "a_batch_gathers_no_more_than_its_client_may_leave_unread"),
     (
         DeadlineExceeded,
@@ -91,7 +87,7 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
     (
         PluginSuspended,
         "tests/it/plugin/failing.rs",
-        "an_engine_that_cannot_start_is_set_aside_by_name_and_comes_back_by_itself_or_by_the_operator",
+        "an_engine_that_cannot_start_is_suspended_by_name_and_resumed_by_itself_or_by_the_operator",
     ),
     (VocabularyUnavailable, "tests/it/plugin/open.rs", "a_pack_that_does_not_answer_is_503_and_spoils_nothing_else"),
 ];

@@ -184,7 +184,7 @@ fn disk_is_cleared_when(server: Server, data_dir: &Path, token: &str, filler: &P
 }
 
 #[test]
-fn a_backup_that_finds_no_room_is_told_how_much_it_needs_and_leaves_nothing_that_is_served() {
+fn a_backup_without_free_space_reports_the_required_space_and_leaves_nothing_that_is_served() {
     let Some(disk) = SmallDisk::mount(48) else { return };
     let folder = tempfile::tempdir().unwrap();
     let (data_dir, file) = (folder.path().join("data"), folder.path().join("register.daftar"));

@@ -82,7 +82,7 @@ fn a_member_joins_changes_and_leaves() {
 }
 
 #[test]
-fn who_leaves_later_counts_until_then() {
+fn a_member_with_a_future_end_counts_until_then() {
     let (app, client) = household_of_one();
     let later =
         post(&client, "$remove-member", &member("1", json!({"period": {"end": "2026-03-02"}}))).expect(200).json();
@@ -156,7 +156,7 @@ fn wrong_changes_of_members_are_refused_by_the_names_of_the_request() {
 }
 
 #[test]
-fn a_full_group_takes_nobody_more() {
+fn a_full_group_rejects_another_member() {
     let (_app, client) = household_of_one();
     let places = |count: usize| -> Value {
         let past = |year: usize| {
@@ -171,7 +171,7 @@ fn a_full_group_takes_nobody_more() {
 }
 
 #[test]
-fn the_history_of_a_group_tells_who_joined_and_left() {
+fn the_history_of_a_group_lists_members_who_joined_and_left() {
     let (app, client) = household_of_one();
     drop(post(&client, "$add-member", &member("2", json!({}))).expect(201));
     drop(client.request("PATCH", &path("Group", "H-1")).json(&json!({"name": "Diallo"})).send().expect(200));
@@ -237,7 +237,7 @@ fn a_persons_groups_are_for_those_who_may_read_both() {
 }
 
 #[test]
-fn who_is_shown_by_an_ended_identifier_is_not_mistaken_for_whom_it_belongs_to_now() {
+fn a_member_shown_by_an_ended_identifier_is_not_mistaken_for_its_current_holder() {
     let app = TestApp::start();
     let client = app.client(&["individual:all", "group:all"]);
     drop(client.create_individual(&person("1", json!({"name": {"given": "First"}}))));

@@ -60,7 +60,7 @@ fn a_group_is_read_back_with_its_relationships_and_addresses() {
 }
 
 #[test]
-fn no_list_and_an_empty_list_are_kept_apart() {
+fn no_list_and_an_empty_list_are_stored_as_different() {
     let (mut app, client) = two_groups();
     let lists = |id: &str| {
         let read = client.get(&path("Group", id)).expect(200).json();

@@ -72,7 +72,7 @@ fn groups_are_found_by_what_they_say() {
 }
 
 #[test]
-fn what_groups_cannot_be_searched_by_is_refused_and_named() {
+fn unknown_search_parameters_of_groups_are_rejected_by_name() {
     let (_app, client) = three_groups();
     for (query, what) in [
         ("gender=urn:iso:std:iso:5218%232", "`gender`"),

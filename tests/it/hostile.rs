@@ -249,7 +249,7 @@ fn wrong_values_are_named_by_their_field() {
 }
 
 #[test]
-fn numbers_are_kept_as_they_were_sent() {
+fn numbers_are_stored_as_they_were_sent() {
     let (_app, client) = register();
     for (id, amount) in [("a", 0.1), ("b", 9_007_199_254_740_993.0), ("c", 1.0e-300), ("d", 1.797e308), ("e", 0.0)] {
         let created = client.create_individual(&person(id, json!({"income": {"amount": amount}})));

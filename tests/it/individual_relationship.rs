@@ -127,7 +127,7 @@ fn rules_read_what_the_others_are_and_when() {
 }
 
 #[test]
-fn who_needs_consents_sees_no_relationship_to_whom_it_does_not_see() {
+fn a_client_with_consent_access_sees_no_relationship_to_hidden_people() {
     let (app, client) = two_people();
     let both = related(&json!([relationship("A", "sibling"), relationship("B", "parent")]));
     drop(client.create_individual(&person("C", both)));

@@ -131,14 +131,14 @@ fn a_key_of_decisions_is_rotated_by_itself_and_the_replaced_one_stays() {
 }
 
 #[test]
-fn no_more_than_eight_keys_are_kept() {
+fn no_more_than_eight_keys_are_retained() {
     let app = TestApp::start();
     let rotate = || app.admin().request("POST", "/signing-keys").json(&json!({})).send();
     for _ in 1..8 {
         drop(rotate().expect(201));
     }
     let refused = rotate().expect(409);
-    assert!(refused.detail().contains("8 keys are in use"), "{}", refused.detail());
+    assert!(refused.detail().contains("the limit of 8 keys is reached"), "{}", refused.detail());
     assert!(refused.detail().contains("wait until 2026-03-02T12:01:00Z"), "{}", refused.detail());
     assert_eq!(app.client(&["individual:read"]).get("/Individual").status, 200);
 }

@@ -56,7 +56,7 @@ fn a_client_has_sixty_calls_a_minute_and_one_more_each_second() {
 }
 
 #[test]
-fn every_answer_to_a_client_counts_whatever_it_says() {
+fn every_response_to_a_client_counts() {
     let app = TestApp::start();
     let client = client(&app, json!({"rate_limit_per_minute": 6}));
     let remaining = |response: &Response| headers(response).1;

@@ -227,7 +227,7 @@ impl Left {
 }
 
 #[test]
-fn the_log_in_json_tells_every_request_and_never_about_whom() {
+fn the_json_log_has_every_request_and_no_personal_data() {
     let left = load("json");
     let lines: Vec<Value> =
         left.log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
@@ -239,7 +239,7 @@ fn the_log_in_json_tells_every_request_and_never_about_whom() {
 }
 
 #[test]
-fn the_log_in_text_tells_every_request_and_never_about_whom() {
+fn the_text_log_has_every_request_and_no_personal_data() {
     let left = load("text");
     let answered = left.log.lines().filter(|line| line.contains("request answered")).count();
     assert!(answered >= left.requests, "{answered} of {} are told: {}", left.requests, left.log);

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 const SCOPES: [&str; 3] = ["individual:all", "group:all", "vocabulary:read"];
 
 #[test]
-fn what_one_process_does_with_clients_counts_on_the_others() {
+fn client_changes_of_one_process_apply_to_the_others() {
     let processes = Processes::start(2);
     let credentials = processes.credentials(0, &["group:read"]);
     // The second process is asked for a token at once: it has not heard of the client yet.

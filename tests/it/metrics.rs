@@ -12,7 +12,7 @@ fn figure(page: &str, series: &str) -> Option<f64> {
 }
 
 #[test]
-fn writes_are_told_by_how_they_ended_with_their_times_and_what_waits() {
+fn writes_are_counted_by_outcome_with_their_times_and_the_queue() {
     let app = TestApp::start();
     let client = app.client(&["individual:all"]);
     let written = |page: &str, outcome: &str| {
@@ -47,7 +47,7 @@ fn writes_are_told_by_how_they_ended_with_their_times_and_what_waits() {
 }
 
 #[test]
-fn refusals_are_told_by_bucket_and_reason() {
+fn rejections_are_counted_by_bucket_and_reason() {
     let app = TestApp::start();
     let limited =
         json!({"name": "slow", "scopes": ["individual:read"], "rate_limit_per_minute": 2, "rate_limit_per_day": 3});
@@ -74,7 +74,7 @@ fn refusals_are_told_by_bucket_and_reason() {
 }
 
 #[test]
-fn the_last_whole_backup_is_told_and_remembered() {
+fn the_last_complete_backup_is_reported_after_a_restart_too() {
     const LAST: &str = "daftar_backup_last_timestamp_seconds";
     let mut app = TestApp::start();
     assert_eq!(figure(&app.admin().metrics(), LAST), None, "none was made");

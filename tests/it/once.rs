@@ -92,7 +92,7 @@ fn spelling_makes_no_difference_and_what_is_asked_for_does() {
 }
 
 #[test]
-fn a_refused_request_may_be_mended_under_the_same_key() {
+fn a_rejected_request_may_be_corrected_under_the_same_key() {
     let app = TestApp::start();
     let client = app.client(&["individual:all"]);
     drop(client.create_individual(&person("1", json!({}))));

@@ -165,7 +165,7 @@ fn spans_of_requests_with_what_they_caused_and_the_series_of_the_page_arrive() {
 }
 
 #[test]
-fn what_waits_is_sent_when_the_server_stops() {
+fn queued_data_is_sent_when_the_server_stops() {
     let collector = Collector::start();
     let sending = Sending::start(&collector.url, "metrics_interval_s = 3600", "");
     sending.create("OTLP-1");
@@ -180,7 +180,7 @@ fn what_waits_is_sent_when_the_server_stops() {
 }
 
 #[test]
-fn a_collector_that_is_away_costs_nobody_anything_and_is_told_once() {
+fn an_unavailable_collector_delays_no_request_and_is_reported_once() {
     // A port that is given to no process that asks for any.
     let sending = Sending::start("http://127.0.0.1:1", "metrics_interval_s = 1\nshutdown_timeout_ms = 100", "");
     sending.create("OTLP-1");
@@ -214,7 +214,7 @@ fn a_collector_that_hangs_fills_the_queue_and_nothing_else() {
 }
 
 #[test]
-fn what_the_collector_refuses_for_good_is_dropped_and_what_it_refuses_for_now_is_tried_again() {
+fn permanent_rejections_of_the_collector_are_dropped_and_temporary_ones_are_retried() {
     let collector = Collector::answering(Answers::With(503));
     let sending = Sending::start(&collector.url, "metrics_interval_s = 0", "");
     let failed = "daftar_otlp_requests_total{signal=\"traces\",outcome=\"failed\"}";
@@ -232,7 +232,7 @@ fn what_the_collector_refuses_for_good_is_dropped_and_what_it_refuses_for_now_is
 }
 
 #[test]
-fn a_trace_of_the_callers_is_taken_up_from_trusted_proxies_alone_and_only_where_that_is_wanted() {
+fn a_trace_of_the_caller_is_continued_only_from_trusted_proxies_and_where_configured() {
     let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
     let sampled = format!("00-{trace}-{span}-01");
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();

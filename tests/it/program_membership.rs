@@ -238,7 +238,7 @@ fn wrong_memberships_are_refused_and_named() {
 }
 
 #[test]
-fn no_identifiers_are_kept_apart_from_none_recorded() {
+fn an_empty_list_of_identifiers_differs_from_none_recorded() {
     let (mut app, client) = register();
     program::create(&app, "P", json!({}));
     let none = place("P", "1", json!({"identifier": []}));
@@ -258,7 +258,7 @@ fn no_identifiers_are_kept_apart_from_none_recorded() {
 }
 
 #[test]
-fn what_a_membership_shows_may_be_sent_back_though_others_took_the_name_up() {
+fn a_membership_may_be_sent_back_after_its_name_was_reused() {
     let (app, client) = register();
     let identifier = |id: &str, more: Value| with(json!({"system": NATIONAL_ID, "value": id}), more);
     let ended = json!({"period": {"end": "2026-02-01"}});

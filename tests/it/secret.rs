@@ -41,7 +41,7 @@ fn figure(app: &TestApp) -> Option<String> {
 }
 
 #[test]
-fn an_old_secret_is_told_of_past_ninety_days_until_it_is_replaced() {
+fn an_old_secret_is_reported_after_ninety_days_until_it_is_replaced() {
     let app = TestApp::start();
     let admin = app.admin();
     let id = admin.create_client(&json!({"name": "clinic", "scopes": ["individual:read"]})).id;

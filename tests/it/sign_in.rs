@@ -51,7 +51,7 @@ fn shown(response: &Response) -> (u16, Value, Option<String>) {
 }
 
 #[test]
-fn failing_answers_are_held_back_and_a_right_secret_passes_at_once() {
+fn failure_responses_are_delayed_and_a_valid_secret_is_not() {
     let (app, credentials) = app_with_client();
     let unknown = "client-nobody";
     let free: Vec<_> = (0..FREE).map(|_| shown(&request(&app, &credentials.id, "wrong").send())).collect();
@@ -111,7 +111,7 @@ fn malformed_requests_and_wrong_scopes_are_no_guesses() {
 }
 
 #[test]
-fn no_more_than_some_answers_are_held_and_the_rest_is_turned_away() {
+fn the_number_of_delayed_responses_is_limited_and_the_rest_is_rejected() {
     let (app, credentials) = app_with_client();
     for _ in 0..FREE {
         assert_eq!(request(&app, &credentials.id, "wrong").send().status, 401);

@@ -159,7 +159,7 @@ fn answer_in_bytes(app: &TestApp, head: &str, body: &str) -> String {
 }
 
 #[test]
-fn no_byte_of_a_refusal_tells_which_clients_there_are() {
+fn no_byte_of_a_rejection_reveals_which_clients_exist() {
     let (app, right) = app_with_client(&["individual:read"]);
     let off = app.admin().create_client(&json!({"name": "off", "scopes": ["individual:read"]}));
     app.admin().disable(&off.id);

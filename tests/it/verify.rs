@@ -24,7 +24,7 @@ impl ChangeSink for Nobody {
 }
 
 /// A group whose member is nobody, written below the rules.
-fn with_a_member_that_is_nobody(data_dir: &std::path::Path) {
+fn with_a_missing_member(data_dir: &std::path::Path) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let store = SledStore::open(&data_dir.join("store"), SledOptions::default()).unwrap();
     store.attach_sink(Arc::new(Nobody)).unwrap();
@@ -67,7 +67,7 @@ fn part<'r>(result: &'r Value, name: &str) -> &'r Value {
 }
 
 #[test]
-fn a_sound_register_is_told_as_sound_whoever_uses_it() {
+fn a_valid_register_is_reported_as_valid_running_or_stopped() {
     let folder = register();
     let stopped = run(folder.path(), &["verify", "--json"]).expect_success();
     let result = stopped.json();
@@ -87,9 +87,9 @@ fn a_sound_register_is_told_as_sound_whoever_uses_it() {
 }
 
 #[test]
-fn what_is_wrong_is_one_line_and_an_exit_code() {
+fn a_problem_is_one_line_and_an_exit_code() {
     let folder = register();
-    with_a_member_that_is_nobody(folder.path());
+    with_a_missing_member(folder.path());
     let line = "references: Group `urn:x:h|1`: its `member[0]` is Individual number 77, which is not there; keep a copy of the \
                 folder, then restore the last backup in which `daftar verify` finds nothing\n";
     let check = |told: Finished| {

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_without_git_have_no_commit_and_changed_ones_are_told() {
+    fn sources_without_git_have_no_commit_and_changed_ones_are_reported() {
         let root = std::env::temp_dir().join(format!("daftar-xtask-commit-{}", std::process::id()));
         std::fs::create_dir_all(&root).unwrap();
         std::fs::write(root.join("file"), "one").unwrap();

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_of_a_misbehaving_guest_is_usual() {
+    fn omitted_properties_of_a_misbehaving_guest_are_defaults() {
         let fixture = Fixture {
             name: "x".to_owned(),
             description: "X.".to_owned(),

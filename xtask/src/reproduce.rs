@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_built_stays_behind_and_data_that_sources_include_does_not() {
+    fn build_output_is_not_copied_and_included_data_is() {
         let folder = std::env::temp_dir().join(format!("daftar-xtask-reproduce-{}", std::process::id()));
         let (from, to) = (folder.join("from"), folder.join("to"));
         for name in ["dist/a", "data/b", "plugins/x/data/c.tsv", "host/workbench/node_modules/d", "e"] {

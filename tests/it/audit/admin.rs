@@ -36,7 +36,7 @@ fn nothing_of_the_public_api_but_probes_of_health_is_on_the_admin_listener() {
 }
 
 #[test]
-fn what_the_administrator_does_to_a_client_is_written_down_with_its_status() {
+fn administration_of_a_client_is_audited_with_its_status() {
     let app = TestApp::start();
     let id = app.admin().create_client(&json!({"name": "n", "scopes": []})).id;
     for (method, path, body, status) in [
@@ -64,7 +64,7 @@ fn what_the_administrator_does_to_a_client_is_written_down_with_its_status() {
 }
 
 #[test]
-fn a_rotated_secret_is_told_once_and_the_old_one_is_good_through_the_overlap() {
+fn a_rotated_secret_is_shown_once_and_the_old_one_is_valid_during_the_overlap() {
     let app = TestApp::start();
     let old = app.admin().create_client(&json!({"name": "n", "scopes": ["individual:read"]}));
     let rotate = |overlap_s: u32| {

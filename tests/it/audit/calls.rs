@@ -129,7 +129,11 @@ fn every_call_that_is_allowed_leaves_a_right_line() {
             differences.push(format!("{told}: {found:?} where {expected:?} was expected"));
         }
         for other in &others {
-            assert_eq!((&other["action"], &other["note"]), (&json!("read"), &json!("returned in the response")), "{told}");
+            assert_eq!(
+                (&other["action"], &other["note"]),
+                (&json!("read"), &json!("returned in the response")),
+                "{told}"
+            );
             assert_eq!((&other["outcome"], &other["status"]), (&json!("allowed"), &json!(row.status)), "{told}");
         }
         assert!(!json!(lines).to_string().contains("Amina"), "{told}: no value of a record: {lines:#?}");
@@ -155,7 +159,7 @@ fn every_call_without_the_scope_leaves_a_line_that_says_which_is_missing() {
 }
 
 #[test]
-fn what_is_not_there_and_what_is_wrong_leave_a_line_that_names_the_record() {
+fn missing_records_and_invalid_requests_are_audited_with_the_record() {
     let world = world();
     let absent = "Individual/urn:svc:vocab:id-type#national_id|absent";
     for (method, resource, body, status) in [
@@ -186,7 +190,7 @@ fn what_is_not_there_and_what_is_wrong_leave_a_line_that_names_the_record() {
 }
 
 #[test]
-fn what_a_client_may_not_see_or_does_not_ask_for_is_not_among_the_fields() {
+fn fields_that_are_hidden_or_not_requested_are_not_audited() {
     let world = world();
     let credentials = world.app.admin().create_client(&json!({"name": "few", "scopes": []}));
     world.app.admin().grant_fields(&credentials.id, "individual:read", &["gender"]);

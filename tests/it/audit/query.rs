@@ -38,7 +38,7 @@ fn lines_are_found_by_every_filter() {
 }
 
 #[test]
-fn pages_go_on_where_the_one_before_ended_while_lines_come_in() {
+fn pages_continue_after_the_previous_one_while_entries_are_added() {
     let app = register();
     let all: Vec<Value> =
         found(&app, "action=create&action=read").iter().map(|line| line["request_id"].clone()).collect();
@@ -53,7 +53,7 @@ fn pages_go_on_where_the_one_before_ended_while_lines_come_in() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused_with_what_would_be_right() {
+fn invalid_queries_are_rejected_with_a_correction() {
     let app = TestApp::start();
     for (query, told) in [
         ("_count=0", "`_count` is a whole number from 1 to 1000"),

@@ -76,7 +76,7 @@ fn of_a_group_those_are_named_whom_the_answer_names() {
 }
 
 #[test]
-fn whoever_does_not_see_members_sees_none_named() {
+fn a_client_that_may_not_see_members_gets_none() {
     let (app, _) = register();
     let client = app.client(&["group:update", "individual:read"]);
     app.admin().grant_fields(client.id(), "group:read", &["name"]);
@@ -95,7 +95,7 @@ fn whoever_does_not_see_members_sees_none_named() {
 }
 
 #[test]
-fn what_the_answer_to_a_change_shows_beyond_the_change_has_a_line() {
+fn data_in_the_response_to_a_change_is_audited() {
     let (app, client) = register();
     let patch = |client: &ApiClient, body: Value| {
         client.request("PATCH", &path("Individual", "1")).json(&body).send().expect(200)
@@ -123,7 +123,7 @@ fn what_the_answer_to_a_change_shows_beyond_the_change_has_a_line() {
 }
 
 #[test]
-fn of_a_transaction_that_is_refused_nothing_is_told_as_done_or_shown() {
+fn a_rejected_transaction_audits_no_change_and_no_read() {
     let (app, client) = register();
     let consent =
         json!({"subject": P2, "grantee": ORGANIZATION, "scopes": ["individual"], "effective_date": "2026-03-01"});

@@ -58,7 +58,7 @@ fn calls_without_a_sound_token_are_counted_together() {
 }
 
 #[test]
-fn a_disabled_client_and_a_revoked_token_are_told_by_the_name_of_the_client() {
+fn a_disabled_client_and_a_revoked_token_are_audited_with_the_client_id() {
     let app = TestApp::start();
     let client = app.client(&["individual:read"]);
     app.advance_seconds(1);

@@ -23,7 +23,7 @@ fn offered() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn a_method_that_a_path_does_not_have_is_405_for_everybody_naming_those_that_it_has() {
+fn an_unsupported_method_is_405_for_every_caller_with_the_allowed_methods() {
     let app = TestApp::start();
     let holder = app.client(&["individual:all", "group:all", "program:all", "consent:all", "vocabulary:all"]);
     let mut problems = Vec::new();

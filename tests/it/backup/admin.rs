@@ -55,7 +55,7 @@ fn is_for_the_administrator_alone() {
 }
 
 #[test]
-fn one_at_a_time_and_a_slow_reader_holds_nobody() {
+fn one_backup_at_a_time_and_a_slow_reader_blocks_no_other_client() {
     let app = TestApp::start();
     let client = furnish(&app);
     for number in 0..3 {

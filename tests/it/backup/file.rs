@@ -39,7 +39,7 @@ fn a_backup_goes_to_standard_output_as_it_does_to_a_file() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told_and_nothing_is_served_of_it() {
+fn faults_of_a_file_are_reported_and_none_of_it_is_served() {
     let (folder, file, _app) = small();
     let whole = fs::read(&file).unwrap();
     let told = check(&file).expect_success().json();

@@ -121,7 +121,7 @@ fn a_killed_backup_leaves_no_file_of_its_name() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_leaves_nothing() {
+fn a_full_disk_is_reported_and_leaves_no_file() {
     let app = TestApp::start();
     drop(furnish(&app));
     // A device that takes nothing: every write to it fails as on a full disk.

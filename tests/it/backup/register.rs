@@ -158,7 +158,7 @@ fn a_stopped_server_is_backed_up_too() {
 }
 
 #[test]
-fn without_keys_the_old_ones_are_put_beside_it() {
+fn without_keys_the_old_ones_are_placed_next_to_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("register.daftar");
     let mut app = TestApp::start();

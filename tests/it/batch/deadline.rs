@@ -29,7 +29,7 @@ fn send_slowly(app: &TestApp, client: &ApiClient, (kind, seconds): (&str, i64), 
 }
 
 #[test]
-fn what_is_not_begun_in_time_is_503_and_says_when_to_try_again() {
+fn entries_not_started_in_time_are_503_with_retry_after() {
     let (app, client) = register();
     let entries = creates(12);
     // Each entry takes a few looks, so that the time is over after some of them.

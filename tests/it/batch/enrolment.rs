@@ -71,7 +71,7 @@ fn a_rule_sees_who_joined_a_household_before() {
 }
 
 #[test]
-fn a_rule_sees_somebody_and_a_household_that_the_same_transaction_makes() {
+fn a_rule_sees_a_person_and_a_household_of_the_same_transaction() {
     let (_app, client) = register();
     let named = |number: u8| format!("urn:uuid:00000000-0000-4000-8000-{number:012}");
     let mut made = entry("POST", "Individual".to_owned(), person("3", json!({})));
@@ -85,7 +85,7 @@ fn a_rule_sees_somebody_and_a_household_that_the_same_transaction_makes() {
 }
 
 #[test]
-fn two_programs_that_exclude_each_other_take_nobody_together() {
+fn two_programs_that_exclude_each_other_do_not_share_a_beneficiary() {
     let (_app, client) = register();
     assert_not_eligible(&submit(&client, &[enrol("A", &reference("1")), enrol("B", &reference("1"))]), 1);
     assert_eq!(memberships(&client), 0);

@@ -100,7 +100,7 @@ fn placeholders_lead_somewhere_and_in_no_circle() {
 }
 
 #[test]
-fn very_many_wrong_codes_are_told_without_looking_for_what_was_meant() {
+fn very_many_unknown_codes_are_reported_without_suggestions() {
     let app = TestApp::start();
     let client = app.client(&["individual:create"]);
     let languages: Vec<String> = (0..100).map(|number| format!("urn:iso:std:iso:639#q{number}q")).collect();

@@ -32,7 +32,7 @@ fn each_entry_counts_as_one_request_and_a_batch_that_does_not_fit_does_nothing()
 }
 
 #[test]
-fn a_batch_that_never_fits_is_told_so() {
+fn a_batch_that_never_fits_is_rejected_as_such() {
     let app = TestApp::start();
     let client = limited(&app, json!({"rate_limit_per_minute": 60, "rate_limit_per_day": 70}));
     let refused = send(&client, "batch", searches(61)).expect(422);

@@ -14,7 +14,7 @@ fn pair(field: &str, code: &str) -> (String, String) {
 }
 
 #[test]
-fn a_household_is_registered_and_enrolled_in_one_go_in_whatever_order() {
+fn a_household_is_registered_and_enrolled_in_one_transaction_in_any_order() {
     let app = TestApp::start();
     let client = app.client(ALL);
     program::create(&app, "P", json!({"target_type": "group"}));
@@ -105,7 +105,7 @@ fn one_refused_entry_refuses_the_whole_and_is_named() {
 }
 
 #[test]
-fn what_two_entries_want_names_both() {
+fn a_conflict_of_two_entries_names_both() {
     let app = TestApp::start();
     let client = app.client(ALL);
     program::create(&app, "P", json!({}));

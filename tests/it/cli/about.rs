@@ -7,7 +7,7 @@ use daftar_tests::process::run;
 use serde_json::json;
 
 #[test]
-fn the_version_says_what_is_spoken_and_stored() {
+fn the_version_names_protocols_and_formats() {
     let folder = tempfile::tempdir().unwrap();
     let said = run(folder.path(), &["version", "--json"]).expect_success().json();
     assert_eq!(said["version"], env!("CARGO_PKG_VERSION"));

@@ -58,7 +58,7 @@ fn every_line_that_the_demo_prints_works_when_pasted() {
 }
 
 #[test]
-fn the_demo_tells_a_program_what_it_needs_in_one_line() {
+fn the_demo_prints_access_data_in_one_line() {
     let temporary = tempfile::tempdir().unwrap();
     let mut demo = Command::new(artifacts::program());
     demo.args(["demo", "--json", "--listen", "127.0.0.1:0", "--plugins"]).arg(artifacts::plugins());

@@ -59,7 +59,7 @@ impl Register {
 }
 
 #[test]
-fn a_stopped_server_is_looked_at_by_its_folder_and_nothing_is_changed() {
+fn the_folder_of_a_stopped_server_is_checked_and_not_changed() {
     let register = Register::new();
     let before = listing(&register.data_dir());
     let told = register.look();
@@ -91,7 +91,7 @@ fn listing(folder: &Path) -> Vec<(String, u64, std::time::SystemTime)> {
 }
 
 #[test]
-fn each_thing_that_is_broken_is_told_and_decides_the_exit_code() {
+fn each_fault_is_reported_and_decides_the_exit_code() {
     let register = Register::new();
     let data_dir = register.data_dir();
 
@@ -142,7 +142,7 @@ fn each_thing_that_is_broken_is_told_and_decides_the_exit_code() {
 }
 
 #[test]
-fn a_server_that_runs_looks_at_itself() {
+fn a_running_server_checks_itself() {
     let register = Register::new();
     let server = Server::serve(&register.data_dir(), &[]);
     let told = run(&register.data_dir(), &["doctor", "--json"]);
@@ -157,7 +157,7 @@ fn a_server_that_runs_looks_at_itself() {
 }
 
 #[test]
-fn a_server_names_clients_with_old_secrets_and_plugins_that_are_not_in_force() {
+fn a_server_names_clients_with_old_secrets_and_inactive_plugins() {
     let app = TestApp::start();
     let credentials = create_client(app.data_dir(), &["individual:read"]);
     app.advance_seconds(91 * 86_400);
@@ -167,7 +167,7 @@ fn a_server_names_clients_with_old_secrets_and_plugins_that_are_not_in_force() {
 }
 
 #[test]
-fn a_server_tells_of_plugins_that_fail_or_are_not_in_force() {
+fn a_server_reports_plugins_that_fail_or_are_inactive() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(artifacts::fixture("misbehaving-engine"), folder.path().join("engine.wasm")).unwrap();
     let mut app = TestApp::builder().plugins(folder.path()).start();
@@ -207,7 +207,7 @@ fn a_server_tells_of_plugins_that_fail_or_are_not_in_force() {
 }
 
 #[test]
-fn a_server_that_was_killed_and_a_folder_that_is_not_there_are_told() {
+fn a_killed_server_and_a_missing_folder_are_reported() {
     let register = Register::new();
     Server::serve(&register.data_dir(), &[]).kill();
     assert_eq!(bad(&register.look()), pairs(&[("data_folder", "in_use")]));

@@ -103,7 +103,7 @@ fn an_answer_is_explained_as_a_tree() {
 }
 
 #[test]
-fn what_is_wrong_is_drawn_under_the_expression() {
+fn faults_are_marked_under_the_expression() {
     let app = TestApp::start();
     let told = eval(&app, &["'日本' == me.nam.text &&\n\tage_years(me.birth_dat) >= 60"]);
     assert_eq!((told.code, told.stdout.as_str()), (1, ""), "{told:?}");

@@ -108,7 +108,7 @@ fn files_that_are_not_there_or_are_something_else_are_named() {
 }
 
 #[test]
-fn what_cannot_be_written_is_named_with_the_way_out() {
+fn paths_that_cannot_be_written_are_named_with_a_remedy() {
     let world = World::new();
     let data_dir = world.data_dir();
     let nowhere = world.text("nowhere/file");
@@ -130,7 +130,7 @@ fn what_cannot_be_written_is_named_with_the_way_out() {
 }
 
 #[test]
-fn a_folder_without_a_register_is_told_and_not_made() {
+fn a_folder_without_a_register_is_reported_and_not_created() {
     let folder = tempfile::tempdir().unwrap();
     let nowhere = folder.path().join("dta");
     for arguments in [
@@ -166,7 +166,7 @@ fn a_folder_without_a_register_is_told_and_not_made() {
 }
 
 #[test]
-fn servers_that_do_not_answer_wrong_tokens_and_folders_in_use_are_told_apart() {
+fn unreachable_servers_wrong_tokens_and_locked_folders_are_distinguished() {
     let world = World::new();
     let data_dir = world.data_dir();
     let server = Server::serve(&data_dir, &[]);
@@ -207,7 +207,7 @@ fn servers_that_do_not_answer_wrong_tokens_and_folders_in_use_are_told_apart() {
 }
 
 #[test]
-fn settings_are_told_by_every_command_that_reads_them() {
+fn configuration_errors_are_reported_by_every_command_that_reads_it() {
     let world = World::new();
     let data_dir = world.data_dir();
     let config = world.text("daftar.toml");

@@ -137,7 +137,7 @@ fn imports(data_dir: &Path, folder: &Path) {
 }
 
 #[test]
-fn what_is_right_is_written_and_the_rest_is_told() {
+fn valid_lines_are_written_and_the_rest_is_reported() {
     let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     imports(app.data_dir(), folder.path());
     let client = app.client(&["individual:all", "group:all", "program:read", "program_membership:read"]);
@@ -168,7 +168,7 @@ fn an_import_works_on_the_folder_of_a_stopped_server() {
 }
 
 #[test]
-fn what_is_there_is_refused_passed_over_or_replaced_as_asked() {
+fn existing_records_are_rejected_skipped_or_replaced_as_requested() {
     let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     let client = app.client(&["individual:all"]);
     drop(client.create_individual(&person("1", json!({"name": {"given": "Asha"}, "gender": FEMALE}))));
@@ -191,7 +191,7 @@ fn what_is_there_is_refused_passed_over_or_replaced_as_asked() {
 }
 
 #[test]
-fn a_dry_run_tells_everything_and_writes_nothing() {
+fn a_dry_run_reports_everything_and_writes_nothing() {
     let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     let file = a_file(folder.path());
     let finished = import(app.data_dir(), &file, &["--dry-run", "--part-bytes", "300"]);
@@ -205,7 +205,7 @@ fn a_dry_run_tells_everything_and_writes_nothing() {
 }
 
 #[test]
-fn what_is_no_file_of_records_is_refused_before_anything_is_done() {
+fn other_files_are_rejected_before_any_record_is_read() {
     let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     let path = |name: &str| folder.path().join(name);
     std::fs::create_dir(path("folder.ndjson")).unwrap();

@@ -204,7 +204,7 @@ fn the_same_file_gives_the_same_pack() {
 }
 
 #[test]
-fn what_was_read_kept_and_left_out_is_told() {
+fn numbers_of_codes_read_included_and_left_out_are_reported() {
     let workshop = Workshop::open();
     let folder = workshop.path("icd-11");
     let file = owner_file("SimpleTabulation-ICD-11-MMS-en.txt");

@@ -227,7 +227,7 @@ fn tables_hold_what_the_api_shows_on_postgresql() {
 }
 
 #[test]
-fn what_is_asked_for_is_written_and_an_empty_register_gives_empty_tables() {
+fn requested_tables_are_written_and_an_empty_register_gives_empty_tables() {
     let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
@@ -293,7 +293,7 @@ fn a_folder_that_cannot_take_the_files_is_named_and_left_as_it_is() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_nothing_is_left() {
+fn a_full_disk_is_reported_and_no_file_is_left() {
     let Some(mount) = daftar_test_needs::program("mount") else { return };
     let (app, folder, disk) = (TestApp::start(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fill(app.data_dir(), folder.path());

@@ -63,7 +63,7 @@ fn unknown_keys_and_bad_values_are_named() {
 }
 
 #[test]
-fn an_address_or_a_folder_in_use_is_told() {
+fn an_address_or_a_folder_in_use_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
     let server = daftar_tests::Server::serve(&data_dir, &[]);
@@ -79,7 +79,7 @@ fn an_address_or_a_folder_in_use_is_told() {
 }
 
 #[test]
-fn wrong_usage_is_told_by_the_command_line() {
+fn wrong_usage_is_reported_by_the_command_line() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [&["fly"][..], &["serve", "--listen", "nowhere"], &["client", "show"], &["client", "create"]] {
         let refused = run(folder.path(), arguments);

@@ -80,7 +80,7 @@ fn the_rules_that_are_compared_are_evaluated_and_explained() {
 }
 
 #[test]
-fn what_is_hidden_is_as_if_it_did_not_exist() {
+fn hidden_records_are_indistinguishable_from_missing_ones() {
     let (whole, consented) = (World::new(Extent::Whole), World::new(Extent::Consented));
     let everything = || [reads(), searches(), rules()].into_iter().flatten().collect::<Vec<Call>>();
     compare(&whole, &consented, &everything());
@@ -110,7 +110,7 @@ fn what_is_hidden_is_as_if_it_did_not_exist() {
 }
 
 #[test]
-fn to_whom_nobody_consents_the_register_is_empty() {
+fn the_register_is_empty_to_a_client_without_consents() {
     let (whole, empty) = (World::new(Extent::Whole), World::new(Extent::Programs));
     let stranger = |world: &World, organization: &str| {
         super::world::consent_client(&world.app, json!({"organization": organization}))

@@ -74,7 +74,7 @@ fn a_consent_opens_its_fields_from_its_first_to_its_last_day() {
 }
 
 #[test]
-fn withdrawal_acts_on_the_next_call_whoever_withdraws() {
+fn withdrawal_by_any_client_acts_on_the_next_call() {
     let (app, _) = one_person();
     let client = consent_client(&app, json!({}));
     let by_client = give(&app, &reference("1"), json!({}));
@@ -207,7 +207,7 @@ fn an_identifier_that_a_hidden_record_holds_is_in_use() {
 }
 
 #[test]
-fn who_registers_somebody_sees_no_more_than_is_consented_to() {
+fn a_client_that_registers_a_person_sees_only_consented_fields() {
     let (app, writer) = one_person();
     let client = consent_client(&app, json!({}));
     let created = client.create_individual(&person("2", json!({"name": {"given": "Moussa"}})));

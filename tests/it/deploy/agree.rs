@@ -165,7 +165,7 @@ fn ports_and_paths_are_those_of_the_settings() {
 }
 
 #[test]
-fn nobody_is_root_and_nothing_but_the_data_is_written() {
+fn no_process_is_root_and_only_data_is_written() {
     let (image, compose, (pod, container)) = (Image::read(), compose(), pod());
     assert_eq!(image.only("USER"), format!("{USER}:{USER}"));
     let steps: Vec<&str> = image.only("RUN").split(" && ").collect();
@@ -203,7 +203,7 @@ fn nobody_is_root_and_nothing_but_the_data_is_written() {
 }
 
 #[test]
-fn whoever_stops_the_server_waits_longer_than_it_takes() {
+fn service_managers_wait_longer_than_a_stop_takes() {
     let most_s =
         settings().server.shutdown_timeout_ms.div_ceil(1_000) + settings().otlp.shutdown_timeout_ms.div_ceil(1_000);
     let unit = read("systemd/daftar.service");
@@ -221,7 +221,7 @@ fn whoever_stops_the_server_waits_longer_than_it_takes() {
 }
 
 #[test]
-fn the_probe_of_containers_tells_a_server_that_is_ready_from_none() {
+fn the_probe_of_containers_detects_whether_a_server_is_ready() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
     let none = run(&data_dir, &["health"]);

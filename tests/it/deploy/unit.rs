@@ -27,7 +27,7 @@ fn systemd_takes_the_unit_and_finds_it_closed() {
 }
 
 #[test]
-fn what_plugins_need_is_not_forbidden_and_the_rest_is() {
+fn system_calls_of_plugins_are_permitted_and_others_are_not() {
     let unit = read("systemd/daftar.service");
     let has = |line: &str| lines(&unit).any(|found| found == line);
     for line in [

@@ -68,7 +68,7 @@ fn a_group_is_all_below_a_code_except_some() {
 }
 
 #[test]
-fn what_is_wrong_with_a_group_is_named() {
+fn faults_of_a_concept_group_are_named() {
     let app = TestApp::start();
     let refused = |name: &str, body: Value| {
         let answer = app.admin().request("PUT", &format!("/concept-groups/{name}")).json(&body).send().expect(422);
@@ -113,7 +113,7 @@ fn a_pack_whose_codes_a_group_of_the_deployment_selects_is_removed_only_by_force
 }
 
 #[test]
-fn of_many_unknown_codes_only_the_first_are_told_what_may_be_meant() {
+fn only_the_first_of_many_unknown_codes_get_suggestions() {
     let app = TestApp::start();
     let letters = ('a'..='z').chain('A'..='Z').filter(|letter| *letter != 's');
     let includes: Vec<Value> =

@@ -54,7 +54,7 @@ fn an_id_type_is_added_and_its_identifiers_are_checked_at_once_and_after_a_resta
 }
 
 #[test]
-fn a_local_code_is_read_in_every_way_at_once_and_what_was_kept_holds_no_more() {
+fn a_local_code_is_usable_immediately_and_caches_are_invalidated() {
     const ID_TYPES: &str = "/Vocabulary/urn:svc:vocab:id-type";
     let app = TestApp::start();
     let client = app.client(&["vocabulary:read"]);
@@ -151,7 +151,7 @@ fn a_code_that_specialises_another_counts_wherever_that_one_does() {
 }
 
 #[test]
-fn a_deprecated_code_is_refused_in_new_records_with_its_successor_and_kept_in_old_ones() {
+fn a_deprecated_code_is_rejected_in_new_records_with_its_successor_and_retained_in_old_ones() {
     let app = TestApp::start();
     let (admin, client) = (app.admin(), app.client(&["individual:all"]));
     drop(admin.request("POST", "/local-codes").json(&farmer_id()).send().expect(201));
@@ -215,7 +215,7 @@ fn pregnancy_status_is_empty_until_it_is_filled_and_rules_say_what_is_missing() 
 }
 
 #[test]
-fn a_starter_code_is_set_aside_and_a_code_of_an_owner_is_not() {
+fn a_starter_code_can_be_deprecated_and_a_code_of_a_publisher_cannot() {
     const MAJORITY: &str = "urn:svc:vocab:ethnocultural#majority";
     let app = TestApp::start();
     let (admin, client) = (app.admin(), app.client(&["individual:create"]));
@@ -230,7 +230,7 @@ fn a_starter_code_is_set_aside_and_a_code_of_an_owner_is_not() {
 }
 
 #[test]
-fn what_is_wrong_with_a_local_code_is_named() {
+fn faults_of_a_local_code_are_named() {
     let app = TestApp::start();
     let refused = |change: Value| {
         let answer = app.admin().request("POST", "/local-codes").json(&with(farmer_id(), change)).send();

@@ -47,7 +47,7 @@ fn religion(app: &TestApp, id: &str) -> Value {
 }
 
 #[test]
-fn the_version_before_is_read_beside_the_one_in_force() {
+fn the_previous_version_can_be_read_next_to_the_active_one() {
     let mut app = TestApp::start();
     let client = app.client(&["vocabulary:read", "individual:create"]);
     let path = format!("/Vocabulary/{RELIGION}");

@@ -85,7 +85,7 @@ fn one_address_has_its_number_of_connections() {
 }
 
 #[test]
-fn connections_that_do_nothing_make_room_and_requests_under_way_do_not() {
+fn idle_connections_are_evicted_and_requests_in_progress_are_not() {
     let app = app(4, 100, 100);
     let client = app.client(&["individual:create"]);
     let idle: Vec<TcpStream> = (0..12)
@@ -138,7 +138,7 @@ fn requests_for_tokens_take_a_quarter_of_the_places_at_most() {
 }
 
 #[test]
-fn hundreds_of_slow_clients_starve_nobody() {
+fn hundreds_of_slow_clients_starve_no_other_client() {
     let app = app(100, 50, 50);
     let client = app.client(&["individual:read"]);
     let way = app.anonymous();

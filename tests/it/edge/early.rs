@@ -34,7 +34,7 @@ fn send(stream: &mut TcpStream, method: &str, path: &str, headers: &str, bytes: 
 const JSON: &str = "Content-Type: application/json\r\n";
 
 #[test]
-fn a_body_that_nobody_waits_for_is_taken_and_the_connection_goes_on() {
+fn a_body_that_no_handler_reads_is_discarded_and_the_connection_stays_open() {
     let app = TestApp::start();
     let client = app.client(&["individual:create"]);
     let way = app.anonymous();
@@ -56,7 +56,7 @@ fn a_body_that_nobody_waits_for_is_taken_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_connection_without_a_slot_gets_its_503_whatever_it_sends() {
+fn a_connection_without_a_slot_gets_503_for_any_request() {
     let app = TestApp::builder().config(|config| config.server.connections.per_address_max = 1).start();
     let way = app.anonymous();
     let _held = open(&way, way.source(), "GET /metad");

@@ -76,7 +76,7 @@ fn app() -> TestApp {
 }
 
 #[test]
-fn a_head_that_goes_on_in_frames_without_end_ends_the_connection() {
+fn a_head_in_endless_frames_ends_the_connection() {
     let app = app();
     let way = app.anonymous();
     let begin = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &frame(HEADERS, END_STREAM, 1, &get("/health/live"))].concat();
@@ -123,7 +123,7 @@ fn answered_pings_keep_no_connection() {
 }
 
 #[test]
-fn requests_that_are_taken_back_at_once_end_the_connection_or_harm_nobody() {
+fn requests_that_are_reset_immediately_end_the_connection_or_harm_no_client() {
     let app = app();
     let way = app.anonymous();
     let mut stream = begun(&way, &[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());

@@ -93,7 +93,7 @@ fn every_route_says_who_may_keep_what_and_gives_nothing_away() {
 }
 
 #[test]
-fn whatever_is_no_route_says_the_same() {
+fn every_unknown_route_gets_the_same_response() {
     let app = TestApp::start();
     let client = app.client(&[]);
     for (method, target) in

@@ -91,7 +91,7 @@ fn many_requests_share_a_connection_as_far_as_the_settings_allow() {
 }
 
 #[test]
-fn headers_without_end_are_refused_and_the_connection_goes_on() {
+fn endless_headers_are_rejected_and_the_connection_stays_open() {
     let app = TestApp::start();
     runtime().block_on(async {
         let client = plain(&app).await;
@@ -105,7 +105,7 @@ fn headers_without_end_are_refused_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_client_that_takes_its_requests_back_at_once_harms_nobody() {
+fn a_client_that_resets_its_requests_immediately_harms_no_other_client() {
     let app = TestApp::start();
     let api = app.client(&["individual:read"]);
     runtime().block_on(async {
@@ -125,7 +125,7 @@ fn a_client_that_takes_its_requests_back_at_once_harms_nobody() {
 }
 
 #[test]
-fn a_stream_that_nobody_takes_ends_the_connection() {
+fn an_unread_stream_ends_the_connection() {
     let app = TestApp::builder().config(|config| config.server.connections.write_timeout_ms = 200).start();
     runtime().block_on(async {
         let client = plain(&app).await;

@@ -38,7 +38,7 @@ fn drain(connection: &Connection, headers: &[(&str, &str)]) -> usize {
 }
 
 #[test]
-fn nobody_is_believed_where_no_proxy_is_named() {
+fn forwarded_addresses_are_ignored_without_trusted_proxies() {
     let app = TestApp::start();
     let stranger = app.anonymous();
     for number in 0..UNAUTHENTICATED {
@@ -52,7 +52,7 @@ fn nobody_is_believed_where_no_proxy_is_named() {
 }
 
 #[test]
-fn whoever_comes_past_the_proxy_is_not_believed() {
+fn forwarded_addresses_of_direct_clients_are_ignored() {
     let (app, _) = behind_proxy("");
     let stranger = app.anonymous();
     assert_eq!(drain(&stranger, &[("X-Forwarded-For", "203.0.113.1")]), UNAUTHENTICATED);
@@ -88,7 +88,7 @@ fn callers_behind_a_proxy_have_a_bucket_each_and_cannot_leave_it() {
 }
 
 #[test]
-fn what_cannot_be_read_is_charged_to_the_proxy() {
+fn unreadable_forwarded_addresses_are_charged_to_the_proxy() {
     let (_app, proxy) = behind_proxy("");
     assert_eq!(drain(&proxy, &[("X-Forwarded-For", "unknown")]), UNAUTHENTICATED);
     for unreadable in ["", "_hidden", "203.0.113.1, ", "203.0.113.1 x", "[::1", "203.0.113.300", "\u{ff}"] {

@@ -62,7 +62,7 @@ fn a_body_that_stops_or_takes_too_long_is_answered_408() {
 }
 
 #[test]
-fn an_answer_that_nobody_takes_ends_the_connection() {
+fn an_unread_response_ends_the_connection() {
     let app = app(|connections| connections.write_timeout_ms = 200);
     let way = app.anonymous();
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();

@@ -45,7 +45,7 @@ fn head(client: &ApiClient) -> String {
 }
 
 #[test]
-fn a_request_under_way_is_finished_and_connections_without_one_are_closed() {
+fn a_request_in_progress_is_finished_and_idle_connections_are_closed() {
     let app = patient();
     let client = app.client(&["individual:all"]);
     let way = app.anonymous();
@@ -67,7 +67,7 @@ fn a_request_under_way_is_finished_and_connections_without_one_are_closed() {
 }
 
 #[test]
-fn a_request_under_way_on_http2_is_finished() {
+fn a_request_in_progress_on_http2_is_finished() {
     let app = patient();
     let api = app.client(&["individual:all"]);
     let bearer = format!("Bearer {}", api.token());
@@ -90,7 +90,7 @@ fn a_request_under_way_on_http2_is_finished() {
 }
 
 #[test]
-fn an_export_under_way_is_sent_to_its_end() {
+fn an_export_in_progress_is_sent_completely() {
     let app = patient();
     let client = app.client(&["individual:all"]);
     // More than what lies between a server that writes and a client that does not read.
@@ -108,7 +108,7 @@ fn an_export_under_way_is_sent_to_its_end() {
 }
 
 #[test]
-fn a_request_that_does_not_end_is_broken_off_in_the_end() {
+fn a_request_that_does_not_end_is_aborted_after_the_timeout() {
     let app = TestApp::builder().config(|config| config.server.shutdown_timeout_ms = 100).start();
     let client = app.client(&["individual:all"]);
     let request = client.request("POST", "/Individual").header("Content-Type", "application/json");

@@ -66,7 +66,7 @@ fn an_export_of_many_photos_is_sent_in_pages_of_bounded_size() {
 }
 
 #[test]
-fn readers_of_exports_that_take_nothing_hold_few_places_and_disturb_nobody_else() {
+fn export_readers_without_progress_occupy_few_slots_and_disturb_no_other_client() {
     let app = app();
     let mut readers: Vec<TcpStream> =
         (0..READERS).map(|_| ask(&app, "GET /admin/v1/export?type=Individual", "\r\n")).collect();

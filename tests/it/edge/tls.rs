@@ -95,7 +95,7 @@ fn ask(stream: &mut Stream, path: &str) -> Response {
 }
 
 #[test]
-fn tls_1_2_and_1_3_are_spoken_and_browsers_are_told_to_stay() {
+fn tls_1_2_and_1_3_are_supported_and_hsts_is_sent() {
     let https = Https::start("");
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let config = client(&https.root, &[version], &[]);
@@ -139,7 +139,7 @@ fn tls_1_1_is_refused_by_name() {
 }
 
 #[test]
-fn http2_is_offered_and_spoken_and_http1_as_well() {
+fn http2_and_http1_are_negotiated() {
     let https = Https::start("");
     let both = [&rustls::version::TLS13, &rustls::version::TLS12];
     for (offered, chosen) in [(&["h2", "http/1.1"][..], "h2"), (&["http/1.1", "h2"], "h2"), (&["http/1.1"], "http/1.1")]
@@ -230,7 +230,7 @@ fn a_renewed_certificate_is_taken_while_the_server_runs_and_a_broken_one_is_not(
 }
 
 #[test]
-fn files_that_change_are_seen_without_being_told() {
+fn changed_certificate_files_are_detected_without_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let first = renew(folder.path());
     let config = folder.path().join("daftar.toml");

@@ -8,7 +8,7 @@ fn evaluate(client: &ApiClient, expression: &Value) -> daftar_tests::Response {
 }
 
 #[test]
-fn every_fault_is_told_with_its_place() {
+fn every_fault_is_reported_with_its_position() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     for (expression, code, line, column) in [
@@ -32,7 +32,7 @@ fn every_fault_is_told_with_its_place() {
 }
 
 #[test]
-fn syntax_types_and_arguments_are_checked_before_anybody_is_looked_at() {
+fn syntax_types_and_arguments_are_checked_before_any_record_is_read() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     for expression in [
@@ -80,7 +80,7 @@ fn syntax_types_and_arguments_are_checked_before_anybody_is_looked_at() {
 }
 
 #[test]
-fn all_faults_of_a_rule_are_told_at_once() {
+fn all_faults_of_a_rule_are_reported_together() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     let refused = evaluate(&client, &"is_femal(me) &&\nme.birth_dat > today()".into()).expect(422);
@@ -118,7 +118,7 @@ fn all_faults_of_a_rule_are_told_at_once() {
 }
 
 #[test]
-fn what_is_no_rule_at_all_is_named() {
+fn bodies_without_a_rule_are_reported() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     for (expression, code) in [

@@ -26,7 +26,7 @@ fn seen(node: &Value, all: &mut Vec<(String, Value)>) {
 }
 
 #[test]
-fn each_part_of_a_rule_is_told_with_what_it_came_to() {
+fn each_part_of_a_rule_is_explained_with_its_value() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     let rule = "is_female(me) && age_years(me.birth_date) >= 60";
@@ -69,7 +69,7 @@ fn the_answer_is_the_same_with_and_without_an_explanation() {
 }
 
 #[test]
-fn what_is_not_known_says_what_is_missing() {
+fn undetermined_parts_name_missing_facts() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     let result = explained(&client, "is_female(me) && age_years(me.birth_date) >= 60", json!({"gender": FEMALE}));
@@ -83,7 +83,7 @@ fn what_is_not_known_says_what_is_missing() {
 }
 
 #[test]
-fn members_are_told_one_by_one() {
+fn members_are_explained_one_by_one() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read", "individual:all", "group:all"]);
     for (id, gender) in [("1", MALE), ("2", FEMALE)] {

@@ -132,7 +132,7 @@ fn no_expression_harms_the_server() {
 }
 
 #[test]
-fn whatever_is_exhausted_is_named_with_its_size() {
+fn every_exhausted_budget_is_named_with_its_size() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     for (name, expression, _) in hostile().into_iter().filter(|(_, _, said)| !said.is_empty()) {
@@ -159,7 +159,7 @@ fn whatever_is_exhausted_is_named_with_its_size() {
 }
 
 #[test]
-fn what_only_looks_dangerous_is_answered() {
+fn harmless_rules_that_look_dangerous_are_evaluated() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     for (name, expression) in [
@@ -194,7 +194,7 @@ fn hostile_rules_at_the_same_time_leave_room_for_others() {
 }
 
 #[test]
-fn an_engine_that_misbehaves_is_stopped_and_goes_on() {
+fn a_misbehaving_engine_is_stopped_and_serves_later_requests() {
     let folder = tempfile::tempdir().unwrap();
     for path in std::fs::read_dir(artifacts::plugins()).unwrap().map(|entry| entry.unwrap().path()) {
         if path.file_stem().unwrap() != "eligibility-cel" {

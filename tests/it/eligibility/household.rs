@@ -57,7 +57,7 @@ fn roles_and_members_come_from_the_one_active_household() {
 }
 
 #[test]
-fn two_households_cannot_be_told_apart_and_a_family_is_none() {
+fn two_households_are_ambiguous_and_a_family_is_not_a_household() {
     let (_app, client) = register();
     let family = with(household("F-1", &[("4", "head")]), json!({"group_type": "urn:svc:vocab:group-type#family"}));
     drop(client.create_group(&family));
@@ -68,7 +68,7 @@ fn two_households_cannot_be_told_apart_and_a_family_is_none() {
 }
 
 #[test]
-fn who_left_a_household_is_no_member_on_a_later_day() {
+fn a_member_who_left_is_not_counted_on_a_later_day() {
     let (_app, client) = register();
     let mut body = household("H-2", &[("4", "head")]);
     body["member"][0]["period"] = json!({"start": "2025-01-01", "end": "2025-12-31"});

@@ -79,7 +79,7 @@ fn a_missing_fact_matters_only_where_the_answer_depends_on_it() {
 }
 
 #[test]
-fn the_day_asked_about_decides_how_old_somebody_is() {
+fn the_reference_date_decides_the_age() {
     let (_app, client) = app_with_evaluator();
     let ask = |as_of: Option<&str>, born: &str, rule: &str| {
         let mut body = json!({"expression": rule, "subjects": [{"type": "individual", "birth_date": born}]});
@@ -277,7 +277,7 @@ fn outcome_of_group(client: &ApiClient, expression: &str, subject: &Value) -> (S
 }
 
 #[test]
-fn wrong_codes_of_given_records_are_told_up_to_a_bound_with_what_was_meant() {
+fn wrong_codes_of_inline_records_are_reported_up_to_a_limit_with_suggestions() {
     let (_app, client) = app_with_evaluator();
     let wrong: Vec<String> = ('a'..='z').map(|letter| format!("urn:who:icd-11#1A00{letter}")).collect();
     let person = json!({"health_conditions": wrong, "role": format!("{ROLE}#hed")});
@@ -299,7 +299,7 @@ fn wrong_codes_of_given_records_are_told_up_to_a_bound_with_what_was_meant() {
 }
 
 #[test]
-fn so_many_people_are_looked_at_in_one_request_and_no_more() {
+fn the_number_of_subjects_in_a_request_is_limited() {
     let (_app, client) = app_with_evaluator();
     let household = |members: usize| json!({"type": "individual", "members": vec![json!({}); members]});
     let ask = |mut subjects: Vec<Value>, last: Value| {

@@ -58,7 +58,7 @@ fn every_rule_has_a_line_in_the_readme_and_cases_of_all_three_outcomes() {
 }
 
 #[test]
-fn a_case_that_comes_out_otherwise_is_told() {
+fn a_case_with_another_outcome_is_reported() {
     let app = TestApp::start();
     let folder = tempfile::tempdir().unwrap();
     let rule = std::fs::read_to_string(library().join("old-age-pension.toml")).unwrap();

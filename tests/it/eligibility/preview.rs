@@ -137,7 +137,7 @@ fn groups_are_counted_by_region_alone() {
 }
 
 #[test]
-fn who_is_shown_is_named_in_the_audit_log_and_who_is_only_counted_is_not() {
+fn listed_subjects_are_audited_and_counted_ones_are_not() {
     let (app, client) = register();
     let answer = client.post("/Eligibility/$preview", &json!({"expression": "is_female(me)", "sample": 2})).expect(200);
     let lines = crate::audit::lines(&app, &answer);

@@ -142,7 +142,7 @@ fn tampered(client: &ApiClient, body: &Value, change: impl FnOnce(&mut Value)) -
 }
 
 #[test]
-fn what_is_no_longer_installed_is_named() {
+fn versions_that_are_no_longer_installed_are_named() {
     let (app, client) = register();
     let body = json!({"expression": "has(me.ethnocultural_status)", "subjects": [reference("1")]});
     let first = client.evaluate(&body);
@@ -221,7 +221,7 @@ fn a_decision_that_is_not_whole_is_refused_naming_what_is_not() {
 }
 
 #[test]
-fn who_may_not_see_a_record_any_more_is_not_told_by_a_decision() {
+fn a_decision_reveals_no_record_that_the_client_may_no_longer_see() {
     let (app, _) = register();
     let colleague = |scopes: &[&str]| {
         let credentials =

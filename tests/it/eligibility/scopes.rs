@@ -48,7 +48,7 @@ fn a_rule_reads_only_what_its_client_may_read() {
 }
 
 #[test]
-fn whether_somebody_exists_is_not_told_to_who_may_not_read_people() {
+fn existence_is_not_revealed_without_the_scope_to_read_people() {
     let app = TestApp::start();
     drop(app.client(&["individual:create"]).create_individual(&person("1", json!({}))));
     let client = app.client(&["eligibility:read"]);

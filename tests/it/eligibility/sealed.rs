@@ -77,7 +77,7 @@ fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 #[test]
-fn whatever_of_a_decision_is_changed_it_is_refused() {
+fn a_decision_with_any_change_is_rejected() {
     let (_app, client) = register();
     let decision = client.evaluate(&question())["decision"].take();
     drop(repeat(&client, &decision).expect(200));

@@ -46,7 +46,7 @@ fn people_are_meant_where_nothing_is_said() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place_and_the_nearest_name() {
+fn faults_are_reported_with_position_and_closest_name() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     for (expression, expected, suggestion) in [
@@ -90,7 +90,7 @@ fn a_group_that_is_not_set_is_a_warning_until_it_is() {
 }
 
 #[test]
-fn what_the_client_may_not_read_of_the_register_is_a_warning() {
+fn reading_without_the_scope_is_a_warning() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     let expression = "is_female(me) && me.birth_date < as_of && size(members) > 1";
@@ -133,7 +133,7 @@ fn a_body_that_is_no_question_is_refused_naming_what_is_wrong() {
 }
 
 #[test]
-fn without_an_engine_nobody_can_tell() {
+fn without_an_engine_validation_is_unavailable() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     drop(app.admin().request("DELETE", "/plugins/eligibility-cel?force=true").send().expect(204));

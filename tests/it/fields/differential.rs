@@ -91,26 +91,26 @@ fn check(resource: Resource) {
 }
 
 #[test]
-fn nothing_tells_a_hidden_field_of_a_person() {
+fn no_response_reveals_a_hidden_field_of_a_person() {
     check(Resource::Individual);
 }
 
 #[test]
-fn nothing_tells_a_hidden_field_of_a_group() {
+fn no_response_reveals_a_hidden_field_of_a_group() {
     check(Resource::Group);
 }
 
 #[test]
-fn nothing_tells_a_hidden_field_of_a_program() {
+fn no_response_reveals_a_hidden_field_of_a_program() {
     check(Resource::Program);
 }
 
 #[test]
-fn nothing_tells_a_hidden_field_of_a_membership() {
+fn no_response_reveals_a_hidden_field_of_a_membership() {
     check(Resource::ProgramMembership);
 }
 
 #[test]
-fn nothing_tells_a_hidden_field_of_a_consent() {
+fn no_response_reveals_a_hidden_field_of_a_consent() {
     check(Resource::Consent);
 }

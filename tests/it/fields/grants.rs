@@ -82,7 +82,7 @@ fn the_scope_to_search_opens_fields_only_where_it_is_enough_to_search() {
 }
 
 #[test]
-fn the_administrator_sees_restrictions_and_is_told_of_wrong_ones() {
+fn the_administrator_sees_restrictions_and_invalid_ones_are_reported() {
     let mut app = register();
     let body =
         json!({"name": "clinic", "scopes": ["group:read", {"scope": "individual:read", "fields": ["name", "gender"]}]});

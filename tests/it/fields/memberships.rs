@@ -66,7 +66,7 @@ fn location(response: &Response) -> Option<String> {
 }
 
 #[test]
-fn who_may_not_see_beneficiary_and_program_is_told_them_by_no_address() {
+fn addresses_do_not_reveal_a_hidden_beneficiary_or_program() {
     for fields in [None, Some(&["status"][..]), Some(&["status", "program"]), Some(&["status", "beneficiary"])] {
         let answers = ["one", "other"].map(register).map(|app| {
             let client = app.client(&["program_membership:create"]);
@@ -103,7 +103,7 @@ fn who_may_not_see_beneficiary_and_program_is_told_them_by_no_address() {
 }
 
 #[test]
-fn who_sees_both_is_told_an_address_that_works_each_time() {
+fn a_client_that_sees_both_gets_an_address_that_works_each_time() {
     let app = register("one");
     let client = app.client(&["program_membership:all"]);
     let answers = enrols(&app, &client);

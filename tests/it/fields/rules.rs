@@ -52,7 +52,7 @@ fn a_rule_needs_each_field_that_it_reads() {
 }
 
 #[test]
-fn what_is_given_in_the_request_is_the_clients_own() {
+fn inline_data_of_a_request_is_not_restricted() {
     let app = register();
     let client = app.client(&["eligibility:read"]);
     app.admin().grant_fields(client.id(), "individual:read", &[]);

@@ -453,16 +453,16 @@ fn check(asker: Asker) {
 }
 
 #[test]
-fn nothing_tells_a_client_that_is_kept_from_fields_what_they_say() {
+fn no_response_reveals_restricted_fields_to_a_client() {
     check(Asker::Limited);
 }
 
 #[test]
-fn nothing_tells_a_client_that_reads_nothing_what_it_writes_over() {
+fn no_response_reveals_replaced_values_to_a_write_only_client() {
     check(Asker::WriteOnly);
 }
 
 #[test]
-fn nothing_tells_a_client_that_reads_by_consent_what_is_not_consented_to() {
+fn no_response_reveals_data_without_consent() {
     check(Asker::Consent);
 }

@@ -90,7 +90,7 @@ fn identifiers_are_added_and_ended_by_who_may_write_them() {
 }
 
 #[test]
-fn who_reads_nothing_learns_nothing_from_what_is_refused() {
+fn rejections_reveal_nothing_to_a_write_only_client() {
     let (_app, all, client) = register(&[("individual:update", None)]);
     // The day of death would lie before the day of birth, which this client does not know.
     drop(send(&client, "PATCH", "Individual", "1", &json!({"deceased_date": "1900-01-01"})).expect(200));

@@ -177,12 +177,12 @@ fn waits(language: &str) {
 }
 
 #[test]
-fn the_python_client_waits_as_long_as_it_is_told() {
+fn the_python_client_honours_retry_after() {
     waits("python");
 }
 
 #[test]
-fn the_javascript_client_waits_as_long_as_it_is_told() {
+fn the_javascript_client_honours_retry_after() {
     waits("node");
 }
 

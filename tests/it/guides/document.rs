@@ -151,7 +151,7 @@ fn a_guide_is_taken_apart() {
 }
 
 #[test]
-fn what_is_shown_is_compared() {
+fn shown_output_is_compared() {
     assert!(is_shown("a 1 b 2 c\n", "a … b … c"));
     assert!(is_shown("a\nx\ny\nb\n", "a\n…\nb"));
     assert!(is_shown("a\nb\n", "a\n…\nb"));

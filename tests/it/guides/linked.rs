@@ -69,7 +69,7 @@ fn is_test(source: &str, name: &str) -> bool {
 }
 
 #[test]
-fn what_a_guide_shows_of_a_file_of_the_sources_is_that_file() {
+fn quoted_source_files_match_the_sources() {
     for guide in super::GUIDES {
         let document = super::document::Document::read(&sources().join(guide));
         for (_, step) in document.steps {

@@ -147,7 +147,7 @@ fn a_body_that_was_read_can_be_sent_back() {
 }
 
 #[test]
-fn what_is_not_recorded_and_what_is_known_to_be_none_stay_different() {
+fn absent_and_empty_values_stay_different() {
     let app = TestApp::start();
     let client = app.client(&["individual:create", "individual:read"]);
     drop(client.create_individual(&person("A-1", json!({"languages": [], "telecom": [], "address": []}))));

@@ -32,7 +32,7 @@ fn four_people() -> (TestApp, ApiClient) {
 }
 
 #[test]
-fn each_filter_finds_who_fits_and_nobody_else() {
+fn each_filter_finds_only_matching_people() {
     let (_app, client) = four_people();
     let cases: &[(&str, &[&str])] = &[
         ("address=eglise", &["1"]),
@@ -68,7 +68,7 @@ fn each_filter_finds_who_fits_and_nobody_else() {
 }
 
 #[test]
-fn who_has_left_a_group_does_not_belong_to_it() {
+fn a_person_who_left_a_group_does_not_belong_to_it() {
     let (app, client) = four_people();
     let gone = json!({"entity": {"reference": daftar_tests::records::reference("2")}});
     drop(client.post(&format!("{}/$remove-member", path("Group", "H")), &gone).expect(200));
@@ -82,7 +82,7 @@ fn who_has_left_a_group_does_not_belong_to_it() {
 }
 
 #[test]
-fn groups_are_looked_at_with_the_scope_to_read_them_alone() {
+fn group_filters_require_the_scope_to_read_groups() {
     let (app, _) = four_people();
     let client = app.client(&["individual:read"]);
     for query in [
@@ -157,7 +157,7 @@ fn malformed_filters_are_refused_and_named() {
 }
 
 #[test]
-fn a_code_that_nobody_can_have_finds_nobody() {
+fn a_code_that_no_person_can_have_finds_no_person() {
     let (_app, client) = four_people();
     for query in [
         "occupation=urn:ilo:isco-08%239999",

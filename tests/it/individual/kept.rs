@@ -43,7 +43,7 @@ fn change(client: &ApiClient, number: &str, patch: Value) {
 }
 
 #[test]
-fn what_is_read_twice_is_kept_and_a_change_of_the_person_is_seen_at_once() {
+fn a_second_read_is_cached_and_a_change_of_the_person_is_seen_immediately() {
     let app = TestApp::start();
     let client = app.client(&["individual:all", "group:all"]);
     drop(client.create_individual(&person("1", json!({"birth_date": "1990-01-02"}))));
@@ -130,7 +130,7 @@ fn each_client_and_each_language_gets_its_own() {
 }
 
 #[test]
-fn the_audit_log_has_the_same_line_for_what_was_kept() {
+fn a_cached_response_has_the_same_audit_entry() {
     let app = TestApp::start();
     let client = app.client(&["individual:all", "group:all"]);
     drop(client.create_individual(&person("1", json!({"birth_date": "1990-01-02", "name": {"family": "Sow"}}))));
@@ -178,7 +178,7 @@ fn a_batch_reads_what_it_wrote_and_a_transaction_that_fails_changes_nothing() {
 }
 
 #[test]
-fn whoever_changes_a_person_reads_no_earlier_version_afterwards() {
+fn a_client_that_changes_a_person_reads_no_earlier_version_afterwards() {
     let app = TestApp::start();
     let clerk = app.client(&["individual:all"]);
     drop(clerk.create_individual(&person("1", json!({}))));
@@ -210,7 +210,7 @@ fn whoever_changes_a_person_reads_no_earlier_version_afterwards() {
 }
 
 #[test]
-fn none_are_kept_where_there_is_no_room() {
+fn no_response_is_cached_without_memory_for_it() {
     let app = TestApp::builder().config(|config| config.store.response_cache_mib = 0).start();
     let client = app.client(&["individual:all"]);
     drop(client.create_individual(&person("1", json!({}))));

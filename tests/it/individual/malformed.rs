@@ -12,7 +12,7 @@ fn send(client: &ApiClient, content_type: &str, body: &[u8]) -> Response {
 }
 
 #[test]
-fn what_is_no_json_object_is_400_and_says_why() {
+fn a_body_that_is_not_a_json_object_is_400_with_the_reason() {
     let app = TestApp::start();
     let client = app.client(&["individual:create", "individual:read"]);
     let deep = format!("{}{}", "{\"a\":".repeat(33), "1".to_owned() + &"}".repeat(33));
@@ -95,7 +95,7 @@ fn a_body_over_its_limit_is_413() {
 }
 
 #[test]
-fn an_authorized_client_is_told_of_the_body_and_others_are_not() {
+fn only_an_authorized_client_gets_errors_of_the_body() {
     let app = TestApp::start();
     let stranger = app.anonymous().request("POST", "/api/v2/Individual").body("text/plain", "{");
     assert_eq!(stranger.send().status, 401);

@@ -31,7 +31,7 @@ fn reserved_characters_may_be_sent_encoded_and_most_of_them_raw() {
 }
 
 #[test]
-fn an_address_cut_short_by_a_raw_number_sign_is_told_how_to_encode_it() {
+fn a_path_truncated_by_a_raw_number_sign_gets_a_hint_to_encode_it() {
     let app = TestApp::start();
     let client = app.client(&["individual:create", "individual:read"]);
     drop(client.create_individual(&person("A-1", json!({}))));

@@ -72,7 +72,7 @@ fn each_wrong_field_is_named_with_its_kind_of_fault() {
 }
 
 #[test]
-fn all_faults_are_told_at_once() {
+fn all_faults_are_reported_together() {
     let app = TestApp::start();
     let client = app.client(&["individual:create"]);
     let body = json!({

@@ -38,7 +38,7 @@ fn five_people() -> (TestApp, ApiClient) {
 }
 
 #[test]
-fn each_filter_finds_who_fits_and_nobody_else() {
+fn each_filter_finds_only_matching_people() {
     let (_app, client) = five_people();
     let cases: &[(&str, &[&str])] = &[
         ("", &["1", "2", "3", "4", "5"]),
@@ -115,7 +115,7 @@ fn parts_that_are_wrong_are_refused_and_named() {
 }
 
 #[test]
-fn a_code_that_nobody_knows_is_no_empty_result() {
+fn an_unknown_code_is_not_an_empty_result() {
     let (_app, client) = five_people();
     let refused = client.get("/Individual?gender=urn:iso:std:iso:5218%237");
     // Well-formed and without a match: the contract asks for an empty result.
@@ -124,7 +124,7 @@ fn a_code_that_nobody_knows_is_no_empty_result() {
 }
 
 #[test]
-fn pages_cover_everybody_once_and_their_links_lead_on_and_back() {
+fn pages_cover_all_people_once_and_their_links_lead_forward_and_back() {
     let app = TestApp::start();
     let client = app.client(&["individual:create", "individual:read"]);
     for number in 0..23 {

@@ -36,7 +36,7 @@ fn calls_that_come_at_once_get_no_more_than_the_limit() {
 }
 
 #[test]
-fn strangers_that_come_at_once_get_no_more_than_the_limit_of_their_address() {
+fn concurrent_unauthenticated_requests_get_no_more_than_the_limit_of_their_address() {
     let app = TestApp::start();
     let stranger = app.anonymous();
     assert_eq!(let_through(&|| stranger.request("GET", "/api/v2/Individual")), 30);

@@ -12,7 +12,7 @@ const JSON: &str = "application/json";
 const TOO_LONG: usize = (8 << 20) + 1;
 
 #[test]
-fn every_answer_tells_of_the_bucket_that_counted_it() {
+fn every_response_describes_the_bucket_that_counted_it() {
     let app = TestApp::start();
     let scopes = json!(["individual:all", "vocabulary:read", "eligibility:read"]);
     let client = client(&app, json!({"scopes": scopes, "rate_limit_per_minute": 47}));
@@ -59,7 +59,7 @@ fn assert_reset(answer: &Response, per_minute: i64) {
 }
 
 #[test]
-fn what_carries_no_valid_token_tells_of_the_address() {
+fn responses_without_a_valid_token_describe_the_bucket_of_the_address() {
     let app = TestApp::start();
     let stranger = app.anonymous();
     let tag = stranger.request("GET", "/metadata").send().expect(200).header("etag").unwrap().to_owned();
@@ -90,7 +90,7 @@ fn what_carries_no_valid_token_tells_of_the_address() {
 }
 
 #[test]
-fn every_answer_to_a_token_request_tells_of_its_own_bucket() {
+fn every_response_to_a_token_request_describes_its_own_bucket() {
     let app = TestApp::start();
     let credentials = app.admin().create_client(&json!({"name": "clinic"}));
     let right = basic(&credentials.id, &credentials.secret);
@@ -118,7 +118,7 @@ fn every_answer_to_a_token_request_tells_of_its_own_bucket() {
 }
 
 #[test]
-fn the_window_that_is_nearest_its_end_is_told() {
+fn the_window_closest_to_its_limit_is_reported() {
     let app = TestApp::start();
     let client = client(&app, json!({"rate_limit_per_minute": 10, "rate_limit_per_day": 19}));
     let told = || headers(&client.get("/Individual").expect(200));

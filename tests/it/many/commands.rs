@@ -136,7 +136,7 @@ fn text(value: &Value) -> &str {
 }
 
 #[test]
-fn whatever_is_wrong_in_a_database_is_found_and_named_and_nothing_else_is() {
+fn every_fault_in_a_database_is_found_and_named_and_nothing_else_is() {
     let folder = tempfile::tempdir().unwrap();
     let (_processes, _, file) = backed_up(folder.path());
     let cases = [

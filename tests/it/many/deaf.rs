@@ -51,7 +51,7 @@ fn a_process_without_its_listener_sees_the_newest_in_each_request() {
 }
 
 #[test]
-fn a_token_that_is_not_sound_costs_a_deaf_process_no_question() {
+fn an_invalid_token_costs_a_process_without_notifications_no_query() {
     let database = Arc::new(Database::shared());
     let mut processes = Processes::start_on(database.clone(), 1, "");
     let deaf = processes.start_one_by(&database.bounded_url());

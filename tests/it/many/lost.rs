@@ -21,7 +21,7 @@ fn women_and_others(client: &ApiClient) -> (u64, u64) {
 }
 
 #[test]
-fn what_a_standby_had_not_heard_of_when_it_took_over_counts_nowhere() {
+fn writes_lost_in_a_failover_are_discarded_everywhere() {
     let primary = Postgres::start(&[("wal_level", "replica"), ("max_wal_senders", "4")]);
     let database = Arc::new(Database::on(Arc::new(primary)));
     let standby = database.server().start_standby();

@@ -39,7 +39,7 @@ fn create(client: &ApiClient, id: &str) {
 }
 
 #[test]
-fn what_one_server_writes_the_other_finds_in_memory_in_its_next_search_and_preview() {
+fn writes_of_one_server_are_in_the_next_search_and_preview_of_the_other() {
     let processes = in_memory(Arc::new(Database::shared()), 2);
     let client = processes.client_of(0, &processes.credentials(0, &SCOPES));
     let clients = [0, 1].map(|number| processes.at(number, &client));
@@ -89,7 +89,7 @@ fn an_outage_of_the_database_is_over_for_memory_too_when_it_is_back() {
 }
 
 #[test]
-fn a_server_that_is_killed_or_stopped_goes_on_with_its_checkpoint() {
+fn a_server_that_is_killed_or_stopped_resumes_from_its_checkpoint() {
     let mut processes = in_memory(Arc::new(Database::shared()), 2);
     let client = processes.client_of(0, &processes.credentials(0, &SCOPES));
     for number in 0..5 {

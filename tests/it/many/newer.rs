@@ -142,7 +142,7 @@ fn place(status: &str) -> Json {
 }
 
 #[test]
-fn what_a_newer_server_stored_outlives_every_way_in_which_older_ones_write() {
+fn data_of_a_newer_server_survives_every_write_of_older_ones() {
     let mut processes = Processes::start(1);
     // The other one keeps the register in memory.
     processes.set_store(IN_MEMORY);
@@ -225,7 +225,7 @@ fn what_a_newer_server_stored_outlives_every_way_in_which_older_ones_write() {
 }
 
 #[test]
-fn what_no_server_can_have_stored_is_damage_and_is_refused() {
+fn data_that_no_server_can_have_stored_is_rejected_as_damage() {
     let mut processes = Processes::start(1);
     let client = processes.client_of(0, &processes.credentials(0, &SCOPES));
     drop(register(&processes, &client));

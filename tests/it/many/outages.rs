@@ -64,7 +64,7 @@ fn a_database_that_is_gone_and_comes_back() {
 }
 
 #[test]
-fn what_was_acknowledged_outlives_a_database_that_is_killed_in_the_middle_of_writes() {
+fn acknowledged_writes_survive_a_database_that_is_killed_during_writes() {
     let (database, processes, client) = alone();
     let is_over = AtomicBool::new(false);
     let (acknowledged, refused) = std::thread::scope(|scope| {

@@ -9,7 +9,7 @@ const PATHS: [&str; 6] =
     ["/openapi.json", "/docs", "/metadata", "/api/v2/openapi.json", "/api/v2/docs", "/api/v2/metadata"];
 
 #[test]
-fn everybody_reads_them_and_a_client_that_has_them_is_told_so() {
+fn every_caller_reads_them_and_a_current_copy_gets_304() {
     let app = TestApp::start();
     for path in PATHS {
         let somebody = app.anonymous();
@@ -41,7 +41,7 @@ fn they_are_refused_to_an_address_that_asks_too_often() {
 }
 
 #[test]
-fn the_document_tells_of_the_fields_of_installed_modules() {
+fn the_document_describes_the_fields_of_installed_modules() {
     let app = TestApp::start();
     let extension =
         |document: &Value| document["components"]["schemas"]["IndividualSent"]["properties"]["extension"].clone();

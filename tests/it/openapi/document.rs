@@ -15,7 +15,7 @@ fn operations() -> impl Iterator<Item = (&'static str, &'static str, &'static Va
 }
 
 #[test]
-fn it_tells_of_every_endpoint_and_of_nothing_else() {
+fn it_describes_every_endpoint_and_nothing_else() {
     let of_router: BTreeSet<(String, String)> = endpoints()
         .into_iter()
         .map(|endpoint| (endpoint.method.as_str().to_ascii_lowercase(), endpoint.paths[0].clone()))
@@ -97,7 +97,7 @@ fn links_lead_to_operations() {
 }
 
 #[test]
-fn what_an_operation_needs_is_what_its_handler_asks_for() {
+fn the_documented_scopes_of_an_operation_are_those_of_its_handler() {
     let security = |path: &str, method: &str| contract::told()["paths"][path][method]["security"].clone();
     assert_eq!(
         security("/api/v2/Program", "get"),

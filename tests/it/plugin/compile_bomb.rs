@@ -178,7 +178,7 @@ fn a_server_that_is_killed_leaves_no_compilation_behind() {
 }
 
 #[test]
-fn a_bomb_is_refused_by_a_server_that_answers_meanwhile_and_afterwards() {
+fn a_bomb_is_rejected_by_a_server_that_serves_during_and_after_it() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
     let server = Server::serve(&data_dir, &[]);

@@ -18,7 +18,7 @@ fn asking(expression: &str) -> Value {
 const PATH: &str = "/Eligibility/$evaluate";
 
 #[test]
-fn what_one_client_exhausts_is_held_against_that_client_and_expression_only() {
+fn an_exhausted_budget_counts_against_that_client_and_expression_only() {
     let (app, _folder) = with_misbehaving_engine();
     let (greedy, other) = (app.client(&["eligibility:all"]), app.client(&["eligibility:all"]));
     let calls = || app.admin().get("/plugins/misbehaving-engine").expect(200).json()["calls"].as_u64().unwrap();
@@ -61,7 +61,7 @@ fn no_client_can_switch_eligibility_off_for_others() {
 }
 
 #[test]
-fn an_engine_that_cannot_start_is_set_aside_by_name_and_comes_back_by_itself_or_by_the_operator() {
+fn an_engine_that_cannot_start_is_suspended_by_name_and_resumed_by_itself_or_by_the_operator() {
     let (mut app, _folder) = with_misbehaving_engine();
     let client = app.client(&["eligibility:all"]);
     // It needs three core instances, so with two it fails before any expression is looked at.

@@ -20,7 +20,7 @@ fn noise(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_plugin_is_refused_at_its_step_and_the_server_serves_on() {
+fn files_that_are_not_plugins_are_rejected_at_their_step_and_the_server_continues() {
     let app = TestApp::start();
     let admin = app.admin();
     let client = app.client(&["individual:all"]);

@@ -54,7 +54,7 @@ fn parsed(page: &str) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn the_page_can_be_read_by_prometheus_and_tells_of_requests_and_plugins() {
+fn the_page_can_be_read_by_prometheus_and_reports_requests_and_plugins() {
     let app = TestApp::start();
     let client = app.client(&["individual:all", "eligibility:all"]);
     drop(client.create_individual(&person("MARKED-4711", json!({"gender": FEMALE}))));

@@ -159,7 +159,7 @@ fn rules_know_unlisted_codes_of_records_and_of_the_request() {
 }
 
 #[test]
-fn what_the_grammar_refuses_is_refused_in_the_packs_words() {
+fn a_code_against_the_grammar_is_rejected_with_the_message_of_the_pack() {
     let (app, _folder) = app();
     let client = app.client(&["individual:all", "eligibility:read"]);
     let refused = create(&client, "1", "FARM+HUNT").expect(422).json();
@@ -305,7 +305,7 @@ fn many_clients_bring_new_codes_at_once_and_each_record_keeps_its_own() {
 }
 
 #[test]
-fn who_only_asks_leaves_no_number_behind() {
+fn a_read_only_query_allocates_no_number() {
     let (mut app, _folder) = app();
     let client = app.client(&["individual:all", "eligibility:read"]);
     let rule = format!("me.occupation == code('{OCCUPATION}#FISH+FARM')");

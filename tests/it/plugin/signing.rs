@@ -75,7 +75,7 @@ fn a_signed_pack_is_installed_and_one_changed_byte_is_refused_naming_digest_and_
 }
 
 #[test]
-fn a_key_that_is_limited_in_the_settings_vouches_for_nothing_else() {
+fn a_key_that_is_limited_in_the_configuration_is_trusted_for_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let (key, told) = packs::key(folder.path(), "key.pem");
     let pack = packs::build(folder.path(), "1.0.0", Some(&key));
@@ -137,7 +137,7 @@ fn an_older_version_needs_a_word_by_hand_and_is_never_taken_from_a_folder() {
 }
 
 #[test]
-fn what_nobody_vouches_for_needs_a_word_and_what_the_program_was_built_with_needs_none() {
+fn an_unsigned_plugin_requires_confirmation_and_a_built_in_one_does_not() {
     let folder = tempfile::tempdir().unwrap();
     let pack = packs::build(folder.path(), "1.0.0", None);
     let data_dir = folder.path().join("data");

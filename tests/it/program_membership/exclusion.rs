@@ -39,7 +39,7 @@ fn both(each: impl Fn(&str) -> u16 + Sync) -> [u16; 2] {
 }
 
 /// Enrolled people, by how many programs they are in.
-fn assert_nobody_is_in_both(client: &ApiClient, entered: u64) {
+fn assert_memberships_are_exclusive(client: &ApiClient, entered: u64) {
     let enrolled = client.get("/ProgramMembership?status=enrolled&_count=100").expect(200).json();
     let mut people: Vec<&str> =
         enrolled["data"].as_array().unwrap().iter().map(|one| one["beneficiary"].as_str().unwrap()).collect();
@@ -60,7 +60,7 @@ fn one_of_two_requests_that_meet_enrols() {
         });
         assert_eq!(statuses, [201, 409], "{id}");
     }
-    assert_nobody_is_in_both(&client, PEOPLE as u64);
+    assert_memberships_are_exclusive(&client, PEOPLE as u64);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn one_of_two_transactions_or_named_requests_that_meet_enrols() {
         let expected = if id % 2 == 0 { [201, 409] } else { [200, 422] };
         assert_eq!(statuses, expected, "{id}");
     }
-    assert_nobody_is_in_both(&client, PEOPLE as u64);
+    assert_memberships_are_exclusive(&client, PEOPLE as u64);
 }
 
 #[test]
@@ -97,5 +97,5 @@ fn one_of_two_drafts_that_are_decided_at_once_becomes_an_enrolment() {
         });
         assert_eq!(statuses, [200, 409], "{id}");
     }
-    assert_nobody_is_in_both(&client, PEOPLE as u64);
+    assert_memberships_are_exclusive(&client, PEOPLE as u64);
 }

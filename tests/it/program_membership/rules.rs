@@ -35,7 +35,7 @@ fn an_enforced_expression_lets_in_whom_it_holds_for_and_overrides() {
 }
 
 #[test]
-fn a_rule_that_a_later_change_breaks_is_told_to_whoever_enrols_and_to_the_administrator() {
+fn a_rule_that_a_later_change_breaks_is_reported_on_enrolment_and_to_the_administrator() {
     let (app, client) = register();
     let admin = |method: &str, path: &str, body: &Value| app.admin().request(method, path).json(body).send();
     let sons = json!({"includes": [{"code": "urn:iso:std:iso:5218#1"}]});
@@ -97,7 +97,7 @@ fn an_expression_is_checked_when_it_is_stored_and_its_diagnostics_are_in_the_ans
 }
 
 #[test]
-fn nobody_enters_a_program_that_is_over() {
+fn a_program_that_ended_accepts_no_enrolment() {
     let (app, client) = register();
     program::create(&app, "P", json!({"period": {"end": "2026-02-28"}}));
     program::create(&app, "Q", json!({"active": false}));

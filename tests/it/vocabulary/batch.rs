@@ -176,7 +176,7 @@ fn a_body_of_another_shape_is_refused_with_its_path() {
 }
 
 #[test]
-fn what_was_meant_is_searched_for_the_first_hundred_wrong_codes() {
+fn suggestions_are_searched_for_the_first_hundred_wrong_codes() {
     let app = TestApp::start();
     let client = reader(&app);
     let asked: Vec<String> = (0..101).map(|number| format!("{COUNTRIES}#Germany{}", "x".repeat(number % 2))).collect();

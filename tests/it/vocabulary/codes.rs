@@ -51,7 +51,7 @@ fn another_name_leads_to_the_code_and_says_so() {
 }
 
 #[test]
-fn what_is_no_code_is_refused_with_what_would_be_right() {
+fn an_invalid_code_is_rejected_with_a_suggestion() {
     let app = TestApp::start();
     let client = reader(&app);
     let cases = [

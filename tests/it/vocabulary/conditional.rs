@@ -78,7 +78,7 @@ fn another_language_and_another_query_have_another_tag() {
 }
 
 #[test]
-fn what_is_not_there_is_never_304() {
+fn a_missing_resource_is_never_304() {
     let app = TestApp::start();
     let client = reader(&app);
     for path in ["/Vocabulary/urn:x", "/Vocabulary/urn:x/search?q=a", "/ConceptGroup/nobody"] {

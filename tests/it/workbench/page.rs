@@ -47,7 +47,7 @@ fn the_page_may_run_its_own_files_and_nothing_else() {
 }
 
 #[test]
-fn what_the_page_names_is_there_and_kept_for_good_where_its_name_has_a_digest() {
+fn linked_files_exist_and_are_immutable_where_their_name_has_a_digest() {
     let app = TestApp::start();
     let files = named(&page(&app).text());
     assert!(files.iter().any(|file| file.ends_with(".js")) && files.iter().any(|file| file.ends_with(".css")));
@@ -99,7 +99,7 @@ fn a_browser_that_takes_gzip_gets_fewer_bytes_under_another_tag() {
 }
 
 #[test]
-fn nothing_else_is_below_it_and_nobody_needs_a_token() {
+fn no_other_file_is_served_and_no_token_is_required() {
     let app = TestApp::start();
     for path in ["/workbench/nothing.js", "/workbench/index.html", "/workbench/..%2FCargo.toml", "/workbench/%2e%2e"] {
         let refused = app.anonymous().request("GET", path).send().expect(404);
@@ -112,7 +112,7 @@ fn nothing_else_is_below_it_and_nobody_needs_a_token() {
 }
 
 #[test]
-fn the_admin_listener_has_the_same_page_and_tells_nothing_more_without_its_token() {
+fn the_admin_listener_has_the_same_page_and_no_more_data_without_its_token() {
     let app = TestApp::start();
     let admin = app.admin_listener();
     let its = admin.request("GET", "/admin/workbench").send().expect(200);

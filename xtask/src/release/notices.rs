@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_is_told_once_for_all_that_have_it_and_every_list_says_its_owner() {
+    fn one_text_is_printed_once_for_all_packages_and_every_list_names_its_publisher() {
         let (a, b, c) = (
             folder("a", &[("LICENSE-MIT", "Permission\r\nis granted\n"), ("README.md", "no licence")]),
             folder("b", &[("license-mit.txt", "Permission\nis granted"), ("NOTICE", "by b")]),

@@ -254,7 +254,7 @@ mod tests {
     const LOCK: &str = "[[package]]\nname = \"a\"\nversion = \"2.0.0\"\nchecksum = \"abc\"\n";
 
     #[test]
-    fn what_is_linked_is_found_and_what_is_for_tests_is_not() {
+    fn linked_packages_are_found_and_those_of_tests_are_not() {
         let mut shipped = Shipped::default();
         shipped.add(METADATA.as_bytes(), LOCK, &["program"]).unwrap();
         assert_eq!(shipped.crates.keys().collect::<Vec<_>>(), ["a@2.0.0", "b@3.0.0", "program@1.0.0"]);

@@ -65,7 +65,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_field_has_its_place_or_is_told() {
+fn every_field_is_mapped_or_reported() {
     let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     let coded = |code: &str| json!({"coding": [{"system": "urn:iso:std:iso:5218", "code": code, "display": "Female"}], "text": "Female"});
     let maria = theirs(
@@ -213,7 +213,7 @@ fn a_reference_without_the_kind_of_identifier_means_the_one_person_with_that_val
 }
 
 #[test]
-fn what_is_no_person_and_no_group_is_told_with_all_that_it_says() {
+fn other_records_are_reported_with_all_their_fields() {
     let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     let text = [
         json!({"data": [theirs("1", json!({})), {"type": "GroupMember", "status": "active"}], "meta": {"total": 7}})
@@ -240,7 +240,7 @@ fn what_is_no_person_and_no_group_is_told_with_all_that_it_says() {
 }
 
 #[test]
-fn what_is_broken_or_wrong_is_refused_and_kept() {
+fn invalid_records_are_rejected_and_saved() {
     let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     let deep = format!("{{\"type\":\"Individual\",\"x\":{}1{}}}", "[".repeat(5_000), "]".repeat(5_000));
     let hostile = [
@@ -314,7 +314,7 @@ fn codes_of_the_command_go_before_the_table() {
 }
 
 #[test]
-fn an_import_that_was_interrupted_goes_on_and_one_that_ended_brings_what_is_new() {
+fn an_interrupted_import_resumes_and_a_finished_one_adds_new_records() {
     let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     let client = app.client(&["individual:read", "group:read"]);
     let people: Vec<Value> = (0..400).map(|number| theirs(&format!("P{number}"), json!({}))).collect();

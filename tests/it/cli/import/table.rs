@@ -139,7 +139,7 @@ fn fill(data_dir: &Path, folder: &Path) {
 }
 
 #[test]
-fn what_is_exported_and_imported_elsewhere_is_exported_again_byte_by_byte() {
+fn an_export_that_is_imported_elsewhere_is_exported_again_byte_by_byte() {
     let (first, mut second, folder) = (TestApp::start(), TestApp::start(), tempfile::tempdir().unwrap());
     fill(first.data_dir(), folder.path());
     // A photo must be of a kind that is taken: a change makes it a version of its own as well.

@@ -197,7 +197,7 @@ fn the_next_edition_keeps_what_was_added_to_the_source_by_hand() {
 }
 
 #[test]
-fn what_is_refused_is_listed_as_json_too() {
+fn rejections_are_listed_as_json_too() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("sample");
     std::fs::write(&file, "code\tlabel[en]\na b\tOne\nc\t\n").unwrap();

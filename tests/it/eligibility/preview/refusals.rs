@@ -9,7 +9,7 @@ use super::{preview, register};
 const ORGANIZATION: &str = "Ministry of Health";
 
 #[test]
-fn a_wrong_body_is_told_by_its_fields() {
+fn an_invalid_body_is_reported_by_its_fields() {
     let (_app, client) = register();
     for (body, status, told) in [
         (json!({}), 422, "expression"),
@@ -37,7 +37,7 @@ fn a_wrong_body_is_told_by_its_fields() {
 }
 
 #[test]
-fn a_rule_that_exhausts_a_budget_is_refused_naming_it_and_disturbs_nobody() {
+fn a_rule_that_exhausts_a_budget_is_rejected_by_name_and_disturbs_no_other_client() {
     let (_app, client) = register();
     let nested = |levels: usize| {
         let list = "[1,2,3,4,5,6,7,8,9,10]";
@@ -124,7 +124,7 @@ fn without_seal(mut answer: Value) -> Value {
 }
 
 #[test]
-fn what_is_hidden_by_a_grant_changes_no_byte() {
+fn fields_hidden_by_a_grant_change_no_byte() {
     let answers =
         [json!({}), json!({"birth_date": "1950-01-01", "address": [{"region": "Nord-Est"}], "income": {"amount": 5}})];
     let [one, other] = answers.map(|hidden| {
@@ -143,7 +143,7 @@ fn what_is_hidden_by_a_grant_changes_no_byte() {
 }
 
 #[test]
-fn a_client_that_sees_by_consent_previews_those_alone_who_consented_and_is_told_so() {
+fn a_client_with_consent_access_previews_only_consented_subjects_and_is_informed() {
     let world = |others: &[Value]| {
         let app = TestApp::start();
         let clerk = app.client(&["individual:all"]);

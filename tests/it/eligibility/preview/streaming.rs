@@ -23,7 +23,7 @@ fn the_result_is_the_last_line_after_progress() {
 }
 
 #[test]
-fn every_subject_is_told_in_the_order_of_registration_and_named_in_the_audit_log() {
+fn every_subject_is_listed_in_registration_order_and_audited() {
     let (app, client) = register();
     let body = json!({"expression": "is_female(me)", "subjects": true, "filter": {"birth_date": "le1970-01-01"}});
     let answer = streamed(&client, &body).send().expect(200);
@@ -43,7 +43,7 @@ fn every_subject_is_told_in_the_order_of_registration_and_named_in_the_audit_log
 }
 
 #[test]
-fn subjects_are_told_as_lines_alone() {
+fn subjects_are_listed_only_as_ndjson() {
     let (_app, client) = register();
     let body = json!({"expression": "is_female(me)", "subjects": true});
     let refused = client.post("/Eligibility/$preview", &body).expect(422);
@@ -52,7 +52,7 @@ fn subjects_are_told_as_lines_alone() {
 }
 
 #[test]
-fn what_is_wrong_before_the_first_line_has_its_own_status() {
+fn errors_before_the_first_line_have_their_own_status() {
     let (_app, client) = register();
     for (body, status) in [
         (json!({"expression": "is_female(me"}), 422),
@@ -66,7 +66,7 @@ fn what_is_wrong_before_the_first_line_has_its_own_status() {
 }
 
 #[test]
-fn who_leaves_ends_the_preview_and_it_is_written_down() {
+fn a_disconnect_ends_the_preview_and_is_audited() {
     let (app, client) = register();
     let body = json!({"expression": "is_female(me)", "subjects": true});
     let head = streamed(&client, &body).leave_after("\"progress\"");

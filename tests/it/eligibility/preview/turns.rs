@@ -78,7 +78,7 @@ pub fn until(app: &TestApp, are_right: impl Fn([u64; 4]) -> bool) -> [u64; 4] {
 }
 
 #[test]
-fn who_leaves_ends_the_work_also_where_it_waited_for_its_turn() {
+fn a_disconnect_ends_running_and_queued_previews() {
     let (app, _folder) = looping(15_000);
     let client = analyst(&app);
     let held: Vec<Held> = (0..8).map(|number| begin(&client, number)).collect();
@@ -144,7 +144,7 @@ fn a_client_has_sixty_four_previews_at_once_and_no_more() {
 }
 
 #[test]
-fn a_preview_under_way_comes_to_its_end_when_the_server_stops() {
+fn a_preview_in_progress_completes_when_the_server_stops() {
     let (app, _folder) = looping(1_000);
     let held = begin(&analyst(&app), 0);
     let stopping = crate::edge::stopping::begin_to_stop(app);

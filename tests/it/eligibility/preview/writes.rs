@@ -93,7 +93,7 @@ fn parts(app: &TestApp) -> [u64; 3] {
 }
 
 #[test]
-fn what_is_read_of_records_is_kept_until_one_of_them_is_written() {
+fn facts_read_from_records_are_cached_until_a_record_is_written() {
     let (app, client) = register();
     let rule = "me.address.exists(a, a.region == 'Nord-Est') || me.languages.size() > 9";
     let first = preview(&client, &body(rule));
@@ -114,7 +114,7 @@ fn what_is_read_of_records_is_kept_until_one_of_them_is_written() {
 }
 
 #[test]
-fn without_memory_for_it_nothing_is_kept_and_every_answer_is_the_same() {
+fn without_a_cache_every_response_is_the_same() {
     let (mut app, client) = register();
     let rule = "me.address.exists(a, a.region == 'Nord-Est')";
     let with_memory = preview(&client, &body(rule));
