@@ -5,7 +5,7 @@
 //! - A code is two columns: its URI, and `<column>_label` in the language of the export.
 //! - A reference is `<field>_id`, the id of a row of another table, and `<field>_kind` if several kinds are possible.
 //! - A list of values is a list. Of a list of parts the first one has columns, and `<list>_count` is the number of all;
-//! lists of references, and photos, are excluded. Identifiers and members of groups have their own tables.
+//!   lists of references, and photos, are excluded. Identifiers and members of groups have their own tables.
 //!
 //! **Invariant:** a column has one name, type and meaning in both forms. Names are not reserved words of SQL.
 
