@@ -216,6 +216,6 @@ fn reload_applies_a_rotation_by_another_process_and_ignores_a_damaged_file() {
     fs::write(file(&folder), "{").unwrap();
     assert!(one.reload().is_err());
     fs::remove_file(file(&folder)).unwrap();
-    assert!(one.reload().unwrap_err().to_string().contains("is gone"));
+    assert!(one.reload().unwrap_err().to_string().contains("the file is missing"));
     assert_eq!(ids(&one), known);
 }
