@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 
 use crate::http::{Connection, send};
-use crate::postgres::{Database, beside};
+use crate::postgres::{Database, server_folder};
 use crate::report::{Report, Row, Spread};
 use crate::server::{Server, create_client};
 use crate::setup::Setup;
@@ -36,7 +36,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     server.stop()?;
 
     let database = Database::of(&register, &[])?;
-    let own = beside(&register, &database, "one", 0)?;
+    let own = server_folder(&register, &database, "one", 0)?;
     let server = Server::start_with(&own, Some(&database.config), &crate::server::artifacts()?.join("plugins"))?;
     measure(setup, report, "postgres", server.address, &tokens)?;
     server.stop()?;

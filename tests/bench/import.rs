@@ -7,13 +7,13 @@ use serde_json::Value;
 use crate::load::Load;
 use crate::machine::{bytes_below, mib};
 use crate::people;
-use crate::read::{self, everybody};
+use crate::read::{self, all_people};
 use crate::report::{Report, Row, Spread};
 use crate::server::Server;
 use crate::setup::{Setup, import_rate};
 
 /// How many people are imported while others are read.
-const BESIDE: u64 = 50_000;
+const CONCURRENT_PEOPLE: u64 = 50_000;
 /// Other numbers of people than any other register or import has.
 const FIRST: u64 = 500_000_001;
 
@@ -32,10 +32,10 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     let copy = setup.filled("import", setup.people(read::PEOPLE / 10))?;
     let file = copy.folder.join("more.ndjson");
     let path = file.to_str().ok_or("a path is no text")?;
-    let beside = setup.people(BESIDE);
+    let beside = setup.people(CONCURRENT_PEOPLE);
     let server = Server::start(&copy.folder)?;
     let token = server.token(&copy.client)?;
-    let reads = everybody(copy.people, token);
+    let reads = all_people(copy.people, token);
     let load = |duration| Load::new(server.address, 1, duration);
     let alone = load(setup.window()).run(&reads)?;
     people::write(&file, FIRST..=FIRST + beside - 1, &copy.codes)?;

@@ -93,7 +93,7 @@ impl Database {
 }
 
 /// The folder of one of several servers of a database: the keys are those of all.
-pub fn beside(register: &Register, database: &Database, servers: &str, number: u64) -> Result<PathBuf, String> {
+pub fn server_folder(register: &Register, database: &Database, servers: &str, number: u64) -> Result<PathBuf, String> {
     let own = register.folder.join(format!("{}-{servers}-{number}", database.name));
     std::fs::create_dir_all(own.join("data")).map_err(|error| error.to_string())?;
     for part in ["keys", "compiled", "plugins"] {
@@ -154,7 +154,7 @@ fn measure(setup: &Setup, report: &mut Report, people: u64) -> Result<(), String
     ] {
         crate::progress(what);
         let folders: Result<Vec<PathBuf>, String> =
-            (0..count).map(|number| beside(&register, &database, id, number)).collect();
+            (0..count).map(|number| server_folder(&register, &database, id, number)).collect();
         let folders = folders?;
         let plugins = artifacts()?.join("plugins");
         let servers: Result<Vec<Server>, String> =

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::engine::RULES;
 use crate::http::{Connection, send};
 use crate::load::{Load, cycle};
-use crate::read::{self, everybody};
+use crate::read::{self, all_people};
 use crate::report::{Report, Row, Spread};
 use crate::server::Server;
 use crate::setup::Setup;
@@ -67,7 +67,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     report.row(Row::new("preview.memory-before", "memory before previews", "MiB", Spread::of([before])));
     let memory = Row::new("preview.memory-after", "memory after them", "MiB", Spread::of([server.resident_mib()]));
     report.row(memory.target("350 MB"));
-    beside(setup, report, &server, &token, register.people)?;
+    reads_during_previews(setup, report, &server, &token, register.people)?;
     server.stop().map(drop)
 }
 
@@ -89,9 +89,15 @@ pub fn ask(connection: &mut Connection, request: &[u8], least: u64) -> Result<f6
 }
 
 /// What reads take alone, and while previews follow upon each other.
-fn beside(setup: &Setup, report: &mut Report, server: &Server, token: &str, people: u64) -> Result<(), String> {
+fn reads_during_previews(
+    setup: &Setup,
+    report: &mut Report,
+    server: &Server,
+    token: &str,
+    people: u64,
+) -> Result<(), String> {
     const CONNECTIONS: usize = 2;
-    let reads = everybody(people, token.to_owned());
+    let reads = all_people(people, token.to_owned());
     let previews = RULES.iter().map(|rule| preview(token, rule.subject_name(), rule.expression));
     let previews = cycle(previews.collect());
     let load = Load::new(server.address, CONNECTIONS, setup.window());

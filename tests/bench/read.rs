@@ -39,7 +39,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     rounds.rows(report, "read.warm", what, [Some("0.65 of bare axum"), None]);
     open(setup, report, &server, &warm, rounds.rate(), "read.warm", what)?;
 
-    let cold = everybody(register.people, token);
+    let cold = all_people(register.people, token);
     let what = "read by identifier, any of all people, response cache cold";
     let rounds = against(setup, &server, &bare, &cold)?;
     rounds.rows(report, "read.cold", what, [Some("0.40 of bare axum"), Some("3 ms")]);
@@ -62,7 +62,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
 }
 
 /// Reads of people, each as often as any other.
-pub fn everybody(people: u64, token: String) -> Make {
+pub fn all_people(people: u64, token: String) -> Make {
     Arc::new(move |number, buffer| {
         buffer.extend_from_slice(&get(&path(any(number, people)), &token));
         Some(0)
@@ -76,7 +76,7 @@ fn against(setup: &Setup, server: &Server, bare: &Bare, make: &Make) -> Result<R
     for load in [&ours, &theirs] {
         Load { duration: load.duration / 3, ..load.clone() }.run(make)?;
     }
-    // Each round sends other requests than the one before, where these are of everybody.
+    // Each round sends other requests than the one before, where these are of all people.
     let round = std::cell::Cell::new(1_u64);
     let shifted = || {
         let (make, first) = (Arc::clone(make), round.get() * 10_000_000);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::http::{Connection, get};
 use crate::load::{Load, once};
 use crate::machine::{bytes_below, mib};
-use crate::read::everybody;
+use crate::read::all_people;
 use crate::report::{Report, Row, Spread};
 use crate::rounds::Rounds;
 use crate::server::Server;
@@ -40,7 +40,7 @@ fn measure(setup: &Setup, report: &mut Report, register: &Register) -> Result<()
     start::measure(setup, report, register, &id, Some(&column))?;
     let server = Server::start(&register.folder)?;
     let token = server.token(&register.client)?;
-    let reads = everybody(people, token.clone());
+    let reads = all_people(people, token.clone());
     let worked = || server.processor_seconds();
     for connections in [1, 16] {
         let load = Load::new(server.address, connections, setup.window());

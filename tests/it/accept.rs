@@ -15,7 +15,7 @@ fn register() -> (TestApp, ApiClient) {
 }
 
 /// The media types that an endpoint answers with, and a path of it.
-fn told(endpoint: &Endpoint) -> (Vec<&'static str>, String) {
+fn documented(endpoint: &Endpoint) -> (Vec<&'static str>, String) {
     let bodies = endpoint.operation.answers.iter().flat_map(|answer| &answer.bodies);
     let filled = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };
     let path: Vec<String> = endpoint.paths[0].split('/').map(filled).collect();
@@ -38,7 +38,7 @@ fn status(app: &TestApp, client: &ApiClient, endpoint: &Endpoint, path: &str, ac
 fn every_endpoint_refuses_a_client_that_takes_nothing_of_what_it_has() {
     let (app, client) = register();
     for endpoint in endpoints() {
-        let (offered, path) = told(&endpoint);
+        let (offered, path) = documented(&endpoint);
         let is_exempt = matches!(endpoint.access, Access::Token | Access::Health) || offered.is_empty();
         for refused in ["application/xml", "image/png, text/csv;q=0.5", "*/*;q=0"] {
             let status = status(&app, &client, &endpoint, &path, refused);
@@ -63,8 +63,8 @@ fn the_admin_api_refuses_alike_what_it_would_do() {
             assert_eq!(refused.status, 400, "there is no body to be refused: {method} {path}");
             continue;
         }
-        let told = refused.expect(406).detail();
-        let offered = told.split('`').nth(3).unwrap_or_else(|| panic!("{method} {path}: {told}"));
+        let detail = refused.expect(406).detail();
+        let offered = detail.split('`').nth(3).unwrap_or_else(|| panic!("{method} {path}: {detail}"));
         for taken in [offered, "*/*", "image/png, */*;q=0.1"] {
             assert_eq!(ask(taken).status, 400, "{method} {path} {taken}");
         }

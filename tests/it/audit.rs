@@ -4,7 +4,7 @@ mod admin;
 mod calls;
 mod query;
 mod shown;
-mod strangers;
+mod unauthenticated;
 
 use daftar_tests::{Response, TestApp};
 use serde_json::Value;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 const FROM_CHECKPOINT: &str = "the register was read from its checkpoint";
 const FROM_RECORDS: &str = "the register was read from its records";
-const SET_ASIDE: &str = "is set aside";
+const QUARANTINED: &str = "is set aside";
 
 /// A data folder with a client.
 struct Register {
@@ -103,7 +103,7 @@ fn a_server_that_stops_leaves_a_checkpoint_and_the_next_one_starts_from_it() {
     register.send(&server, "POST", "/Group", Some(&group));
     let before = register.answers(&server);
     assert_eq!(before[0][0], 12);
-    assert_logged(&server.stop().expect_success(), &[FROM_RECORDS, "a checkpoint was written"], &[SET_ASIDE]);
+    assert_logged(&server.stop().expect_success(), &[FROM_RECORDS, "a checkpoint was written"], &[QUARANTINED]);
     assert!(!register.checkpoints().is_empty());
 
     let server = register.serve();
@@ -125,7 +125,7 @@ fn a_server_that_stops_leaves_a_checkpoint_and_the_next_one_starts_from_it() {
     let server = register.serve();
     assert_eq!(register.answers(&server), after);
     let finished = server.stop().expect_success();
-    assert_logged(&finished, &[FROM_CHECKPOINT, "a checkpoint was written"], &[FROM_RECORDS, SET_ASIDE]);
+    assert_logged(&finished, &[FROM_CHECKPOINT, "a checkpoint was written"], &[FROM_RECORDS, QUARANTINED]);
     let server = register.serve();
     assert_eq!(register.answers(&server), after);
     let finished = server.stop().expect_success();
@@ -162,7 +162,7 @@ fn a_checkpoint_that_is_damaged_or_of_another_register_is_quarantined() {
         fs::write(&mine, bytes).unwrap();
         let server = register.serve();
         assert_eq!(register.answers(&server), answers, "{reason}");
-        assert_logged(&server.stop().expect_success(), &[SET_ASIDE, reason, FROM_RECORDS], &[FROM_CHECKPOINT]);
+        assert_logged(&server.stop().expect_success(), &[QUARANTINED, reason, FROM_RECORDS], &[FROM_CHECKPOINT]);
         let aside = mine.with_extension("checkpoint.corrupt");
         assert_eq!(fs::read(aside).unwrap(), bytes, "whoever asks what happened finds it");
     }
@@ -176,7 +176,7 @@ fn a_checkpoint_that_is_damaged_or_of_another_register_is_quarantined() {
     let server = register.serve();
     assert_eq!(register.answers(&server), answers);
     let finished = server.stop().expect_success();
-    assert_logged(&finished, &[SET_ASIDE, "it is of another register", FROM_RECORDS], &[FROM_CHECKPOINT]);
+    assert_logged(&finished, &[QUARANTINED, "it is of another register", FROM_RECORDS], &[FROM_CHECKPOINT]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What lies between a client and the API: proxies, TLS, time, numbers, browsers.
 
+mod capacity;
 mod cors;
-mod crowds;
 mod early;
 mod floods;
 mod headers;

@@ -18,7 +18,7 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
     ),
     (
         ClientDisabled,
-        "tests/it/audit/strangers.rs",
+        "tests/it/audit/unauthenticated.rs",
         "a_disabled_client_and_a_revoked_token_are_audited_with_the_client_id",
     ),
     (FieldNotGranted, "tests/it/fields/grants.rs", "a_page_holds_no_more_than_a_read"),
@@ -73,8 +73,8 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
     (RateLimited, "tests/it/limits/headers.rs", "every_response_describes_the_bucket_that_counted_it"),
     (QuotaExceeded, "tests/it/limits/headers.rs", "the_window_closest_to_its_limit_is_reported"),
     (InternalError, "host/crates/http/src/api/error.rs", "a_defect_is_told_by_its_request_id_alone"),
-    (Overloaded, "tests/it/edge/crowds.rs", "so_many_requests_are_worked_on_at_once"),
-    (TooManyConnections, "tests/it/edge/crowds.rs", "idle_connections_are_evicted_and_requests_in_progress_are_not"),
+    (Overloaded, "tests/it/edge/capacity.rs", "so_many_requests_are_worked_on_at_once"),
+    (TooManyConnections, "tests/it/edge/capacity.rs", "idle_connections_are_evicted_and_requests_in_progress_are_not"),
     (ResponsesUnread, "tests/it/edge/stalled.rs", "a_batch_gathers_no_more_than_its_client_may_leave_unread"),
     (
         DeadlineExceeded,

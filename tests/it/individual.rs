@@ -1,11 +1,11 @@
 //! `/Individual`
 
+mod cached;
 mod change;
 mod codes;
 mod create;
 mod elements;
 mod filters;
-mod kept;
 mod malformed;
 mod order;
 mod photo;

@@ -1,8 +1,8 @@
 //! The three buckets: just below, at and above each limit, and what outlives a restart. Whose limits are others, what answers say
 //! of them, crashes and crowds have files of their own.
 
+mod concurrent;
 mod crash;
-mod crowd;
 mod headers;
 mod overrides;
 

@@ -4,7 +4,6 @@ mod blocked;
 mod caught_up;
 mod clocks;
 mod commands;
-mod deaf;
 mod keys;
 mod limits;
 mod lost;
@@ -16,6 +15,7 @@ mod plugins;
 mod reporting;
 mod roles;
 mod start;
+mod unnotified;
 mod unread;
 
 use daftar_tests::postgres::{Processes, eventually};

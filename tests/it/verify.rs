@@ -17,9 +17,9 @@ use daftar_tests::{Finished, Server, token};
 use serde_json::{Value, json};
 
 /// What hears of changes, where nobody asks.
-struct Nobody;
+struct NoSink;
 
-impl ChangeSink for Nobody {
+impl ChangeSink for NoSink {
     fn apply(&self, _: &[Change]) {}
 }
 
@@ -27,7 +27,7 @@ impl ChangeSink for Nobody {
 fn with_a_missing_member(data_dir: &std::path::Path) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let store = SledStore::open(&data_dir.join("store"), SledOptions::default()).unwrap();
-    store.attach_sink(Arc::new(Nobody)).unwrap();
+    store.attach_sink(Arc::new(NoSink)).unwrap();
     let member = Member { individual: RecordId(77), role: None, period: None, is_inactive: false };
     let identifiers = vec![Identifier { key: IdentifierKey::parse("urn:x:h|1").unwrap(), period: None }];
     let details: GroupDetails = GroupDetails::new(identifiers, Values::default(), Extension::default());

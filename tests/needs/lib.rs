@@ -27,7 +27,7 @@ const CI: &str = "CI";
 /// Names the folder with copies of classifications that may not be passed on.
 const REFERENCE: &str = "DAFTAR_REFERENCE_VOCABULARIES";
 /// Where that folder is looked for when it is not named, beside the workspace.
-const REFERENCE_BESIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/vocab/reference-only");
+const DEFAULT_REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/vocab/reference-only");
 /// Names the file with the conformance tests of the CEL specification.
 const CEL_SPEC: &str = "DAFTAR_CEL_SPEC";
 
@@ -61,7 +61,7 @@ pub fn program(name: &str) -> Option<PathBuf> {
 /// beside it, or else in those folders beside the workspace. A missing one is reported, and fails no test anywhere.
 #[must_use]
 pub fn published_file(name: &str) -> Option<PathBuf> {
-    let reference = std::env::var_os(REFERENCE).map_or_else(|| PathBuf::from(REFERENCE_BESIDE), PathBuf::from);
+    let reference = std::env::var_os(REFERENCE).map_or_else(|| PathBuf::from(DEFAULT_REFERENCE), PathBuf::from);
     let folders = [reference.clone(), reference.join("../registry")];
     let file = folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file());
     if file.is_none() {

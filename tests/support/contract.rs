@@ -20,7 +20,7 @@ use super::http::Response;
 static CONTRACT: LazyLock<Contract> = LazyLock::new(Contract::new);
 
 /// Headers that an answer has only where the document says so.
-const TOLD: [&str; 10] = [
+const DOCUMENTED_HEADERS: [&str; 10] = [
     "etag",
     "location",
     "content-location",
@@ -62,7 +62,7 @@ pub fn hold(method: &str, target: &str, response: &Response) {
 
 /// The document, with whatever modules add left open.
 #[must_use]
-pub fn told() -> &'static Value {
+pub fn api_document() -> &'static Value {
     &CONTRACT.document
 }
 
@@ -83,15 +83,21 @@ impl Contract {
         }
         let Some(operation) = self.operation(method, target) else { return Ok(()) };
         let status = response.status.to_string();
-        let told = &operation["responses"][status.as_str()];
-        if told.is_null() {
+        let documented = &operation["responses"][status.as_str()];
+        if documented.is_null() {
             return Err(format!("no status {status}"));
         }
-        let told = self.resolved(told);
-        let known: Vec<String> =
-            told["headers"].as_object().into_iter().flatten().map(|(name, _)| name.to_ascii_lowercase()).collect();
-        let untold = TOLD.iter().find(|name| response.header(name).is_some() && !known.iter().any(|one| one == **name));
-        if let Some(name) = untold {
+        let documented = self.resolved(documented);
+        let known: Vec<String> = documented["headers"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.to_ascii_lowercase())
+            .collect();
+        let undocumented = DOCUMENTED_HEADERS
+            .iter()
+            .find(|name| response.header(name).is_some() && !known.iter().any(|one| one == **name));
+        if let Some(name) = undocumented {
             return Err(format!("no header `{name}`"));
         }
         let is_told = |name: &&&str| known.iter().any(|one| one == **name);
@@ -102,7 +108,7 @@ impl Contract {
         if let Some(name) = needed.into_iter().find(|name| response.header(name).is_none()) {
             return Err(format!("the header `{name}` is told, and not there"));
         }
-        let Some(contents) = told["content"].as_object() else {
+        let Some(contents) = documented["content"].as_object() else {
             return if response.bytes().is_empty() { Ok(()) } else { Err("no body".to_owned()) };
         };
         // What is shown again may be gone from the client's sight; then the status is all that is said.

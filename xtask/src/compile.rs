@@ -47,7 +47,7 @@ const HEAVY_LINK: (&str, f64) = ("daftar program", 250.0);
 /// How many units cargo works on at the same time, as far as the first estimate knows.
 const PROCESSORS: f64 = 2.0;
 /// How often it is told to somebody who has no terminal.
-const TOLD_EVERY: Duration = Duration::from_secs(30);
+const LOGGED_EVERY: Duration = Duration::from_secs(30);
 /// How often it is told on a terminal.
 const SHOWN_EVERY: Duration = Duration::from_secs(1);
 
@@ -79,7 +79,7 @@ pub fn run(command: &mut Command, tell: &dyn Fn(&str)) -> Result<ExitStatus, Fai
     std::thread::scope(|scope| {
         scope.spawn(move || artifacts.map(|output| read_artifacts(output, &of_artifacts)));
         scope.spawn(move || lines.map(|output| read_lines(output, &sender)));
-        let every = if is_terminal { SHOWN_EVERY } else { TOLD_EVERY };
+        let every = if is_terminal { SHOWN_EVERY } else { LOGGED_EVERY };
         let mut due = Instant::now() + every;
         loop {
             match said.recv_timeout(due.saturating_duration_since(Instant::now())) {

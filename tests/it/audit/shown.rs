@@ -30,7 +30,7 @@ fn register() -> (TestApp, ApiClient) {
 }
 
 /// The lines of a call: action, records and fields, sorted.
-fn told(app: &TestApp, response: &Response) -> Vec<(String, Vec<String>, Vec<String>)> {
+fn audited(app: &TestApp, response: &Response) -> Vec<(String, Vec<String>, Vec<String>)> {
     let sorted = |mut texts: Vec<String>| {
         texts.sort_unstable();
         texts
@@ -39,9 +39,9 @@ fn told(app: &TestApp, response: &Response) -> Vec<(String, Vec<String>, Vec<Str
         let action = line["action"].as_str().unwrap().to_owned();
         (action, sorted(texts(line, "records")), sorted(texts(line, "fields")))
     };
-    let mut told: Vec<_> = lines(app, response).iter().map(line).collect();
-    told.sort_unstable();
-    told
+    let mut audited: Vec<_> = lines(app, response).iter().map(line).collect();
+    audited.sort_unstable();
+    audited
 }
 
 fn line(action: &str, records: &[&str], fields: &[&str]) -> (String, Vec<String>, Vec<String>) {
@@ -64,10 +64,10 @@ fn of_a_group_those_are_named_whom_the_answer_names() {
         ("?_elements=relationship", &[G1, G2], &["identifier", "relationship"]),
     ] {
         let response = client.get(&format!("{}{elements}", path("Group", "G1"))).expect(200);
-        assert_eq!(told(&app, &response), [line("read", records, fields)], "{elements}");
+        assert_eq!(audited(&app, &response), [line("read", records, fields)], "{elements}");
         let search = client.get(&format!("/Group{}", elements.replace('?', "?name=ba&"))).expect(200);
         let records: Vec<&str> = if elements.is_empty() { vec![G1, G2, P1] } else { records.to_vec() };
-        assert_eq!(told(&app, &search), [line("search", &records, fields)], "{elements}");
+        assert_eq!(audited(&app, &search), [line("search", &records, fields)], "{elements}");
     }
     let quantity = client.get(&format!("{}?_elements=quantity", path("Group", "G1"))).expect(200).json();
     assert_eq!(quantity["quantity"], 1, "it is counted all the same");
@@ -82,16 +82,16 @@ fn a_client_that_may_not_see_members_gets_none() {
     app.admin().grant_fields(client.id(), "group:read", &["name"]);
     let client = app.client_of(client.credentials());
     let response = client.get(&path("Group", "G1")).expect(200);
-    assert_eq!(told(&app, &response), [line("read", &[G1], &["identifier", "name"])]);
+    assert_eq!(audited(&app, &response), [line("read", &[G1], &["identifier", "name"])]);
     let response = client.request("PATCH", &path("Group", "G1")).json(&json!({"name": "Diallo"})).send().expect(200);
-    assert_eq!(told(&app, &response), [line("update", &[G1], &["name"])]);
+    assert_eq!(audited(&app, &response), [line("update", &[G1], &["name"])]);
     let body = json!({"identifier": [{"system": NATIONAL_ID, "value": "G1"}], "name": "Sow"});
     let response = client.request("PUT", &path("Group", "G1")).json(&body).send().expect(200);
-    assert_eq!(told(&app, &response), [line("update", &[G1], &["name"])]);
+    assert_eq!(audited(&app, &response), [line("update", &[G1], &["name"])]);
     let blind = app.client(&["group:update", "individual:read"]);
     let target = format!("{}/$add-member", path("Group", "G1"));
     let added = blind.post(&target, &json!({"entity": {"reference": reference("2")}})).expect(201);
-    assert_eq!(told(&app, &added), [line("update", &[G1, P2], &["member"])]);
+    assert_eq!(audited(&app, &added), [line("update", &[G1, P2], &["member"])]);
 }
 
 #[test]
@@ -101,9 +101,12 @@ fn data_in_the_response_to_a_change_is_audited() {
         client.request("PATCH", &path("Individual", "1")).json(&body).send().expect(200)
     };
     let shown = ["gender", "group_membership", "identifier", "name"];
-    assert_eq!(told(&app, &patch(&client, json!({}))), [line("read", &[G1, P1], &shown), line("update", &[P1], &[])]);
+    assert_eq!(
+        audited(&app, &patch(&client, json!({}))),
+        [line("read", &[G1, P1], &shown), line("update", &[P1], &[])]
+    );
     let changed = patch(&client, json!({"name": {"given": "Awa"}}));
-    assert_eq!(told(&app, &changed), [line("read", &[G1, P1], &shown), line("update", &[P1], &["name"])]);
+    assert_eq!(audited(&app, &changed), [line("read", &[G1, P1], &shown), line("update", &[P1], &["name"])]);
     let of_read = &lines(&app, &changed)[0];
     let of_read = if of_read["action"] == "read" { of_read.clone() } else { lines(&app, &changed)[1].clone() };
     assert_eq!((&of_read["status"], &of_read["outcome"]), (&json!(200), &json!("allowed")), "{of_read}");
@@ -112,14 +115,14 @@ fn data_in_the_response_to_a_change_is_audited() {
     app.admin().grant_fields(few.id(), "individual:read", &["name"]);
     let few = app.client_of(few.credentials());
     let changed = patch(&few, json!({"name": {"given": "Hawa"}}));
-    assert_eq!(told(&app, &changed), [line("update", &[P1], &["name"])], "the answer shows nothing else");
+    assert_eq!(audited(&app, &changed), [line("update", &[P1], &["name"])], "the answer shows nothing else");
     assert_eq!(
-        told(&app, &patch(&few, json!({}))),
+        audited(&app, &patch(&few, json!({}))),
         [line("read", &[P1], &["identifier", "name"]), line("update", &[P1], &[])]
     );
     let made = client.post("/Individual", &person("3", json!({"gender": FEMALE}))).expect(201);
     let p3 = "Individual/urn:svc:vocab:id-type#national_id|3";
-    assert_eq!(told(&app, &made), [line("create", &[p3], &["gender", "identifier"])], "it shows what was sent");
+    assert_eq!(audited(&app, &made), [line("create", &[p3], &["gender", "identifier"])], "it shows what was sent");
 }
 
 #[test]

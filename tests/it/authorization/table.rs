@@ -22,7 +22,7 @@ pub struct Row {
 }
 
 /// The scope that a row whose status is 403 needs beside those that it names: no caller of this table holds two.
-const NEEDED_BESIDE: &str = "group:read";
+const ADDITIONAL_SCOPE: &str = "group:read";
 /// The same of a preview.
 const NEEDED_BY_PREVIEW: &str = "individual:read";
 
@@ -276,7 +276,7 @@ impl Row {
     pub fn missing(&self, caller: &Caller) -> String {
         match self.is_open_to(caller) {
             true if self.path.ends_with("$preview") => NEEDED_BY_PREVIEW.to_owned(),
-            true => NEEDED_BESIDE.to_owned(),
+            true => ADDITIONAL_SCOPE.to_owned(),
             false => self.scopes.join(" or "),
         }
     }

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use daftar_tests::{Response, TestApp};
 
-use super::crowds::open;
+use super::capacity::open;
 
 /// As long as a body may be that writes a person.
 const BIG: usize = 8 << 20;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use daftar_tests::{Connection, TestApp};
 
-use super::crowds::{metric, open};
+use super::capacity::{metric, open};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEADERS: u8 = 1;

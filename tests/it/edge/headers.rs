@@ -23,7 +23,7 @@ fn problems(what: &str, answer: &Response) -> Vec<String> {
 }
 
 /// Who may keep the answer of a route when it succeeds.
-fn kept(access: Access, path: &str) -> &'static str {
+fn cache_control(access: Access, path: &str) -> &'static str {
     let is_of_codes = path.contains("ocabular") || path.contains("oncept");
     match access {
         Access::Public if path.starts_with("/.well-known") => "no-store",
@@ -70,7 +70,7 @@ fn every_route_says_who_may_keep_what_and_gives_nothing_away() {
                 let what = format!("{method} {target}: {}", answer.status);
                 wrong.extend(problems(&what, &answer));
                 let cache = answer.header("cache-control").unwrap_or_default();
-                let right = if answer.status < 400 { kept(endpoint.access, path) } else { "no-store" };
+                let right = if answer.status < 400 { cache_control(endpoint.access, path) } else { "no-store" };
                 if cache != right {
                     wrong.push(format!("{what}: `cache-control` is `{cache}`, not `{right}`"));
                 }

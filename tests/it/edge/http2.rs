@@ -9,7 +9,7 @@ use h2::client::SendRequest;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream};
 
-use super::crowds::metric;
+use super::capacity::metric;
 
 /// A runtime for one test.
 pub fn runtime() -> tokio::runtime::Runtime {

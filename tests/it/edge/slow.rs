@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use daftar_tests::{Response, TestApp};
 use socket2::{Domain, Socket, Type};
 
-use super::crowds::{metric, open, read_to_the_end};
+use super::capacity::{metric, open, read_until_closed};
 
 fn app(change: impl FnOnce(&mut daftar::config::ConnectionsConfig)) -> TestApp {
     TestApp::builder().config(|config| change(&mut config.server.connections)).start()
@@ -17,7 +17,7 @@ fn a_head_that_does_not_come_to_its_end_ends_the_connection() {
     let app = app(|connections| connections.header_timeout_ms = 500);
     let way = app.anonymous();
     for begun in ["", "G", "GET /health/live HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", "PRI * HTTP/2.0\r\n", "PRI"] {
-        assert_eq!(read_to_the_end(open(&way, way.source(), begun)), b"", "{begun}");
+        assert_eq!(read_until_closed(open(&way, way.source(), begun)), b"", "{begun}");
     }
     // The second head of a connection has the same time.
     let whole = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -26,7 +26,7 @@ fn a_head_that_does_not_come_to_its_end_ends_the_connection() {
     std::io::Read::read_exact(&mut stream, &mut first).unwrap();
     assert_eq!(&first, b"HTTP/1.1 200");
     stream.write_all(b"GET /health/live HTTP/1.1\r\nHos").unwrap();
-    let rest = String::from_utf8(read_to_the_end(stream)).unwrap();
+    let rest = String::from_utf8(read_until_closed(stream)).unwrap();
     assert!(rest.ends_with("ok\n") && !rest.contains("HTTP/1.1"), "{rest}");
 }
 
@@ -35,7 +35,7 @@ fn a_connection_without_a_request_ends() {
     let app = app(|connections| connections.idle_timeout_ms = 300);
     let way = app.anonymous();
     let stream = open(&way, way.source(), "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let answer = read_to_the_end(stream);
+    let answer = read_until_closed(stream);
     assert_eq!(Response::parse(&answer).expect(200).text(), "ok\n");
 }
 

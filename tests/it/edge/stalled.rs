@@ -17,7 +17,7 @@ use h2::client::SendRequest;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::crowds::{metric, open, read_to_the_end};
+use super::capacity::{metric, open, read_until_closed};
 use super::floods::{ping, request as raw_request, takes_nothing};
 use super::http2::{request, runtime, socket};
 
@@ -273,9 +273,9 @@ fn a_connection_without_a_slot_speaks_http_1_1_and_has_two_seconds_for_a_head() 
     let mut second = open(&way, way.source(), "");
     // It may be closed while it sends.
     let _is_sent = second.write_all(&[takes_nothing(), raw_request(1, "/health/live")].concat()).is_ok();
-    assert_eq!(read_to_the_end(second), b"");
+    assert_eq!(read_until_closed(second), b"");
     let since = Instant::now();
-    assert_eq!(read_to_the_end(open(&way, way.source(), "GET /heal")), b"");
+    assert_eq!(read_until_closed(open(&way, way.source(), "GET /heal")), b"");
     assert!(since.elapsed() < Duration::from_secs(20));
     // Many that say nothing keep no probe of health out.
     let _silent: Vec<TcpStream> = (0..40).map(|_| open(&way, way.source(), "")).collect();

@@ -10,7 +10,7 @@ use daftar_tests::records::person;
 use daftar_tests::{ApiClient, Connection, TestApp};
 use serde_json::json;
 
-use super::crowds::{open, read_to_the_end};
+use super::capacity::{open, read_until_closed};
 use super::http2::{plain, read, request, runtime};
 
 /// A server that waits long for requests under way: a test that runs into that time hangs.
@@ -59,10 +59,10 @@ fn a_request_in_progress_is_finished_and_idle_connections_are_closed() {
         stopping = app.take().map(begin_to_stop);
     });
     assert_eq!(answer.expect(201).json()["type"], "Individual");
-    assert!(String::from_utf8(read_to_the_end(idle)).unwrap().ends_with("ok\n"));
-    assert_eq!(read_to_the_end(silent), b"");
+    assert!(String::from_utf8(read_until_closed(idle)).unwrap().ends_with("ok\n"));
+    assert_eq!(read_until_closed(silent), b"");
     // Half a head is no request under way; it has the time of a head.
-    assert_eq!(read_to_the_end(begun), b"");
+    assert_eq!(read_until_closed(begun), b"");
     stopping.unwrap().join().unwrap();
 }
 

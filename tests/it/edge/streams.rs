@@ -9,7 +9,7 @@ use daftar_tests::TestApp;
 use daftar_tests::records::person;
 use serde_json::{Value, json};
 
-use super::crowds::{open, read_to_the_end};
+use super::capacity::{open, read_until_closed};
 
 /// How many exports are sent at once.
 const EXPORTS_MAX: usize = 8;
@@ -104,7 +104,7 @@ fn senders_of_imports_that_stop_hold_one_turn_and_leave_it() {
     let mut senders: Vec<TcpStream> = (0..READERS).map(begin).collect();
     // The one whose turn it is is answered when it is closed.
     let answers: Vec<String> =
-        senders.drain(..).map(|sender| String::from_utf8_lossy(&read_to_the_end(sender)).into_owned()).collect();
+        senders.drain(..).map(|sender| String::from_utf8_lossy(&read_until_closed(sender)).into_owned()).collect();
     let turned_away = answers.iter().filter(|answer| answer.starts_with("HTTP/1.1 409")).count();
     assert_eq!(turned_away, READERS - 1, "{answers:?}");
     let begun = answers.iter().find(|answer| !answer.starts_with("HTTP/1.1 409")).unwrap();

@@ -9,7 +9,7 @@ fn validate(client: &ApiClient, expression: &str, subject: &str) -> Value {
 }
 
 /// Severity, code and place of every diagnostic.
-fn told(checked: &Value) -> Vec<String> {
+fn problems(checked: &Value) -> Vec<String> {
     let diagnostics = checked["diagnostics"].as_array().unwrap();
     let text = |diagnostic: &Value, name: &str| diagnostic[name].as_str().unwrap().to_owned();
     diagnostics
@@ -58,7 +58,7 @@ fn faults_are_reported_with_position_and_closest_name() {
     ] {
         let checked = validate(&client, expression, "individual");
         assert_eq!(checked["valid"], false, "{expression}: {checked}");
-        assert_eq!(told(&checked), [expected], "{expression}: {checked}");
+        assert_eq!(problems(&checked), [expected], "{expression}: {checked}");
         let found = &checked["diagnostics"][0]["suggestion"];
         assert_eq!(found.is_null(), suggestion.is_null(), "{expression}: {checked}");
         if expected.contains("concept_group") || expected.contains("unknown_f") {
@@ -72,7 +72,7 @@ fn a_group_that_is_not_set_is_a_warning_until_it_is() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     let checked = validate(&client, "is_pregnant(me)", "individual");
-    assert_eq!((&checked["valid"], told(&checked).len()), (&json!(true), 1), "{checked}");
+    assert_eq!((&checked["valid"], problems(&checked).len()), (&json!(true), 1), "{checked}");
     let warning = &checked["diagnostics"][0];
     assert_eq!((&warning["severity"], &warning["code"]), (&json!("warning"), &json!("unset_concept_group")));
     let message = warning["message"].as_str().unwrap();

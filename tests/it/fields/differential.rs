@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::probes::{Aim, Probe, probes};
 use super::samples::{Sample, samples};
-use super::worlds::{World, told};
+use super::worlds::{World, observable};
 
 fn kind(resource: Resource) -> &'static str {
     match resource {
@@ -50,16 +50,16 @@ fn compare(resource: Resource) -> Vec<String> {
         let of = |body: &Value| body.pointer(&format!("/{}", sample.field.replace('.', "/"))).cloned();
         let values: Vec<Option<Value>> = before.iter().map(of).collect();
         assert_ne!(values[0], values[1], "`{}`: the registers do not differ, so that nothing is tested", sample.field);
-        let restricted: Vec<ApiClient> = worlds.iter().map(|(world, _)| world.kept_from(sample)).collect();
+        let restricted: Vec<ApiClient> = worlds.iter().map(|(world, _)| world.restricted_from(sample)).collect();
         let asked: Vec<Vec<Probe>> = worlds.iter().map(|(world, _)| probes(sample, &address(world, sample))).collect();
         for (number, probe) in asked[0].iter().enumerate() {
             let answers = || restricted.iter().zip(&asked).map(|(client, probes)| probes[number].ask(client));
-            let told: Vec<Value> = answers().map(|answer| told(&answer)).collect();
-            if told.iter().any(|answer| *answer != told[0]) {
-                let [one, two, three] = [&told[0], &told[1], &told[2]];
+            let observed: Vec<Value> = answers().map(|answer| observable(&answer)).collect();
+            if observed.iter().any(|answer| *answer != observed[0]) {
+                let [one, two, three] = [&observed[0], &observed[1], &observed[2]];
                 problems.push(format!("`{}` {probe:?}:\n  {one}\n  {two}\n  {three}", sample.field));
             }
-            problems.extend(not_refused(sample, probe, &told[0], &worlds[0].1));
+            problems.extend(not_refused(sample, probe, &observed[0], &worlds[0].1));
         }
         let after: Vec<Option<Value>> = worlds.iter().map(|(world, all)| of(&seen(world, all))).collect();
         if after != values {

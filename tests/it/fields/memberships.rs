@@ -4,7 +4,7 @@ use daftar_tests::records::NATIONAL_ID;
 use daftar_tests::{ApiClient, Response, TestApp};
 use serde_json::{Value, json};
 
-use super::worlds::told;
+use super::worlds::observable;
 use crate::program;
 
 const TAX_ID: &str = "urn:svc:vocab:id-type#tax_id";
@@ -78,7 +78,7 @@ fn addresses_do_not_reveal_a_hidden_beneficiary_or_program() {
         for (at, (one, other)) in answers[0].iter().zip(&answers[1]).enumerate() {
             let sees = |field| fields.is_some_and(|fields| fields.contains(&field));
             if !sees("program") && !sees("beneficiary") {
-                assert_eq!(told(one), told(other), "{fields:?} {at}");
+                assert_eq!(observable(one), observable(other), "{fields:?} {at}");
             }
             for answer in [one, other] {
                 let text = format!("{:?} {}", answer.headers(), answer.text());

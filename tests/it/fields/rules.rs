@@ -39,13 +39,13 @@ fn a_rule_needs_each_field_that_it_reads() {
         let (subject, of) = if of == "me" { ("individual", reference("1")) } else { ("group", group.to_owned()) };
         let body = json!({"expression": expression, "subject": subject, "subjects": [of]});
         let answer = client.post("/Eligibility/$evaluate", &body);
-        let told = format!("{of_people:?} {of_groups:?} {expression}: {}", answer.text());
+        let context = format!("{of_people:?} {of_groups:?} {expression}: {}", answer.text());
         match hidden {
-            None => assert_eq!(answer.json()["results"][0]["outcome"], "eligible", "{told}"),
+            None => assert_eq!(answer.json()["results"][0]["outcome"], "eligible", "{context}"),
             Some(field) => {
-                assert_eq!(answer.status, 403, "{told}");
-                assert_eq!(answer.json()["errors"][0]["field"], field, "{told}");
-                assert!(answer.detail().contains("a rule cannot read it"), "{told}");
+                assert_eq!(answer.status, 403, "{context}");
+                assert_eq!(answer.json()["errors"][0]["field"], field, "{context}");
+                assert!(answer.detail().contains("a rule cannot read it"), "{context}");
             }
         }
     }

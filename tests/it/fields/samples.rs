@@ -31,7 +31,7 @@ impl Sample {
     }
 
     /// The fields that say the same as this one, in part: who is kept from it is kept from them.
-    pub fn is_told_by(&self, field: &str) -> bool {
+    pub fn is_revealed_by(&self, field: &str) -> bool {
         let derived: &[&str] = match (self.resource, self.field.as_str()) {
             (Resource::Group, "member") => &["quantity"],
             _ => &[],

@@ -7,7 +7,7 @@ use daftar_tests::records::{FEMALE, HOUSEHOLD, NATIONAL_ID, ROLE, path, person, 
 use daftar_tests::{ApiClient, Response, TestApp};
 use serde_json::{Value, json};
 
-use super::worlds::told;
+use super::worlds::observable;
 use crate::program;
 
 const ORGANIZATION: &str = "Ministry of Health";
@@ -252,11 +252,11 @@ fn rules() -> Vec<Value> {
 fn decide(client: &ApiClient, rule: &Value) -> Vec<Value> {
     let evaluated = client.post("/Eligibility/$evaluate", rule);
     let preview = json!({"subject": rule["subject"], "expression": rule["expression"], "sample": 100});
-    let mut answers = vec![told(&evaluated), told(&client.post("/Eligibility/$preview", &preview))];
+    let mut answers = vec![observable(&evaluated), observable(&client.post("/Eligibility/$preview", &preview))];
     if evaluated.status == 200 {
         let mut decision = evaluated.json()["decision"].take();
         let again = |decision: &Value| {
-            told(&client.post("/Eligibility/$evaluate", &with(rule.clone(), json!({"decision": decision}))))
+            observable(&client.post("/Eligibility/$evaluate", &with(rule.clone(), json!({"decision": decision}))))
         };
         answers.push(again(&decision));
         for version in decision["versions"].as_array_mut().unwrap() {
@@ -433,7 +433,7 @@ fn check(asker: Asker) {
         let answers = [&one, &other].map(|world| call.ask(&world.client));
         assert!(answers.iter().all(|answer| answer.status < 500), "{call:?}: {}", answers[0].text());
         done += usize::from(answers[0].status < 300 && call.method != "GET");
-        let [one, other] = answers.map(|answer| told(&answer));
+        let [one, other] = answers.map(|answer| observable(&answer));
         if one != other {
             problems.push(format!("{} {} {:?}:\n  {one}\n  {other}", call.method, call.path, call.body));
         }

@@ -40,8 +40,8 @@ impl World {
     }
 
     /// A client that may do everything but look at one field.
-    pub fn kept_from(&self, sample: &Sample) -> ApiClient {
-        let fields = fields_of(sample.resource).iter().filter(|field| !sample.is_told_by(field));
+    pub fn restricted_from(&self, sample: &Sample) -> ApiClient {
+        let fields = fields_of(sample.resource).iter().filter(|field| !sample.is_revealed_by(field));
         // Who is kept from a key of `extension` is kept from the whole.
         let fields: Vec<&&str> = fields.filter(|field| !sample.field.starts_with(&format!("{field}."))).collect();
         let grants = RESOURCES.map(|resource| {
@@ -145,7 +145,7 @@ fn base(resource: Resource, sample: &Sample) -> Value {
 }
 
 /// What an answer says, without what differs from register to register by chance: ports, random names, instants of the network.
-pub fn told(response: &Response) -> Value {
+pub fn observable(response: &Response) -> Value {
     let chance = ["date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset"];
     let headers = response.headers().iter().filter(|(name, _)| !chance.contains(&name.as_str()));
     let headers: Map<String, Value> =
@@ -157,19 +157,19 @@ pub fn told(response: &Response) -> Value {
 
 /// A text with ports, clients' ids, UUIDs and cursors made equal.
 fn without_chance(text: &str) -> String {
-    let mut told = String::with_capacity(text.len());
+    let mut masked = String::with_capacity(text.len());
     let mut word = String::new();
     for character in text.chars().chain(['\n']) {
         if character.is_ascii_alphanumeric() || "-_".contains(character) {
             word.push(character);
             continue;
         }
-        let is_port = told.ends_with("127.0.0.1:") && word.bytes().all(|byte| byte.is_ascii_digit());
+        let is_port = masked.ends_with("127.0.0.1:") && word.bytes().all(|byte| byte.is_ascii_digit());
         let is_random = word.len() >= 32 && word.bytes().filter(u8::is_ascii_hexdigit).count() >= 24;
-        told.push_str(if is_port || is_random { "[chance]" } else { &word });
-        told.push(character);
+        masked.push_str(if is_port || is_random { "[chance]" } else { &word });
+        masked.push(character);
         word.clear();
     }
-    told.pop();
-    told
+    masked.pop();
+    masked
 }

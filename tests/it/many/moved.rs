@@ -64,7 +64,7 @@ fn preview(client: &ApiClient, (subject, expression): (&str, &str), filter: &Val
 }
 
 /// What of each subject is told, in the order of registration.
-fn told(client: &ApiClient, (subject, expression): (&str, &str)) -> Vec<Value> {
+fn listed_outcomes(client: &ApiClient, (subject, expression): (&str, &str)) -> Vec<Value> {
     let body = json!({"expression": expression, "subject": subject, "as_of": "2026-03-01", "subjects": true});
     let request = client.request("POST", "/Eligibility/$preview").header("Accept", "application/x-ndjson");
     let lines = request.json(&body).send().expect(200).lines();
@@ -76,7 +76,7 @@ fn answers(client: &ApiClient) -> Vec<Value> {
     let mut answers: Vec<Value> = RULES.iter().map(|rule| preview(client, *rule, &json!({}))).collect();
     answers.push(preview(client, RULES[0], &json!({"region": "South"})));
     answers.push(preview(client, RULES[5], &json!({"_last_updated": "ge2020-01-01"})));
-    answers.push(json!(told(client, RULES[1])));
+    answers.push(json!(listed_outcomes(client, RULES[1])));
     for query in [
         "/Individual?gender=urn:iso:std:iso:5218%232&birth_date=ge1980-01-01&region=north&_sort=-birth_date&_count=30",
         "/Individual?_count=5&_offset=2000",

@@ -31,15 +31,15 @@ fn recovers(client: &ApiClient, id: &str) {
 }
 
 #[track_caller]
-fn is_told_to_come_again(response: &Response) {
+fn assert_retry_after(response: &Response) {
     assert_eq!(response.status, 503, "{}", response.text());
     let seconds: u64 = response.header("retry-after").expect("when to come again").parse().expect("seconds");
     assert!((1..=60).contains(&seconds), "{seconds}");
-    let mut told = response.json();
+    let mut problem = response.json();
     // Its `type` is below the address of the server itself.
-    drop(told.as_object_mut().and_then(|told| told.remove("type")));
-    let told = told.to_string();
-    assert!(!told.contains("postgres") && !told.contains("127.0.0.1"), "nothing of what is behind: {told}");
+    drop(problem.as_object_mut().and_then(|problem| problem.remove("type")));
+    let problem = problem.to_string();
+    assert!(!problem.contains("postgres") && !problem.contains("127.0.0.1"), "nothing of what is behind: {problem}");
 }
 
 #[test]
@@ -48,10 +48,10 @@ fn a_database_that_is_gone_and_comes_back() {
     assert_eq!(create(&client, "before").status, 201);
     database.server().stop(Stop::Fast);
     for _ in 0..3 {
-        is_told_to_come_again(&client.get(&path("Individual", "before")));
-        is_told_to_come_again(&client.get("/Individual?_count=1"));
-        is_told_to_come_again(&create(&client, "meanwhile"));
-        is_told_to_come_again(&client.post("/Eligibility/$preview", &json!({"expression": "true"})));
+        assert_retry_after(&client.get(&path("Individual", "before")));
+        assert_retry_after(&client.get("/Individual?_count=1"));
+        assert_retry_after(&create(&client, "meanwhile"));
+        assert_retry_after(&client.post("/Eligibility/$preview", &json!({"expression": "true"})));
     }
     let ready = processes.server(0).connection().request("GET", "/health/ready").send();
     assert_eq!(ready.status, 503, "{}", ready.text());
@@ -144,8 +144,8 @@ fn a_database_that_takes_no_writes_shows_nothing_that_cannot_be_written_down() {
     };
     set("on");
     eventually("writes are refused", || create(&client, "meanwhile").status == 503);
-    is_told_to_come_again(&create(&client, "meanwhile"));
-    eventually("so are reads, which nobody could be told of", || read() == 503);
+    assert_retry_after(&create(&client, "meanwhile"));
+    eventually("reads that cannot be audited are rejected too", || read() == 503);
     set("off");
     eventually("reads are answered", || read() == 200);
     recovers(&client, "after");
@@ -167,8 +167,8 @@ fn a_database_without_a_free_connection() {
     database.sql(&format!("ALTER ROLE {role} CONNECTION LIMIT 0"));
     database.sql(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'"));
     eventually("reads are refused", || client.get(&path("Individual", "before")).status == 503);
-    is_told_to_come_again(&client.get(&path("Individual", "before")));
-    is_told_to_come_again(&create(&client, "meanwhile"));
+    assert_retry_after(&client.get(&path("Individual", "before")));
+    assert_retry_after(&create(&client, "meanwhile"));
     let other = processes.at(0, &client);
     assert_eq!(create(&other, "other").status, 201, "another process goes on");
     database.sql(&format!("ALTER ROLE {role} CONNECTION LIMIT -1"));
@@ -183,7 +183,7 @@ fn a_database_that_is_slow() {
     std::thread::scope(|scope| {
         let holding = scope.spawn(|| database.hold("SELECT FROM daftar.last FOR UPDATE"));
         eventually("the row is held", || database.is_held());
-        is_told_to_come_again(&create(&client, "meanwhile"));
+        assert_retry_after(&create(&client, "meanwhile"));
         assert_eq!(client.get(&path("Individual", "before")).status, 200, "reads wait for no write");
         database.end_holder();
         holding.join().unwrap();

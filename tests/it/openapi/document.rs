@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// Every operation of the document: method, path, operation.
 fn operations() -> impl Iterator<Item = (&'static str, &'static str, &'static Value)> {
-    let paths = contract::told()["paths"].as_object().unwrap().iter();
+    let paths = contract::api_document()["paths"].as_object().unwrap().iter();
     paths.flat_map(|(path, item)| {
         item.as_object().unwrap().iter().map(move |(method, operation)| (method.as_str(), path.as_str(), operation))
     })
@@ -23,7 +23,7 @@ fn it_describes_every_endpoint_and_nothing_else() {
     let of_document: BTreeSet<(String, String)> =
         operations().map(|(method, path, _)| (method.to_owned(), path.to_owned())).collect();
     assert_eq!(of_router, of_document, "the router is on the left, the document on the right");
-    assert_eq!(contract::told()["openapi"], "3.1.0");
+    assert_eq!(contract::api_document()["openapi"], "3.1.0");
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn every_reference_leads_somewhere() {
         match value {
             Value::Object(members) => {
                 if let Some(Value::String(to)) = members.get("$ref") {
-                    let found = to.strip_prefix('#').and_then(|path| contract::told().pointer(path));
+                    let found = to.strip_prefix('#').and_then(|path| contract::api_document().pointer(path));
                     problems.extend(found.is_none().then(|| to.clone()));
                 }
                 members.values().for_each(|value| walk(value, problems));
@@ -42,14 +42,14 @@ fn every_reference_leads_somewhere() {
         }
     }
     let mut problems = Vec::new();
-    walk(contract::told(), &mut problems);
+    walk(contract::api_document(), &mut problems);
     assert_eq!(problems, [""; 0]);
 }
 
 #[test]
 fn every_named_shape_is_one_and_is_used() {
-    let text = contract::told().to_string();
-    for (name, shape) in contract::told()["components"]["schemas"].as_object().unwrap() {
+    let text = contract::api_document().to_string();
+    for (name, shape) in contract::api_document()["components"]["schemas"].as_object().unwrap() {
         drop(contract::matches(shape, &Value::Null));
         assert!(text.contains(&format!("\"#/components/schemas/{name}\"")), "nothing has the shape `{name}`");
         for example in shape["examples"].as_array().into_iter().flatten() {
@@ -98,16 +98,17 @@ fn links_lead_to_operations() {
 
 #[test]
 fn the_documented_scopes_of_an_operation_are_those_of_its_handler() {
-    let security = |path: &str, method: &str| contract::told()["paths"][path][method]["security"].clone();
+    let security = |path: &str, method: &str| contract::api_document()["paths"][path][method]["security"].clone();
     assert_eq!(
         security("/api/v2/Program", "get"),
         serde_json::json!([{"client_credentials": ["program:search"]}, {"client_credentials": ["program:read"]}])
     );
     assert_eq!(security("/api/v2/metadata", "get"), serde_json::json!([]));
-    let scopes = &contract::told()["components"]["securitySchemes"]["client_credentials"]["flows"]["clientCredentials"];
+    let scopes =
+        &contract::api_document()["components"]["securitySchemes"]["client_credentials"]["flows"]["clientCredentials"];
     assert_eq!(scopes["scopes"].as_object().unwrap().len(), 23, "those that open something");
     assert_eq!(
-        contract::told()["paths"]["/api/v2/Individual/{identifier}"]["get"]["x-also-at"],
+        contract::api_document()["paths"]["/api/v2/Individual/{identifier}"]["get"]["x-also-at"],
         serde_json::json!(["/api/v2/individuals/{identifier}"])
     );
 }

@@ -29,7 +29,7 @@ fn every_example_is_answered_as_the_document_says() {
     let mut problems = Vec::new();
     for endpoint in &endpoints {
         for example in &endpoint.operation.examples {
-            if let Err(problem) = is_told(endpoint, example) {
+            if let Err(problem) = is_documented(endpoint, example) {
                 problems.push(format!("{} `{}`: {problem}", endpoint.operation.id, example.name));
             }
             let needs_consent = endpoint.paths[0].contains("{consent_id}");
@@ -65,9 +65,9 @@ fn give(app: &TestApp) -> String {
 }
 
 /// Whether the document shows the example, and a right request has the shape that it tells.
-fn is_told(endpoint: &Endpoint, example: &Example) -> Result<(), String> {
+fn is_documented(endpoint: &Endpoint, example: &Example) -> Result<(), String> {
     let method = endpoint.method.as_str().to_ascii_lowercase();
-    let operation = &contract::told()["paths"][&endpoint.paths[0]][method];
+    let operation = &contract::api_document()["paths"][&endpoint.paths[0]][method];
     let Some(body) = &example.body else { return Ok(()) };
     for (media_type, content) in operation["requestBody"]["content"].as_object().unwrap() {
         if content["examples"][example.name]["value"] != *body {

@@ -11,7 +11,7 @@ use serde_json::json;
 use utoipa::openapi::path::ParameterIn;
 
 /// The parameters of the query that the document tells of an endpoint.
-fn told(endpoint: &Endpoint) -> BTreeSet<String> {
+fn documented(endpoint: &Endpoint) -> BTreeSet<String> {
     parameters(&endpoint.paths[0], &endpoint.operation)
         .filter(|parameter| parameter.parameter_in == ParameterIn::Query)
         .map(|parameter| parameter.name)
@@ -60,9 +60,9 @@ fn an_unknown_parameter_is_refused_everywhere_naming_those_of_the_document() {
             continue;
         };
         let known: BTreeSet<String> = known.split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        let told = told(endpoint);
-        if known != told {
-            problems.push(format!("{id}: the server knows {known:?}, the document tells {told:?}"));
+        let documented = documented(endpoint);
+        if known != documented {
+            problems.push(format!("{id}: the server knows {known:?}, the document tells {documented:?}"));
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));

@@ -15,7 +15,7 @@ pub(super) struct Person {
 }
 
 /// Everybody: some without a gender, some without a day of birth, of every age.
-pub(super) fn everybody() -> Vec<Person> {
+pub(super) fn all_people() -> Vec<Person> {
     let one = |number: i16| Person {
         number,
         is_female: (number % 30 != 7).then_some(number % 2 == 0),

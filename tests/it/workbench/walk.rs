@@ -7,7 +7,7 @@ use std::process::Command;
 use daftar_tests::{Credentials, Server, artifacts, process, script as steps};
 use serde_json::{Value, json};
 
-use super::people::{Person, everybody};
+use super::people::{Person, all_people};
 
 /// The scripts that lead it.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/workbench");
@@ -19,7 +19,7 @@ fn an_analyst_goes_through_every_view() {
     let Some(browser) = Browser::find() else { return };
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
-    let people = everybody();
+    let people = all_people();
     let lines: String = people.iter().map(|person| format!("{}\n", person.line())).collect();
     let file = folder.path().join("people.ndjson");
     std::fs::write(&file, lines).unwrap();

@@ -106,13 +106,13 @@ impl Naming {
 }
 
 #[derive(Debug, Default)]
-struct KeptFile {
+struct StoredFile {
     synced: Vec<u8>,
     since: Vec<Change>,
 }
 
 #[derive(Debug, Default)]
-struct KeptFolder {
+struct StoredFolder {
     synced: BTreeMap<String, Node>,
     since: Vec<Naming>,
 }
@@ -120,8 +120,8 @@ struct KeptFolder {
 /// A disk at a point of its history: what is on it for certain, and what may be.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
-    files: BTreeMap<Node, KeptFile>,
-    folders: BTreeMap<Node, KeptFolder>,
+    files: BTreeMap<Node, StoredFile>,
+    folders: BTreeMap<Node, StoredFolder>,
     /// The path of each file and folder, by the name that it was made with; see [`class`]. That of a folder ends with `/`.
     paths: BTreeMap<Node, String>,
     /// The syncs of this path are left out.
@@ -145,7 +145,7 @@ impl Replay {
     /// An empty disk, on which syncs of that path do nothing.
     pub(super) fn new(left_out: Option<&str>) -> Self {
         Self {
-            folders: BTreeMap::from([(ROOT, KeptFolder::default())]),
+            folders: BTreeMap::from([(ROOT, StoredFolder::default())]),
             paths: BTreeMap::from([(ROOT, "/".to_owned())]),
             left_out: left_out.map(str::to_owned),
             ..Self::default()
@@ -171,10 +171,10 @@ impl Replay {
             Event::Create { folder, name, node, is_folder } => {
                 let path = if *folder == ROOT { STORE.to_owned() } else { class(&self.paths[folder], name) };
                 if *is_folder {
-                    self.folders.insert(*node, KeptFolder::default());
+                    self.folders.insert(*node, StoredFolder::default());
                     self.paths.insert(*node, format!("{path}/"));
                 } else {
-                    self.files.insert(*node, KeptFile::default());
+                    self.files.insert(*node, StoredFile::default());
                     self.paths.insert(*node, path);
                 }
                 self.name(*folder, Naming::Add(name.clone(), *node));
@@ -234,7 +234,7 @@ fn up_to(dice: &mut Dice, most: usize) -> usize {
     dice.below(most as u64 + 1) as usize
 }
 
-impl KeptFile {
+impl StoredFile {
     fn cut(&self, dice: &mut Dice) -> Vec<u8> {
         let mut content = self.synced.clone();
         let mode = dice.below(5);

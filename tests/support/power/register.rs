@@ -42,11 +42,11 @@ const ALL: usize = 100_000;
 struct Sent {
     /// How much had happened on the disk before.
     began: usize,
-    what: What,
+    what: Content,
 }
 
 #[derive(Clone)]
-enum What {
+enum Content {
     /// The store was opened; its register once it was.
     Open(Option<RegisterId>),
     /// A person was written.
@@ -158,7 +158,7 @@ impl Person {
 }
 
 impl Model {
-    fn send(&mut self, disk: &Disk, what: What) -> usize {
+    fn send(&mut self, disk: &Disk, what: Content) -> usize {
         self.sent.push(Sent { began: disk.now(), what });
         self.sent.len() - 1
     }
@@ -168,16 +168,16 @@ impl Model {
         self.sent.len()
     }
 
-    fn draw(&mut self, dice: &mut Dice) -> What {
+    fn draw(&mut self, dice: &mut Dice) -> Content {
         let number = self.sent.len();
         match dice.below(20) {
-            0 => What::Code(CodeUri::from_parts("urn:x:codes", &number.to_string()).expect("a code"), None),
-            1 => What::Counter(number as u64),
+            0 => Content::Code(CodeUri::from_parts("urn:x:codes", &number.to_string()).expect("a code"), None),
+            1 => Content::Counter(number as u64),
             2 => {
                 let length = if dice.below(3) == 0 { LONG_LINE } else { 10 };
-                What::Line(line(number.to_string(), "t".repeat(length)))
+                Content::Line(line(number.to_string(), "t".repeat(length)))
             }
-            kind => What::Person(Box::new(self.draw_person(number, kind < 9, dice))),
+            kind => Content::Person(Box::new(self.draw_person(number, kind < 9, dice))),
         }
     }
 
@@ -208,8 +208,8 @@ impl Model {
         Person { key, of, details, photo, setting, line, sequence: None, id: None }
     }
 
-    fn answered(&mut self, number: usize, what: What) {
-        if let What::Person(person) = &what
+    fn answered(&mut self, number: usize, what: Content) {
+        if let Content::Person(person) = &what
             && let Some(id) = person.id
         {
             self.people.push((id, person.version(), person.details.clone()));
@@ -219,29 +219,29 @@ impl Model {
 }
 
 /// Sends one thing. Gives it back with what was answered.
-async fn send(store: &SledStore, what: What) -> Result<What, StoreError> {
+async fn send(store: &SledStore, what: Content) -> Result<Content, StoreError> {
     Ok(match what {
-        What::Person(mut person) => {
+        Content::Person(mut person) => {
             let committed = store.commit(person.write()).await?;
             let written = committed.written.iter().filter_map(|written| written.record());
             person.id = written.map(|record| record.place().1).next();
             person.sequence = Some(committed.sequence.0);
-            What::Person(person)
+            Content::Person(person)
         }
-        What::Code(code, _) => {
+        Content::Code(code, _) => {
             let (numbers, _) = store.number_codes(vec![code.clone()], Vec::new()).await?;
-            What::Code(code, numbers.first().map(|number| number.0))
+            Content::Code(code, numbers.first().map(|number| number.0))
         }
-        What::Counter(value) => {
+        Content::Counter(value) => {
             store.raise_counter("power", value).await?;
-            What::Counter(value)
+            Content::Counter(value)
         }
-        What::Line(line) => {
+        Content::Line(line) => {
             store.append_audit(vec![line.clone()]).await?;
             store.audit(1).await?;
-            What::Line(line)
+            Content::Line(line)
         }
-        What::Open(_) | What::Refill(..) => what,
+        Content::Open(_) | Content::Refill(..) => what,
     })
 }
 
@@ -250,11 +250,11 @@ async fn send(store: &SledStore, what: What) -> Result<What, StoreError> {
 /// # Errors
 /// What made it end.
 pub(super) async fn session(model: &mut Model, disk: &Arc<Disk>, dice: &mut Dice, rounds: u64) -> Result<(), String> {
-    let opening = model.send(disk, What::Open(None));
+    let opening = model.send(disk, Content::Open(None));
     let path = disk.path().join(STORE);
     let store = open(&path).map_err(|error| error.to_string())?;
     let register = store.register_id().await.map_err(|error| error.to_string())?;
-    model.sent[opening].what = What::Open(Some(register));
+    model.sent[opening].what = Content::Open(Some(register));
     disk.acknowledge(opening as u64);
     for _ in 0..rounds {
         let mut asked = tokio::task::JoinSet::new();
@@ -293,7 +293,7 @@ async fn refill(model: &mut Model, disk: &Disk, store: &SledStore) -> Result<(),
     if path.exists() {
         return Ok(());
     }
-    let number = model.send(disk, What::Refill(Vec::new(), 0));
+    let number = model.send(disk, Content::Refill(Vec::new(), 0));
     let mut filling: Box<dyn Refill> =
         Box::new(SledRefill::open(&path, 1 << 20).map_err(|error| StoreError::Failed(error.into()))?);
     let mut snapshot = store.snapshot().await?;
@@ -307,7 +307,7 @@ async fn refill(model: &mut Model, disk: &Disk, store: &SledStore) -> Result<(),
     filling.finish().await?;
     disk.acknowledge(number as u64);
     let people = (store as &dyn Store).scan::<IndividualDetails>(RecordId(0), ALL).await?;
-    model.sent[number].what = What::Refill(people, store.audit(ALL).await?.len());
+    model.sent[number].what = Content::Refill(people, store.audit(ALL).await?.len());
     Ok(())
 }
 
@@ -331,14 +331,14 @@ pub(super) async fn check(
     for (number, sent) in model.sent.iter().enumerate() {
         let is_acknowledged = acknowledged.contains(&(number as u64));
         let is_there = match &sent.what {
-            What::Open(register) => is_acknowledged && *register == Some(found.register),
-            What::Refill(people, lines) => {
+            Content::Open(register) => is_acknowledged && *register == Some(found.register),
+            Content::Refill(people, lines) => {
                 if is_acknowledged {
                     check_refilled(&folder.join(REFILLED), people, *lines).await?;
                 }
                 is_acknowledged
             }
-            What::Counter(value) => {
+            Content::Counter(value) => {
                 if is_acknowledged {
                     counters.0 = counters.0.max(*value);
                 } else if sent.began <= at {
@@ -346,14 +346,14 @@ pub(super) async fn check(
                 }
                 continue;
             }
-            What::Code(code, given) => match (given, found.codes.get(code)) {
+            Content::Code(code, given) => match (given, found.codes.get(code)) {
                 (Some(given), Some(here)) if is_acknowledged && given != here => {
                     return Err(format!("code {number} has the number {here}, and {given} was acknowledged"));
                 }
                 (_, here) => here.is_some(),
             },
-            What::Line(line) => found.lines.get(&line.request_id).is_some_and(|here| here == line),
-            What::Person(person) => {
+            Content::Line(line) => found.lines.get(&line.request_id).is_some_and(|here| here == line),
+            Content::Person(person) => {
                 last_sequence = last_sequence.max(person.sequence.filter(|_| is_acknowledged).unwrap_or(0));
                 found.has(&store, number, person).await?
             }
@@ -374,7 +374,7 @@ pub(super) async fn check(
     if found.counter < counters.0 || found.counter > most {
         return Err(format!("the counter is {}, and {} was acknowledged of {most}", found.counter, counters.0));
     }
-    check_goes_on(&store, last_sequence)
+    accepts_next_write(&store, last_sequence)
         .await
         .map_err(failed)?
         .then_some(seen)
@@ -382,7 +382,7 @@ pub(super) async fn check(
 }
 
 /// Whether another write comes after all that were acknowledged.
-async fn check_goes_on(store: &SledStore, last_sequence: u64) -> Result<bool, StoreError> {
+async fn accepts_next_write(store: &SledStore, last_sequence: u64) -> Result<bool, StoreError> {
     let model = Person {
         key: IdentifierKey::parse("urn:x:after|1").expect("an identifier"),
         of: None,
@@ -487,7 +487,7 @@ fn individual(record: &ChangedRecord) -> Option<Arc<Individual>> {
     IndividualDetails::of(record.clone())
 }
 
-impl What {
+impl Content {
     fn name(&self) -> &'static str {
         match self {
             Self::Open(_) => "opening",

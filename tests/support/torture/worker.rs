@@ -220,13 +220,13 @@ impl Worker {
                     .push(format!("/clients/{}", response.json()["client_id"].as_str().unwrap_or_default()));
             }
             Step::Code { code } => self.administered.push(code_path(code)),
-            other => self.take_up(other),
+            other => self.apply(other),
         }
         Ok(())
     }
 
     /// Takes up that a step was done.
-    fn take_up(&mut self, step: &Step) {
+    fn apply(&mut self, step: &Step) {
         match step {
             Step::Create { id, given, has_photo } => self.people.push(Person::new(id, given, *has_photo, true)),
             Step::Change { person, given } => {

@@ -111,7 +111,7 @@ impl Worker {
             Step::Consent { .. } | Step::Client { .. } | Step::Again { .. } | Step::Read { .. } => false,
         };
         if is_done {
-            self.take_up(step);
+            self.apply(step);
             summary.done += 1;
         }
         let Step::Create { id, given, has_photo } = step else { return Ok(()) };
@@ -123,7 +123,7 @@ impl Worker {
         }
         if !is_done {
             self.acknowledged += 1;
-            self.take_up(step);
+            self.apply(step);
         }
         Ok(())
     }

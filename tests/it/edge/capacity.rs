@@ -31,7 +31,7 @@ pub fn open(connection: &Connection, from: Ipv4Addr, says: &str) -> TcpStream {
 }
 
 /// Everything that comes until the server closes the connection.
-pub fn read_to_the_end(mut stream: TcpStream) -> Vec<u8> {
+pub fn read_until_closed(mut stream: TcpStream) -> Vec<u8> {
     let mut answer = Vec::new();
     // A connection that is cut may end in a reset.
     let _is_orderly = stream.read_to_end(&mut answer).is_ok();
@@ -39,7 +39,7 @@ pub fn read_to_the_end(mut stream: TcpStream) -> Vec<u8> {
 }
 
 /// A request whose head is read and whose body does not come yet.
-fn under_way(client: &ApiClient) -> Held {
+fn start_request(client: &ApiClient) -> Held {
     let request = client.request("POST", "/Individual").header("Content-Type", "application/json");
     request.header("Expect", "100-continue").declare_length(100).hold_after("100 Continue")
 }
@@ -51,7 +51,7 @@ fn is_healthy(connection: &Connection) {
 }
 
 #[track_caller]
-fn is_told_to_come_back(refused: &Response, what: &str) {
+fn assert_retry_after(refused: &Response, what: &str) {
     assert_eq!(refused.status, 503, "{}", refused.text());
     assert!(refused.detail().contains(what), "{}", refused.detail());
     assert!(refused.number("retry-after") >= 1);
@@ -72,7 +72,7 @@ fn one_address_has_its_number_of_connections() {
     let ask = || crowd.request("GET", "/api/v2/Individual").bearer(client.token()).send();
     let mut held: Vec<TcpStream> = (0..3).map(|_| open(&crowd, crowd.source(), "GET /metad")).collect();
     // They came before it, so the server has taken them before it.
-    is_told_to_come_back(&ask(), "from this address");
+    assert_retry_after(&ask(), "from this address");
     is_healthy(&crowd);
     assert_eq!(app.anonymous().request("GET", "/metadata").send().status, 200, "another address");
     assert_eq!(client.post("/Individual", &json!({})).status, 422);
@@ -92,12 +92,12 @@ fn idle_connections_are_evicted_and_requests_in_progress_are_not() {
         .map(|_| open(&app.anonymous(), daftar_tests::fresh_address(), "POST /api/v2/Individual HTTP/1.1\r\nHost"))
         .collect();
     assert_eq!(client.post("/Individual", &json!({})).expect(422).status, 422);
-    let busy: Vec<Held> = (0..4).map(|_| under_way(&client)).collect();
+    let busy: Vec<Held> = (0..4).map(|_| start_request(&client)).collect();
     for stream in idle {
-        assert_eq!(read_to_the_end(stream), b"", "it was cut, since others came with requests");
+        assert_eq!(read_until_closed(stream), b"", "it was cut, since others came with requests");
     }
     let refused = app.anonymous().request("GET", "/metadata").send();
-    is_told_to_come_back(&refused, "too many connections are open");
+    assert_retry_after(&refused, "too many connections are open");
     assert_eq!(refused.code(), "too_many_connections");
     is_healthy(&app.anonymous());
     assert_eq!(app.admin().get("/clients").status, 200, "the administrator has places of their own");
@@ -110,11 +110,11 @@ fn idle_connections_are_evicted_and_requests_in_progress_are_not() {
 fn so_many_requests_are_worked_on_at_once() {
     let app = app(100, 100, 2);
     let client = app.client(&["individual:create"]);
-    let first = under_way(&client);
+    let first = start_request(&client);
     assert_eq!(client.post("/Individual", &json!({})).status, 422, "the second place");
-    let second = under_way(&client);
+    let second = start_request(&client);
     let refused = client.post("/Individual", &json!({}));
-    is_told_to_come_back(&refused, "too many requests");
+    assert_retry_after(&refused, "too many requests");
     assert_eq!(refused.code(), "overloaded");
     let token = app.token_request().body(daftar_tests::token::FORM, "grant_type=client_credentials").send();
     assert_eq!((token.status, &token.json()["error"]), (503, &json!("temporarily_unavailable")));
