@@ -1,10 +1,13 @@
 //! Reads stored JSON.
 
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::fmt;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use daftar_domain::calendar::Period;
@@ -57,12 +60,12 @@ impl<'j> Deserialize<'j> for Members<'j> {
         impl<'j> Visitor<'j> for InOrder {
             type Value = Members<'j>;
 
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an object")
             }
 
             fn visit_map<M: MapAccess<'j>>(self, mut map: M) -> Result<Members<'j>, M::Error> {
-                let mut members = Vec::with_capacity(16);
+                let mut members = Vec::new();
                 while let Some((name, value)) = map.next_entry::<&str, &RawValue>()? {
                     members.push((name, value.get()));
                 }
@@ -73,15 +76,15 @@ impl<'j> Deserialize<'j> for Members<'j> {
     }
 }
 
-/// The members of an object; nothing where the JSON is no object.
-pub(super) fn members(json: &[u8]) -> Option<Vec<(&str, &str)>> {
-    serde_json::from_slice::<Members<'_>>(json).ok().map(|members| members.0)
+/// Returns the members of an object; `None` if the JSON is no object.
+pub(super) fn members(json: &str) -> Option<Vec<(&str, &str)>> {
+    serde_json::from_str::<Members<'_>>(json).ok().map(|members| members.0)
 }
 
-/// The members of those names, in the order of the names; nothing where there are others.
+/// Returns the members with these names, in the order of the names; `None` if there are others.
 fn named<'j, const N: usize>(json: &'j str, names: [&str; N]) -> Option<[Option<&'j str>; N]> {
     let mut found = [None; N];
-    for (name, value) in members(json.as_bytes())? {
+    for (name, value) in members(json)? {
         let at = names.iter().position(|known| *known == name)?;
         *found.get_mut(at)? = Some(value);
     }
@@ -125,10 +128,26 @@ fn take_day(json: &str) -> Option<Date> {
     take_string(json)?.parse().ok()
 }
 
+/// A stored code. The numbers count; the texts are for people and SQL.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredCode {
+    #[serde(default, rename = "uri")]
+    _uri: IgnoredAny,
+    number: u32,
+    #[serde(default, rename = "edition")]
+    _edition: IgnoredAny,
+    edition_number: u32,
+}
+
+impl From<StoredCode> for CodedValue {
+    fn from(StoredCode { number, edition_number, .. }: StoredCode) -> Self {
+        Self { number: CodeNumber(number), edition: EditionNumber(edition_number) }
+    }
+}
+
 fn take_code(json: &str) -> Option<CodedValue> {
-    let [_, number, _, edition] = named(json, ["uri", "number", "edition", "edition_number"])?;
-    let (number, edition) = (number?.parse().ok()?, edition?.parse().ok()?);
-    Some(CodedValue { number: CodeNumber(number), edition: EditionNumber(edition) })
+    serde_json::from_str::<StoredCode>(json).ok().map(CodedValue::from)
 }
 
 /// The URI and the number of every code in stored JSON, for verification.
@@ -159,100 +178,198 @@ fn gather_codes(value: &serde_json::Value, found: &mut Vec<(u32, Option<String>)
     }
 }
 
-/// What a record says besides its key.
-type Content = (RecordMeta, Vec<Identifier>, Values, Extension);
-
-fn take_record(kind: RecordKind, json: &[u8]) -> Result<Content, Fault> {
-    let members = members(json).ok_or_else(Fault::invalid)?;
-    let revision = members.iter().find(|(name, _)| *name == REVISION);
-    let later = match revision.map(|(_, value)| value.parse::<u16>()) {
-        None => None,
-        Some(Ok(revision)) => (revision > schema::REVISION).then_some(revision),
-        Some(Err(_)) => return Err(Fault::field(REVISION)),
-    };
-    take_content(kind, &members, later).map_err(|fault| fault.of(later))
+/// The members of a record that are not fields.
+#[derive(Default)]
+struct Content {
+    meta: Option<RecordMeta>,
+    identifiers: Vec<Identifier>,
+    extension: Extension,
+    /// The revision of the schema; 0 if it is not given.
+    revision: u16,
 }
 
-fn take_content(kind: RecordKind, members: &[(&str, &str)], later: Option<u16>) -> Result<Content, Fault> {
-    let (mut meta, mut identifiers, mut extension) = (None, Vec::new(), Extension::default());
-    let mut rest = Vec::with_capacity(members.len());
-    for (name, value) in members {
-        match *name {
-            META => meta = Some(take_meta(value)?),
-            IDENTIFIER => identifiers = take_identifiers(value)?,
-            EXTENSION => extension = take_extension(value).ok_or_else(|| Fault::field(EXTENSION))?,
-            REVISION => {}
-            _ => rest.push((*name, *value)),
+/// The stored form of [`RecordMeta`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredMeta<'j> {
+    #[serde(borrow)]
+    version_id: Option<&'j RawValue>,
+    last_updated: Option<&'j RawValue>,
+    source: Option<&'j RawValue>,
+}
+
+/// The stored form of an [`Identifier`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredIdentifier<'j> {
+    #[serde(borrow)]
+    system: Option<&'j RawValue>,
+    value: Option<&'j RawValue>,
+    period: Option<&'j RawValue>,
+}
+
+/// One pass over stored JSON, by the fields of the schema. It keeps the fault, since an error of serde has no place for it.
+struct Pass {
+    /// The revision of the record, if it is later than that of this program.
+    later: Option<u16>,
+    fault: Cell<Option<Fault>>,
+}
+
+impl Pass {
+    fn new(later: Option<u16>) -> Self {
+        Self { later, fault: Cell::default() }
+    }
+
+    /// Ends the pass with a fault.
+    fn fail<E: de::Error>(&self, fault: Fault) -> E {
+        self.fault.set(Some(fault));
+        E::custom("fault")
+    }
+
+    /// Adds the name of a field to the path of the fault.
+    fn within<E>(&self, name: &'static str) -> impl FnOnce(E) -> E {
+        move |error| {
+            self.fault.set(Some(self.fault.take().unwrap_or_else(Fault::invalid).within(name)));
+            error
         }
     }
-    let meta = meta.ok_or_else(|| Fault::new(Problem::Missing).within(META))?;
-    Ok((meta, identifiers, take_values(schema::fields(kind), &rest, later)?, extension))
+
+    /// Reads a text that is one value.
+    fn read<'j, S: DeserializeSeed<'j>>(&self, seed: S, json: &'j str) -> Result<S::Value, Fault> {
+        let mut deserializer = serde_json::Deserializer::from_str(json);
+        let value = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
+        value.map_err(|_| self.fault.take().unwrap_or_else(Fault::invalid))
+    }
 }
 
-fn take_meta(json: &str) -> Result<RecordMeta, Fault> {
-    let of = |part: &'static str| move || Fault::field(part).within(META);
-    let members = named(json, ["version_id", "last_updated", "source"]);
-    let [version, last_updated, source] = members.ok_or_else(|| Fault::field(META))?;
-    let version = version.and_then(|version| version.parse().ok()).ok_or_else(of("version_id"))?;
-    let last_updated = last_updated.and_then(take_string).and_then(|at| at.parse::<Timestamp>().ok());
-    let last_updated = last_updated.filter(|at| instant::as_stored(*at) == *at).ok_or_else(of("last_updated"))?;
-    let source = match source {
-        None => None,
-        Some(source) => {
-            let client = take_string(source).and_then(|client| ClientId::parse(&client).ok());
-            Some(client.ok_or_else(of("source"))?)
+/// The content of a record: all but its key.
+type Read = (RecordMeta, Vec<Identifier>, Values, Extension);
+
+fn take_record(kind: RecordKind, json: &[u8]) -> Result<Read, Fault> {
+    let json = str::from_utf8(json).map_err(|_| Fault::invalid())?;
+    match read_record(kind, json, None) {
+        Ok((record, revision)) if revision <= schema::REVISION => Ok(record),
+        // A later revision explains members without a field, and may follow them.
+        read => match later_revision(json)? {
+            None => read,
+            later => read_record(kind, json, later).map_err(|fault| fault.of(later)),
         }
-    };
+        .map(|(record, _)| record),
+    }
+}
+
+/// Reads a record, and the revision of the schema that it names; 0 if it names none.
+fn read_record(kind: RecordKind, json: &str, later: Option<u16>) -> Result<(Read, u16), Fault> {
+    let (pass, mut content) = (Pass::new(later), Content::default());
+    let values = pass.read(Object { fields: schema::fields(kind), content: Some(&mut content), pass: &pass }, json)?;
+    let Content { meta, identifiers, extension, revision } = content;
+    let meta = meta.ok_or_else(|| Fault::new(Problem::Missing).within(META))?;
+    Ok(((meta, identifiers, values, extension), revision))
+}
+
+fn later_revision(json: &str) -> Result<Option<u16>, Fault> {
+    let members = members(json).ok_or_else(Fault::invalid)?;
+    let revision = members.iter().find(|(name, _)| *name == REVISION);
+    let revision = revision.map(|(_, value)| value.parse().map_err(|_| Fault::field(REVISION))).transpose()?;
+    Ok(revision.filter(|revision| *revision > schema::REVISION))
+}
+
+/// Reads the values of an object by the rows of their fields. A member without a row is of a later revision, if the record has one.
+struct Object<'p> {
+    fields: &'static [Field],
+    /// The members of a record that are not fields; `None` for a part of a record.
+    content: Option<&'p mut Content>,
+    pass: &'p Pass,
+}
+
+impl<'j> DeserializeSeed<'j> for Object<'_> {
+    type Value = Values;
+
+    fn deserialize<D: Deserializer<'j>>(self, deserializer: D) -> Result<Values, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'j> Visitor<'j> for Object<'_> {
+    type Value = Values;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'j>>(mut self, mut map: M) -> Result<Values, M::Error> {
+        let Self { fields, pass, .. } = self;
+        let (mut values, mut kept) = (Vec::with_capacity(fields.len()), Vec::new());
+        while let Some(name) = map.next_key::<&str>()? {
+            if let Some(field) = fields.iter().find(|field| field.name == name) {
+                let value = Single { kind: &field.kind, pass };
+                values.push((field.tag, map.next_value_seed(value).map_err(pass.within(field.name))?));
+            } else if name == UNKNOWN {
+                let unknown: &RawValue = map.next_value()?;
+                let taken = take_unknown(fields, unknown.get(), pass.later, &mut values);
+                taken.map_err(|fault| pass.fail(fault))?;
+            } else if !self.content.as_deref_mut().map_or(Ok(false), |content| content.read(name, &mut map, pass))? {
+                if pass.later.is_none() {
+                    return Err(pass.fail(Fault::new(Problem::UnknownMember)));
+                }
+                kept.push((name, map.next_value::<&RawValue>()?.get()));
+            }
+        }
+        if let Some(revision) = pass.later.filter(|_| !kept.is_empty()) {
+            values.push((MEMBERS, Value::later(revision, &object(&kept))));
+        }
+        for field in fields.iter().filter(|field| fields::is_always_there(field)) {
+            if !values.iter().any(|(tag, _)| *tag == field.tag) {
+                check_absent(field).map_err(|fault| pass.fail(fault))?;
+            }
+        }
+        Ok(values.into_iter().collect())
+    }
+}
+
+impl Content {
+    /// Reads a member of a record that is not a field; false if the member is none.
+    fn read<'j, M: MapAccess<'j>>(&mut self, name: &str, map: &mut M, pass: &Pass) -> Result<bool, M::Error> {
+        let failed = |fault| pass.fail(fault);
+        match name {
+            META => self.meta = Some(take_meta(map.next_value().map_err(pass.within(META))?).map_err(failed)?),
+            IDENTIFIER => {
+                let stored: Vec<StoredIdentifier<'j>> = map.next_value().map_err(pass.within(IDENTIFIER))?;
+                self.identifiers = stored.into_iter().map(take_identifier).collect::<Result<_, _>>().map_err(failed)?;
+            }
+            EXTENSION => {
+                let extension = take_extension(map.next_value::<&RawValue>()?.get());
+                self.extension = extension.ok_or_else(|| failed(Fault::field(EXTENSION)))?;
+            }
+            REVISION => self.revision = map.next_value().map_err(pass.within(REVISION))?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn take_meta(StoredMeta { version_id, last_updated, source }: StoredMeta<'_>) -> Result<RecordMeta, Fault> {
+    let of = |part: &'static str| move || Fault::field(part).within(META);
+    let version = version_id.and_then(|version| version.get().parse().ok()).ok_or_else(of("version_id"))?;
+    let last_updated = last_updated.and_then(|at| take_string(at.get())?.parse::<Timestamp>().ok());
+    let last_updated = last_updated.filter(|at| instant::as_stored(*at) == *at).ok_or_else(of("last_updated"))?;
+    let client = |source: &RawValue| ClientId::parse(&take_string(source.get())?).ok();
+    let source = source.map(|source| client(source).ok_or_else(of("source"))).transpose()?;
     Ok(RecordMeta { version: VersionId(version), last_updated, source })
 }
 
-fn take_identifiers(json: &str) -> Result<Vec<Identifier>, Fault> {
+fn take_identifier(StoredIdentifier { system, value, period }: StoredIdentifier<'_>) -> Result<Identifier, Fault> {
     let of = |part: &'static str| move || Fault::field(part).within(IDENTIFIER);
-    let mut identifiers = Vec::new();
-    for item in items(json).ok_or_else(|| Fault::field(IDENTIFIER))? {
-        let members = named(item.get(), ["system", "value", "period"]);
-        let [system, value, period] = members.ok_or_else(|| Fault::field(IDENTIFIER))?;
-        let system = system.and_then(take_text).and_then(|text| SystemUri::parse(&text).ok());
-        let system = system.ok_or_else(of("system"))?;
-        let value = value.and_then(take_text).and_then(|text| IdentifierValue::parse(&text).ok());
-        let value = value.ok_or_else(of("value"))?;
-        let period = period.map(|period| take_period(period).ok_or_else(of("period"))).transpose()?;
-        identifiers.push(Identifier { key: IdentifierKey { system, value }, period });
-    }
-    Ok(identifiers)
+    let system = system.and_then(|text| SystemUri::parse(&take_text(text.get())?).ok()).ok_or_else(of("system"))?;
+    let value = value.and_then(|text| IdentifierValue::parse(&take_text(text.get())?).ok()).ok_or_else(of("value"))?;
+    let period = period.map(|period| take_period(period.get()).ok_or_else(of("period"))).transpose()?;
+    Ok(Identifier { key: IdentifierKey { system, value }, period })
 }
 
 fn take_period(json: &str) -> Option<Period> {
     let [start, end] = named(json, ["start", "end"])?;
     let day = |day: Option<&str>| day.map_or(Some(None), |day| take_day(day).map(Some));
     Some(Period { start: day(start)?, end: day(end)? })
-}
-
-/// Values by the rows of their fields. What has no row is of the later revision, where the record has one.
-fn take_values(fields: &'static [Field], members: &[(&str, &str)], later: Option<u16>) -> Result<Values, Fault> {
-    let mut values = Vec::with_capacity(members.len());
-    let mut kept = Vec::new();
-    for (name, value) in members {
-        if let Some(field) = fields.iter().find(|field| field.name == *name) {
-            let read = take_value(&field.kind, value, later).map_err(|fault| fault.within(field.name))?;
-            values.push((field.tag, read));
-        } else if *name == UNKNOWN {
-            take_unknown(fields, value, later, &mut values)?;
-        } else if later.is_some() {
-            kept.push((*name, *value));
-        } else {
-            return Err(Fault::new(Problem::UnknownMember));
-        }
-    }
-    if let Some(revision) = later.filter(|_| !kept.is_empty()) {
-        values.push((MEMBERS, Value::later(revision, &object(&kept))));
-    }
-    for field in fields.iter().filter(|field| fields::is_always_there(field)) {
-        if !values.iter().any(|(tag, _)| *tag == field.tag) {
-            check_absent(field)?;
-        }
-    }
-    Ok(values.into_iter().collect())
 }
 
 /// What the binary form kept under tags: fields of this program's, where the revision is one that it knows.
@@ -262,7 +379,7 @@ fn take_unknown(
     later: Option<u16>,
     to: &mut Vec<(Tag, Value)>,
 ) -> Result<(), Fault> {
-    for (name, digits) in members(json.as_bytes()).ok_or_else(|| Fault::field(UNKNOWN))? {
+    for (name, digits) in members(json).ok_or_else(|| Fault::field(UNKNOWN))? {
         let tag = name.parse().map(Tag).ok().filter(|tag| *tag != MEMBERS).ok_or_else(|| Fault::field(UNKNOWN))?;
         let bytes = take_string(digits).and_then(|digits| bytes_of(&digits)).ok_or_else(|| Fault::field(UNKNOWN))?;
         let value = match (schema::row(fields, tag), later) {
@@ -279,30 +396,65 @@ fn take_unknown(
 
 /// The fields that a program without them kept as members, read by one that has them.
 pub(in crate::record) fn kept_members(fields: &'static [Field], json: &[u8]) -> Result<Vec<(Tag, Value)>, Fault> {
-    let mut values = Vec::new();
-    for (name, value) in members(json).ok_or_else(Fault::invalid)? {
+    let json = str::from_utf8(json).map_err(|_| Fault::invalid())?;
+    let read = |(name, value): (&str, &str)| {
         let field = fields.iter().find(|field| field.name == name);
         let field = field.ok_or_else(|| Fault::new(Problem::UnknownMember))?;
-        values.push((field.tag, take_value(&field.kind, value, None).map_err(|fault| fault.within(field.name))?));
-    }
-    Ok(values)
+        let pass = Pass::new(None);
+        let read = pass.read(Single { kind: &field.kind, pass: &pass }, value);
+        Ok((field.tag, read.map_err(|fault| fault.within(field.name))?))
+    };
+    members(json).ok_or_else(Fault::invalid)?.into_iter().map(read).collect()
 }
 
-fn take_value(kind: &'static Kind, json: &str, later: Option<u16>) -> Result<Value, Fault> {
-    match kind {
-        Kind::List { of, .. } => {
-            let items = items(json).ok_or_else(Fault::invalid)?;
-            items.into_iter().map(|item| take_value(of, item.get(), later)).collect::<Result<_, _>>().map(Value::List)
+/// Reads the value of a field.
+#[derive(Clone, Copy)]
+struct Single<'p> {
+    kind: &'static Kind,
+    pass: &'p Pass,
+}
+
+impl<'j> DeserializeSeed<'j> for Single<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'j>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let Self { kind, pass } = self;
+        match kind {
+            Kind::List { of, .. } => deserializer.deserialize_seq(Items(Single { kind: of, pass })),
+            Kind::Struct(part) => {
+                Object { fields: part.fields, content: None, pass }.deserialize(deserializer).map(Value::Struct)
+            }
+            Kind::Code(_) | Kind::ModuleCode => {
+                StoredCode::deserialize(deserializer).map(|code| Value::Code(code.into()))
+            }
+            _ => {
+                let json = <&RawValue>::deserialize(deserializer)?;
+                take_single(kind, json.get()).ok_or_else(|| pass.fail(Fault::invalid()))
+            }
         }
-        Kind::Struct(part) => {
-            let members = members(json.as_bytes()).ok_or_else(Fault::invalid)?;
-            take_values(part.fields, &members, later).map(Value::Struct)
-        }
-        _ => take_single(kind, json).ok_or_else(Fault::invalid),
     }
 }
 
-/// A value without others in it; nothing where the JSON is not one.
+/// Reads the items of a list.
+struct Items<'p>(Single<'p>);
+
+impl<'j> Visitor<'j> for Items<'_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'j>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element_seed(self.0)? {
+            items.push(item);
+        }
+        Ok(Value::List(items))
+    }
+}
+
+/// Returns a value that is neither list, part nor code; `None` if the JSON is not one.
 fn take_single(kind: &Kind, json: &str) -> Option<Value> {
     Some(match kind {
         Kind::Boolean => Value::Boolean(take_boolean(json)?),
@@ -317,7 +469,6 @@ fn take_single(kind: &Kind, json: &str) -> Option<Value> {
             let word = take_string(json)?;
             Value::Word(u8::try_from(words.iter().position(|known| *known == word)?).ok()?)
         }
-        Kind::Code(_) | Kind::ModuleCode => Value::Code(take_code(json)?),
         Kind::Reference(kinds) => {
             let [kind, id] = named(json, ["kind", "id"])?;
             let name = take_string(kind?)?;
@@ -330,13 +481,13 @@ fn take_single(kind: &Kind, json: &str) -> Option<Value> {
             let digest = PhotoDigest(bytes_of(&take_string(digest?)?)?.try_into().ok()?);
             Value::Photo(Box::new(PhotoReference { digest, length: length?.parse().ok()? }))
         }
-        Kind::List { .. } | Kind::Struct(_) => return None,
+        Kind::List { .. } | Kind::Struct(_) | Kind::Code(_) | Kind::ModuleCode => return None,
     })
 }
 
 fn take_extension(json: &str) -> Option<Extension> {
     let mut fields: Vec<(ExtensionPath, ExtensionContent)> = Vec::new();
-    for (path, content) in members(json.as_bytes())? {
+    for (path, content) in members(json)? {
         let content = if content.starts_with('[') {
             let values = items(content)?.into_iter().map(|value| take_extension_value(value.get()));
             ExtensionContent::Many(values.collect::<Option<_>>()?)

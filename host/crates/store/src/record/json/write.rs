@@ -209,7 +209,8 @@ impl<'n> Writer<'n> {
         for (tag, value) in values.iter() {
             match (value, schema::row(fields, tag)) {
                 (Value::Later(later), _) if tag == MEMBERS => {
-                    self.raw(&members(&later.bytes).ok_or_else(Fault::invalid)?);
+                    let later = str::from_utf8(&later.bytes).ok().and_then(members);
+                    self.raw(&later.ok_or_else(Fault::invalid)?);
                 }
                 (Value::Later(later), _) => unknown.push((tag, later)),
                 (_, Some(field)) => {
