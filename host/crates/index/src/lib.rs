@@ -64,12 +64,11 @@ use members::Members;
 use places::Places;
 use prepared::Prepared;
 pub use prepared::{PreparedRecords, Preparer};
-use subjects::Subjects;
+use subjects::{Contents, Subjects};
 
 /// The in-memory register.
 pub struct Columns {
-    hasher: IdentifierHasher,
-    extensions: ExtensionNumbers,
+    preparer: Preparer,
     writer: Mutex<Writer>,
     /// True if the writer has changes that are not published.
     is_stale: AtomicBool,
@@ -86,7 +85,8 @@ struct Writer {
 
 impl Default for Columns {
     fn default() -> Self {
-        Self::empty(IdentifierHasher::default(), ExtensionNumbers::default())
+        let (hasher, extensions) = (IdentifierHasher::default(), ExtensionNumbers::default());
+        Self::empty(Preparer { hasher, extensions, contents: Contents::All })
     }
 }
 
@@ -97,10 +97,16 @@ impl fmt::Debug for Columns {
 }
 
 impl Columns {
-    fn empty(hasher: IdentifierHasher, extensions: ExtensionNumbers) -> Self {
+    /// Creates an empty register that holds only what rules read: searches by name, word, identifier or code find nothing in it.
+    #[must_use]
+    pub fn for_rules() -> Self {
+        Self::empty(Preparer { contents: Contents::Rules, ..Self::default().preparer })
+    }
+
+    fn empty(preparer: Preparer) -> Self {
         let snapshot = Snapshot {
-            hasher,
-            extensions,
+            hasher: preparer.hasher.clone(),
+            extensions: preparer.extensions.clone(),
             individuals: Subjects::default(),
             groups: Subjects::default(),
             members: Members::default(),
@@ -108,7 +114,8 @@ impl Columns {
             about: about::About::default(),
             covers: consent_index::ConsentIndex::default(),
         };
-        Self::from_image(Image { snapshot, terms: fingerprint::Terms::default(), sequence: Sequence::default() })
+        let image = Image { snapshot, terms: fingerprint::Terms::default(), sequence: Sequence::default() };
+        Self { preparer, ..Self::from_image(image) }
     }
 
     /// Creates a register from an image, to continue from there.
@@ -116,8 +123,7 @@ impl Columns {
     pub fn from_image(image: Image) -> Self {
         let Image { snapshot, terms, sequence } = image;
         Self {
-            hasher: snapshot.hasher.clone(),
-            extensions: snapshot.extensions.clone(),
+            preparer: snapshot.preparer(),
             published: ArcSwap::from_pointee(snapshot.clone()),
             writer: Mutex::new(Writer { next: snapshot, terms, sequence }),
             is_stale: AtomicBool::new(false),
@@ -127,7 +133,7 @@ impl Columns {
     /// Creates an empty register with the same secret keys, so that the two can be compared.
     #[must_use]
     pub fn sibling(&self) -> Self {
-        Self::empty(self.hasher.clone(), self.extensions.clone())
+        Self::empty(self.preparer())
     }
 
     /// Replaces the register by an image: a copy of this register that was updated separately, or a register that was
@@ -162,13 +168,13 @@ impl Columns {
 
     /// Loads records of one kind as stored, in the order of their keys.
     pub fn load(&self, page: &[ChangedRecord]) {
-        self.add_prepared(self.preparer().prepare(page));
+        self.add_prepared(self.preparer.prepare(page));
     }
 
     /// Returns the preparer that decomposes records for this register, also on another thread.
     #[must_use]
     pub fn preparer(&self) -> Preparer {
-        Preparer::new(&self.hasher, &self.extensions)
+        self.preparer.clone()
     }
 
     /// Adds records as stored, in the order of their keys.
@@ -180,7 +186,7 @@ impl Columns {
     pub fn apply(&self, changes: &[Change]) {
         let mut prepared = Prepared::default();
         for change in changes {
-            prepared.add(&change.record, (&self.hasher, &self.extensions));
+            prepared.add(&change.record, &self.preparer);
             prepared.sequence = prepared.sequence.max(change.sequence);
         }
         self.write(prepared);

@@ -1,38 +1,35 @@
-//! Records of all kinds, taken apart.
+//! Records of all kinds, decomposed.
 
 use super::codes::ExtensionNumbers;
 use super::identifiers::IdentifierHasher;
-use super::subjects::Numbers;
+use super::subjects::Contents;
 use super::{about, consent_index, members, subjects};
 use daftar_domain::change::{ChangedRecord, Sequence};
 
-/// Takes records apart for one register.
+/// Decomposes records for one register.
 #[derive(Clone)]
 pub struct Preparer {
-    hasher: IdentifierHasher,
-    extensions: ExtensionNumbers,
+    pub(super) hasher: IdentifierHasher,
+    pub(super) extensions: ExtensionNumbers,
+    pub(super) contents: Contents,
 }
 
-/// Records taken apart, to be taken up.
+/// Decomposed records, ready to be added.
 pub struct PreparedRecords(pub(super) Prepared);
 
 impl Preparer {
-    pub(super) fn new(hasher: &IdentifierHasher, extensions: &ExtensionNumbers) -> Self {
-        Self { hasher: hasher.clone(), extensions: extensions.clone() }
-    }
-
-    /// Takes records of one kind apart, in the order of their keys: most of the work of taking them up, which others need not wait for.
+    /// Decomposes records of one kind, in the order of their keys. This is most of the work of adding them, and it needs no lock.
     #[must_use]
     pub fn prepare(&self, records: &[ChangedRecord]) -> PreparedRecords {
         let mut prepared = Prepared::default();
         for record in records {
-            prepared.add(record, (&self.hasher, &self.extensions));
+            prepared.add(record, self);
         }
         PreparedRecords(prepared)
     }
 }
 
-/// Records taken apart before the register is locked.
+/// Records decomposed before the register is locked.
 #[derive(Default)]
 pub(super) struct Prepared {
     pub(super) individuals: Vec<subjects::Prepared>,
@@ -40,19 +37,19 @@ pub(super) struct Prepared {
     pub(super) members: Vec<members::Prepared>,
     pub(super) about: about::Prepared,
     pub(super) covers: consent_index::Prepared,
-    /// The last of the writes that they are of; none, where they are read from the store.
+    /// The last transaction of these records; 0 if they are read from the store.
     pub(super) sequence: Sequence,
 }
 
 impl Prepared {
-    /// Takes a record apart.
-    pub(super) fn add(&mut self, record: &ChangedRecord, numbers: Numbers<'_>) {
+    /// Decomposes a record.
+    pub(super) fn add(&mut self, record: &ChangedRecord, preparer: &Preparer) {
         match record {
             ChangedRecord::Individual(record) => {
-                self.individuals.push(subjects::Prepared::of_individual(record, numbers));
+                self.individuals.push(subjects::Prepared::of_individual(record, preparer));
             }
             ChangedRecord::Group(record) => {
-                self.groups.push(subjects::Prepared::of_group(record, numbers));
+                self.groups.push(subjects::Prepared::of_group(record, preparer));
                 self.members.push((record.id, record.details.members().collect()));
             }
             ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => {
@@ -62,7 +59,7 @@ impl Prepared {
         }
     }
 
-    /// Whether there is nothing to write.
+    /// Returns true if there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
         self.individuals.is_empty() && self.groups.is_empty() && self.about.is_empty()
     }

@@ -14,7 +14,8 @@ use super::identifiers::IdentifierHasher;
 use super::limits::RowLimits;
 use super::members::Members;
 use super::places::Places;
-use super::subjects::Subjects;
+use super::prepared::Preparer;
+use super::subjects::{Contents, Subjects};
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent_filter::{ConsentFilter, Opened};
 use daftar_domain::group::GroupRecord;
@@ -52,6 +53,12 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
+    /// Returns the preparer of records for a register with everything that searches read.
+    pub(super) fn preparer(&self) -> Preparer {
+        let (hasher, extensions) = (self.hasher.clone(), self.extensions.clone());
+        Preparer { hasher, extensions, contents: Contents::All }
+    }
+
     /// Every group that names the person as a member, in use or not, in the order of their keys.
     #[must_use]
     pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {

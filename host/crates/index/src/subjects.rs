@@ -12,11 +12,12 @@ use super::bitmaps::Posting;
 use super::blobs::Blobs;
 use super::checkpoint::{CheckpointWriter, Loading, Stored, join};
 use super::chunk::RowValues;
-use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, ExtensionNumbers, apply_edits, note_edits, sorted_once};
+use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, apply_edits, note_edits, sorted_once};
 use super::column::{Column, TextColumn};
 use super::field_columns::FieldColumns;
 use super::fingerprint::Visitor;
-use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
+use super::identifiers::{IdentifierHash, IdentifierIndex};
+use super::prepared::Preparer;
 use super::rows::Rows;
 use super::stored::{self, Unsound};
 use super::terms;
@@ -112,6 +113,7 @@ pub(super) struct Prepared {
     pub(super) last_updated: i64,
     pub(super) version: u32,
     pub(super) terms: Terms,
+    contents: Contents,
 }
 
 /// Changes of the indexes, collected over all records of a call.
@@ -122,51 +124,65 @@ struct IndexEdits {
     identifiers: Edits<IdentifierHash>,
 }
 
-/// What stands for the identifiers and the fields of modules of a register.
-pub(super) type Numbers<'n> = (&'n IdentifierHasher, &'n ExtensionNumbers);
+/// The data that a register holds of its records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Contents {
+    /// Everything that searches and rules read.
+    #[default]
+    All,
+    /// Only what rules read: no names, words, identifiers and codes by which records are found, but the regions of addresses.
+    Rules,
+}
 
 impl Prepared {
-    /// Takes a person apart. Needs nothing of the register, so that it can happen before the register is locked.
-    pub(super) fn of_individual(person: &Individual, numbers: Numbers<'_>) -> Self {
-        let name = person.details.get(individual::NAME);
-        let (words, name) = (name.map(name_words), name.map(sort_text).unwrap_or_default());
-        let active = person.details.get(individual::ACTIVE);
-        Self::new(person, words.unwrap_or_default(), name, active, individual::ADDRESS, numbers)
+    /// Decomposes an individual. Reads nothing of the register, so that it can be done before the register is locked.
+    pub(super) fn of_individual(person: &Individual, preparer: &Preparer) -> Self {
+        let name = || person.details.get(individual::NAME);
+        let words = || name().map(name_words).unwrap_or_default();
+        let sorted = || name().map(sort_text).unwrap_or_default();
+        Self::new(person, words, sorted, person.details.get(individual::ACTIVE), individual::ADDRESS, preparer)
     }
 
-    /// Takes a group apart, but for its members.
-    pub(super) fn of_group(group: &Group, numbers: Numbers<'_>) -> Self {
+    /// Decomposes a group, without its members.
+    pub(super) fn of_group(group: &Group, preparer: &Preparer) -> Self {
         let name = group.details.get(group::NAME).unwrap_or_default();
-        let active = group.details.get(group::ACTIVE);
-        Self::new(group, search_words(name), search_phrase(name), active, group::ADDRESS, numbers)
+        let (words, sorted) = (|| search_words(name), || search_phrase(name));
+        Self::new(group, words, sorted, group.details.get(group::ACTIVE), group::ADDRESS, preparer)
     }
 
     fn new<R: RecordType>(
         record: &Record<Fields<R>>,
-        name_words: Vec<String>,
-        name: String,
+        name_words: impl Fn() -> Vec<String>,
+        name: impl Fn() -> String,
         active: Option<bool>,
         addresses: Key<List<Part>>,
-        (hasher, extensions): Numbers<'_>,
+        preparer: &Preparer,
     ) -> Self {
         let details = &record.details;
         let values = FieldColumns::<R>::values_of(details);
-        let in_columns: Vec<CodeKey> = FieldColumns::<R>::codes_of(&values).collect();
-        let every = details.every_code().into_iter();
-        let every = every.map(|(field, value)| CodeKey { place: CodeAt::Field(field), number: value.number });
-        let others = every.filter(|code| !in_columns.contains(code));
-        let of_modules = details.extension.coded().filter_map(|(path, value)| {
-            Some(CodeKey { place: CodeAt::Extension(extensions.number(path)?), number: value.number })
-        });
-        let of_name = name_words.iter().map(|word| WordKind::Name.key(word));
-        let of_addresses = details.items(addresses).flat_map(address::search_words);
-        let of_addresses = of_addresses.map(|word| WordKind::Address.key(&word));
-        let words = of_name.chain(of_addresses).chain(PhraseField::terms(R::KIND, details));
-        let identifiers = details.identifiers.iter().map(|identifier| hasher.hash(&identifier.key));
-        let terms = Terms {
-            codes: sorted_once(others.chain(of_modules)).into(),
-            words: sorted_once(words).join("\n").into(),
-            identifiers: sorted_once(identifiers).into(),
+        let phrases = PhraseField::terms(R::KIND, details);
+        let (name, terms) = match preparer.contents {
+            Contents::Rules => (String::new(), Terms { words: lines(phrases), ..Terms::default() }),
+            Contents::All => {
+                let in_columns: Vec<CodeKey> = FieldColumns::<R>::codes_of(&values).collect();
+                let every = details.every_code().into_iter();
+                let every = every.map(|(field, value)| CodeKey { place: CodeAt::Field(field), number: value.number });
+                let others = every.filter(|code| !in_columns.contains(code));
+                let of_modules = details.extension.coded().filter_map(|(path, value)| {
+                    let place = CodeAt::Extension(preparer.extensions.number(path)?);
+                    Some(CodeKey { place, number: value.number })
+                });
+                let of_name = name_words().into_iter().map(|word| WordKind::Name.key(&word));
+                let of_addresses = details.items(addresses).flat_map(address::search_words);
+                let of_addresses = of_addresses.map(|word| WordKind::Address.key(&word));
+                let identifiers = details.identifiers.iter().map(|identifier| preparer.hasher.hash(&identifier.key));
+                let terms = Terms {
+                    codes: sorted_once(others.chain(of_modules)).into(),
+                    words: lines(of_name.chain(of_addresses).chain(phrases)),
+                    identifiers: sorted_once(identifiers).into(),
+                };
+                (name(), terms)
+            }
         };
         Self {
             id: record.id,
@@ -176,6 +192,7 @@ impl Prepared {
             last_updated: record.meta.last_updated.as_millisecond(),
             version: version_cell(record.meta.version),
             terms,
+            contents: preparer.contents,
         }
     }
 
@@ -201,8 +218,12 @@ impl<R: RecordType> Subjects<R> {
     fn write_row(&mut self, all_terms: &mut Blobs, prepared: Prepared, edits: &mut IndexEdits) {
         let Some(row) = self.rows.place(R::KIND, prepared.id) else { return };
         let terms: Terms = terms::of_row(all_terms, row);
-        let old_codes = sorted_once(self.columns.codes_at(row).chain(terms.codes.iter().copied()));
-        note_edits(&mut edits.codes, row, &old_codes, &prepared.codes::<R>(), |key| *key);
+        if prepared.contents == Contents::All {
+            let old_codes = sorted_once(self.columns.codes_at(row).chain(terms.codes.iter().copied()));
+            note_edits(&mut edits.codes, row, &old_codes, &prepared.codes::<R>(), |key| *key);
+            self.names.set(row, sortable(&prepared.name));
+            self.last_updated.set(row, Some(prepared.last_updated));
+        }
         let old_words: Vec<&str> = terms.words.lines().collect();
         let new_words: Vec<&str> = prepared.terms.words.lines().collect();
         note_edits(&mut edits.words, row, &old_words, &new_words, |word| Arc::from(*word));
@@ -212,8 +233,6 @@ impl<R: RecordType> Subjects<R> {
         } else {
             self.inactive.remove(row);
         }
-        self.names.set(row, sortable(&prepared.name));
-        self.last_updated.set(row, Some(prepared.last_updated));
         self.versions.set(row, Some(prepared.version));
         self.columns.set(row, &prepared.values);
         terms::set_row(all_terms, row, &prepared.terms);
@@ -280,6 +299,11 @@ fn load_words(checkpoint: &mut Loading<'_>) -> Result<WordIndex, Unsound> {
         Ok((Arc::<str>::from(word), rows))
     })?;
     SharedTree::from_ascending(words)
+}
+
+/// Returns the words sorted, each once, one per line.
+fn lines(words: impl Iterator<Item = String>) -> Box<str> {
+    sorted_once(words).join("\n").into()
 }
 
 /// A version as columns hold it: no record is written four thousand million times.

@@ -24,6 +24,7 @@ use daftar_domain::search::order::Window;
 use daftar_domain::search::{
     CodeCondition, CodedPlace, DateCondition, DateOperator, IndividualQuery, Page, TextConditions,
 };
+use daftar_domain::subject::Subject;
 use daftar_domain::value::Values;
 use daftar_domain::vocabulary::CodedField;
 
@@ -211,4 +212,34 @@ fn gathers_every_column() {
     for path in ["languages", "address.country", "group_type", "name", ""] {
         assert_eq!(snapshot.gather(path, &[1]), None, "{path}");
     }
+}
+
+#[test]
+fn a_register_for_rules_holds_what_rules_read_and_no_more() {
+    let address = Values::default().with(address::REGION, "Nord".to_owned());
+    let person = with_identifiers(&["urn:a:b|1"])
+        .with(individual::NAME, named("Haile", "Sara"))
+        .with(individual::GENDER, code(2))
+        .with(individual::BIRTH_DATE, day("1980-01-02"))
+        .with(individual::ADDRESS, vec![address]);
+    let [everything, for_rules] = [Columns::default(), Columns::for_rules()].map(|columns| {
+        write_individual(&columns, 1, person.clone());
+        write_individual(&columns, 2, with_identifiers(&[]).with(individual::ACTIVE, false));
+        write_group(&columns, 3, with_members(vec![member(1, Some(7)), member(2, None)]));
+        write_individual(&columns, 2, with_identifiers(&[]).with(individual::GENDER, code(1)));
+        columns.snapshot()
+    });
+    let read_by_rules = |snapshot: &Snapshot| {
+        let everybody = RowMarks::from_sorted(&[0, 1]);
+        let columns = ["gender", "birth_date", "active", "income.amount"].map(|path| snapshot.gather(path, &[0, 1]));
+        let members: Vec<ActiveMember> = snapshot.seats_of(0, 20_000).collect();
+        let groups: Vec<u32> = snapshot.groups_at(0, 20_000).collect();
+        let regions = snapshot.by_region(Subject::Individual, &everybody, None, &[]);
+        let versions = snapshot.versions_from(Subject::Individual, 0, 2).to_vec();
+        format!("{columns:?} {members:?} {groups:?} {regions:?} {versions:?} {}", snapshot.individual_count())
+    };
+    assert_eq!(read_by_rules(&for_rules), read_by_rules(&everything));
+    assert!(read_by_rules(&for_rules).contains("nord"));
+    assert_eq!((found(&everything, &by_name(&["haile"])), found(&for_rules, &by_name(&["haile"]))), (vec![1], vec![]));
+    assert_eq!((everything.records_using(&[CodeNumber(2)]), for_rules.records_using(&[CodeNumber(2)])), (1, 0));
 }

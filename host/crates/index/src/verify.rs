@@ -244,7 +244,7 @@ where
 /// What leads to a row where it agrees with its record, and otherwise what is wrong.
 impl Snapshot {
     fn individual_counts(&self, record: &Individual, row: u32) -> Result<Counts, RowProblem> {
-        let prepared = Prepared::of_individual(record, (&self.hasher, &self.extensions));
+        let prepared = Prepared::of_individual(record, &self.preparer());
         let subject = SubjectReference { kind: Subject::Individual, id: record.id };
         self.subject_counts(&self.individuals, &prepared, subject, row)
     }
@@ -283,7 +283,7 @@ impl Snapshot {
     }
 
     fn group_counts(&self, record: &Group, row: u32) -> Result<Counts, RowProblem> {
-        let prepared = Prepared::of_group(record, (&self.hasher, &self.extensions));
+        let prepared = Prepared::of_group(record, &self.preparer());
         let subject = SubjectReference { kind: Subject::Group, id: record.id };
         let counts = self.subject_counts(&self.groups, &prepared, subject, row)?;
         let members: Vec<Member> = record.details.members().collect();

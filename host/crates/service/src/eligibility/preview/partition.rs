@@ -166,7 +166,7 @@ impl PartitionColumns {
     async fn read(moment: &dyn ReadSnapshot, partition: Partition, layout: u64) -> Result<Self, StoreError> {
         let PartitionDependencies { individuals, groups, memberships, consents } =
             moment.dependencies(partition).await?;
-        let columns = Columns::default();
+        let columns = Columns::for_rules();
         let mut records = 0;
         columns.load(&moment.programs().await?);
         // A group's members are there before it; whom a consent is about, before that.
