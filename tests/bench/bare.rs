@@ -19,7 +19,7 @@ pub const MODE: &str = "bare";
 /// A running bare server.
 pub struct Bare {
     child: Child,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
 }
 

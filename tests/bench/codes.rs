@@ -13,9 +13,9 @@ use crate::rounds::Rounds;
 use crate::server::Server;
 use crate::setup::{Setup, everything};
 
-/// How many misspelt labels are searched for.
+/// Number of searches with misspelt labels.
 const QUERIES: u64 = 1_000;
-/// The most codes of a vocabulary that are read for labels.
+/// Maximum number of codes of a vocabulary that are read for labels.
 const CODES_MAX: u64 = 500;
 /// Fewer letters than this are not misspelt: another word would come out too often.
 const LETTERS_MIN: usize = 5;
@@ -81,7 +81,7 @@ fn labels(server: &Server, token: &str) -> Result<BTreeMap<String, String>, Stri
     if labels.is_empty() { Err("there are no codes".to_owned()) } else { Ok(labels) }
 }
 
-/// Searches all vocabularies for labels with one slip of the finger.
+/// Searches all vocabularies for labels with one typing error.
 fn search(
     setup: &Setup,
     report: &mut Report,

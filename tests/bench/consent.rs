@@ -1,5 +1,5 @@
 //! A client with the legal basis `consent`: searches among a million people of whom half a million consented, in process; and over HTTP
-//! whether the time of a response tells a hidden person from one who does not exist.
+//! whether the response time distinguishes a hidden person from one who does not exist.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -34,9 +34,9 @@ use crate::setup::Setup;
 
 const PEOPLE: u64 = 1_000_000;
 const CONSENTS: u64 = 500_000;
-/// How many records are loaded at a time.
+/// Number of records loaded at a time.
 const PAGE: u64 = 10_000;
-/// How often each search is made.
+/// Number of repetitions of each search.
 const REPEATS: u64 = 300;
 const TODAY: Date = Date::constant(2026, 3, 1);
 const FIELDS: [&[&str]; 10] = [
@@ -53,9 +53,9 @@ const FIELDS: [&[&str]; 10] = [
 ];
 const FAMILIES: [&str; 8] = ["Diallo", "Traoré", "Nguyễn", "García", "Haile", "Okafor", "Rahman", "Silva"];
 
-/// How many responses of each kind are timed over HTTP.
+/// Number of responses of each kind that are timed over HTTP.
 const CALLS: u64 = 20_000;
-/// How many people the register has that is asked over HTTP.
+/// Number of people in the register that is queried over HTTP.
 const ASKED: u64 = 10_000;
 
 /// Measures both.
@@ -109,7 +109,7 @@ fn searches(setup: &Setup, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// How long a response takes about a person who is hidden, and about one who does not exist, call by call in turn.
+/// Times responses for a hidden person and for one who does not exist, alternately.
 fn timing(setup: &Setup, report: &mut Report) -> Result<(), String> {
     let register = setup.filled("consent", setup.people(ASKED))?;
     let client = ["--legal-basis", "consent", "--organization", "Ministry of Health"];
@@ -128,13 +128,13 @@ fn timing(setup: &Setup, report: &mut Report) -> Result<(), String> {
     {
         report.row(Row::new(format!("consent.{id}"), format!("GET of {what}, over HTTP"), "µs", Spread::of(times)));
     }
-    let what = "pairs in which the hidden one takes longer; 50 tells nothing";
+    let what = "pairs in which the hidden one takes longer; 50 means indistinguishable";
     report.row(Row::new("consent.told", what, "%", chance));
     server.stop()?;
     setup.remove(register)
 }
 
-/// Withdraws a consent and tells how long it takes until it is known who is seen.
+/// Withdraws a consent and returns the time until the people that the client sees are known.
 fn withdraw_and_look(columns: &Columns, id: u64, grantee: &Organization, limits: &dyn Fn() -> Arc<RowLimits>) -> f64 {
     let given = consent(id, grantee);
     let details = given.details.clone().with(consent::WITHDRAWN, true);
@@ -185,7 +185,7 @@ fn queries() -> Vec<(&'static str, &'static str, IndividualQuery)> {
     ]
 }
 
-/// A number that is made of another one and looks like chance.
+/// A pseudo-random number derived from another one.
 fn scattered(id: u64) -> u64 {
     id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
 }

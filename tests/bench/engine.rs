@@ -32,9 +32,9 @@ pub struct Rule {
     pub subject: Subject,
     /// The rule.
     pub expression: &'static str,
-    /// How many million evaluations a second and core it is to reach in the sandbox.
+    /// Target of evaluations per second and core in the sandbox, in millions.
     pub target: &'static str,
-    /// How long a preview of a million people may take.
+    /// Target of the time for a preview of a million people.
     pub preview_target: &'static str,
 }
 
@@ -80,12 +80,12 @@ pub const RULES: [Rule; 3] = [
 
 const SUBJECTS: usize = 4_096;
 const MEMBERS: usize = 6;
-/// One subject in so many lacks a fact, in the second measurement of each rule.
+/// In the second measurement of each rule, one of this number of subjects lacks a fact.
 const ONE_MISSING_IN: usize = 50;
-/// How long each slice of calls is, and how many there are.
+/// Duration of each slice of calls, and their number.
 const SLICE: Duration = Duration::from_millis(200);
 const SLICES: u64 = 11;
-/// How many fresh instances are timed.
+/// Number of fresh instances that are timed.
 const INSTANCES: u64 = 500;
 /// The engine that goes row by row; `cargo xtask bench` builds it.
 const ROWS_ENGINE: &str = "eligibility-cel-rows";
@@ -221,7 +221,7 @@ fn batch(session: &RuleSession, generation: &Generation, has_gaps: bool) -> Resu
                 let gender = |row| if mixed(row).is_multiple_of(2) { genders[0] } else { genders[1] };
                 (Vec::new(), ColumnValues::Codes(rows.clone().map(gender).collect()))
             }
-            // The last member is the head, so that every member is looked at.
+            // The last member is the head, so that every member is read.
             "role" => {
                 let role = |row| if row % MEMBERS == MEMBERS - 1 { head } else { child };
                 (Vec::new(), ColumnValues::Codes(rows.clone().map(role).collect()))

@@ -1,4 +1,4 @@
-//! What the worst that one client may send costs another: rules that are expensive to explain, and previews by lines that it does not read.
+//! Cost of one client's most expensive requests to another client: explanations of expensive rules, and streamed previews that are not read.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,13 +13,13 @@ use crate::report::{Report, Row, Spread};
 use crate::server::{Server, create_client};
 use crate::setup::Setup;
 
-/// How many people the register has: their lines are more than what waits in the sockets of a connection.
+/// Number of people in the register: their lines exceed the socket buffers of a connection.
 const PEOPLE: u64 = 20_000;
-/// How many rules one client asks to be explained concurrently.
+/// Number of concurrent requests for an explanation by one client.
 const EXPLAINED: u64 = 50;
-/// How many previews it begins and does not read.
+/// Number of previews that it starts and does not read.
 const UNREAD: u64 = 8;
-/// How often the other client's rule is timed on a quiet server, and its preview.
+/// Number of times that the other client's rule and preview are timed on an idle server.
 const QUIET: u64 = 100;
 const PREVIEWS: u64 = 5;
 
@@ -96,7 +96,7 @@ fn measure(
     Ok(())
 }
 
-/// A rule that costs next to nothing to evaluate and nearly as much as a call may to explain; each another one, so that none is answered
+/// A rule that costs next to nothing to evaluate and nearly as much as a call may to explain; each is different, so that none is answered
 /// from memory.
 fn expensive(number: u64) -> Value {
     let list = "[1,2,3,4,5,6,7,8,9,10]";
@@ -110,7 +110,7 @@ fn post(token: &str, operation: &str, body: &Value, more: &str) -> Vec<u8> {
     send("POST", &format!("/api/v2/Eligibility/{operation}"), token, more, &body.to_string())
 }
 
-/// A connection whose client has capacity for next to nothing, with a response that has begun.
+/// A connection of a client with a tiny receive buffer, with a response that has begun.
 fn begin(address: SocketAddr, request: &[u8]) -> Result<TcpStream, String> {
     use std::io::Write as _;
     let begin = || {

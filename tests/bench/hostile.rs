@@ -1,4 +1,4 @@
-//! What ordinary requests notice while a plugin misbehaves, and how soon an endless loop is stopped, all from outside.
+//! Latency of ordinary requests while a plugin misbehaves, and time until an endless loop is stopped, measured from outside.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,22 +11,22 @@ use crate::report::{Report, Row, Spread};
 use crate::server::{Server, artifacts};
 use crate::setup::Setup;
 
-/// The engine that does what its expression says.
+/// The engine that misbehaves as its expression specifies.
 const ENGINE: &str = "misbehaving-engine";
-/// The misdeeds, in turn.
+/// The kinds of misbehaviour, in this order.
 const MISDEEDS: [&str; 6] = ["loop", "panic", "allocate", "recurse", "log", "flood"];
-/// The guests that are not rejected, so that there is nothing to try again and again.
+/// The guests that are accepted, and so cannot be rejected repeatedly.
 const ACCEPTED: [&str; 2] = [ENGINE, "chatty"];
-/// How many connections send ordinary requests.
+/// Number of connections that send ordinary requests.
 const CONNECTIONS: usize = 2;
 /// The time limit of a call, in milliseconds.
 const CALL_MS: u32 = 200;
-/// How many hostile requests there are at a time: one for each plugin thread of a machine with two cores, and as many that wait.
+/// Number of concurrent hostile requests: one for each plugin thread of a machine with two cores, and as many that wait.
 const HOSTILE: usize = 4;
-/// How many people the register has.
+/// Number of people in the register.
 const PEOPLE: u64 = 10_000;
 
-/// Measures every misdeed.
+/// Measures every kind of misbehaviour.
 pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     let register = setup.filled("hostile", setup.people(PEOPLE))?;
     report.setting("people", register.people);
@@ -81,7 +81,7 @@ fn evaluate(token: &str, misdeed: &str) -> Vec<u8> {
     send("POST", "/api/v2/Eligibility/$evaluate", token, "", &body)
 }
 
-/// Measures ordinary reads alone and while something hostile is done again and again, which has to be rejected each time.
+/// Measures ordinary reads alone and while a hostile request is repeated, which has to be rejected each time.
 fn measure(
     setup: &Setup,
     report: &mut Report,

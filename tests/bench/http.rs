@@ -1,4 +1,4 @@
-//! Requests as bytes, and one blocking connection that sends them one after the other.
+//! Requests as bytes, and one blocking connection that sends them sequentially.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
-/// How long a response may take; nothing that is measured needs a tenth of it.
+/// Timeout of a response; no measured response takes a tenth of it.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The head of a response: the status, and where the body is.
@@ -60,7 +60,7 @@ pub fn token_request(id: &str, secret: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Text as it stands in a query.
+/// Text as it is encoded in a query.
 pub fn encoded(text: &str) -> String {
     let encode = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
@@ -81,7 +81,7 @@ impl Connection {
         Self::from(Ipv4Addr::LOCALHOST, address)
     }
 
-    /// From a loopback address, by which the server counts what comes without a token.
+    /// From a loopback address, by which the server counts requests without a token.
     pub fn from(source: Ipv4Addr, address: SocketAddr) -> Result<Self, String> {
         let connect = || {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
@@ -115,7 +115,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request whose response has to have that status; how long it took, in microseconds, and the body.
+    /// Sends a request whose response must have that status; returns its duration in microseconds, and the body.
     pub fn timed(&mut self, request: &[u8], status: u16) -> Result<(f64, &[u8]), String> {
         let sent = Instant::now();
         let (got, body) = self.exchange(request)?;

@@ -12,7 +12,7 @@ use crate::report::{Report, Row, Spread};
 use crate::server::Server;
 use crate::setup::{Setup, import_rate};
 
-/// How many people are imported while others are read.
+/// Number of people imported while others are read.
 const CONCURRENT_PEOPLE: u64 = 50_000;
 /// Other numbers of people than any other register or import has.
 const FIRST: u64 = 500_000_001;

@@ -1,4 +1,4 @@
-//! What ordinary clients notice while others are rejected as fast as they can send; and the limiter with a million addresses, in process.
+//! Latency of ordinary clients while others are rejected as fast as they can send; and the limiter with a million addresses, in process.
 
 mod memory;
 
@@ -9,11 +9,11 @@ use crate::report::{Report, Row, Spread};
 use crate::server::{Server, create_client};
 use crate::setup::Setup;
 
-/// How many connections ordinary clients have, and how many requests they send a second in all.
+/// Number of connections of ordinary clients, and their requests per second in all.
 const ORDINARY: (usize, f64) = (4, 400.0);
-/// The same of whoever is rejected.
+/// The same of rejected clients.
 const REJECTED: (usize, f64) = (32, 20_000.0);
-/// How many people the register has.
+/// Number of people in the register.
 const PEOPLE: u64 = 10_000;
 
 /// Measures both.

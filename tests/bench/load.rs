@@ -42,12 +42,12 @@ pub fn connections(count: usize) -> String {
     if count == 1 { "1 connection".to_owned() } else { format!("{count} connections") }
 }
 
-/// Where to send, over how many connections, for how long.
+/// Target servers, number of connections and duration of a load.
 #[derive(Clone)]
 pub struct Load {
     /// The servers; connections are divided evenly among them.
     pub addresses: Vec<SocketAddr>,
-    /// How many connections are open at the same time.
+    /// Number of connections open at the same time.
     pub connections: usize,
     /// When no further request is sent.
     pub duration: Duration,
@@ -156,7 +156,7 @@ impl Load {
         loop {
             let due =
                 started + Duration::from_secs_f64(every * (f64::from(sent) + place as f64 / self.connections as f64));
-            // A server that cannot keep up is not waited for without end.
+            // Does not wait without end for a server that is too slow.
             if due.duration_since(started) >= self.duration || started.elapsed() >= self.duration * 2 {
                 return Ok(taken);
             }
@@ -200,14 +200,14 @@ async fn receive(stream: &mut TcpStream, arrived: &mut Vec<u8>) -> Result<Head, 
     }
 }
 
-/// How long requests took.
+/// Times of requests.
 #[derive(Default)]
 pub struct Taken {
     /// Microseconds of each by kind, sorted.
     pub times_us: Vec<Vec<f64>>,
-    /// How many responses had which status.
+    /// Number of responses by status.
     pub statuses: std::collections::BTreeMap<u16, u64>,
-    /// How long all took, in seconds.
+    /// Total duration, in seconds.
     pub seconds: f64,
 }
 
@@ -238,12 +238,12 @@ impl Taken {
         self
     }
 
-    /// How many responses there were.
+    /// Number of responses.
     pub fn count(&self) -> usize {
         self.times_us.iter().map(Vec::len).sum()
     }
 
-    /// Responses a second.
+    /// Responses per second.
     pub fn per_second(&self) -> f64 {
         self.count() as f64 / self.seconds
     }

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::report::Spread;
 
-/// What Linux counts processor time in, for programs that ask (`USER_HZ`).
+/// Ticks of processor time per second in `/proc` (`USER_HZ` of Linux).
 const TICKS_PER_SECOND: f64 = 100.0;
-/// How often a page is written and synced to learn what that takes.
+/// Number of writes and syncs of a page by which the time of a sync is measured.
 const SYNCS: usize = 200;
 
 /// A machine.

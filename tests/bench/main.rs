@@ -47,7 +47,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A benchmark.
 struct Benchmark {
     name: &'static str,
-    /// Whether `--baseline` runs it.
+    /// True if `--baseline` runs it.
     is_baseline: bool,
     /// About how many minutes it takes on two cores.
     minutes: f64,
@@ -88,10 +88,10 @@ const BENCHMARKS: &[Benchmark] = &[
     Benchmark::long("workbench", 1.0, workbench::run),
 ];
 
-/// Needs a browser: a smoke run has it only where it is wanted by name.
+/// Requires a browser: a smoke run has it only if it is requested by name.
 const NEEDS_BROWSER: &str = "workbench";
 
-/// The argument by which this program sends one request again and again to a server that runs: to compare it with other generators.
+/// The argument by which this program repeats one request to a running server, to compare it with other generators.
 const LOAD: &str = "load";
 
 const USAGE: &str = "usage: bench [--smoke] (--baseline | --all | NAME...), or bench load ADDRESS PATH TOKEN";
@@ -134,7 +134,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
         })
         .collect();
     let folder = server::artifacts()?.join("bench");
-    // Where nobody takes them for figures.
+    // In a folder from which no figures are published.
     let folder = if is_smoke { folder.join("smoke") } else { folder };
     let setup = Setup::new(&folder, is_smoke)?;
     let of = provenance(&setup)?;

@@ -1,5 +1,5 @@
-//! Whether two kinds of answers can be told apart by their times: the chance that of one of each kind the first takes longer, 0.5 where
-//! the time tells nothing.
+//! Tests whether two kinds of responses can be distinguished by their times: the probability that of one of each kind the first takes
+//! longer, 0.5 if they cannot.
 
 /// The chance that one of the first is longer than one of the others: the Mann-Whitney statistic over its greatest value.
 pub fn chance_of_longer(times: &[f64], others: &[f64]) -> f64 {
@@ -16,7 +16,7 @@ pub fn chance_of_longer(times: &[f64], others: &[f64]) -> f64 {
     shorter / (times.len() as f64 * others.len() as f64)
 }
 
-/// By how much that chance strays from 0.5 by luck alone, with so many times of each kind: one standard deviation.
+/// Standard deviation of that probability from 0.5 for indistinguishable kinds, with this number of times of each.
 pub fn spread(times: usize) -> f64 {
     ((2 * times + 1) as f64 / (12.0 * (times as f64).powi(2))).sqrt()
 }

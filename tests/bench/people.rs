@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-/// How many people live in one household.
+/// Number of people in a household.
 pub const HOUSEHOLD: u64 = 5;
-/// What all registers are made from.
+/// The seed of all registers.
 pub const SEED: u64 = 20_260_101;
 /// Sexes, the most frequent one first.
 const GENDERS: [&str; 4] =
@@ -136,7 +136,7 @@ pub fn any(number: u64, people: u64) -> u64 {
     Dice::new(SEED, number).below(people) + 1
 }
 
-/// A name as somebody might be called: given, middle and family names.
+/// A plausible name: given, middle and family names.
 pub fn name(dice: &mut Dice) -> [Option<&'static str>; 3] {
     let Some((given, family)) = dice.often(NAMES) else { return [None; 3] };
     let first = dice.often(given).copied();

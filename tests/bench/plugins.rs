@@ -14,11 +14,11 @@ use crate::report::{Report, Row, Spread};
 use crate::server::{Server, artifacts};
 use crate::setup::{Setup, everything};
 
-/// How many connections send at the same time.
+/// Number of connections that send at the same time.
 const CONNECTIONS: usize = 8;
-/// How many rounds of ordinary length the load lasts while plugins are replaced: the engine alone is compiled for some seconds each time.
+/// Duration of the load during replacement of plugins, in rounds of ordinary length: compiling the engine alone takes some seconds.
 const SWAP_ROUNDS: u32 = 10;
-/// How many people the register has.
+/// Number of people in the register.
 const PEOPLE: u64 = 100;
 /// The plugins whose install is timed, each into a register that has all others.
 const INSTALLED: [&str; 3] = ["gender", "icd-11", "eligibility-cel"];
@@ -92,13 +92,13 @@ fn swap(setup: &Setup, report: &mut Report) -> Result<(), String> {
     report.row(Row::new("plugins.swap", what, "ms", Spread::of(times)));
     let rate = Row::new(
         "plugins.swap.load",
-        "requests meanwhile, none lost or failed",
+        "requests during replacement, none lost or failed",
         "1/s",
         Spread::of([busy.per_second()]),
     );
     let alone = quiet.per_second();
     report.row(rate.ratio(format!("alone ({alone:.0}/s)"), Spread::of([busy.per_second() / alone])));
-    let p99 = Row::new("plugins.swap.p99", "requests meanwhile: p99", "ms", Spread::of([busy.ms(0, 0.99)]));
+    let p99 = Row::new("plugins.swap.p99", "requests during replacement: p99", "ms", Spread::of([busy.ms(0, 0.99)]));
     let alone = quiet.ms(0, 0.99);
     report.row(p99.ratio(format!("alone ({alone:.2} ms)"), Spread::of([busy.ms(0, 0.99) / alone])));
     server.stop()?;

@@ -22,26 +22,26 @@ use crate::rounds::Rounds;
 use crate::server::{Server, artifacts, run as run_command};
 use crate::setup::{Register, Setup, copy, import_rate};
 
-/// How many people the register has, and in the benchmark that is named so.
+/// Number of people in the register, and in the benchmark with this name.
 const PEOPLE: u64 = 100_000;
 const PEOPLE_LARGE: u64 = 1_000_000;
-/// How many connections send where it is not one: as many for each of two servers, and of three.
+/// Number of connections that send, except where it is one: as many for each of two servers, and of three.
 const CONNECTIONS: usize = 18;
-/// How many creates a second a round is prepared for.
+/// Maximum number of creates per second that a round is prepared for.
 const CREATES_MAX: u64 = 20_000;
-/// How long a server may take until it is ready.
+/// Timeout until a server is ready.
 const READY_MAX: Duration = Duration::from_secs(300);
-/// For how long a group of writes held the lock that orders the writes of all servers.
+/// Time for which a group of writes held the lock that orders the writes of all servers.
 const LOCK_HELD: &str = "daftar_database_lock_held_duration_seconds";
-/// How often each search is asked in a round.
+/// Number of repetitions of each search in a round.
 const SEARCHES: u64 = 40;
-/// How often a preview is asked after the first.
+/// Number of previews after the first.
 const PREVIEWS: u64 = 5;
-/// How many people are imported.
+/// Number of people imported.
 const IMPORTED: u64 = 50_000;
 /// Other numbers of people than any other register or import has.
 const FIRST: u64 = 600_000_001;
-/// What a machine of this size would be set up with. Writes are durable.
+/// Settings of PostgreSQL for a machine of this size. Writes are durable.
 const SETTINGS: [(&str, &str); 7] = [
     ("shared_buffers", "2GB"),
     ("effective_cache_size", "12GB"),
@@ -92,7 +92,7 @@ impl Database {
     }
 }
 
-/// The folder of one of several servers of a database: the keys are those of all.
+/// Creates the folder of one of several servers of a database, with the keys of all.
 pub fn server_folder(register: &Register, database: &Database, servers: &str, number: u64) -> Result<PathBuf, String> {
     let own = register.folder.join(format!("{}-{servers}-{number}", database.name));
     std::fs::create_dir_all(own.join("data")).map_err(|error| error.to_string())?;

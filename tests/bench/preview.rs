@@ -1,5 +1,5 @@
 //! `$preview` over a whole register, over HTTP: after a start, with columns in memory, of a rule over a field that is no column; what reads
-//! notice meanwhile, and what it takes of memory.
+//! take during it, and its memory.
 
 use serde_json::{Value, json};
 
@@ -11,11 +11,11 @@ use crate::report::{Report, Row, Spread};
 use crate::server::Server;
 use crate::setup::Setup;
 
-/// How often each preview is asked once the columns are in memory.
+/// Number of repetitions of each preview once the columns are in memory.
 const TIMES: u64 = 21;
-/// How often the server is started for a first preview.
+/// Number of starts of the server for a first preview.
 const STARTS: u64 = 5;
-/// A rule over a field that is no column: what is read of records is kept for the next time.
+/// A rule over a field that is no column: facts read from records are cached for the next preview.
 const OF_RECORDS: &str = "me.address.exists(a, a.region == 'Northern')";
 
 /// Measures everything.
@@ -77,7 +77,7 @@ pub fn preview(token: &str, subject: &str, expression: &str) -> Vec<u8> {
     send("POST", "/api/v2/Eligibility/$preview", token, "", &body)
 }
 
-/// Asks a preview, which has to be of so many at least; how many milliseconds it took.
+/// Runs a preview, which has to cover at least this many subjects; returns its duration in milliseconds.
 pub fn ask(connection: &mut Connection, request: &[u8], least: u64) -> Result<f64, String> {
     let (time_us, body) = connection.timed(request, 200)?;
     let body: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
@@ -88,7 +88,7 @@ pub fn ask(connection: &mut Connection, request: &[u8], least: u64) -> Result<f6
     Ok(time_us / 1e3)
 }
 
-/// What reads take alone, and while previews follow upon each other.
+/// Times reads alone, and during consecutive previews.
 fn reads_during_previews(
     setup: &Setup,
     report: &mut Report,

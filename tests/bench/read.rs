@@ -12,11 +12,11 @@ use crate::rounds::Rounds;
 use crate::server::Server;
 use crate::setup::Setup;
 
-/// How many people the register has: many more than the response cache holds.
+/// Number of people in the register: many more than the response cache holds.
 pub const PEOPLE: u64 = 1_000_000;
-/// How many people are read where the response cache is to be warm.
+/// Number of people who are read for a warm response cache.
 const WARM_PEOPLE: u64 = 100;
-/// How many connections send at the same time.
+/// Number of connections that send at the same time.
 const CONNECTIONS: usize = 16;
 /// The part of the closed loop's rate at which the open loop sends.
 const OPEN_PART: f64 = 0.5;
@@ -72,7 +72,7 @@ pub fn all_people(people: u64, token: String) -> Make {
 fn against(setup: &Setup, server: &Server, bare: &Bare, make: &Make) -> Result<Rounds, String> {
     let (ours, theirs) =
         (Load::new(server.address, CONNECTIONS, setup.window()), Load::new(bare.address, CONNECTIONS, setup.window()));
-    // Neither is measured before it has answered for a while.
+    // Both are measured after a warm-up.
     for load in [&ours, &theirs] {
         Load { duration: load.duration / 3, ..load.clone() }.run(make)?;
     }
@@ -87,7 +87,7 @@ fn against(setup: &Setup, server: &Server, bare: &Bare, make: &Make) -> Result<R
     Rounds::against(setup.rounds(), || server.processor_seconds(), || ours.run(&shifted()), || theirs.run(&shifted()))
 }
 
-/// How long responses take at a fixed rate, from when each request was due.
+/// Times responses at a fixed rate, from when each request was due.
 fn open(
     setup: &Setup,
     report: &mut Report,

@@ -15,7 +15,7 @@ pub struct Spread {
     pub low: f64,
     /// The greatest.
     pub high: f64,
-    /// How many values there are.
+    /// Number of values.
     pub n: usize,
 }
 
@@ -125,7 +125,7 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// How many figures there are.
+    /// Number of figures.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -156,17 +156,17 @@ impl Report {
     }
 }
 
-/// Where figures come from.
+/// Origin of figures.
 pub struct Provenance {
     /// The commit of the sources; `unknown` without git.
     pub commit: String,
-    /// Whether a file was changed after it.
+    /// True if a file was changed after the commit.
     pub is_modified: bool,
     /// The day, as RFC 3339 writes it.
     pub date: String,
-    /// How the server was compiled: `release` or `debug`.
+    /// Build profile of the server: `release` or `debug`.
     pub profile: String,
-    /// Whether this run only shows that the benchmarks work.
+    /// True if this run only shows that the benchmarks work.
     pub is_smoke: bool,
     /// The machine.
     pub machine: Machine,

@@ -1,9 +1,9 @@
-//! Rounds of load in turn with the server that they are compared with.
+//! Rounds of load, alternating with the bare server that they are compared with.
 
 use crate::load::Taken;
 use crate::report::{Report, Row, Spread};
 
-/// What each round took.
+/// Measurements of each round.
 #[derive(Default)]
 pub struct Rounds {
     rates: Vec<f64>,
@@ -15,7 +15,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Measures so many rounds; `worked` gives the seconds that processors have worked for the server.
+    /// Measures this number of rounds; `worked` returns the processor seconds used by the server.
     pub fn measure(
         count: u64,
         worked: impl Fn() -> f64,
@@ -64,7 +64,7 @@ impl Rounds {
         Spread::of(self.rates.iter().copied()).median
     }
 
-    /// Adds the rows: how many a second, how long each took, and how long processors worked for it. `targets` are those of the rate
+    /// Adds the rows: rate, response times, and processor time of each request. `targets` are those of the rate
     /// and of the p99.
     pub fn rows(&self, report: &mut Report, id: &str, what: &str, targets: [Option<&str>; 2]) {
         self.column(report, id, what, targets, None);

@@ -1,4 +1,4 @@
-//! How a register grows: disk, memory, starts, reads, a search, creates, backup, check and restore of three sizes.
+//! Growth of a register: disk, memory, starts, reads, a search, creates, backup, check and restore of three sizes.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::server::Server;
 use crate::setup::{Register, Setup, seconds_of};
 use crate::start;
 
-/// How many people the registers have.
+/// Numbers of people in the registers.
 const SIZES: [u64; 3] = [10_000, 100_000, 1_000_000];
-/// The most creates a second that a round is prepared for.
+/// Maximum number of creates per second that a round is prepared for.
 const CREATES_MAX: u64 = 20_000;
 
 /// Measures all sizes.
@@ -70,7 +70,7 @@ fn measure(setup: &Setup, report: &mut Report, register: &Register) -> Result<()
         Ok::<_, String>((writing.join().map_err(|_| "the backup failed".to_owned())??, taken?))
     })?;
     row(report, "backup", "backup of the running server", "s", seconds);
-    row(report, "backup.read-p99", "reads meanwhile, 1 connection: p99", "ms", taken.ms(0, 0.99));
+    row(report, "backup.read-p99", "reads during backup, 1 connection: p99", "ms", taken.ms(0, 0.99));
     let bytes = std::fs::metadata(&backup).map_err(|error| error.to_string())?.len();
     row(report, "backup.file", "backup file", "MiB", mib(bytes));
     server.stop()?;

@@ -1,4 +1,4 @@
-//! Searches of people over HTTP, one after the other, each with its exact total and a page of 20; pages of lists, the first and one far down.
+//! Sequential searches of people over HTTP, each with its exact total and a page of 20; pages of lists, the first and one far down.
 
 use crate::http::{Connection, get};
 use crate::people::{Dice, SEED, day, name};
@@ -7,7 +7,7 @@ use crate::report::{Report, Row, Spread, percentile};
 use crate::server::Server;
 use crate::setup::Setup;
 
-/// How often each is asked in a round.
+/// Number of repetitions of each search in a round.
 const TIMES: u64 = 60;
 
 /// A search: its identifier, its description and the query of a number.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::http::{Connection, get, token_request};
 use crate::machine;
 
-/// Names the server's program, where it is not beside this one.
+/// Names the server's program, unless it is in the folder of this one.
 const PROGRAM_VARIABLE: &str = "DAFTAR_BENCH_SERVER";
 /// Names the folder in which `cargo xtask` made plugins and fixtures.
 const ARTIFACTS_VARIABLE: &str = "DAFTAR_TEST_ARTIFACTS";
@@ -27,13 +27,13 @@ pub fn program() -> Result<PathBuf, String> {
     if program.exists() { Ok(program) } else { Err(format!("`{}` is not there", program.display())) }
 }
 
-/// Where `cargo xtask` made plugins and fixtures.
+/// The folder in which `cargo xtask` built plugins and fixtures.
 pub fn artifacts() -> Result<PathBuf, String> {
     let artifacts = std::env::var_os(ARTIFACTS_VARIABLE).map(PathBuf::from);
     artifacts.ok_or_else(|| "run the benchmarks with `cargo xtask bench`".to_owned())
 }
 
-/// How a client signs in.
+/// Credentials of a client.
 #[derive(Debug, Clone)]
 pub struct Credentials {
     /// The client's id.
@@ -47,9 +47,9 @@ pub struct Server {
     child: Child,
     folder: PathBuf,
     config: Option<PathBuf>,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
-    /// How long it took until it listened, in milliseconds.
+    /// Time until it listened, in milliseconds.
     pub start_ms: f64,
 }
 
@@ -101,7 +101,7 @@ impl Server {
         run(&self.folder, self.config.as_deref(), arguments)
     }
 
-    /// The seconds that processors have worked for it.
+    /// The processor seconds that it has used.
     pub fn processor_seconds(&self) -> f64 {
         machine::processor_seconds(self.child.id())
     }
@@ -134,7 +134,7 @@ impl Server {
         self.child.kill().and_then(|()| self.child.wait()).map(drop).map_err(|error| error.to_string())
     }
 
-    /// Tells it to stop and waits until it has; how long that took, in milliseconds.
+    /// Asks it to stop and waits until it has stopped; returns the duration in milliseconds.
     pub fn stop(mut self) -> Result<f64, String> {
         let started = Instant::now();
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).ok_or("the server has no process id")?;

@@ -1,4 +1,4 @@
-//! What all benchmarks of a run share: how long rounds are, how many people registers have, and the registers themselves.
+//! Shared setup of the benchmarks of a run: length of rounds, sizes of registers, and the registers themselves.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ use crate::http::{Connection, get};
 use crate::people::{self, Codes};
 use crate::server::{self, Credentials, Server, artifacts, create_client};
 
-/// How many files a register is filled from, each an import of its own.
+/// Number of files that fill a register, each with an import of its own.
 const FILES: u64 = 5;
-/// How many people a register has at most in a run that only shows that the benchmarks work.
+/// Maximum number of people of a register in a run that only shows that the benchmarks work.
 const SMOKE_PEOPLE: u64 = 500;
 
 /// A run.
 pub struct Setup {
-    /// Whether it only shows that the benchmarks work: tiny registers, one short round each.
+    /// True if it only shows that the benchmarks work: tiny registers, one short round each.
     pub is_smoke: bool,
     scratch: TempDir,
     template: OnceCell<Template>,
@@ -39,15 +39,15 @@ struct Template {
 pub struct Register {
     /// The folder; the data folder is `data` in it.
     pub folder: PathBuf,
-    /// How many people there are.
+    /// Number of people.
     pub people: u64,
     /// A client that may do everything that is measured.
     pub client: Credentials,
     /// Codes for more people.
     pub codes: Codes,
-    /// How many records a second each import took while the register was filled.
+    /// Records per second of each import that filled the register.
     pub import_rates: Vec<f64>,
-    /// Whether no server was started on it since it was filled.
+    /// True if no server was started on it since it was filled.
     pub is_fresh: Cell<bool>,
     next: Cell<u64>,
 }
@@ -87,22 +87,22 @@ impl Setup {
         self.scratch.path()
     }
 
-    /// How many rounds there are.
+    /// Number of rounds.
     pub fn rounds(&self) -> u64 {
         if self.is_smoke { 1 } else { 5 }
     }
 
-    /// How long a round is.
+    /// Length of a round.
     pub fn window(&self) -> Duration {
         if self.is_smoke { Duration::from_millis(200) } else { Duration::from_secs(3) }
     }
 
-    /// How many people a register has that has `people` in a whole run.
+    /// Number of people of a register that has `people` in a full run.
     pub fn people(&self, people: u64) -> u64 {
         if self.is_smoke { people.min(SMOKE_PEOPLE) } else { people }
     }
 
-    /// How often something is done that is done so often in a whole run.
+    /// Number of repetitions of a step that has `times` in a full run.
     pub fn times(&self, times: u64) -> u64 {
         if self.is_smoke { times.min(3) } else { times }
     }
@@ -207,7 +207,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<(), String> {
     if copied.success() { Ok(()) } else { Err(format!("`{}` cannot be copied", from.display())) }
 }
 
-/// Runs a command of the program on the register in a folder; how many seconds it took.
+/// Runs a command of the program on the register in a folder; returns its duration in seconds.
 pub fn seconds_of(folder: &Path, arguments: &[&str]) -> Result<f64, String> {
     let started = std::time::Instant::now();
     server::run(folder, None, arguments)?;

@@ -1,8 +1,8 @@
-//! Whether the time of a rejected request for a token tells an unknown client, a wrong secret and a disabled client apart, over HTTP.
+//! Tests whether the time of a rejected token request distinguishes an unknown client, a wrong secret and a disabled client, over HTTP.
 //!
-//! Rejections of the three kinds are timed in turn, in an order that changes from round to round, each round from an address of its own, as
-//! an attacker would have it. The figure is which of two takes longer (`pairs.rs`). No client is asked for more often than is answered
-//! without a delay.
+//! Rejections of the three kinds are timed alternately, in an order that changes from round to round, each round from an address of its own,
+//! as an attacker would do it. The figure is the share of pairs in which one takes longer (`pairs.rs`). No client is used more often than is
+//! answered without a delay.
 
 use daftar::auth::failed_sign_ins::FREE_FAILURES;
 use daftar_tests::fresh_address;
@@ -65,7 +65,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     ] {
         let chance = Spread::of([chance_of_longer(one, other) * 100.0]);
         let what = format!(
-            "pairs in which {first} takes longer than {second}; 50 tells nothing, chance strays by {:.1}",
+            "pairs in which {first} takes longer than {second}; 50 means indistinguishable, standard deviation {:.1}",
             spread(one.len()) * 100.0
         );
         report.row(Row::new(format!("sign-in.{id}"), what, "%", chance));

@@ -1,4 +1,4 @@
-//! How long the server takes until it listens and how much memory it has then: from its checkpoint, from the records, after a kill. The files
+//! Time until the server listens, and its memory then: from its checkpoint, from the records, after a kill. The files
 //! are in the page cache.
 
 use std::path::Path;
@@ -11,9 +11,9 @@ use crate::report::{Report, Row, Spread};
 use crate::server::Server;
 use crate::setup::{Register, Setup};
 
-/// How many people are created before the kill.
+/// Number of people created before the kill.
 const BEFORE_KILL: u64 = 10_000;
-/// After this time the indexes are made that are made after the start.
+/// Time after which the indexes that are built after the start are complete.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// Measures the shared register.
@@ -77,7 +77,7 @@ pub fn measure(
     let what =
         format!("after a kill, {} creates since the checkpoint, until the server listens", setup.people(BEFORE_KILL));
     report.row(row("killed", &what, "ms", Spread::of([server.start_ms])));
-    // With a checkpoint that has them, for whoever starts the register next.
+    // With a checkpoint that has them, for the next start of the register.
     server.stop().map(drop)
 }
 

@@ -16,11 +16,11 @@ use crate::server::Server;
 use crate::setup::Setup;
 use daftar_tests::fresh_address;
 
-/// How many connections there are at a time.
+/// Number of connections at a time.
 const CONNECTIONS: usize = 16;
-/// How many tokens take turns where they are checked: more than one, as clients are.
+/// Number of tokens that are checked in turn: more than one, as with several clients.
 const TOKENS: usize = 100;
-/// How many checks are timed at a time.
+/// Number of checks timed at a time.
 const CHECKS: u64 = 20_000;
 
 /// Measures both.
@@ -72,7 +72,7 @@ fn check(setup: &Setup, report: &mut Report) -> Result<(), String> {
     setup.remove(register)
 }
 
-/// What a call takes in each round, in nanoseconds.
+/// Times a call in each round, in nanoseconds.
 fn rounds_ns(setup: &Setup, mut is_valid: impl FnMut(usize) -> bool) -> Result<Spread, String> {
     let checks = if setup.is_smoke { CHECKS / 100 } else { CHECKS };
     let mut rounds = Vec::new();

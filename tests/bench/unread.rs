@@ -14,17 +14,17 @@ use crate::report::{Report, Row, Spread};
 use crate::server::{Server, create_client};
 use crate::setup::Setup;
 
-/// How many requests are sent.
+/// Number of requests.
 const READS: u64 = 1_000;
-/// How many clients send them.
+/// Number of clients that send them.
 const CLIENTS: u64 = 20;
-/// How many threads send at the same time.
+/// Number of threads that send at the same time.
 const THREADS: u64 = 16;
 /// The photo, before it is written as text.
 const PHOTO_BYTES: usize = 5_000_000;
-/// How often an ordinary client asks for something meanwhile, and the memory is read.
+/// Interval at which an ordinary client sends a request and the memory is read.
 const EVERY: Duration = Duration::from_millis(20);
-/// How long they are left as they are when all have been answered.
+/// Time for which they are left open when all have been answered.
 const REST: Duration = Duration::from_secs(3);
 const PERSON: &str = "/api/v2/Individual/urn:svc:vocab:id-type%23national_id%7CBIG";
 

@@ -1,5 +1,5 @@
-//! How long a person at the workbench waits, in a real browser without a window: until the page can be used, and how long it is ever
-//! unresponsive while a hundred thousand people are asked about.
+//! Waiting times of a person at the workbench, in a headless browser: until the page can be used, and the longest time for which it is
+//! unresponsive during previews of a hundred thousand people.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,14 +11,14 @@ use crate::report::{Report, Row, Spread};
 use crate::server::{Server, artifacts, run as run_command};
 use crate::setup::Setup;
 
-/// How many people the register has.
+/// Number of people in the register.
 const PEOPLE: u64 = 100_000;
-/// How long a browser's address has no requests between two rounds.
+/// Time without requests from a browser's address between two rounds.
 const BETWEEN_ROUNDS: Duration = Duration::from_secs(30);
-/// What leads the browser.
+/// The scripts that drive the browser.
 const SCRIPTS: [&str; 2] = ["leader.mjs", "measure.mjs"];
 
-/// Measures it, each round in a browser that has kept nothing.
+/// Measures it, each round in a browser without cached files.
 pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     let register = setup.filled("workbench", setup.people(PEOPLE))?;
     report.setting("people", register.people);
@@ -38,7 +38,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     });
     let mut rounds: Vec<serde_json::Map<String, Value>> = Vec::new();
     for round in 0..setup.times(5) {
-        // A browser has one address, and without a token it may ask so many times a minute.
+        // A browser has one address, and requests without a token are limited per minute.
         if round > 0 {
             std::thread::sleep(BETWEEN_ROUNDS);
         }

@@ -12,9 +12,9 @@ use crate::rounds::Rounds;
 use crate::server::Server;
 use crate::setup::{Register, Setup};
 
-/// How many people the register has at first.
+/// Number of people in the register at first.
 const PEOPLE: u64 = 100_000;
-/// The most requests a second that a round is prepared for.
+/// Maximum number of requests per second that a round is prepared for.
 const RATE_MAX: u64 = 20_000;
 
 /// Measures everything.

@@ -1,4 +1,4 @@
-//! The limiter with a million addresses, in process: its memory, and how long a call takes then.
+//! The limiter with a million addresses, in process: its memory, and the duration of a call.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::people::Dice;
 use crate::report::{Report, Row, Spread};
 use crate::setup::Setup;
 
-/// How many addresses call.
+/// Number of addresses that call.
 const ADDRESSES: u32 = 1_000_000;
-/// How the addresses that are picked at random are.
+/// Seed of the addresses that are picked at random.
 const SEED: u64 = 9;
 
 /// A disk that takes no time and no memory: only the limiter is measured.
@@ -59,20 +59,20 @@ pub(super) fn measure(setup: &Setup, report: &mut Report) -> Result<(), String> 
         report.row(Row::new("limits.memory", "memory of each address in the limiter", "B", Spread::of([each])));
         let mut dice = Dice::new(SEED, 0);
         let mut any = |_| address(u32::try_from(dice.below(count.into())).unwrap_or_default());
-        let (mut anyone, mut rejected) = (Vec::new(), Vec::new());
+        let (mut admitted, mut rejected) = (Vec::new(), Vec::new());
         for _ in 0..setup.rounds() {
-            anyone.push(charge(&limits, count, &mut any).await?);
+            admitted.push(charge(&limits, count, &mut any).await?);
             rejected.push(charge(&limits, count, |_| address(0)).await?);
         }
         let row = |id: &str, what: &str, times| Row::new(format!("limits.{id}"), what, "ns", times);
         report.row(row("first", "the first call of an address, in process", Spread::of([first])));
-        report.row(row("call", "a call of any of these addresses, in process", Spread::of(anyone)));
+        report.row(row("call", "a call of any of these addresses, in process", Spread::of(admitted)));
         report.row(row("reject", "a call of one that is rejected, in process", Spread::of(rejected)));
         Ok(())
     })
 }
 
-/// What a call takes, in nanoseconds.
+/// Times a call, in nanoseconds.
 async fn charge(limits: &Limits, count: u32, mut address: impl FnMut(u32) -> IpAddr) -> Result<f64, String> {
     let started = Instant::now();
     for number in 0..count {
