@@ -1,7 +1,7 @@
-//! The people, or the groups, of a snapshot, and how a written record becomes columns, bitmaps, words and identifiers.
+//! The individuals, or the groups, of a snapshot, and the conversion of a record to columns, bitmaps, words and identifiers.
 //!
-//! **Invariant:** what a record set is known when it is written again: codes of columns from the columns, everything else from
-//! [`Terms`], which the writer alone keeps; so no bit outlives the version of the record that set it.
+//! **Invariant:** an update of a record clears every bit of the previous version: codes of columns are read from the columns, all others from
+//! [`Terms`], which only the writer has.
 
 use std::io;
 use std::sync::Arc;
@@ -31,10 +31,10 @@ use daftar_domain::search::order::sortable;
 use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::value::{Key, List, Part};
 
-/// Rows by word, each under a letter that says what it is a word of, and by whole texts ([`PhraseField::term`]).
+/// Rows by word with a prefix letter for its [`WordKind`], and by whole texts ([`PhraseField::term`]).
 pub(super) type WordIndex = SharedTree<Arc<str>, Posting>;
 
-/// What a word is of.
+/// The source of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WordKind {
     /// A word of the name.
@@ -44,7 +44,7 @@ pub(super) enum WordKind {
 }
 
 impl WordKind {
-    /// What a word, or the beginning of one, is kept under.
+    /// Returns the key of a word or of a prefix.
     pub(super) fn key(self, word: &str) -> String {
         let letter = match self {
             Self::Name => 'n',
@@ -54,10 +54,10 @@ impl WordKind {
     }
 }
 
-/// All records of one kind, people or groups, cheap to copy.
+/// All records of one kind, individuals or groups, cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Subjects<R> {
-    /// Which record stands where.
+    /// The record of each row.
     pub(super) rows: Rows,
     /// Rows by code.
     pub(super) codes: CodeIndex,
@@ -65,13 +65,13 @@ pub(super) struct Subjects<R> {
     pub(super) words: WordIndex,
     /// Rows by identifier.
     pub(super) identifiers: IdentifierIndex,
-    /// Rows of records that say that they are not in use.
+    /// Rows of inactive records.
     pub(super) inactive: Posting,
-    /// Names as they are put in order.
+    /// Names in their sort form.
     pub(super) names: TextColumn,
-    /// When records were last written, in milliseconds since 1970-01-01.
+    /// Time of the last update, in milliseconds since 1970-01-01.
     pub(super) last_updated: Column<i64>,
-    /// At which version each record is.
+    /// The version of each record.
     pub(super) versions: Column<u32>,
     /// The fields that have columns.
     pub(super) columns: FieldColumns<R>,
@@ -93,18 +93,18 @@ impl<R> Default for Subjects<R> {
     }
 }
 
-/// What a row set beside the columns, to be cleared when the record is written again.
+/// The index entries of a row that are not in columns, to be cleared by the next update of the record.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Terms {
-    /// Codes that no column holds, sorted, each once.
+    /// Codes without a column, sorted, each once.
     codes: Box<[CodeKey]>,
-    /// What the words are kept under, sorted, each once, a line each.
+    /// The keys of the words, sorted, each once, one per line.
     pub(super) words: Box<str>,
     /// Sorted, each once.
     pub(super) identifiers: Box<[IdentifierHash]>,
 }
 
-/// A record taken apart, ready to be written into the columns.
+/// A decomposed record, ready to be written into the columns.
 pub(super) struct Prepared {
     id: RecordId,
     pub(super) values: RowValues,
@@ -116,7 +116,7 @@ pub(super) struct Prepared {
     contents: Contents,
 }
 
-/// Changes of the indexes, collected over all records of a call.
+/// Changes of the indexes, collected from all records of a call.
 #[derive(Default)]
 struct IndexEdits {
     codes: Edits<CodeKey>,
@@ -196,14 +196,14 @@ impl Prepared {
         }
     }
 
-    /// Every code in its place, sorted, each once.
+    /// Returns every code with its field, sorted, each once.
     pub(super) fn codes<R: RecordType>(&self) -> Vec<CodeKey> {
         sorted_once(FieldColumns::<R>::codes_of(&self.values).chain(self.terms.codes.iter().copied()))
     }
 }
 
 impl<R: RecordType> Subjects<R> {
-    /// Writes records, each into a new row or the row that it has.
+    /// Writes records, each into its row or a new one.
     pub(super) fn write(&mut self, all_terms: &mut Blobs, records: Vec<Prepared>) {
         let mut edits = IndexEdits::default();
         for prepared in records {
@@ -214,7 +214,7 @@ impl<R: RecordType> Subjects<R> {
         self.identifiers.apply(edits.identifiers);
     }
 
-    /// Writes the columns of a record and notes what has to change in the indexes.
+    /// Writes the columns of a record and records the changes of the indexes.
     fn write_row(&mut self, all_terms: &mut Blobs, prepared: Prepared, edits: &mut IndexEdits) {
         let Some(row) = self.rows.place(R::KIND, prepared.id) else { return };
         let terms: Terms = terms::of_row(all_terms, row);
@@ -238,7 +238,7 @@ impl<R: RecordType> Subjects<R> {
         terms::set_row(all_terms, row, &prepared.terms);
     }
 
-    /// Tells what it holds of these records, so that two can be compared.
+    /// Visits the content, so that two registers can be compared.
     pub(super) fn tell(&self, teller: &mut Visitor, records: &str) {
         let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns } = self;
         teller.rows(records, rows);
@@ -253,7 +253,7 @@ impl<R: RecordType> Subjects<R> {
     }
 }
 
-/// How many parts of a checkpoint the records of one kind are.
+/// Number of sections of a checkpoint for the records of one kind.
 pub(super) const PARTS: u8 = 9;
 
 impl<R: RecordType> Stored for Subjects<R> {
@@ -306,7 +306,7 @@ fn lines(words: impl Iterator<Item = String>) -> Box<str> {
     sorted_once(words).join("\n").into()
 }
 
-/// A version as columns hold it: no record is written four thousand million times.
+/// Returns a version as a cell: no record has more than four thousand million versions.
 pub(super) fn version_cell(version: VersionId) -> u32 {
     u32::try_from(version.0).unwrap_or(u32::MAX - 1)
 }

@@ -1,10 +1,10 @@
-//! The register in memory, partition by partition: what was read for one preview is there for the next.
+//! A cache of the register in partitions: columns that were read for one preview serve the next.
 //!
-//! **Invariant:** the columns of a partition show what stood in the register at the moment that was asked for: they are brought forward by what
-//! was written since they were made, or made anew. While they are brought forward they are nobody's: where that is left in the middle they are
-//! made anew, and so are those of another history: the same number may be of another write there.
+//! **Invariant:** the columns of a partition show the register at the snapshot of the preview: the changes since they were read are applied, or
+//! they are read again. During an update the cache does not hold them, so an interrupted update makes the next preview read them again. Columns
+//! of another timeline are read again too, since the same sequence number may be of another transaction there.
 //!
-//! **Invariant:** how much is kept has a bound; what was used longest ago goes first.
+//! **Invariant:** the size of the cache is bounded; the least recently used partition is evicted first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,48 +20,48 @@ use daftar_store::StoreError;
 use daftar_store::partition::{Partition, PartitionDependencies, Partitions, ReadSnapshot};
 use daftar_store::shared::History;
 
-/// How many records are read at once.
+/// Records per query.
 const RECORDS_AT_ONCE: usize = 4_096;
-/// With more writes than this since the columns were made they are made anew.
+/// With more changed records than this since the columns were read, they are read again.
 const TOUCHED_MAX: usize = 8_192;
-/// How many partitions a process works on at once: while one is read from the database the other is decided about.
+/// Partitions that a process works on concurrently: one is evaluated while the other is read from the database.
 pub(super) const LANES: usize = 2;
-/// About what a record takes in columns, in bytes.
+/// Estimated size of a record in columns, in bytes.
 const RECORD_BYTES: u64 = 700;
 
-/// A register in partitions, with what this process keeps of it.
+/// A register in partitions, with the partitions that this process caches.
 pub struct PartedRegister {
-    /// Where the partitions are read.
+    /// The source of the partitions.
     pub partitions: Arc<dyn Partitions>,
     bytes_max: u64,
-    /// The partitions that are kept, the one that was used last at the end.
+    /// The cached partitions, the most recently used last.
     kept: Mutex<Vec<Slot>>,
-    /// How many partitions this process works on at once.
+    /// Permits for the partitions that this process works on.
     lanes: Arc<Semaphore>,
-    /// The layout of the next partition that is read.
+    /// The layout number of the next partition that is read.
     layouts: AtomicU64,
 }
 
 struct Slot {
     partition: Partition,
-    /// Locked while the columns are made or brought forward.
+    /// Locked while the columns are read or updated.
     columns: Arc<tokio::sync::Mutex<Option<PartitionColumns>>>,
     bytes: u64,
 }
 
-/// What the metrics page tells.
+/// The size of the cache, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PartitionUsage {
-    /// How many partitions are kept.
+    /// Number of cached partitions.
     pub partitions: u64,
-    /// About how many bytes they take.
+    /// Their estimated size, in bytes.
     pub bytes: u64,
 }
 
 /// A partition in memory.
 struct PartitionColumns {
     columns: Columns,
-    /// Counted up with each partition that is read: what is written later is put behind the rows that are there.
+    /// A number of its own for each read; later records are appended to the rows.
     layout: u64,
     sequence: Sequence,
     history: History,
@@ -69,31 +69,31 @@ struct PartitionColumns {
 }
 
 impl PartedRegister {
-    /// Keeps up to about so many bytes of partitions.
+    /// Creates a cache of up to about `bytes_max` bytes.
     #[must_use]
     pub fn new(partitions: Arc<dyn Partitions>, bytes_max: u64) -> Self {
         let (kept, lanes) = (Mutex::default(), Arc::new(Semaphore::new(LANES)));
         Self { partitions, bytes_max, kept, lanes, layouts: AtomicU64::new(1) }
     }
 
-    /// Waits until this process may work on one more partition; it may as long as the lane is held.
+    /// Waits for a permit to work on one more partition.
     pub(super) async fn lane(&self) -> Option<OwnedSemaphorePermit> {
-        // It is never closed.
+        // The semaphore is never closed.
         Arc::clone(&self.lanes).acquire_owned().await.ok()
     }
 
-    /// What is kept.
+    /// Returns the size of the cache.
     #[must_use]
     pub fn usage(&self) -> PartitionUsage {
         let kept = self.lock();
         PartitionUsage { partitions: kept.len() as u64, bytes: kept.iter().map(|slot| slot.bytes).sum() }
     }
 
-    /// A partition, with all that a rule may read about its subjects, as it was at that moment, and its layout: of snapshots of one layout the
-    /// same row is the same record. None has the layout of one that is not kept.
+    /// Returns a partition at a snapshot, with everything that a rule may read about its subjects, and its layout number: in snapshots with the
+    /// same layout number the same row is the same record. The number is `None` if the partition is not cached.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub(super) async fn snapshot(
         &self,
         moment: &dyn ReadSnapshot,
@@ -101,7 +101,7 @@ impl PartedRegister {
     ) -> Result<(Arc<Snapshot>, Option<u64>), StoreError> {
         let slot = self.slot(partition);
         let mut held = slot.lock().await;
-        // The same number may be of another write in another history.
+        // The same sequence number may be of another transaction on another timeline.
         let _of_another = held.take_if(|kept| kept.history != moment.history());
         if let Some(present) = held.as_ref()
             && present.sequence == moment.sequence()
@@ -109,13 +109,13 @@ impl PartedRegister {
             return Ok((present.columns.snapshot(), Some(present.layout)));
         }
         let since = held.as_ref().map(|present| present.sequence);
-        // An older moment than what is kept is asked for by whoever began before: what is kept is of more use.
+        // A preview that began earlier has an older snapshot. The newer columns stay in the cache.
         let is_past = since.is_some_and(|since| since > moment.sequence());
         if let Some(since) = since.filter(|_| !is_past) {
             let touched = moment.touched_since(since, TOUCHED_MAX).await?;
             let present = held.take();
             if let (Some(mut present), Some(touched)) = (present, touched)
-                && present.bring_forward(moment, partition, touched).await?
+                && present.apply_changes(moment, partition, touched).await?
             {
                 let snapshot = (present.columns.snapshot(), Some(present.layout));
                 *held = Some(present);
@@ -144,7 +144,7 @@ impl PartedRegister {
         columns
     }
 
-    /// Notes how much a partition takes, and evicts others where all take too much.
+    /// Records the size of a partition, and evicts others while the total exceeds the limit.
     fn note(&self, partition: Partition, bytes: u64) {
         let mut kept = self.lock();
         for slot in kept.iter_mut().filter(|slot| slot.partition == partition) {
@@ -157,7 +157,7 @@ impl PartedRegister {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
-        // Each change leaves it valid.
+        // Every change leaves the list valid.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -169,7 +169,7 @@ impl PartitionColumns {
         let columns = Columns::for_rules();
         let mut records = 0;
         columns.load(&moment.programs().await?);
-        // A group's members are there before it; whom a consent is about, before that.
+        // Members are loaded before their groups, and the subjects of consents before the consents.
         for (kind, ids) in [
             (RecordKind::Individual, individuals),
             (RecordKind::Group, groups),
@@ -185,9 +185,9 @@ impl PartitionColumns {
         Ok(Self { columns, layout, sequence: moment.sequence(), history: moment.history(), records })
     }
 
-    /// Takes up what was written until the moment. False where it has to be made anew: a record belongs between those that are there. Unless
-    /// it comes to its end, and that is true, it holds a part of what was written.
-    async fn bring_forward(
+    /// Applies the changes up to the snapshot. Returns false if the columns must be read again, because a record belongs between existing rows.
+    /// After false or an error only a part of the changes is applied.
+    async fn apply_changes(
         &mut self,
         moment: &dyn ReadSnapshot,
         partition: Partition,
@@ -205,10 +205,10 @@ impl PartitionColumns {
             RecordKind::Consent,
         ] {
             let ids: Vec<RecordId> = by_kind.remove(&kind).into_iter().flatten().collect();
-            let ids = self.of_interest(partition, kind, ids);
+            let ids = self.candidates(partition, kind, ids);
             let mut page = moment.records(kind, &ids).await?;
             page.retain(|record| self.is_about(partition, record));
-            if !page.iter().all(|record| self.has_room(record)) {
+            if !page.iter().all(|record| self.can_apply(record)) {
                 return Ok(false);
             }
             self.records += page.len() as u64;
@@ -218,9 +218,9 @@ impl PartitionColumns {
         Ok(true)
     }
 
-    /// Those of some records whose keys may be about the partition: of people those that are there or belong there, of others all, since
-    /// only they themselves say whom they are about.
-    fn of_interest(&self, partition: Partition, kind: RecordKind, mut ids: Vec<RecordId>) -> Vec<RecordId> {
+    /// Returns the records that may concern the partition: individuals that it has or that belong to it, and all records of other kinds, since
+    /// only their content names their subject.
+    fn candidates(&self, partition: Partition, kind: RecordKind, mut ids: Vec<RecordId>) -> Vec<RecordId> {
         if kind == RecordKind::Individual {
             let snapshot = self.columns.snapshot();
             let belongs = |id: RecordId| partition.kind == Subject::Individual && partition.place_of(id).is_some();
@@ -229,7 +229,7 @@ impl PartitionColumns {
         ids
     }
 
-    /// Whether a record is one that a rule about the partition's subjects may read.
+    /// Tests whether a rule about the subjects of the partition may read a record.
     fn is_about(&self, partition: Partition, record: &ChangedRecord) -> bool {
         let snapshot = self.columns.snapshot();
         let is_subject =
@@ -251,9 +251,8 @@ impl PartitionColumns {
         }
     }
 
-    /// Whether a record can be taken up behind those that are there: it is one of them, or its key lies after theirs; and everybody whom
-    /// a group names is there.
-    fn has_room(&self, record: &ChangedRecord) -> bool {
+    /// Tests whether a record can be applied: it has a row or its key is after all others, and all members of a group have rows.
+    fn can_apply(&self, record: &ChangedRecord) -> bool {
         let snapshot = self.columns.snapshot();
         let is_last = |id: RecordId, last: Option<RecordId>| last.is_none_or(|last| last < id);
         match record {
@@ -262,14 +261,14 @@ impl PartitionColumns {
             }
             ChangedRecord::Group(group) => {
                 let mut members = group.details.members();
-                // One that was there before and named nobody of here may have consents that are not.
+                // An older group without members in the partition may have consents that were not read.
                 let is_new = group.meta.version == VersionId::FIRST;
                 let is_placed = snapshot.group_row_of(group.id).is_some()
                     || (is_new && is_last(group.id, snapshot.last_of(Subject::Group)));
                 is_placed && members.all(|member| snapshot.row_of(member.individual).is_some())
             }
             ChangedRecord::Program(_) => true,
-            // New ones are the last of all; those that changed are there.
+            // New ones have the last keys; changed ones have rows.
             ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => true,
         }
     }
