@@ -1,11 +1,11 @@
-//! The administrator.
+//! The administrator of a server under test.
 
 use serde_json::{Value, json};
 
 use super::client::Credentials;
 use super::http::{Connection, Request, Response};
 
-/// Somebody who holds the admin token.
+/// A client of the admin API with the admin token.
 #[derive(Debug, Clone)]
 pub struct Admin {
     connection: Connection,
@@ -44,7 +44,7 @@ impl Admin {
         self.request("GET", path).send()
     }
 
-    /// Registers a client as the body says.
+    /// Registers a client with this body.
     #[must_use]
     pub fn create_client(&self, body: &Value) -> Credentials {
         Credentials::read(&self.request("POST", "/clients").json(body).send().expect(201).json())
@@ -55,7 +55,7 @@ impl Admin {
         drop(self.request("POST", &format!("/clients/{client_id}/disable")).send().expect(200));
     }
 
-    /// Lets a client in again.
+    /// Enables a client again.
     pub fn enable(&self, client_id: &str) {
         drop(self.request("POST", &format!("/clients/{client_id}/enable")).send().expect(200));
     }
@@ -66,7 +66,7 @@ impl Admin {
         drop(request.json(&json!({"scope": scope})).send().expect(200));
     }
 
-    /// Grants a scope on those fields alone.
+    /// Grants a scope on these fields only.
     pub fn grant_fields(&self, client_id: &str, scope: &str, fields: &[&str]) {
         let request = self.request("POST", &format!("/clients/{client_id}/grants"));
         drop(request.json(&json!({"scope": scope, "fields": fields})).send().expect(200));

@@ -19,13 +19,13 @@ use super::client::{ApiClient, Credentials};
 use super::http::{Connection, Request};
 use super::{artifacts, template, token};
 
-/// What every clock shows at first: noon of a day that is nobody's birthday.
+/// Initial time of every clock: noon of a day that is no person's birthday.
 const START: &str = "2026-03-01T12:00:00Z";
 
 /// The data folder within the temporary one.
 const DATA: &str = "data";
 
-/// How a register is to be.
+/// Setup of a register under test.
 pub struct TestAppBuilder {
     plugins_dir: Option<PathBuf>,
     config: Config,
@@ -33,7 +33,7 @@ pub struct TestAppBuilder {
 }
 
 impl TestAppBuilder {
-    /// Makes the data folder in another way than as a copy of one in which the default plugins are installed.
+    /// Creates the data folder in another way than as a copy of one in which the default plugins are installed.
     #[must_use]
     pub fn prepared(mut self, prepare: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -42,7 +42,7 @@ impl TestAppBuilder {
         self
     }
 
-    /// Takes plugins from another folder, and does not begin with the default ones.
+    /// Takes plugins from another folder in place of the default ones.
     #[must_use]
     pub fn plugins(mut self, folder: &Path) -> Self {
         self.plugins_dir = Some(folder.to_owned());
@@ -81,7 +81,7 @@ impl TestAppBuilder {
     }
 }
 
-/// A server with its register. Its clock stands still until it is moved.
+/// A server with its register. Its clock does not advance by itself.
 pub struct TestApp {
     clock: FakeClock,
     plugins_dir: PathBuf,
@@ -94,31 +94,31 @@ pub struct TestApp {
     _folder: TempDir,
 }
 
-/// The thread that serves, with the way to stop it.
+/// The thread that serves, with the handle that stops it.
 struct RunningThread {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl TestApp {
-    /// A register as it is after installation: default plugins, nobody in it.
+    /// A register as it is after installation: default plugins, no people.
     #[must_use]
     pub fn start() -> Self {
         Self::builder().start()
     }
 
-    /// A register with something of its own.
+    /// A builder of a register with other properties.
     #[must_use]
     pub fn builder() -> TestAppBuilder {
         let mut config = Config::default();
         config.server.listen.set_port(0);
         config.server.admin_listen.set_port(0);
-        // The guests of tests are not signed; who vouches for a plugin is tested by itself.
+        // The guests of tests are not signed; signatures have tests of their own.
         config.plugins.allow_unsigned = true;
         TestAppBuilder { plugins_dir: None, config, prepared: None }
     }
 
-    /// Stops the server and starts it again on the same folder. Clients go on: they find the new port.
+    /// Stops the server and starts it again on the same folder. Clients stay usable: they use the new port.
     pub fn restart(&mut self) {
         self.stop();
         self.launch();
@@ -131,7 +131,7 @@ impl TestApp {
         self.launch();
     }
 
-    /// The metrics listener, where the settings ask for one.
+    /// The metrics listener, if the configuration has one.
     #[must_use]
     pub fn metrics_listener(&self) -> Connection {
         Connection::to_operator(Arc::clone(&self.metrics_port))
@@ -145,12 +145,12 @@ impl TestApp {
         assert!(std::thread::panicking() || ended.is_ok(), "the server stopped with a panic");
     }
 
-    /// Moves the clock on.
+    /// Advances the clock.
     pub fn advance_seconds(&self, seconds: i64) {
         self.clock.advance(SignedDuration::from_secs(seconds));
     }
 
-    /// From now on so many seconds pass whenever the server looks how much time has passed.
+    /// From now on the clock advances by this number of seconds each time that the server reads it.
     pub fn pass_at_each_look(&self, seconds: u64) {
         self.clock.pass_at_each_look(Duration::from_secs(seconds));
     }
@@ -174,13 +174,13 @@ impl TestApp {
         Connection::to_operator(Arc::clone(&self.admin_port))
     }
 
-    /// Somebody without a token, from an address of their own.
+    /// A client without a token, from an address of its own.
     #[must_use]
     pub fn anonymous(&self) -> Connection {
         Connection::new(Arc::clone(&self.public_port))
     }
 
-    /// A new client with those scopes, no limit that a test meets, and a token.
+    /// A new client with those scopes, limits that no test reaches, and a token.
     #[must_use]
     pub fn client(&self, scopes: &[&str]) -> ApiClient {
         let credentials = self.admin().create_client(&serde_json::json!({
@@ -207,7 +207,7 @@ impl TestApp {
 
     fn launch(&mut self) {
         let listeners = Listeners::bind(&self.config.server).expect("a free port can be had");
-        // Where it is bound, whatever URL it is known by.
+        // The address that it is bound to, independent of its public URL.
         let bound = ServerConfig { public_url: None, ..self.config.server.clone() };
         self.public_port.store(port(&listeners.public_url(&bound)), Ordering::Release);
         self.admin_port.store(port(&listeners.admin_url()), Ordering::Release);

@@ -1,4 +1,4 @@
-//! Where the built program, plugins, modules and misbehaving guests are.
+//! Paths of the built program, plugins, modules and misbehaving guests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub fn plugin_names() -> Vec<String> {
     names(&plugins())
 }
 
-/// A plugin that is installed when somebody wants it.
+/// An optional plugin, which is installed on request.
 #[must_use]
 pub fn module(name: &str) -> PathBuf {
     existing("modules").join(format!("{name}.wasm"))
@@ -50,7 +50,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The packages of clients that others wrote, a folder for each language.
+/// The packages of third-party clients, a folder for each language.
 #[must_use]
 pub fn clients() -> PathBuf {
     existing("clients")
@@ -62,19 +62,19 @@ pub fn workbench() -> PathBuf {
     existing("workbench")
 }
 
-/// A folder for pictures that people look at; they stay until the next run.
+/// A folder for screenshots for human review; they stay until the next run.
 #[must_use]
 pub fn pictures(of: &str) -> PathBuf {
     root().join("pictures").join(of)
 }
 
-/// The program `daftar`: another one where the environment names it.
+/// The program `daftar`, or the one that the environment names.
 #[must_use]
 pub fn program() -> PathBuf {
     std::env::var_os("DAFTAR_TEST_PROGRAM").map_or_else(|| existing("debug/daftar"), PathBuf::from)
 }
 
-/// Puts scripts beside the packages that they load. Other test processes do so too and run them: only what differs is written.
+/// Copies scripts next to the packages that they load. Other test processes do so too and run them: only files that differ are written.
 pub fn place_scripts(from: &Path, to: &Path) {
     let _turn = daftar_test_needs::lock("scripts");
     for entry in fs::read_dir(from).expect("the folder can be read") {

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::http::{Connection, Request, Response};
 
-/// Where the API begins.
+/// Base path of the API.
 const BASE_PATH: &str = daftar::api::endpoint::BASE_PATH;
 
-/// What a client proves itself with.
+/// The credentials of a client.
 #[derive(Debug, Clone)]
 pub struct Credentials {
     /// Its public name.
@@ -17,7 +17,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Reads them from the answer that registered the client.
+    /// Reads them from the response to the registration.
     #[must_use]
     pub fn read(created: &Value) -> Self {
         let text = |name: &str| created[name].as_str().unwrap_or_else(|| panic!("no `{name}`: {created}")).to_owned();
@@ -34,7 +34,7 @@ pub struct ApiClient {
 }
 
 impl ApiClient {
-    /// That client with that token.
+    /// The client with these credentials and this token.
     #[must_use]
     pub fn new(connection: Connection, credentials: Credentials, token: String) -> Self {
         Self { connection, credentials, token }
@@ -46,7 +46,7 @@ impl ApiClient {
         &self.credentials.id
     }
 
-    /// What it proves itself with.
+    /// Its credentials.
     #[must_use]
     pub fn credentials(&self) -> &Credentials {
         &self.credentials
@@ -58,7 +58,7 @@ impl ApiClient {
         &self.token
     }
 
-    /// The way it takes to the server.
+    /// Its connection to the server.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
@@ -83,19 +83,19 @@ impl ApiClient {
         self.request("POST", path).json(body).send()
     }
 
-    /// Registers a person and returns the body of the answer.
+    /// Registers a person and returns the body of the response.
     #[track_caller]
     pub fn create_individual(&self, body: &Value) -> Value {
         self.post("/Individual", body).expect(201).json()
     }
 
-    /// Registers a group and returns the body of the answer.
+    /// Registers a group and returns the body of the response.
     #[track_caller]
     pub fn create_group(&self, body: &Value) -> Value {
         self.post("/Group", body).expect(201).json()
     }
 
-    /// Evaluates a rule and returns the body of the answer.
+    /// Evaluates a rule and returns the body of the response.
     #[track_caller]
     #[must_use]
     pub fn evaluate(&self, body: &Value) -> Value {

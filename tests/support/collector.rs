@@ -1,4 +1,4 @@
-//! A collector of OpenTelemetry: takes what comes by OTLP over HTTP, keeps it, and answers as a test says.
+//! A collector of OpenTelemetry: receives data by OTLP over HTTP, stores it, and responds as a test specifies.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -12,28 +12,28 @@ use opentelemetry_proto::tonic::metrics::v1::{Metric, metric};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 
-/// How long something may take to arrive; nothing in the tests needs a tenth of it.
+/// Maximum time until data arrives; no test needs a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a collector answers.
+/// Responses of a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answers {
     /// With that status.
     With(u16),
-    /// Not at all: it reads, and keeps the connection open.
+    /// No response: it reads, and leaves the connection open.
     Never,
 }
 
-/// What came.
+/// Received data.
 #[derive(Debug, Default)]
 pub struct Received {
     /// Spans, in the order of their ends.
     pub spans: Vec<Span>,
     /// The last page of series.
     pub metrics: Vec<Metric>,
-    /// How many requests with series came.
+    /// Number of requests with series.
     pub pages: usize,
-    /// What senders say of themselves: `key=value`.
+    /// Resource attributes of senders: `key=value`.
     pub resources: Vec<String>,
     /// Every byte: heads and bodies.
     pub bytes: Vec<u8>,
@@ -46,7 +46,7 @@ impl Received {
         self.spans.iter().filter(|span| span.name == name).collect()
     }
 
-    /// Whether anything that came holds that text.
+    /// True if any received data contains that text.
     #[must_use]
     pub fn holds(&self, text: &str) -> bool {
         self.bytes.windows(text.len()).any(|window| window.eq_ignore_ascii_case(text.as_bytes()))
@@ -64,7 +64,7 @@ pub fn attribute(attributes: &[KeyValue], key: &str) -> Option<String> {
     }
 }
 
-/// How many points a metric has.
+/// Number of points of a metric.
 #[must_use]
 pub fn points(metric: &Metric) -> usize {
     match &metric.data {
@@ -82,18 +82,18 @@ type Shared = Arc<(Mutex<Received>, Condvar)>;
 pub struct Collector {
     received: Shared,
     answers: Arc<Mutex<Answers>>,
-    /// Where it listens.
+    /// Its URL.
     pub url: String,
 }
 
 impl Collector {
-    /// One that takes everything.
+    /// A collector that accepts everything.
     #[must_use]
     pub fn start() -> Self {
         Self::answering(Answers::With(200))
     }
 
-    /// One that answers so.
+    /// A collector that responds as given.
     #[must_use]
     pub fn answering(answers: Answers) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port can be had");
@@ -109,15 +109,15 @@ impl Collector {
         Self { received, answers, url }
     }
 
-    /// Answers otherwise from now on.
+    /// Changes the responses from now on.
     pub fn answer(&self, answers: Answers) {
         *self.answers.lock().unwrap_or_else(PoisonError::into_inner) = answers;
     }
 
-    /// Waits until what came is as wanted, and looks at it.
+    /// Waits until the received data is as wanted, and reads it.
     ///
     /// # Panics
-    /// When that does not happen.
+    /// If it does not become so in time.
     pub fn wait<R>(&self, what: &str, wanted: impl Fn(&Received) -> bool, look: impl FnOnce(&Received) -> R) -> R {
         let (received, changed) = &*self.received;
         let received = received.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +127,7 @@ impl Collector {
         look(&received)
     }
 
-    /// Looks at what came so far.
+    /// Reads the data received so far.
     pub fn look<R>(&self, look: impl FnOnce(&Received) -> R) -> R {
         look(&self.received.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -150,7 +150,7 @@ fn speak(stream: TcpStream, kept: &Shared, how: &Mutex<Answers>) {
                 }
             }
             Answers::Never => {
-                // Until whoever asked has gone.
+                // Until the client has disconnected.
                 let _is_gone = reading.read_to_end(&mut Vec::new());
                 return;
             }

@@ -1,7 +1,7 @@
-//! Holds answers to the OpenAPI document.
+//! Checks responses against the OpenAPI document.
 //!
-//! **Invariant:** whatever a test asks the public listener for, the answer's status, media type, headers and body are among
-//! those that the document tells of that operation, and a header that a client acts by is there where it is told; else the test
+//! **Invariant:** for every request of a test to the public listener, status, media type, headers and body of the response are among
+//! those documented for that operation, and a documented header on which a client depends is present; otherwise the test
 //! fails.
 
 use std::collections::HashMap;
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use super::http::Response;
 
-/// The document that answers are held to.
+/// The document that responses are checked against.
 static CONTRACT: LazyLock<Contract> = LazyLock::new(Contract::new);
 
-/// Headers that an answer has only where the document says so.
+/// Headers that a response has only if they are documented.
 const DOCUMENTED_HEADERS: [&str; 10] = [
     "etag",
     "location",
@@ -33,7 +33,7 @@ const DOCUMENTED_HEADERS: [&str; 10] = [
     "x-ratelimit-reset",
 ];
 
-/// Headers that an answer always has where the document tells them of its status.
+/// Headers that a response always has if they are documented for its status.
 const NEEDED: [&str; 2] = ["location", "retry-after"];
 
 struct Contract {
@@ -43,15 +43,15 @@ struct Contract {
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
-/// Whether an answer has perhaps no address to tell: a membership without an identifier of its own is addressed by whom it is of,
-/// which not everybody may see, and what is shown again may be gone from the client's sight.
+/// True if a response may lack an address: a membership without an identifier of its own is addressed by its beneficiary and program, which
+/// not every client may see, and a replayed record may no longer be visible to the client.
 fn may_lack_location(response: &Response) -> bool {
     let body: Value = serde_json::from_slice(response.bytes()).unwrap_or_default();
     let is_bare = body["type"] == "ProgramMembership" && (body["beneficiary"].is_null() || body["program"].is_null());
     is_bare || response.header("idempotency-replayed").is_some()
 }
 
-/// Fails the test where the document does not tell of such an answer to that request.
+/// Fails the test if such a response to that request is not documented.
 #[track_caller]
 pub fn hold(method: &str, target: &str, response: &Response) {
     if let Err(problem) = CONTRACT.check(method, target, response) {
@@ -60,7 +60,7 @@ pub fn hold(method: &str, target: &str, response: &Response) {
     }
 }
 
-/// The document, with whatever modules add left open.
+/// The document, with the objects that modules extend left open.
 #[must_use]
 pub fn api_document() -> &'static Value {
     &CONTRACT.document
@@ -75,7 +75,7 @@ impl Contract {
     }
 
     fn check(&self, method: &str, target: &str, response: &Response) -> Result<(), String> {
-        // No route answered: another listener has the path, or the path has other methods.
+        // No route matched: another listener has the path, or the path has other methods.
         let is_of_route = response.status < 400 || method == "HEAD" || response.json()["instance"].is_string();
         let is_of_token = response.header("content-type") == Some("application/json");
         if response.status == 405 || !(is_of_route || is_of_token) {
@@ -101,17 +101,17 @@ impl Contract {
             return Err(format!("no header `{name}`"));
         }
         let is_told = |name: &&&str| known.iter().any(|one| one == **name);
-        // A 403 has a challenge where another token would help, and none where a field is not granted.
+        // A 403 has a challenge if another token would help, and none if a field is not granted.
         let challenge = (response.status == 401).then_some(&"www-authenticate");
         let is_needed = |name: &&&str| **name != "location" || !may_lack_location(response);
         let needed = NEEDED.iter().chain(challenge).filter(is_told).filter(is_needed);
         if let Some(name) = needed.into_iter().find(|name| response.header(name).is_none()) {
-            return Err(format!("the header `{name}` is told, and not there"));
+            return Err(format!("the header `{name}` is documented and missing"));
         }
         let Some(contents) = documented["content"].as_object() else {
             return if response.bytes().is_empty() { Ok(()) } else { Err("no body".to_owned()) };
         };
-        // What is shown again may be gone from the client's sight; then the status is all that is said.
+        // A replayed record may no longer be visible to the client; then only the status is returned.
         let is_replayed = response.header("idempotency-replayed").is_some() && response.bytes().is_empty();
         if method == "HEAD" || is_replayed {
             return Ok(());
@@ -127,13 +127,13 @@ impl Contract {
         self.matches(&content["schema"], &response.json())
     }
 
-    /// The operation that a request calls; none on the admin's listener and where nothing is.
+    /// The operation that a request calls; none on the admin listener and for unknown paths.
     fn operation(&self, method: &str, target: &str) -> Option<&Value> {
         let path = target.split(['?', '#']).next()?;
         let asked = if method == "HEAD" { "GET" } else { method };
         let matching =
             |endpoint: &&Endpoint| endpoint.method == asked && endpoint.paths.iter().any(|route| fits(route, path));
-        // A route that names every part goes before one with a place for any.
+        // A route with literal segments takes precedence over one with parameters.
         let endpoint =
             self.endpoints.iter().filter(matching).min_by_key(|endpoint| endpoint.paths[0].matches('{').count())?;
         Some(&self.document["paths"][&endpoint.paths[0]][endpoint.method.as_str().to_ascii_lowercase()])
@@ -144,7 +144,7 @@ impl Contract {
         leads.map_or(value, |path| self.document.pointer(path).unwrap_or_else(|| panic!("`{path}` leads nowhere")))
     }
 
-    /// Whether a value has that shape.
+    /// Tests whether a value matches that schema.
     fn matches(&self, shape: &Value, value: &Value) -> Result<(), String> {
         let validator = self.validator(shape);
         let problems: Vec<String> = validator
@@ -170,15 +170,15 @@ impl Contract {
     }
 }
 
-/// Whether a value has that shape of the document.
+/// Tests whether a value matches that schema of the document.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the mismatch.
 pub fn matches(shape: &Value, value: &Value) -> Result<(), String> {
     CONTRACT.matches(shape, value)
 }
 
-/// Whether a path is of that route.
+/// Tests whether a path matches that route.
 fn fits(route: &str, path: &str) -> bool {
     let (mut wanted, mut given) = (route.split('/'), path.split('/'));
     loop {

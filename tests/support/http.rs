@@ -1,7 +1,7 @@
-//! Requests byte for byte as a test says, from any loopback address; answers held to what every answer must be.
+//! Requests byte for byte as a test specifies, from any loopback address; responses are checked for the properties of every response.
 //!
-//! **Invariant:** no answer passes through here without its request id and API version, and no problem without the shape
-//! that problems have, and none that the OpenAPI document does not tell of.
+//! **Invariant:** every response is checked for its request id and API version, every problem for its schema,
+//! and every response for its description in the OpenAPI document.
 
 mod held;
 mod response;
@@ -20,9 +20,9 @@ pub use self::response::{LINES, Response};
 
 use super::contract;
 
-/// How long an answer may take; nothing in the tests needs a tenth of it.
+/// Timeout of a response; no test needs a tenth of it.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Where a server tells that it lives, to everybody and uncounted.
+/// Path of the health checks, which are open to every client and not rate limited.
 const HEALTH: &str = "/health/";
 
 /// A loopback address that nothing in this process has used yet: a full bucket.
@@ -40,18 +40,18 @@ pub fn fresh_address() -> Ipv4Addr {
 pub struct Connection {
     port: Arc<AtomicU16>,
     source: Ipv4Addr,
-    /// Whether the listener counts who calls.
+    /// True if the listener limits requests by address.
     is_counted: bool,
 }
 
 impl Connection {
-    /// To that port, wherever the port moves, from an address that nobody else uses.
+    /// A connection to that port, also after it changes, from an address that no other client uses.
     #[must_use]
     pub fn new(port: Arc<AtomicU16>) -> Self {
         Self { port, source: fresh_address(), is_counted: true }
     }
 
-    /// The same to a listener of the operator, which counts nobody.
+    /// The same to a listener of the operator, which has no limits.
     #[must_use]
     pub fn to_operator(port: Arc<AtomicU16>) -> Self {
         Self { is_counted: false, ..Self::new(port) }
@@ -69,7 +69,7 @@ impl Connection {
         self.source
     }
 
-    /// Where requests go to, without a path.
+    /// The address that requests are sent to, without a path.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.server())
@@ -93,7 +93,7 @@ impl Connection {
     #[must_use]
     pub fn exchange(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.open();
-        // A server that refuses early stops reading; its answer is what counts.
+        // A server that rejects early stops reading; only its response counts.
         let _is_read_to_the_end = stream.write_all(bytes).is_ok();
         let mut answer = Vec::new();
         if let Err(error) = stream.read_to_end(&mut answer) {
@@ -102,10 +102,10 @@ impl Connection {
         answer
     }
 
-    /// Sends the head of a request and waits until the server asks for the body, which it does when whoever answers it is
-    /// known. Then does something, sends the body and returns the answer. The head says neither length nor `Expect`.
+    /// Sends the head of a request and waits until the server asks for the body, which it does once the handler is
+    /// known. Then calls `before_body`, sends the body and returns the response. The head has neither length nor `Expect`.
     #[must_use]
-    pub fn exchange_slowly(&self, head: &str, body: &str, meanwhile: impl FnOnce()) -> Response {
+    pub fn exchange_slowly(&self, head: &str, body: &str, before_body: impl FnOnce()) -> Response {
         let mut stream = self.open();
         let length = body.len();
         let head = format!("{head}Content-Length: {length}\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n");
@@ -113,21 +113,21 @@ impl Connection {
         let mut line = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
         stream.read_exact(&mut line).expect("the server answers");
         assert!(line.starts_with(b"HTTP/1.1 100"), "the body is not asked for: {:?}", String::from_utf8_lossy(&line));
-        meanwhile();
+        before_body();
         stream.write_all(body.as_bytes()).expect("the server reads on");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("the server answers");
         Response::parse(&answer)
     }
 
-    /// Sends bytes and reads until what came holds `until`.
+    /// Sends bytes and reads until the response contains `until`.
     fn hold_after(&self, bytes: &[u8], until: &str) -> Held {
         let mut stream = self.open();
         stream.write_all(bytes).expect("the server reads");
         Held::after(stream, until)
     }
 
-    /// As [`Self::exchange`]; none where the server goes away before or while it answers.
+    /// As [`Self::exchange`]; none if the server disconnects before or during the response.
     fn try_exchange(&self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
         let mut stream = self.try_open()?;
         stream.write_all(bytes)?;
@@ -166,7 +166,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Adds a header, also one that is there already.
+    /// Adds a header, also if it is already present.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.headers.push((name.to_owned(), value.as_ref().to_vec()));
@@ -179,7 +179,7 @@ impl Request {
         self.header("Authorization", format!("Bearer {token}"))
     }
 
-    /// Sets the body and says that it is JSON.
+    /// Sets a JSON body and its media type.
     #[must_use]
     pub fn json(self, body: &Value) -> Self {
         self.body("application/json", body.to_string())
@@ -199,7 +199,7 @@ impl Request {
         self
     }
 
-    /// Sends it to a server that may be killed meanwhile; none where the connection broke before the whole response came.
+    /// Sends it to a server that may be killed during the request; none if the connection broke before the complete response.
     #[must_use]
     pub fn try_send(self) -> Option<Response> {
         let answer = self.connection.try_exchange(&self.bytes()).ok()?;
@@ -214,7 +214,7 @@ impl Request {
         (answer.len() - end - 4 == length).then(|| self.checked(Response::parse(&answer)))
     }
 
-    /// Sends it and waits for the answer.
+    /// Sends it and waits for the response.
     #[must_use]
     pub fn send(self) -> Response {
         let answer = self.connection.exchange(&self.bytes());
@@ -231,18 +231,18 @@ impl Request {
         response
     }
 
-    /// Sends it and reads until what came holds `until`.
+    /// Sends it and reads until the response contains `until`.
     #[must_use]
     pub fn hold_after(self, until: &str) -> Held {
         self.connection.hold_after(&self.bytes(), until)
     }
 
-    /// Sends it, reads until what came holds `until`, and leaves.
+    /// Sends it, reads until the response contains `until`, and disconnects.
     pub fn leave_after(self, until: &str) -> String {
         self.hold_after(until).text()
     }
 
-    /// Sends it and waits for nothing.
+    /// Sends it without waiting for the response.
     #[must_use]
     pub fn hold(self) -> Held {
         self.hold_after("")

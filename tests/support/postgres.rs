@@ -14,13 +14,13 @@ use super::client::{ApiClient, Credentials};
 use super::process::{self, Finished, Server};
 use super::{template, token};
 
-/// How long something may take until it counts everywhere; far longer than it does.
+/// Maximum time until a change applies everywhere; far longer than it takes.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 /// The setting by which a server keeps the register in memory.
 pub const IN_MEMORY: &str = "index = \"memory\"\n";
-/// How the connection is called on which a server hears of changes.
+/// Name of the connection on which a server receives change notifications.
 pub const LISTENER: &str = "daftar (listen)";
-/// The role of a server that is to lose its listener: it is bounded in its connections, which the owner of the databases is not.
+/// The role of a server that is to lose its listener: its connections are limited, those of the owner of the databases are not.
 const BOUNDED_ROLE: &str = "bounded";
 
 /// The session that holds a lock.
@@ -53,7 +53,7 @@ impl Database {
         &self.server
     }
 
-    /// Where it is.
+    /// Its URL.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.url(&self.name)
@@ -74,7 +74,7 @@ impl Database {
         assert!(ended.contains("terminating connection due to administrator command"), "{ended}");
     }
 
-    /// Whether a session holds a lock by [`Self::hold`].
+    /// True if a session holds a lock by [`Self::hold`].
     #[must_use]
     pub fn is_held(&self) -> bool {
         let sleeping = format!("SELECT count(*) FROM pg_stat_activity WHERE {HOLDER} AND wait_event = 'PgSleep'");
@@ -86,7 +86,7 @@ impl Database {
         self.sql(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {HOLDER}"));
     }
 
-    /// Where it is for a server whose connections can be bounded. To be asked once there are tables in it.
+    /// Its URL for a server whose connections can be limited. Requires that its tables exist.
     #[must_use]
     pub fn bounded_url(&self) -> String {
         let owner = self.server.role();
@@ -95,7 +95,7 @@ impl Database {
         self.url().replacen(&format!("{owner}@"), &format!("{role}@"), 1)
     }
 
-    /// Cuts the connection on which the bounded server hears of changes, and lets it make no new one.
+    /// Closes the connection on which the limited server receives change notifications, and prevents new ones.
     pub fn deafen(&self) {
         let role = format!("{BOUNDED_ROLE}_{}", self.name);
         self.sql(&format!("ALTER ROLE {role} CONNECTION LIMIT 0"));
@@ -105,7 +105,7 @@ impl Database {
         assert_eq!(self.sql(&cut).trim(), "t", "the bounded server listens on one connection");
     }
 
-    /// Lets the bounded server connect again.
+    /// Lets the limited server connect again.
     pub fn undeafen(&self) {
         self.sql(&format!("ALTER ROLE {BOUNDED_ROLE}_{} CONNECTION LIMIT -1", self.name));
     }
@@ -133,7 +133,7 @@ impl Processes {
         Self::start_on(Arc::new(Database::shared()), count, "")
     }
 
-    /// So many servers on that database, with those settings beside the ones that say where it is.
+    /// Servers on that database, with these settings in addition to its URL.
     #[must_use]
     pub fn start_on(database: Arc<Database>, count: usize, more_settings: &str) -> Self {
         let common = tempfile::tempdir().expect("a temporary folder can be made");
@@ -157,22 +157,22 @@ impl Processes {
         &self.database
     }
 
-    /// Sets what servers that start from now on have in `[store.postgres]` beside the URL, such as [`IN_MEMORY`].
+    /// Sets further settings in `[store.postgres]` of servers that start from now on, such as [`IN_MEMORY`].
     pub fn set_store(&mut self, store: &'static str) {
         self.store = store;
     }
 
-    /// Waits until one says that it is ready.
+    /// Waits until a server is ready.
     #[track_caller]
     pub fn is_ready(&self, number: usize) {
         let connection = self.server(number).connection();
         eventually("it is ready", || connection.request("GET", "/health/ready").send().status == 200);
     }
 
-    /// A figure of its metrics page.
+    /// A value of its metrics page.
     ///
     /// # Panics
-    /// When it is not there.
+    /// If it is missing.
     #[must_use]
     pub fn figure(&self, number: usize, series: &str) -> f64 {
         let page = self.admin(number).metrics();
@@ -180,13 +180,13 @@ impl Processes {
         line.and_then(|figure| figure.trim().parse().ok()).unwrap_or_else(|| panic!("{series} is not on the page"))
     }
 
-    /// Starts one more; says which it is.
+    /// Starts another server and returns its number.
     pub fn start_one(&mut self) -> usize {
         let url = self.database.url();
         self.start_one_by(&url)
     }
 
-    /// Starts one more that reaches the database by that URL.
+    /// Starts another server that connects to the database by that URL.
     pub fn start_one_by(&mut self, url: &str) -> usize {
         let number = self.servers.len();
         let data_dir = self.common.path().join(format!("process-{number}"));
@@ -208,7 +208,7 @@ impl Processes {
         Server::serve(data_dir, &["--config", config.to_str().expect("a path is UTF-8")])
     }
 
-    /// Tells one to stop as a service manager does, and waits until it has.
+    /// Asks a server to stop as a service manager does, and waits until it has stopped.
     pub fn stop(&mut self, number: usize) -> (Finished, PathBuf) {
         let OneProcess { server, data_dir } = self.servers[number].take().expect("it runs");
         (server.stop(), data_dir)
@@ -221,7 +221,7 @@ impl Processes {
         data_dir
     }
 
-    /// How many there are, those that were stopped included.
+    /// Number of servers, including stopped ones.
     #[must_use]
     pub fn count(&self) -> usize {
         self.servers.len()
@@ -249,13 +249,13 @@ impl Processes {
         &self.one(number).server
     }
 
-    /// A new client with those scopes and no limit that a test meets, registered by one of them.
+    /// A new client with those scopes and limits that no test reaches, registered by one of them.
     #[must_use]
     pub fn credentials(&self, number: usize, scopes: &[&str]) -> Credentials {
         self.credentials_with(number, scopes, &json!({}))
     }
 
-    /// A new client with those scopes and whatever else is given.
+    /// A new client with those scopes and these further properties.
     #[must_use]
     pub fn credentials_with(&self, number: usize, scopes: &[&str], more: &Value) -> Credentials {
         let limits = json!({"name": "test", "scopes": scopes, "rate_limit_per_minute": 1_000_000, "rate_limit_per_day": 1_000_000});
@@ -311,10 +311,10 @@ pub fn run(data_dir: &Path, arguments: &[&str]) -> Finished {
     process::run(data_dir, &[arguments, &["--config", config.to_str().expect("a path is UTF-8")]].concat())
 }
 
-/// Waits until something is so, which it will be without anybody doing more.
+/// Waits until a condition holds that becomes true by itself.
 ///
 /// # Panics
-/// When it is not so in a minute.
+/// If it does not hold within a minute.
 #[track_caller]
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + WAIT_MAX;

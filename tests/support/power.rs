@@ -3,7 +3,7 @@
 //!
 //! `history` says what a cut may do to what was not synced. The register is written in this process; the disk is mounted by FUSE.
 //!
-//! **Invariant:** a state in which something is wrong is told by the seed and the point at which the power was cut.
+//! **Invariant:** a problem in a state is reported with the seed and the point at which the power was cut.
 
 mod disk;
 mod history;
@@ -22,36 +22,36 @@ use self::history::{Event, Replay};
 use self::register::{Model, Seen};
 use super::dice::Dice;
 
-/// How many states are rebuilt from one history.
+/// Number of states rebuilt from one history.
 const STATES_PER_HISTORY: u32 = 50;
 /// States are written where nothing waits for a disk, where there is such a folder.
 const MEMORY: &str = "/dev/shm";
 
-/// What is tried.
+/// Parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// How many states that a power cut could leave are opened.
+    /// Number of states after a power cut that are opened.
     pub states: u32,
-    /// What everything follows from.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Whether calls of the disk fail as well.
+    /// True if calls of the disk fail as well.
     pub has_faults: bool,
 }
 
-/// What came of it.
+/// Result of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How many states were opened.
+    /// Number of states opened.
     pub states: u32,
-    /// How many histories they were rebuilt from.
+    /// Number of histories they were rebuilt from.
     pub histories: u32,
-    /// How many calls of the disk failed.
+    /// Number of failed calls of the disk.
     pub failed: u64,
-    /// How many acknowledged writes were looked for, and found.
+    /// Number of acknowledged writes that were searched and found.
     pub acknowledged: usize,
-    /// How many that were not acknowledged were there whole.
+    /// Number of unacknowledged writes that were completely present.
     pub whole: usize,
-    /// How many that were not acknowledged were not there.
+    /// Number of unacknowledged writes that were absent.
     pub absent: usize,
 }
 
@@ -66,24 +66,24 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Why power cuts are not simulated on this machine; none where they are.
+/// Reason why power cuts are not simulated on this machine, if any.
 #[must_use]
 pub fn missing() -> Option<String> {
     Disk::mount(0).and_then(Disk::unmount).err().map(|error| error.to_string())
 }
 
-/// What was written to a disk, and everything that was asked of it.
+/// Recorded writes to a disk, with every request to it.
 pub struct Recording {
     seed: u64,
     events: Vec<Event>,
     model: Model,
     failed: u64,
-    /// Why it ended early.
+    /// Reason of an early end.
     pub ended: Option<String>,
 }
 
 impl Recording {
-    /// Writes what the seed says.
+    /// Performs the writes that follow from the seed.
     #[must_use]
     pub fn make(seed: u64, has_faults: bool) -> Self {
         let mut dice = Dice::new(seed);
@@ -126,7 +126,7 @@ impl Recording {
     /// Opens so many states, as if the syncs of that path did nothing.
     ///
     /// # Errors
-    /// What is wrong with the first state in which something is.
+    /// A description of the first problem found.
     pub fn check(&self, states: u32, left_out: Option<&str>) -> Result<Summary, String> {
         let mut dice = Dice::new(self.seed ^ 0x5ca1_ab1e);
         let mut points: Vec<usize> = (0..states).map(|_| self.draw_point(&mut dice)).collect();
@@ -183,10 +183,10 @@ impl Summary {
     }
 }
 
-/// Opens states of as many histories as are needed, and hands what came of each history to `tell`.
+/// Opens states of as many histories as required, and passes the result of each history to `tell`.
 ///
 /// # Errors
-/// What is wrong with the first state in which something is.
+/// A description of the first problem found.
 pub fn run(options: Options, mut tell: impl FnMut(String)) -> Result<Summary, String> {
     let mut seeds = Dice::new(options.seed);
     let mut all = Summary::default();

@@ -16,7 +16,7 @@ use super::client::Credentials;
 use super::http::Connection;
 use super::template;
 
-/// What a command left when it ended.
+/// Result of a command.
 #[derive(Debug)]
 pub struct Finished {
     /// The exit code.
@@ -28,7 +28,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Fails the test unless the command did what it was asked.
+    /// Fails the test unless the command succeeded.
     #[track_caller]
     #[must_use]
     pub fn expect_success(self) -> Self {
@@ -68,7 +68,7 @@ pub fn run(data_dir: &Path, arguments: &[&str]) -> Finished {
     finish(command(data_dir, arguments))
 }
 
-/// Makes a client with those scopes and no limit that a test meets, on the folder of a server that runs or does not.
+/// Creates a client with those scopes and limits that no test reaches, on the folder of a running or stopped server.
 #[must_use]
 pub fn create_client(data_dir: &Path, scopes: &[&str]) -> Credentials {
     let mut arguments = vec!["client", "create", "--name", "test", "--json"];
@@ -82,7 +82,7 @@ pub struct Server {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
     stderr: Option<JoinHandle<String>>,
-    /// Where it listens, without a path.
+    /// Its address, without a path.
     pub url: String,
 }
 
@@ -93,8 +93,8 @@ impl Server {
         Self::serve_plugins(data_dir, &artifacts::plugins(), more)
     }
 
-    /// Starts `daftar serve` with other plugins on free ports and waits until it listens. Where the folder is new the default plugins are
-    /// compiled in it already.
+    /// Starts `daftar serve` with other plugins on free ports and waits until it listens. In a new folder the default plugins are
+    /// already compiled.
     #[must_use]
     pub fn serve_plugins(data_dir: &Path, plugins: &Path, more: &[&str]) -> Self {
         template::copy_compiled_to(data_dir);
@@ -103,13 +103,13 @@ impl Server {
         Self::start(command)
     }
 
-    /// Starts a command that says `listening on URL` when it is ready.
+    /// Starts a command that prints `listening on URL` when it is ready.
     #[must_use]
     pub fn start(command: Command) -> Self {
         Self::begin(command).wait_until_ready()
     }
 
-    /// Waits until it says `listening on URL`.
+    /// Waits until it prints `listening on URL`.
     #[must_use]
     pub fn wait_until_ready(mut self) -> Self {
         loop {
@@ -122,7 +122,7 @@ impl Server {
         }
     }
 
-    /// Starts a command, and leaves it to others to read whether it is ready.
+    /// Starts a command without waiting until it is ready.
     #[must_use]
     pub fn begin(command: Command) -> Self {
         let mut server = Self::begin_unread(command);
@@ -173,7 +173,7 @@ impl Server {
         Connection::new(Arc::new(AtomicU16::new(port)))
     }
 
-    /// Tells it to stop as a service manager does, and waits until it has.
+    /// Asks it to stop as a service manager does, and waits until it has stopped.
     #[must_use]
     pub fn stop(mut self) -> Finished {
         self.terminate();
@@ -184,8 +184,8 @@ impl Server {
         Finished { code: status.code().unwrap_or(-1), stdout, stderr: stderr.unwrap_or_default() }
     }
 
-    /// Kills the process: nothing is finished, nothing is tidied up. What the system has of its files is written all the same, which it
-    /// is not at a power cut.
+    /// Kills the process without any cleanup. The system still writes its cached files, which it
+    /// does not do at a power cut.
     pub fn kill(mut self) {
         self.child.kill().and_then(|()| self.child.wait()).expect("the server can be killed");
     }

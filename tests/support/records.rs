@@ -15,7 +15,7 @@ pub const HOUSEHOLD: &str = "urn:svc:vocab:group-type#household";
 /// The place of a person in a household, up to the code.
 pub const ROLE: &str = "urn:svc:vocab:relationship";
 
-/// A person with that national id and whatever else is given.
+/// A person with that national id and these further members.
 #[must_use]
 pub fn person(national_id: &str, more: Value) -> Value {
     with(json!({"identifier": [{"system": NATIONAL_ID, "value": national_id}]}), more)
@@ -39,13 +39,13 @@ pub fn with(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// How a body refers to a person.
+/// A reference to a person in a body.
 #[must_use]
 pub fn reference(national_id: &str) -> String {
     format!("Individual/{NATIONAL_ID}|{national_id}")
 }
 
-/// The path of a person or, with that resource, of anything else.
+/// The path of a person or, with that resource, of another record.
 #[must_use]
 pub fn path(resource: &str, national_id: &str) -> String {
     format!("/{resource}/{}|{national_id}", NATIONAL_ID.replace('#', "%23"))

@@ -1,14 +1,14 @@
-//! A script in another language that leads something through its steps, and asks the test for what it cannot do itself.
+//! A script in another language that drives a program through its steps, and asks the test for steps that it cannot do itself.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
-/// How a script begins a line that asks for something.
+/// Prefix of a line by which a script requests a step.
 const REQUEST: &str = "please ";
-/// What a script that came to its end says last.
+/// Last output of a script that completed.
 const END: &str = "walked\n";
 
-/// Runs a script to its end; `act` does what it asks for. `what` names it where it fails.
+/// Runs a script to its end; `act` performs the requested steps. `what` names it in failures.
 #[track_caller]
 pub fn walk(mut command: Command, what: &str, mut act: impl FnMut(&str)) {
     let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -22,12 +22,12 @@ pub fn walk(mut command: Command, what: &str, mut act: impl FnMut(&str)) {
     });
     let mut told = String::new();
     for line in BufReader::new(child.stdout.take().expect("it has a way out")).lines() {
-        let line = line.expect("it tells text");
+        let line = line.expect("its output is text");
         told.push_str(&line);
         told.push('\n');
         if let Some(request) = line.strip_prefix(REQUEST) {
             act(request);
-            // A script that is gone is told below.
+            // A script that ended is reported below.
             let _is_heard = writeln!(answers, "done").is_ok();
         }
     }

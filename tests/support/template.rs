@@ -14,10 +14,10 @@ use daftar::config::Config;
 
 use super::artifacts;
 
-/// Under which name test processes share it.
+/// Name under which test processes share it.
 const KIND: &str = "template";
 
-/// What every register makes for itself.
+/// Files that every register creates for itself.
 const NOT_COPIED: [&str; 3] = ["keys", "admin.token", "server.json"];
 
 /// The machine code of plugins.
@@ -28,11 +28,11 @@ pub fn copy_to(data_dir: &Path) {
     copy_folder(template(), data_dir);
 }
 
-/// Gives a data folder that has no machine code yet that of the default plugins, which need not be compiled again then.
+/// Copies the machine code of the default plugins into a data folder without any, so that they are not compiled again.
 pub fn copy_compiled_to(data_dir: &Path) {
     let compiled = data_dir.join(COMPILED);
     let is_code = |entry: fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "code");
-    // A server that did not come so far as to compile leaves the folder with a key and without code.
+    // A server that stopped before compiling leaves the folder with a key and without code.
     let has_code = fs::read_dir(&compiled).is_ok_and(|entries| entries.flatten().any(is_code));
     if !has_code {
         copy_folder(&template().join(COMPILED), &compiled);
@@ -44,7 +44,7 @@ fn template() -> &'static Path {
     &TEMPLATE
 }
 
-/// Differs where another template would be made: by other plugins or by another build of the server, which is in this program.
+/// Differs for another template: with other plugins or another build of the server, which is in this program.
 fn key() -> String {
     let mut files: Vec<PathBuf> = artifacts::plugin_names().iter().map(|name| artifacts::plugin(name)).collect();
     files.push(std::env::current_exe().expect("a program knows where it is"));
@@ -56,7 +56,7 @@ fn key() -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// Makes it with the machine code of the one before: the server compiles what is not of this version of its engine or not of these
+/// Creates it with the machine code of the previous one: the server compiles only code of another version of its engine or of other
 /// plugins.
 fn make(folder: &Path, before: Option<&Path>) {
     if let Some(compiled) = before.map(|before| before.join(COMPILED)).filter(|compiled| compiled.is_dir()) {

@@ -1,11 +1,11 @@
-//! Kills the server under load, again and again, and looks for what is lost, halved or made up.
+//! Kills the server under load repeatedly, and searches for lost, partial or invented writes.
 //!
-//! Several workers, each with records of its own, send one request after the other and note what was acknowledged. The server is
-//! killed (SIGKILL) when so many were, whatever is under way. It is started again, and asked: what was acknowledged is there as it
-//! was told, what was not answered is there whole or not at all, every change has its line in the audit log, and `daftar verify`
+//! Several workers, each with records of its own, send requests sequentially and record acknowledged writes. The server is
+//! killed (SIGKILL) after a number of them, during other requests. It is started again and checked: acknowledged writes are stored as
+//! returned, unacknowledged ones completely or not at all, every change has its entry in the audit log, and `daftar verify`
 //! finds nothing, before and after the start.
 //!
-//! **Invariant:** what is sent, and after how many answers the server is killed, follows from the seed alone.
+//! **Invariant:** the requests, and the number of responses before a kill, follow from the seed alone.
 
 mod ask;
 mod worker;
@@ -24,31 +24,31 @@ use super::process::{self, Server, create_client};
 use super::records::{NATIONAL_ID, with};
 use super::token;
 
-/// How the server is tortured.
+/// Parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// How often it is killed.
+    /// Number of kills.
     pub rounds: u32,
-    /// What everything follows from.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// How many send at once.
+    /// Number of concurrent workers.
     pub workers: u64,
-    /// The most answers before a kill.
+    /// Maximum number of responses before a kill.
     pub answers_max: u64,
 }
 
-/// What came of it.
+/// Result of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How often the server was killed.
+    /// Number of kills.
     pub rounds: u32,
-    /// How many writes were acknowledged.
+    /// Number of acknowledged writes.
     pub acknowledged: u64,
-    /// How many requests got no answer.
+    /// Number of requests without a response.
     pub unanswered: u64,
-    /// How many of those had been done, whole.
+    /// Number of those that were completed.
     pub done: u64,
-    /// How many records were looked at after the kills.
+    /// Number of record checks after the kills.
     pub checked: u64,
 }
 
@@ -59,22 +59,22 @@ impl fmt::Display for Summary {
         write!(
             formatter,
             "{rounds} kills, {acknowledged} writes acknowledged and none lost, {unanswered} without an answer ({done} done whole, \
-             {not_done} not at all), {checked} looks at records"
+             {not_done} not at all), {checked} checks of records"
         )
     }
 }
 
-/// How long the server may take for the answers of a round before it is taken for dead.
+/// Maximum time for the responses of a round before the server counts as dead.
 const ROUND_MAX: Duration = Duration::from_secs(300);
 /// The program that memberships are in.
 pub(super) const PROGRAM: &str = "P";
-/// Each so many rounds the stopped folder is looked through as well.
+/// After each this number of rounds the stopped folder is verified as well.
 const STOPPED_LOOK_ROUNDS: u32 = 8;
 
-/// Runs the torture in an empty folder; `tell` hears of each round.
+/// Runs the torture in an empty folder; `tell` receives the result of each round.
 ///
 /// # Errors
-/// What was lost, halved or made up, in words; the folder is left as it is.
+/// A description of a lost, partial or invented write; the folder is left as it is.
 pub fn run(folder: &Path, options: Options, mut tell: impl FnMut(&str)) -> Result<Summary, String> {
     let data_dir = folder.join("data");
     let mut server = Server::serve(&data_dir, &[]);
@@ -152,7 +152,7 @@ fn kill_under_load(
     })
 }
 
-/// Runs `daftar verify` on the folder, whoever uses it.
+/// Runs `daftar verify` on the folder, of a running or stopped server.
 fn look_through(data_dir: &Path, round: u32, when: &str) -> Result<(), String> {
     let looked = process::run(data_dir, &["verify", "--json"]);
     let result: Value = serde_json::from_str(&looked.stdout).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! An answer that is read as far as a test wants, and then to its end or not at all.
+//! A response that is read as far as a test specifies, and then completely or not at all.
 
 use std::io::Read;
 use std::net::TcpStream;
 
 use super::Response;
 
-/// An answer that has begun. Whoever drops it leaves.
+/// A response that has begun. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct Held {
     stream: TcpStream,
@@ -13,7 +13,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Reads until what came holds `until`.
+    /// Reads until the response contains `until`.
     pub(super) fn after(mut stream: TcpStream, until: &str) -> Self {
         let mut answer = Vec::new();
         let mut part = [0; 4_096];
@@ -25,13 +25,13 @@ impl Held {
         Self { stream, answer }
     }
 
-    /// What came so far.
+    /// The bytes received so far.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.answer).into_owned()
     }
 
-    /// The answer, read to its end.
+    /// The complete response.
     #[must_use]
     pub fn finish(mut self) -> Response {
         self.stream.read_to_end(&mut self.answer).expect("the server answers to the end");

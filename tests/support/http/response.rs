@@ -1,4 +1,4 @@
-//! An answer, held to what every answer must be.
+//! A response, checked for the properties of every response.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use daftar::domain::error_code::{ERROR_PAGES_PATH, ErrorCode};
 use serde_json::Value;
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct Response {
     /// The status code.
@@ -16,13 +16,13 @@ pub struct Response {
 }
 
 impl Response {
-    /// Reads what came over the wire.
+    /// Parses the received bytes.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Self {
         Self::parse_answer(bytes, false)
     }
 
-    /// As [`Self::parse`]; the answer to a HEAD has the headers of the GET and no body.
+    /// As [`Self::parse`]; the response to a HEAD has the headers of the GET and no body.
     pub(super) fn parse_answer(bytes: &[u8], is_head: bool) -> Self {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
         let end = end.unwrap_or_else(|| panic!("no HTTP answer: {:?}", String::from_utf8_lossy(bytes)));
@@ -35,7 +35,7 @@ impl Response {
         let mut response = Self { status, headers, body: bytes[end + 4..].to_vec() };
         if let Some(encoding) = response.header("transfer-encoding") {
             assert_eq!(encoding, "chunked");
-            assert_eq!(response.header("content-type"), Some(LINES), "whatever is no stream is sent whole");
+            assert_eq!(response.header("content-type"), Some(LINES), "only a stream is sent in chunks");
             response.body = unchunked(&response.body);
         }
         if let Some(length) = response.header("content-length").filter(|_| !is_head) {
@@ -88,14 +88,14 @@ impl Response {
         text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
     }
 
-    /// The `detail` of a refusal.
+    /// The `detail` of a problem.
     #[must_use]
     pub fn detail(&self) -> String {
         let body = self.json();
         body["detail"].as_str().unwrap_or_else(|| panic!("`detail` is no string: {body}")).to_owned()
     }
 
-    /// The `code` of a refusal.
+    /// The `code` of a problem.
     #[must_use]
     pub fn code(&self) -> String {
         let body = self.json();
@@ -110,7 +110,7 @@ impl Response {
         self
     }
 
-    /// Whoever is counted is told of its limits, whatever else the answer says. A server that cannot answer may not have counted.
+    /// A client with limits gets them in every response. A server that cannot respond may not have counted the request.
     pub(super) fn check_limits(&self, method: &str, target: &str) {
         if self.status >= 500 {
             return;
@@ -121,7 +121,7 @@ impl Response {
         assert_eq!(self.status == 429, self.header("retry-after").is_some(), "{method} {target}: {self:?}");
     }
 
-    /// What holds for every answer.
+    /// Checks the properties of every response.
     pub(super) fn check(&self, request: &str) {
         assert_eq!(self.header("x-api-version"), Some("2.0.0"), "{request}: {self:?}");
         let request_id = self.header("x-request-id").unwrap_or_default();
@@ -146,7 +146,7 @@ impl Response {
     }
 }
 
-/// Fails the test unless a problem's code is one of the table, with its status, and its type the address of the page about it.
+/// Fails the test unless a problem's code is one of the table, with its status, and its type the address of its documentation.
 #[track_caller]
 fn check_code(problem: &Value) {
     let code = problem["code"].as_str().and_then(ErrorCode::parse).map(ErrorCode::entry);
@@ -157,13 +157,13 @@ fn check_code(problem: &Value) {
     assert!(kind.is_some_and(|url| url.starts_with("http")), "the type is not the page about the code: {problem}");
 }
 
-/// The headers that tell a caller of its limits.
+/// The headers that describe the limits of a caller.
 const LIMIT_HEADERS: [&str; 3] = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
 
-/// The media type of answers that are sent as they come.
+/// The media type of streamed responses.
 pub const LINES: &str = "application/x-ndjson";
 
-/// A body without the sizes of its chunks (RFC 9112, section 7.1); one that breaks off ends where it does.
+/// A body without chunk framing (RFC 9112, section 7.1); a truncated one ends where it does.
 fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(end) = bytes.windows(2).position(|window| window == b"\r\n") {
@@ -179,7 +179,7 @@ fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
     body
 }
 
-/// Whether a text is the pattern of a route, never a path with somebody's identifier in it.
+/// Tests whether a text is the pattern of a route and not a path with a person's identifier.
 fn is_route(instance: &str) -> bool {
     static ROUTES: LazyLock<BTreeSet<String>> =
         LazyLock::new(|| daftar::api::router::endpoints().into_iter().flat_map(|endpoint| endpoint.paths).collect());

@@ -1,4 +1,4 @@
-//! A disk in memory that is mounted by FUSE and notes what is asked of it.
+//! A disk in memory that is mounted by FUSE and records every request.
 //!
 //! **Invariant:** the kernel keeps no content of it: every read and write of a file is a request, so that the history is complete.
 
@@ -20,16 +20,16 @@ use tempfile::TempDir;
 use super::super::dice::Dice;
 use super::history::{Change, Event, Node, ROOT};
 
-/// Names and attributes are asked for each time.
+/// Names and attributes are not cached.
 const TTL: Duration = Duration::ZERO;
 
-/// How a mounted disk fails.
+/// Failure mode of a mounted disk.
 #[derive(Debug)]
 pub(super) struct Faults {
     dice: Dice,
-    /// One call of so many fails; absent while none does.
+    /// One in this number of calls fails; absent while none does.
     one_in: Option<u64>,
-    /// How many failed.
+    /// Number of failed calls.
     failed: u64,
 }
 
@@ -38,7 +38,7 @@ enum Content {
     Folder(BTreeMap<String, Node>),
 }
 
-/// What is on the disk as programs see it, and how it came there.
+/// Content of the disk as programs see it, and its history.
 pub(super) struct State {
     nodes: BTreeMap<Node, Content>,
     history: Vec<Event>,
@@ -51,7 +51,7 @@ impl State {
         Self { nodes: BTreeMap::from([(ROOT, Content::Folder(BTreeMap::new()))]), history: Vec::new(), faults }
     }
 
-    /// Fails by the dice: as a disk that is broken, or one that is full.
+    /// Fails at random: as a broken disk, or a full one.
     fn fail(&mut self) -> Result<(), Errno> {
         let Some(one_in) = self.faults.one_in else { return Ok(()) };
         if self.faults.dice.below(one_in) != 0 {
@@ -195,7 +195,7 @@ impl Disk {
         Ok(Self { state, session, folder })
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub(super) fn path(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
@@ -204,28 +204,28 @@ impl Disk {
         lock(&self.state)
     }
 
-    /// Notes that the caller was told that this is on disk.
+    /// Records that this write was acknowledged to the caller.
     pub(super) fn acknowledge(&self, number: u64) {
         self.state().history.push(Event::Acknowledged(number));
     }
 
-    /// How much has happened.
+    /// Length of the history.
     pub(super) fn now(&self) -> usize {
         self.state().history.len()
     }
 
-    /// From now on one call of so many fails.
+    /// From now on one in this number of calls fails.
     pub(super) fn fail_one_in(&self, calls: Option<u64>) {
         self.state().faults.one_in = calls;
     }
 
-    /// How many calls failed.
+    /// Number of failed calls.
     pub(super) fn failed(&self) -> u64 {
         self.state().faults.failed
     }
 
-    /// Unmounts it, and gives everything that was asked of it. A store that is closing, or failed, may have files of it open still: the disk
-    /// goes with the last of them.
+    /// Unmounts it, and returns every recorded request. A store that is closing, or failed, may still have files of it open: the disk
+    /// is removed with the last of them.
     pub(super) fn unmount(self) -> io::Result<Vec<Event>> {
         let history = std::mem::take(&mut self.state().history);
         let unmounted = rustix::mount::unmount(self.folder.path(), UnmountFlags::DETACH);

@@ -1,6 +1,6 @@
-//! What was asked of a disk, in order, and the files that a power cut at a point of it could leave.
+//! Requests to a disk, in order, and the files that may remain after a power cut at a point of them.
 //!
-//! What a power cut may do, to what was not synced:
+//! Possible effects of a power cut on unsynced data:
 //!
 //! - The bytes of a file since its last sync: all of them are there, or none, or those of the first writes, or of any of them, or any sector
 //!   of 512 bytes as any of the writes to it left it. The file's length is that of what is there. A sector is never half written.
@@ -24,12 +24,12 @@ use super::super::dice::Dice;
 pub(super) type Node = u64;
 /// The folder in which everything is.
 pub(super) const ROOT: Node = 1;
-/// What a disk writes whole or not at all.
+/// Unit that a disk writes atomically.
 const SECTOR: usize = 512;
 /// Zeros of this length are left out where a file is written.
 const HOLE: usize = 4096;
 
-/// Something that was asked, and done.
+/// A request that was completed.
 #[derive(Debug, Clone)]
 pub(super) enum Event {
     Create {
@@ -52,11 +52,11 @@ pub(super) enum Event {
         node: Node,
         change: Change,
     },
-    /// A sync of a file or a folder that was answered.
+    /// A completed sync of a file or a folder.
     Sync {
         node: Node,
     },
-    /// The caller was told that what it calls so is on disk.
+    /// The write with this number was acknowledged to the caller.
     Acknowledged(u64),
 }
 
@@ -68,7 +68,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// Makes it.
+    /// Applies it.
     pub(super) fn apply(&self, content: &mut Vec<u8>) {
         match self {
             Self::Length(length) => content.resize(*length, 0),
@@ -117,19 +117,19 @@ struct StoredFolder {
     since: Vec<Naming>,
 }
 
-/// A disk at a point of its history: what is on it for certain, and what may be.
+/// A disk at a point of its history: its synced content, and the content that may be lost.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     files: BTreeMap<Node, StoredFile>,
     folders: BTreeMap<Node, StoredFolder>,
     /// The path of each file and folder, by the name that it was made with; see [`class`]. That of a folder ends with `/`.
     paths: BTreeMap<Node, String>,
-    /// The syncs of this path are left out.
+    /// The syncs of this path are ignored.
     left_out: Option<String>,
     acknowledged: BTreeSet<u64>,
 }
 
-/// How every folder of the root is called where syncs are counted: each is one of a store.
+/// Name of every folder of the root where syncs are counted: each is one of a store.
 const STORE: &str = "store";
 
 /// The path under which the syncs of files of one sort are counted, which differ in their numbers.
@@ -152,7 +152,7 @@ impl Replay {
         }
     }
 
-    /// What was acknowledged up to this point.
+    /// The writes acknowledged up to this point.
     pub(super) fn acknowledged(&self) -> &BTreeSet<u64> {
         &self.acknowledged
     }
@@ -165,7 +165,7 @@ impl Replay {
         }
     }
 
-    /// Takes the next event.
+    /// Applies the next event.
     pub(super) fn take(&mut self, event: &Event) {
         match event {
             Event::Create { folder, name, node, is_folder } => {
@@ -202,7 +202,7 @@ impl Replay {
         }
     }
 
-    /// Writes the files that a cut leaves into an empty folder.
+    /// Writes the files that remain after a cut into an empty folder.
     pub(super) fn cut(&self, dice: &mut Dice, to: &Path) -> io::Result<()> {
         self.cut_folder(ROOT, dice, to)
     }
@@ -257,7 +257,7 @@ impl StoredFile {
     }
 }
 
-/// Makes a write, of which only some sectors reach the disk.
+/// Applies a write, of which only some sectors reach the disk.
 fn write_torn(at: usize, bytes: &[u8], dice: &mut Dice, content: &mut Vec<u8>) {
     let mut from = 0;
     while from < bytes.len() {

@@ -1,6 +1,6 @@
-//! What is written to a store on a disk that notes everything, and what of it must be there after a power cut.
+//! Writes to a store on a recording disk, and checks of its content after a power cut.
 //!
-//! **Invariant:** what is sent follows from the seed alone; the groups in which the store writes it are its own.
+//! **Invariant:** the writes follow from the seed alone; their grouping by the store does not.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -33,14 +33,14 @@ use super::disk::Disk;
 const STORE: &str = "store";
 /// The folder that is filled with what the store holds.
 const REFILLED: &str = "refilled";
-/// A long line of the audit log. A value of more than about 500 kB lies in a file of its own, with the fault that VERIFY.md names: none is
+/// A long entry of the audit log. A value of more than about 500 kB is in a file of its own, with the fault described in VERIFY.md: none is
 /// written here.
 const LONG_LINE: usize = 200_000;
 const ALL: usize = 100_000;
 
-/// Something that was sent.
+/// A write that was sent.
 struct Sent {
-    /// How much had happened on the disk before.
+    /// Length of the history of the disk before it.
     began: usize,
     what: Content,
 }
@@ -55,17 +55,17 @@ enum Content {
     Code(CodeUri, Option<u32>),
     /// The one counter was raised.
     Counter(u64),
-    /// A line of the audit log that belongs to no write.
+    /// An entry of the audit log that belongs to no write.
     Line(AuditEntry),
-    /// A folder was filled with what the store held: people, and lines of the audit log.
+    /// A folder was filled with the content of the store: people, and entries of the audit log.
     Refill(Vec<Arc<Individual>>, usize),
 }
 
-/// A write of a person, with what goes along.
+/// A write of a person, with its dependent data.
 #[derive(Clone)]
 struct Person {
     key: IdentifierKey,
-    /// The record that is changed and the version that it has; absent where one is made.
+    /// The record that is changed and its version; absent for a new record.
     of: Option<(RecordId, VersionId)>,
     details: IndividualDetails,
     photo: Option<Photo>,
@@ -76,22 +76,22 @@ struct Person {
     id: Option<RecordId>,
 }
 
-/// Everything that was sent.
+/// All writes that were sent.
 #[derive(Default)]
 pub(super) struct Model {
     sent: Vec<Sent>,
-    /// People as they were acknowledged last, of which no change is in doubt.
+    /// People as last acknowledged, without unacknowledged changes.
     people: Vec<(RecordId, VersionId, IndividualDetails)>,
 }
 
-/// What came of looking at a state.
+/// Result of checking a state.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Seen {
-    /// What was acknowledged, and is there.
+    /// Acknowledged writes that are present.
     pub(super) acknowledged: usize,
-    /// What was not, and is there whole.
+    /// Unacknowledged writes that are completely present.
     pub(super) whole: usize,
-    /// What was not, and is not there.
+    /// Unacknowledged writes that are absent.
     pub(super) absent: usize,
 }
 
@@ -163,7 +163,7 @@ impl Model {
         self.sent.len() - 1
     }
 
-    /// How much was sent.
+    /// Number of writes sent.
     pub(super) fn len(&self) -> usize {
         self.sent.len()
     }
@@ -186,7 +186,7 @@ impl Model {
         let mut identifiers = Vec::new();
         let mut of = None;
         if is_update && !self.people.is_empty() {
-            // Taken out until it is acknowledged: where it is not, it stays in doubt.
+            // Removed until it is acknowledged: otherwise its state is uncertain.
             let (id, version, before) = self.people.swap_remove(dice.below(self.people.len() as u64) as usize);
             identifiers.extend(before.identifiers.iter().cloned());
             of = Some((id, version));
@@ -218,7 +218,7 @@ impl Model {
     }
 }
 
-/// Sends one thing. Gives it back with what was answered.
+/// Sends one write. Returns it with the result.
 async fn send(store: &SledStore, what: Content) -> Result<Content, StoreError> {
     Ok(match what {
         Content::Person(mut person) => {
@@ -245,10 +245,10 @@ async fn send(store: &SledStore, what: Content) -> Result<Content, StoreError> {
     })
 }
 
-/// Opens the store of the disk, sends what the dice say, and closes it. Ends early where the store fails.
+/// Opens the store of the disk, sends random writes, and closes it. Ends early if the store fails.
 ///
 /// # Errors
-/// What made it end.
+/// The reason of an early end.
 pub(super) async fn session(model: &mut Model, disk: &Arc<Disk>, dice: &mut Dice, rounds: u64) -> Result<(), String> {
     let opening = model.send(disk, Content::Open(None));
     let path = disk.path().join(STORE);
@@ -287,7 +287,7 @@ pub(super) async fn session(model: &mut Model, disk: &Arc<Disk>, dice: &mut Dice
     Ok(())
 }
 
-/// Fills another folder of the disk with what the store holds.
+/// Fills another folder of the disk with the content of the store.
 async fn refill(model: &mut Model, disk: &Disk, store: &SledStore) -> Result<(), StoreError> {
     let path = disk.path().join(REFILLED);
     if path.exists() {
@@ -311,10 +311,10 @@ async fn refill(model: &mut Model, disk: &Disk, store: &SledStore) -> Result<(),
     Ok(())
 }
 
-/// Opens what a power cut left in a folder, and looks for what is lost, halved or made up. `at` is the point of the history.
+/// Opens the files that a power cut left in a folder, and searches for lost, partial or invented writes. `at` is the point of the history.
 ///
 /// # Errors
-/// What is wrong.
+/// A description of the problem.
 pub(super) async fn check(
     model: &Model,
     acknowledged: &BTreeSet<u64>,
@@ -381,7 +381,7 @@ pub(super) async fn check(
         .ok_or_else(|| format!("a write after the cut comes before the acknowledged write {last_sequence}"))
 }
 
-/// Whether another write comes after all that were acknowledged.
+/// True if another write gets a later sequence than all acknowledged ones.
 async fn accepts_next_write(store: &SledStore, last_sequence: u64) -> Result<bool, StoreError> {
     let model = Person {
         key: IdentifierKey::parse("urn:x:after|1").expect("an identifier"),
@@ -427,7 +427,7 @@ async fn check_refilled(path: &Path, people: &[Arc<Individual>], lines: usize) -
     Err(format!("of {count} people and {lines} lines that were filled in, {here} and {here_lines} are there"))
 }
 
-/// What a store holds.
+/// Content of a store.
 struct Found {
     register: RegisterId,
     lines: HashMap<String, AuditEntry>,
@@ -449,7 +449,7 @@ impl Found {
         })
     }
 
-    /// Whether a write of a person is there whole; an error where a part of it is.
+    /// True if a write of a person is completely present; an error if a part of it is.
     async fn has(&self, store: &SledStore, number: usize, person: &Person) -> Result<bool, String> {
         let failed = |error: StoreError| format!("write {number} cannot be read: {error}");
         let owners = store.identifier_owners(RecordKind::Individual, &person.key, 2).await.map_err(failed)?;

@@ -1,4 +1,4 @@
-//! One who writes: what it sends, and what it knows to be there.
+//! A worker that writes: its requests, and the records that must exist.
 
 mod bodies;
 mod check;
@@ -20,7 +20,7 @@ struct Person {
     id: String,
     version: u64,
     given: String,
-    /// What it was created with, and whether under a name of its own.
+    /// The given name at creation, and whether there was an idempotency key.
     first: (String, bool),
     has_photo: bool,
     /// The status of the membership, and its version.
@@ -53,7 +53,7 @@ enum Step {
     Read { person: usize },
 }
 
-/// One who writes.
+/// A worker that writes.
 pub(super) struct Worker {
     number: u64,
     dice: Dice,
@@ -113,10 +113,10 @@ impl Worker {
         }
     }
 
-    /// Sends until there is no answer.
+    /// Sends requests until there is no response.
     ///
     /// # Errors
-    /// When an answer is not what it has to be.
+    /// If a response is not as expected.
     pub(super) fn work(&mut self, ask: &Ask, answered: &AtomicU64) -> Result<(), String> {
         loop {
             let step = self.choose();
@@ -189,7 +189,7 @@ impl Worker {
         })
     }
 
-    /// Takes up what was answered.
+    /// Records a response.
     fn note(&mut self, step: &Step, response: &Response) -> Result<(), String> {
         let expected = match step {
             Step::Create { .. }
@@ -200,7 +200,7 @@ impl Worker {
             | Step::Client { .. }
             | Step::Code { .. } => 201,
             Step::Change { .. } | Step::Move { .. } | Step::Transaction { .. } | Step::Read { .. } => 200,
-            // Done once, and answered as the first time; what was created under no name is in use.
+            // Done once, with the same response as the first time; a record created without an idempotency key conflicts.
             Step::Again { person } if self.people[*person].first.1 => 201,
             Step::Again { .. } => 409,
         };
@@ -225,7 +225,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Takes up that a step was done.
+    /// Records a completed step.
     fn apply(&mut self, step: &Step) {
         match step {
             Step::Create { id, given, has_photo } => self.people.push(Person::new(id, given, *has_photo, true)),

@@ -1,4 +1,4 @@
-//! What is sent.
+//! Bodies of requests.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::records::{household, person, with};
 
-/// What a photo holds: more than one part of those that the store keeps.
+/// Size of a photo: more than one chunk of the store.
 const PHOTO_BYTES: usize = 300_000;
 
 pub(super) fn photo(id: &str) -> String {

@@ -1,4 +1,4 @@
-//! What is there after a kill, held against what was acknowledged.
+//! Comparison of the records after a kill with the acknowledged writes.
 
 use serde_json::{Value, json};
 
@@ -9,14 +9,14 @@ use crate::support::records::{NATIONAL_ID, path, reference};
 use crate::support::torture::Summary;
 use crate::support::torture::ask::Ask;
 
-/// How many records that were not written in a round are looked at after it.
+/// Number of records not written in a round that are checked after it.
 const SAMPLES: u64 = 6;
 
 impl Worker {
-    /// Looks at what has no answer, at what was written in the round, and at some of the rest.
+    /// Checks the steps without a response, the writes of the round, and some other records.
     ///
     /// # Errors
-    /// What is not as it has to be.
+    /// A description of the mismatch.
     pub(in crate::support::torture) fn check(&mut self, ask: &Ask, summary: &mut Summary) -> Result<(), String> {
         if let Some(step) = self.unanswered.take() {
             self.settle(ask, &step, summary)?;
@@ -44,10 +44,10 @@ impl Worker {
         Ok(())
     }
 
-    /// Looks at everything that was ever acknowledged.
+    /// Checks everything that was ever acknowledged.
     ///
     /// # Errors
-    /// What is not as it has to be.
+    /// A description of the mismatch.
     pub(in crate::support::torture) fn check_everything(
         &mut self,
         ask: &Ask,
@@ -66,7 +66,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Finds out whether a step without an answer was done: whole, or not at all. Takes it up when it was.
+    /// Determines whether a step without a response was done: completely, or not at all. Records it if it was.
     fn settle(&mut self, ask: &Ask, step: &Step, summary: &mut Summary) -> Result<(), String> {
         if matches!(step, Step::Again { .. } | Step::Read { .. }) {
             return Ok(());
@@ -107,7 +107,7 @@ impl Worker {
                 }
                 is_done
             }
-            // They are found by what their answer would have named.
+            // They could be found only by the identifiers in their response.
             Step::Consent { .. } | Step::Client { .. } | Step::Again { .. } | Step::Read { .. } => false,
         };
         if is_done {
@@ -115,7 +115,7 @@ impl Worker {
             summary.done += 1;
         }
         let Step::Create { id, given, has_photo } = step else { return Ok(()) };
-        // Sent again under the same name it is there once, and answered as the first time.
+        // Sent again with the same key, it is stored once and gets the same response as the first time.
         let again = ask.api("POST", "/Individual", &[("Idempotency-Key", id)], Some(&body_of(id, given, *has_photo)));
         let again = again.ok_or_else(|| format!("no answer when {id} is created again"))?;
         if again.status != 201 {
@@ -154,14 +154,14 @@ impl Worker {
         Ok(())
     }
 
-    /// Every change of a person has its line in the audit log, and there are no others.
+    /// Every change of a person has its entry in the audit log, and there are no others.
     fn check_audit(&self, ask: &Ask, at: usize) -> Result<(), String> {
         let Person { id, version, .. } = &self.people[at];
         let record = format!("Individual/{NATIONAL_ID}|{id}").replace('#', "%23");
         let query = format!("/audit?record={record}&action=update&outcome=allowed&_count=1000");
         let answer = ask.admin("GET", &query, None).ok_or("no answer from the audit log")?;
         let told = answer.json();
-        // Who joins a group is named in that group's line, too.
+        // A member who joins a group is named in that group's entry, too.
         let is_change = |line: &&Value| line["operation"] == "PATCH /api/v2/Individual/{identifier}";
         let lines = told["data"].as_array().into_iter().flatten().filter(is_change).count() as u64;
         if lines + 1 != *version {
