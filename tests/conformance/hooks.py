@@ -1,8 +1,8 @@
-"""What the fuzzer is told beside the document."""
+"""Hooks of the fuzzer for facts that are not in the document."""
 
 import schemathesis
 
-# Names of problems that say that a body has not the shape that the document tells.
+# Codes of problems that report a body of another shape than documented.
 SHAPE = {
     "wrong_type",
     "unknown_field",
@@ -22,7 +22,7 @@ def shape_is_told_whole(ctx, response, case):
         return
     problems = [one for one in response.json().get("errors", []) if one["code"] in SHAPE]
     if problems:
-        raise AssertionError(f"a body of the shape that the document tells is refused for its shape: {problems}")
+        raise AssertionError(f"a body of the documented shape is rejected for its shape: {problems}")
 
 
 def shorten_texts(filters):

@@ -1,8 +1,8 @@
-//! Holds a running server to its OpenAPI document, with tools that others wrote: a linter for the document, a fuzzer for the
-//! server. `cargo xtask conformance` sets the tools up and calls this.
+//! Checks a running server against its OpenAPI document, with third-party tools: a linter for the document, a fuzzer for the
+//! server. `cargo xtask conformance` installs the tools and runs this.
 //!
-//! **Invariant:** no limit of the server is switched off. Each request comes from an address of its own, as if each were
-//! somebody else's; the client's own bucket is as big as an administrator can make it.
+//! **Invariant:** no limit of the server is switched off. Each request comes from an address of its own, as if from another
+//! client; the client's own bucket has the maximum size that an administrator can configure.
 
 #![expect(
     clippy::expect_used,
@@ -19,9 +19,9 @@ use std::process::{Command, ExitCode};
 
 use daftar_tests::Server;
 
-/// Where the settings of the tools lie.
+/// The folder with the configuration of the tools.
 const SETTINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conformance");
-/// How many requests the fuzzer makes of each operation and phase at most.
+/// Maximum number of requests of the fuzzer for each operation and phase.
 const EXAMPLES: &str = "15";
 /// Every run makes the same requests.
 const SEED: &str = "20260301";
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     if is_described && is_served && stopped.code == 0 && panics == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Whether the linter has nothing to say of the document.
+/// Tests whether the linter reports no problem.
 fn lint(tools: &Path, document: &Path) -> bool {
     let mut linter = Command::new(tools.join("node_modules/.bin/redocly"));
     linter
@@ -63,7 +63,7 @@ fn lint(tools: &Path, document: &Path) -> bool {
     output.status.success() && !told.contains("Warning was generated")
 }
 
-/// Whether the fuzzer finds no answer that the document does not tell.
+/// Tests whether the fuzzer finds no undocumented response.
 fn fuzz(tools: &Path, document: &Path, url: &str, token: &str, more: &[String]) -> bool {
     let mut fuzzer = Command::new(tools.join("venv/bin/schemathesis"));
     fuzzer.arg("--config-file").arg(format!("{SETTINGS}/schemathesis.toml"));

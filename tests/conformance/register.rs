@@ -1,4 +1,4 @@
-//! Who is in the register that the fuzzer finds.
+//! Content of the register that is fuzzed.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ const RESOURCES: [&str; 7] =
 const ORGANIZATION: &str = "Ministry of Health";
 const TAX_ID: &str = "urn:svc:vocab:id-type#tax_id";
 
-/// Fills the register and returns the token of a client that may do everything.
+/// Fills the register and returns the token of a client with all scopes.
 pub fn fill(server: &Server, data_dir: &Path) -> String {
     let scopes: Vec<String> = RESOURCES.iter().map(|resource| format!("{resource}:all")).collect();
     let mut arguments = vec!["client", "create", "--name", "conformance", "--organization", ORGANIZATION, "--json"];

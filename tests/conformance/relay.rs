@@ -1,5 +1,5 @@
-//! Passes connections on to the server, each from a loopback address of its own: the server counts by address what comes without
-//! a token, and the fuzzer calls from one.
+//! Relays connections to the server, each from a loopback address of its own: the server counts requests without a token by address,
+//! and the fuzzer calls from one.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use daftar_tests::fresh_address;
 use socket2::{Domain, Socket, Type};
 
-/// Starts passing on, until the program ends; where to connect to, without a path.
+/// Starts the relay, which runs until the program ends; returns its address, without a path.
 pub fn start(server_url: &str) -> String {
     let port = server_url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a URL with a port");
     let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -36,7 +36,7 @@ fn connect(server: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// Until either side is done; the other is told.
+/// Until either side closes; the other is closed as well.
 fn copy(mut from: TcpStream, mut to: TcpStream) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = from.read(&mut buffer) {

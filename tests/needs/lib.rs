@@ -1,9 +1,9 @@
-//! What tests need beside Rust: programs, rights, files. And folders that every test process of a machine shares.
+//! Requirements of tests other than Rust: programs, rights, files. Also folders that every test process of a machine shares.
 //!
-//! A test that lacks something asks here, and returns where the answer is no. Where `CI` is set such a test fails; elsewhere one line is
+//! A test checks a requirement here, and returns if it is missing. Where `CI` is set such a test fails; elsewhere one line is
 //! appended to the file that [`NOT_RUN`] names, and `cargo xtask test` prints those lines after the run.
 //!
-//! **Invariant:** a test that did not run is never counted as passed without a word.
+//! **Invariant:** a test that did not run is never silently counted as passed.
 //!
 //! **Invariant:** only files that may not be passed on, which no machine can install, are listed and never fail a test.
 
@@ -22,19 +22,19 @@ pub use self::tools::{TOOLS, Tool, postgres_programs};
 
 /// Names the file to which a line is appended for every test that did not run.
 pub const NOT_RUN: &str = "DAFTAR_TEST_NOT_RUN";
-/// Set on machines that run the tests before a change is merged: there nothing may be missing.
+/// Set on machines that run the tests before a change is merged: there every requirement must be present.
 const CI: &str = "CI";
 /// Names the folder with copies of classifications that may not be passed on.
 const REFERENCE: &str = "DAFTAR_REFERENCE_VOCABULARIES";
-/// Where that folder is looked for when it is not named, beside the workspace.
+/// Path of that folder by default, next to the workspace.
 const DEFAULT_REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/vocab/reference-only");
 /// Names the file with the conformance tests of the CEL specification.
 const CEL_SPEC: &str = "DAFTAR_CEL_SPEC";
 
-/// Whether all those programs are on this machine; each is a row of [`TOOLS`]. A missing one is reported.
+/// Tests whether all those programs are on this machine; each is a row of [`TOOLS`]. A missing one is reported.
 ///
 /// # Panics
-/// When one is missing and `CI` is set.
+/// If one is missing and `CI` is set.
 #[must_use]
 #[track_caller]
 pub fn programs(names: &[&str]) -> bool {
@@ -47,18 +47,18 @@ pub fn programs(names: &[&str]) -> bool {
     false
 }
 
-/// Where a program of [`TOOLS`] is on this machine. A missing one is reported.
+/// Path of a program of [`TOOLS`] on this machine. A missing one is reported.
 ///
 /// # Panics
-/// When it is missing and `CI` is set.
+/// If it is missing and `CI` is set.
 #[must_use]
 #[track_caller]
 pub fn program(name: &str) -> Option<PathBuf> {
     programs(&[name]).then(|| tools::row(name).find()).flatten()
 }
 
-/// A file that a publisher does not allow to be passed on: in the folder that `DAFTAR_REFERENCE_VOCABULARIES` names or in `registry`
-/// beside it, or else in those folders beside the workspace. A missing one is reported, and fails no test anywhere.
+/// A file that a publisher does not allow to be redistributed: in the folder that `DAFTAR_REFERENCE_VOCABULARIES` names or in `registry`
+/// next to it, or else in those folders next to the workspace. A missing one is reported, and fails no test anywhere.
 #[must_use]
 pub fn published_file(name: &str) -> Option<PathBuf> {
     let reference = std::env::var_os(REFERENCE).map_or_else(|| PathBuf::from(DEFAULT_REFERENCE), PathBuf::from);
@@ -74,7 +74,7 @@ pub fn published_file(name: &str) -> Option<PathBuf> {
 /// The file with the conformance tests of the CEL specification, one on each line. A missing one is reported.
 ///
 /// # Panics
-/// When it is missing and `CI` is set.
+/// If it is missing and `CI` is set.
 #[must_use]
 #[track_caller]
 pub fn cel_specification() -> Option<PathBuf> {
@@ -91,7 +91,7 @@ pub fn cel_specification() -> Option<PathBuf> {
 /// Reports that this test is not run, because `what` is missing, and `how` to get it. The test returns afterwards.
 ///
 /// # Panics
-/// When `CI` is set.
+/// If `CI` is set.
 #[track_caller]
 pub fn not_run(what: &str, how: &str) {
     let environment = Environment::read();
@@ -103,7 +103,7 @@ pub fn not_run(what: &str, how: &str) {
 /// under `cargo nextest`.
 ///
 /// # Panics
-/// When `CI` is set, and where other tests run in the same process.
+/// If `CI` is set, and if other tests run in the same process.
 #[track_caller]
 pub fn end_test(what: &str, how: &str) -> ! {
     let has_own_process = std::env::var_os("NEXTEST_EXECUTION_MODE").is_some_and(|mode| mode == "process-per-test");
@@ -112,14 +112,14 @@ pub fn end_test(what: &str, how: &str) -> ! {
     std::process::exit(0)
 }
 
-/// The test that is running: `cargo nextest` names it, else the thread that runs it is called by its name.
+/// The running test: `cargo nextest` names it, else the name of its thread.
 fn test_name() -> String {
     let named = std::env::var_os("NEXTEST_TEST_NAME").and_then(|name| name.into_string().ok());
     let name = named.or_else(|| std::thread::current().name().map(str::to_owned));
     name.unwrap_or_else(|| "a test".to_owned())
 }
 
-/// The variables that decide how something missing is reported.
+/// The variables that decide how a missing requirement is reported.
 struct Environment {
     is_ci: bool,
     list: Option<PathBuf>,
@@ -157,7 +157,7 @@ mod tests {
     /// Set in the processes in which the tests below run one of the functions.
     const CALL: &str = "DAFTAR_TEST_NEEDS_CALL";
 
-    /// Runs in a process of its own what the variable says; in the test run itself there is nothing to do.
+    /// Runs the case named by the variable in a process of its own; does nothing in the test run itself.
     #[test]
     fn called() {
         match std::env::var_os(CALL).as_deref().and_then(OsStr::to_str) {
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Whether such a call passes, and the lines that it leaves.
+    /// Runs such a case; returns whether it passes, and the lines that it appends.
     fn call(what: &str, variables: &[(&str, &str)]) -> (bool, String) {
         let list = scratch().join(format!("needs-{}-{what}", std::process::id()));
         let _was_there = std::fs::remove_file(&list);

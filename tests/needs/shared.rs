@@ -1,6 +1,6 @@
-//! Folders in the target folder that all test processes share: made once, by the first that wants them, and kept for the next run.
+//! Folders in the target folder that all test processes share: created once, by the first that needs them, and retained for the next run.
 //!
-//! **Invariant:** a folder is whole or not there: it is made under another name and renamed.
+//! **Invariant:** a folder is complete or absent: it is created under another name and renamed.
 //!
 //! **Invariant:** a folder that a process uses is not removed: each holds a lock on it until it ends.
 
@@ -11,16 +11,16 @@ use std::time::SystemTime;
 
 /// Names the target folder; `cargo xtask test` sets it.
 const TARGET: &str = "DAFTAR_TEST_ARTIFACTS";
-/// What cargo puts into every target folder.
+/// Name of the tag file that cargo puts into every target folder.
 const TAG: &str = "CACHEDIR.TAG";
 
 /// The locks on folders that this process uses.
 static USED: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// The target folder: as `cargo xtask test` says, or else the one in which this program was built.
+/// The target folder: the one set by `cargo xtask test`, or else the one in which this program was built.
 ///
 /// # Panics
-/// When this program is in none.
+/// If this program is in none.
 #[must_use]
 pub fn target() -> PathBuf {
     if let Some(folder) = std::env::var_os(TARGET) {
@@ -31,10 +31,10 @@ pub fn target() -> PathBuf {
     found.unwrap_or_else(|| panic!("`{}` is in no target folder: name one by `{TARGET}`", program.display()))
 }
 
-/// A folder for what tests leave to each other and to the next run; in the target folder, never among the sources.
+/// A folder for data that tests share with each other and with the next run; in the target folder, never among the sources.
 ///
 /// # Panics
-/// When it cannot be made.
+/// If it cannot be created.
 #[must_use]
 pub fn scratch() -> PathBuf {
     let folder = target().join("tmp").join("daftar-tests");
@@ -45,7 +45,7 @@ pub fn scratch() -> PathBuf {
 /// Waits until no other process holds the lock of that name, and holds it until the file is dropped.
 ///
 /// # Panics
-/// When there can be no such lock.
+/// If there can be no such lock.
 #[must_use]
 pub fn lock(name: &str) -> File {
     let file = open(&scratch(), name);
@@ -53,11 +53,11 @@ pub fn lock(name: &str) -> File {
     file
 }
 
-/// The shared folder `<kind>-<key>`. Where it is not there yet, `make` makes it, at the path that it is given and with the newest folder
+/// The shared folder `<kind>-<key>`. If it is missing, `make` creates it, at the path that it is given and with the newest folder
 /// of another key at hand; folders of other keys that no process uses are removed then.
 ///
 /// # Panics
-/// When it cannot be made.
+/// If it cannot be created.
 pub fn once(kind: &str, key: &str, make: impl FnOnce(&Path, Option<&Path>)) -> PathBuf {
     once_in(&scratch(), kind, key, make)
 }
@@ -92,7 +92,7 @@ fn others(all: &Path, kind: &str, folder: &Path) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Removes a folder, unless a process holds the lock on it. The lock of its kind is held meanwhile, so that none begins to use it.
+/// Removes a folder, unless a process holds the lock on it. The lock of its kind is held during that, so that no process begins to use it.
 fn remove_unused(all: &Path, folder: &Path) {
     let name = name(folder);
     if open(all, &name).try_lock().is_ok() {
@@ -139,7 +139,7 @@ mod tests {
         assert!(all.join("scaffold").exists(), "of another kind");
         assert_eq!(once_in(&all, "kind", "1", |_, _| panic!("it is there")), first);
 
-        // What a process left that was killed is not taken for whole.
+        // The remains of a killed process do not count as complete.
         fs::create_dir(all.join("kind.unfinished")).expect("a folder can be made");
         let second = once_in(&all, "kind", "2", make("second "));
         assert_eq!(used(&second).as_deref(), Some("second first other "));

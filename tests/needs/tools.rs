@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian puts PostgreSQL's programs, a folder for each version.
+/// Folder of PostgreSQL's programs on Debian, with a folder for each version.
 const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
 
 /// A program that tests run.
@@ -12,13 +12,13 @@ const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
 pub struct Tool {
     /// Its name, as it is on `PATH`.
     pub program: &'static str,
-    /// The packages of Debian that bring it.
+    /// The packages of Debian that contain it.
     pub package: &'static str,
     /// The tests that run it.
     pub tests: &'static str,
 }
 
-/// Every program that a test runs, beside those of any system (`sh`, `cp`) and Rust's own.
+/// Every program that a test runs, except those of any system (`sh`, `cp`) and Rust's own.
 pub const TOOLS: [Tool; 15] = [
     tool("bash", "bash", "guides, completions"),
     tool("chromium", "chromium", "workbench"),
@@ -37,7 +37,7 @@ pub const TOOLS: [Tool; 15] = [
     tool("wasm-ld", "lld", "guides on plugins in C"),
 ];
 
-/// A program that is nowhere, for the tests of this crate.
+/// A program that does not exist, for the tests of this crate.
 #[cfg(test)]
 const NOWHERE: Tool = tool("no-such-program-for-tests", "no-such-package", "none");
 
@@ -46,7 +46,7 @@ const fn tool(program: &'static str, package: &'static str, tests: &'static str)
 }
 
 impl Tool {
-    /// Where it is on this machine.
+    /// Its path on this machine.
     #[must_use]
     pub fn find(&self) -> Option<PathBuf> {
         if self.program == "initdb" {
@@ -86,7 +86,7 @@ fn newest(versions: &Path) -> Option<PathBuf> {
     found.filter(|(_, programs)| is_complete(programs)).max().map(|(_, programs)| programs)
 }
 
-/// Whether a folder has the programs of a server and of its clients.
+/// Tests whether a folder has the programs of a server and of its clients.
 fn is_complete(folder: &Path) -> bool {
     ["initdb", "pg_basebackup", "pg_isready", "postgres", "psql"].iter().all(|name| is_program(&folder.join(name)))
 }

@@ -1,4 +1,4 @@
-//! The folder of a server: its data, copied from what `initdb` made once, and a user who may run it.
+//! The folder of a server: its data, copied from one created by `initdb`, and a user with the right to run it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -27,20 +27,20 @@ pub(super) fn hand_over(path: &Path) {
     }
 }
 
-/// Makes the data folder of a new server in its folder.
+/// Creates the data folder of a new server in its folder.
 pub(super) fn create_data(programs: &Path, folder: &Path) {
     copy(&template(programs), &folder.join("data"));
 }
 
-/// What `initdb` makes, made once for each version of PostgreSQL and shared by all test processes.
+/// The output of `initdb`, created once for each version of PostgreSQL and shared by all test processes.
 fn template(programs: &Path) -> PathBuf {
     let version = run(Command::new(programs.join("postgres")).arg("--version"));
     // As in `postgres (PostgreSQL) 15.8 (Debian 15.8-0+deb12u1)`.
     let version = version.split_whitespace().nth(2).unwrap_or_default();
-    // The files are the server user's own, who is another one where root runs the tests.
+    // The files belong to the user of the server, a different one if root runs the tests.
     let key = format!("{version}-of-{}", user().map_or_else(|| geteuid().as_raw(), |(user, _)| user));
     daftar_test_needs::once("postgres", &key, |made, _| {
-        // That user cannot enter the target folder of root.
+        // The user of the server cannot enter the target folder of root.
         let temporary = folder();
         let mut init = as_server_user(&programs.join("initdb"));
         init.args(["--username", ROLE, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync", "-D"]);
@@ -54,7 +54,7 @@ fn copy(from: &Path, to: &Path) {
     run(Command::new("cp").arg("-a").arg(from).arg(to));
 }
 
-/// Commands that a shell runs when this process has ended, however it did.
+/// Commands that a shell runs when this process has ended, for any reason.
 pub(super) struct AtEnd {
     shell: Child,
     input: Option<ChildStdin>,

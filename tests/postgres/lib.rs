@@ -1,4 +1,4 @@
-//! A PostgreSQL of the tests' own: a data folder copied from one that is made once, one loopback port, trusted without a password.
+//! A PostgreSQL of the tests' own: a data folder copied from one that is created once, one loopback port, trusted without a password.
 //!
 //! The programs are found by `PATH`, by `pg_config` or where Debian puts them. A test that needs them where they are missing is listed as
 //! not run, and fails where `CI` is set (`daftar_test_needs`).
@@ -34,16 +34,16 @@ pub use self::roles::Roles;
 /// The role that owns every database.
 pub const ROLE: &str = "daftar";
 
-/// How a server is stopped.
+/// Ways to stop a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Its clients are cut off, and it ends in order.
+    /// Closes its connections and shuts down in order.
     Fast,
-    /// It ends at once, as after a loss of power, and recovers at its next start.
+    /// Stops immediately, as after a loss of power, and recovers at its next start.
     Immediate,
 }
 
-/// Nothing of a server outlives the tests that share it: nothing is made durable.
+/// The data of a server is not needed after its tests: writes are not durable.
 const QUICK: [(&str, &str); 3] = [("fsync", "off"), ("synchronous_commit", "off"), ("full_page_writes", "off")];
 
 /// A server.
@@ -51,20 +51,20 @@ pub struct Server {
     programs: PathBuf,
     role: String,
     port: u16,
-    /// How the names of its databases begin.
+    /// Prefix of the names of its databases.
     database_prefix: String,
     databases: AtomicU64,
     own: Option<Own>,
 }
 
-/// What is known of a server that this process starts.
+/// State of a server that this process starts.
 struct Own {
     folder: TempDir,
     settings: Vec<(String, String)>,
     process: Mutex<Option<Process>>,
 }
 
-/// Where the programs are. Where they are not, the test that asks ends here.
+/// Folder of the programs. If they are missing, the calling test ends here.
 fn programs() -> PathBuf {
     const HOW: &str = "install postgresql and util-linux (packages of Debian)";
     if !can_start() {
@@ -73,7 +73,7 @@ fn programs() -> PathBuf {
     daftar_test_needs::postgres_programs().unwrap_or_default()
 }
 
-/// Whether PostgreSQL is on this machine, and `setpriv`, which starts it as a user who may run it.
+/// Tests whether PostgreSQL is on this machine, and `setpriv`, which starts it as a user with the right to run it.
 #[must_use]
 pub fn can_start() -> bool {
     let has_setpriv = daftar_test_needs::TOOLS.iter().any(|tool| tool.program == "setpriv" && tool.find().is_some());
@@ -84,7 +84,7 @@ impl Server {
     /// A server of this test alone. `settings` are those of `postgresql.conf`.
     ///
     /// # Panics
-    /// When PostgreSQL does not start; where it is not on this machine, as [`daftar_test_needs::end_test`].
+    /// If PostgreSQL does not start; if it is not on this machine, as [`daftar_test_needs::end_test`].
     #[must_use]
     pub fn start(settings: &[(&str, &str)]) -> Self {
         let (programs, folder) = (programs(), cluster::folder());
@@ -93,7 +93,7 @@ impl Server {
         Self::launched(programs, folder, settings)
     }
 
-    /// A server for all tests of a machine, which keeps nothing.
+    /// A server for all tests of a machine, without durable data.
     ///
     /// # Panics
     /// As [`Server::start`].
@@ -122,10 +122,10 @@ impl Server {
         panic!("PostgreSQL does not start: {}", server.log());
     }
 
-    /// A server that follows this one, and can be told to take over.
+    /// A standby of this server that can be promoted.
     ///
     /// # Panics
-    /// When it cannot be made or does not start.
+    /// If it cannot be created or does not start.
     #[must_use]
     pub fn start_standby(&self) -> Self {
         let folder = cluster::folder();
@@ -136,10 +136,10 @@ impl Server {
         Self::launched(self.programs.clone(), folder, self.own().settings.clone())
     }
 
-    /// Hears no more of what the server does that this one follows, once it has all of it until now.
+    /// Stops replication from that primary, once all of its writes until now are applied.
     ///
     /// # Panics
-    /// When it does not come to that.
+    /// If that does not happen in time.
     pub fn stop_following(&self, primary: &Self) {
         let until = primary.run_sql("postgres", "SELECT pg_current_wal_lsn()");
         self.wait_for(&format!("SELECT pg_last_wal_replay_lsn() >= '{until}'"));
@@ -162,7 +162,7 @@ impl Server {
     /// this process ends.
     ///
     /// # Panics
-    /// As [`Server::start`], and when the variable names no server on which a role may do everything.
+    /// As [`Server::start`], and if the variable names no server with a superuser role.
     #[must_use]
     pub fn shared() -> Arc<Self> {
         static SHARED: LazyLock<(Arc<Server>, AtEnd)> = LazyLock::new(|| {
@@ -170,12 +170,12 @@ impl Server {
             let at_end = server.tidied_up_at_the_end();
             (Arc::new(server), at_end)
         });
-        // A test ends here where they are missing, not while the server of all is made.
+        // A test ends here if they are missing, not while the shared server is created.
         let _are_there = programs();
         Arc::clone(&SHARED.0)
     }
 
-    /// Removes what this process leaves: a folder, or databases and roles.
+    /// Removes the remains of this process: a folder, or databases and roles.
     fn tidied_up_at_the_end(&self) -> AtEnd {
         let Some(own) = &self.own else { return running::drop_databases_at_end(self) };
         let (folder, pid) = (own.folder.path().to_string_lossy(), self.pid().unwrap_or_default().to_string());
@@ -186,7 +186,7 @@ impl Server {
         self.own.as_ref().expect("a server that this process starts")
     }
 
-    /// The role that owns every database, and may do everything.
+    /// The role that owns every database, a superuser.
     #[must_use]
     pub fn role(&self) -> &str {
         &self.role
@@ -198,19 +198,19 @@ impl Server {
         self.port
     }
 
-    /// The folder in which a test may put files that the server reads, as certificates; [`Server::hand_over`] makes them its own.
+    /// The folder in which a test may put files that the server reads, as certificates; [`Server::hand_over`] transfers their ownership.
     ///
     /// # Panics
-    /// When this process does not start the server.
+    /// If this process does not start the server.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.own().folder.path()
     }
 
-    /// Makes a file the server's own, readable for nobody else.
+    /// Transfers a file to the server's user, readable for no other user.
     ///
     /// # Panics
-    /// When the file is not there.
+    /// If the file is missing.
     pub fn hand_over(&self, file: &Path) {
         cluster::hand_over(file);
     }
@@ -218,7 +218,7 @@ impl Server {
     /// Creates a database and returns its URL: `postgres://<role>@127.0.0.1:<port>/<name>`.
     ///
     /// # Panics
-    /// When the server does not make it.
+    /// If the server does not create it.
     #[must_use]
     pub fn create_database(&self) -> String {
         let name = self.next_name();
@@ -230,16 +230,16 @@ impl Server {
         format!("{}_{}", self.database_prefix, self.databases.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Where a database is.
+    /// URL of a database.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
         format!("postgres://{}@127.0.0.1:{}/{database}", self.role, self.port)
     }
 
-    /// Runs statements in a database, and gives what they print, without headings.
+    /// Runs statements in a database, and returns their output, without headings.
     ///
     /// # Panics
-    /// When one of them fails.
+    /// If one of them fails.
     pub fn run_sql(&self, database: &str, statements: &str) -> String {
         self.try_sql(database, statements).unwrap_or_else(|error| panic!("{statements}: {error}"))
     }
@@ -247,17 +247,17 @@ impl Server {
     /// As [`Server::run_sql`], for statements that may fail.
     ///
     /// # Errors
-    /// What PostgreSQL says of the first that fails.
+    /// The error message of PostgreSQL for the first that fails.
     pub fn try_sql(&self, database: &str, statements: &str) -> Result<String, String> {
         let mut psql = Command::new(self.programs.join("psql"));
         psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1"]);
         try_run(psql.arg(self.url(database)).args(["--command", statements]))
     }
 
-    /// Stops it; nothing happens where it was stopped before.
+    /// Stops it; does nothing if it is already stopped.
     ///
     /// # Panics
-    /// When it does not stop.
+    /// If it does not stop.
     pub fn stop(&self, how: Stop) {
         let process = self.process().take();
         if let Some(process) = process {
@@ -268,7 +268,7 @@ impl Server {
     /// Starts it again, on the same port and with the same databases.
     ///
     /// # Panics
-    /// When it does not start.
+    /// If it does not start.
     pub fn start_again(&self) {
         let mut process = self.process();
         assert!(process.is_none(), "PostgreSQL was not stopped");
@@ -283,17 +283,17 @@ impl Server {
         panic!("PostgreSQL does not start again: {}", self.log());
     }
 
-    /// The process that all others of it are children of; none while it is stopped.
+    /// The parent process of all others of it; none while it is stopped.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.own.as_ref()?;
         self.process().as_ref().map(Process::pid)
     }
 
-    /// What it wrote into its log.
+    /// Content of its log.
     ///
     /// # Panics
-    /// When this process does not start the server.
+    /// If this process does not start the server.
     #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder().join("log")).unwrap_or_default()
@@ -312,7 +312,7 @@ impl Server {
         let mut process = Process::start(server);
         let mut ready = Command::new(self.programs.join("pg_isready"));
         ready.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
-        // It says nothing when it is ready, and recovering takes it some seconds at most.
+        // It prints nothing when it is ready, and recovery takes it some seconds at most.
         for _ in 0..600 {
             if process.has_ended() {
                 return None;
@@ -339,7 +339,7 @@ impl Drop for Server {
     }
 }
 
-/// Runs a program to its end and gives what it printed.
+/// Runs a program to its end and returns its output.
 fn run(command: &mut Command) -> String {
     try_run(command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }

@@ -9,10 +9,10 @@ use rustix::process::{Pid, Signal};
 
 use super::Stop;
 
-/// The users who may run the server, which refuses to run as root: Debian's package makes the first, every system has the other.
+/// The users with the right to run the server, which does not run as root: Debian's package creates the first, every system has the other.
 const USERS: [&str; 2] = ["postgres", "nobody"];
 
-/// A process that a thread of ours watches over as long as it runs.
+/// A process that a thread of ours monitors as long as it runs.
 pub(super) struct Process {
     pid: Pid,
     ended: Receiver<()>,
@@ -34,13 +34,13 @@ impl Process {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Whether it has ended by itself.
+    /// True if it has ended by itself.
     pub(super) fn has_ended(&mut self) -> bool {
         self.has_ended = self.has_ended || self.ended.try_recv().is_ok();
         self.has_ended
     }
 
-    /// Ends it, and waits for that.
+    /// Stops it, and waits for that.
     pub(super) fn stop(mut self, how: Stop) {
         if self.has_ended() {
             return;
@@ -62,13 +62,13 @@ fn watch(command: &mut Command, started: &Sender<std::io::Result<Pid>>, ending: 
     };
     let pid = Pid::from_child(&child);
     if started.send(Ok(pid)).is_ok() {
-        // Nobody waits for the end any more where the process itself ends.
+        // If the process itself ends, no thread waits for this.
         let _ = child.wait();
         let _ = ending.send(());
     }
 }
 
-/// A program of PostgreSQL's as a user who may run it; it is interrupted when the thread that starts it ends.
+/// A program of PostgreSQL's as a user with the right to run it; it is interrupted when the thread that starts it ends.
 pub(super) fn as_server_user(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     if let Some((user, group)) = user() {
@@ -78,7 +78,7 @@ pub(super) fn as_server_user(program: &Path) -> Command {
     command
 }
 
-/// The user and the group that the server runs as; none where that is our own.
+/// The user and the group that the server runs as; none if they are our own.
 pub(super) fn user() -> Option<(u32, u32)> {
     static USER: LazyLock<Option<(u32, u32)>> = LazyLock::new(|| {
         if !rustix::process::geteuid().is_root() {

@@ -1,4 +1,4 @@
-//! `cargo xtask torture`: kills the server under load, again and again, or cuts the power of its store, and says what came of it.
+//! `cargo xtask torture`: repeatedly kills the server under load, or cuts the power of its store, and prints the result.
 
 #![expect(clippy::print_stdout, reason = "what came of each round is what it is run for")]
 
@@ -8,7 +8,7 @@ use daftar_tests::power;
 use daftar_tests::torture::{Options, run};
 
 const USAGE: &str = "usage: torture [--rounds N | --power-cuts N] [--seed S]";
-/// How often the server is killed where nothing is said.
+/// Number of kills by default.
 const ROUNDS_DEFAULT: u32 = 200;
 
 fn main() -> ExitCode {
@@ -62,7 +62,7 @@ fn cut_power(states: u32, seed: u64) -> ExitCode {
 }
 
 fn read(mut arguments: impl Iterator<Item = String>) -> Result<(Options, Option<u32>), String> {
-    // Another one each time, so that many runs try more than one.
+    // A different one each time, so that many runs try several.
     let mut seed = std::time::UNIX_EPOCH.elapsed().map_or(1, |since| since.as_secs());
     let (mut rounds, mut power_cuts) = (ROUNDS_DEFAULT, None);
     while let Some(name) = arguments.next() {

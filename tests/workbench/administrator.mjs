@@ -1,4 +1,4 @@
-// Leads a browser through the workbench of the admin listener: signs in with the admin token, looks at plugins, installs one and removes it.
+// Drives a browser through the workbench of the admin listener: signs in with the admin token, inspects, installs and removes a plugin.
 
 import assert from 'node:assert/strict'
 
@@ -24,7 +24,7 @@ await lead(async () => {
   await page.locator('.detail tbody tr', { hasText: 'memory_bytes' }).waitFor()
   await lookAtAll('plugins')
 
-  // What is no plugin is refused in the server's words.
+  // Files that are not plugins are rejected with the message of the server.
   await page.locator('.install summary').click()
   const file = page.getByLabel('Component (.wasm)')
   await file.setInputFiles({ name: 'nothing.wasm', mimeType: 'application/wasm', buffer: Buffer.from('nothing') })
@@ -34,7 +34,7 @@ await lead(async () => {
   await file.setInputFiles(given.module)
   await say('button', 'Show the effects').click()
   await page.locator('.install li', { hasText: 'urn:fao:agrovoc' }).filter({ hasText: 'codes added' }).waitFor()
-  assert.equal(await plugin('farmer-registry').count(), 0, 'a look installs nothing')
+  assert.equal(await plugin('farmer-registry').count(), 0, 'an inspection installs nothing')
   // A test's own build of the server knows the module's digest only if it was made with it.
   await page.getByLabel('Allow without a trusted signature').check()
   await say('button', 'Install').click()

@@ -1,5 +1,5 @@
-// Leads a browser through the workbench as an analyst would go, by keyboard where one can, and looks at every view in light and dark, at
-// two widths and in two languages. What must happen at the server meanwhile is asked of the test that runs this, a line each way.
+// Drives a browser through the workbench as an analyst would, by keyboard where possible, and checks every view in light and dark, at
+// two widths and in two languages. Steps at the server are requested from the test that runs this, a line each way.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -12,12 +12,12 @@ async function write(text, name) {
   await editor(name).click()
   await page.keyboard.press('Control+A')
   await page.keyboard.press('Delete')
-  // All at once: while one types, brackets and quotation marks are closed by themselves.
+  // In one input: while a person types, brackets and quotation marks are closed automatically.
   await page.keyboard.insertText(text)
   await page.keyboard.press('Escape')
 }
 
-// Chooses in the editor's list. It takes no key for a moment after it opens, lest one that was meant for the text chooses.
+// Chooses in the editor's list. It accepts no key for a moment after it opens, so that a key meant for the text does not choose.
 async function choose(name) {
   await page.getByRole('option', { name }).first().waitFor()
   const shown = await page.evaluate(() => performance.now())
@@ -46,7 +46,7 @@ await lead(async () => {
   step('signed in')
   assert.deepEqual(await page.evaluate(() => [localStorage.length, document.cookie]), [0, ''])
 
-  // A wrong field is marked in the text and told below it; the suggestion mends it.
+  // A wrong field is marked in the text and reported below it; the suggestion fixes it.
   await write('is_female(me) && age_years(me.birth_dat) >= 60')
   await page.locator('.cm-lintRange-error', { hasText: 'birth_dat' }).waitFor()
   await page.locator('.diagnostics', { hasText: 'did you mean birth_date' }).waitFor()
@@ -55,7 +55,7 @@ await lead(async () => {
   await page.locator('.verdict .good', { hasText: 'The rule is valid' }).waitFor()
   assert.equal(await page.locator('.cm-lintRange-error').count(), 0)
   assert.match(await page.locator('.verdict .facts').innerText(), /me\.birth_date\s+me\.gender/)
-  step('mended a wrong rule')
+  step('fixed an invalid rule')
 
   // Completion: fields after a point, and by keyboard alone.
   await editor().click()
@@ -73,7 +73,7 @@ await lead(async () => {
   await page.keyboard.type("in_group(me.gender, 'femi")
   await choose('feminine_gender')
   assert.match(await editor().innerText(), /in_group\(me\.gender, 'feminine_gender'\)/)
-  // A word that is none of the language is looked for among the names of codes.
+  // A word that is not in the language is searched among the names of codes.
   await write('')
   await editor().click()
   await page.keyboard.type('me.gender == femal')
@@ -99,16 +99,16 @@ await lead(async () => {
   assert.match(await editor().innerText(), /c == code\('urn:who:icd-11#1A00'\)\)?$/)
   step('inserted a code')
 
-  // What a word means.
+  // The explanation of a word.
   await write('age_years(me.birth_date) >= 60')
   await page.locator('.cm-content span', { hasText: 'age_years' }).first().hover()
   await page.locator('.cm-tooltip .description', { hasText: 'Completed years' }).waitFor()
 
-  // A preview that is cancelled: the answer is held back until it is.
+  // A preview that is cancelled: its response is delayed until then.
   await write(given.rule)
   assert.equal(await page.locator('.verdict .good').count(), 0, 'no result is shown for a text that was not validated')
   await page.locator('.verdict .good').waitFor()
-  assert.match(await page.locator('.verdict .facts').innerText(), /me\.gender/, 'what is told is told of this rule')
+  assert.match(await page.locator('.verdict .facts').innerText(), /me\.gender/, 'the reported facts are those of this rule')
   let release
   const held = new Promise((resolve) => (release = resolve))
   await page.route('**/Eligibility/$preview', async (route) => {
@@ -140,7 +140,7 @@ await lead(async () => {
   assert.equal(csv.length - 1, counts.eligible)
   step('previewed and took the list')
 
-  // A case of the sample, and what would change it.
+  // A case of the sample, and facts that would change its outcome.
   await page.locator('.sample li', { hasText: 'Not eligible' }).first().getByRole('button').click()
   await page.locator('.tree').waitFor()
   await page.locator('.changes', { hasText: 'must be true' }).waitFor()
@@ -177,7 +177,7 @@ await lead(async () => {
   await lookAtAll('rule-fr')
   await page.getByLabel('Langue').selectOption('en')
 
-  // By keyboard alone: the link over the header, and the way through the views.
+  // By keyboard alone: the skip link, and the way through the views.
   await page.keyboard.press('Escape')
   await page.evaluate(() => document.activeElement.blur())
   await page.keyboard.press('Tab')
@@ -186,14 +186,14 @@ await lead(async () => {
   assert.equal(await page.evaluate(() => document.activeElement.id), 'main')
   for (const landmark of ['banner', 'navigation', 'main', 'contentinfo']) await page.getByRole(landmark).first().waitFor()
 
-  // A token that is taken back: signing in again finds the rules as they were.
+  // After a token is revoked, signing in again finds the rules unchanged.
   await please('revoke')
   await page.getByRole('button', { name: 'Preview' }).click()
   await page.getByRole('alert').filter({ hasText: 'Your session has expired' }).waitFor()
   assert.equal(await page.locator('.counts').count(), 0, 'nothing that was answered is left')
   step('lost the token')
 
-  // A client that may ask three times a minute: it is told how long to wait, and the rule is checked then.
+  // A client with a limit of three requests per minute: the page shows how long to wait, and the rule is checked then.
   await signIn(given.limited)
   assert.match(await editor().innerText(), /age_years/)
   let status = 200
@@ -209,9 +209,9 @@ await lead(async () => {
   await accessible('waiting')
   await page.locator('.verdict .good').waitFor({ timeout: 60_000 })
   await page.locator('.wait').waitFor({ state: 'hidden' })
-  step('waited as long as it was told')
+  step('waited as long as shown')
 
-  // Out by the button; a reload shows nothing either.
+  // After signing out by the button a reload shows no data either.
   await say('button', 'Sign out').click()
   await page.reload()
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()

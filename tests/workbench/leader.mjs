@@ -12,7 +12,7 @@ export const given = JSON.parse(process.env.DAFTAR_WORKBENCH_WALK)
 
 const WIDE = { width: 1440, height: 900 }
 const NARROW = { width: 360, height: 740 }
-// Slower than this nothing is on any machine that builds the server.
+// No step is slower on any machine that builds the server.
 const TIMEOUT_MS = 30_000
 
 setTimeout(() => {
@@ -22,7 +22,7 @@ setTimeout(() => {
 
 const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]()
 
-// Asks the test for something, and waits until it is done.
+// Requests a step from the test, and waits until it is done.
 export async function please(what) {
   console.log(`please ${what}`)
   assert.equal((await lines.next()).value, 'done')
@@ -40,12 +40,12 @@ const context = await browser.newContext({ viewport: WIDE, locale: 'en-GB', acce
 context.setDefaultTimeout(TIMEOUT_MS)
 export const page = await context.newPage()
 
-// Whatever the page's policy stops, and whatever a script throws, fails the walk.
+// Every violation of the page's policy, and every exception of a script, fails the walk.
 const complaints = []
 page.on('pageerror', (error) => complaints.push(`thrown: ${error.message}`))
 page.on('console', (message) => {
   const text = message.text()
-  // A refusal of the API is no fault of the page.
+  // A rejection by the API is not a fault of the page.
   if (message.type() === 'error' && !text.startsWith('Failed to load resource')) complaints.push(text)
 })
 page.on('request', (request) => {
@@ -62,7 +62,7 @@ export async function go(view) {
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-// Nothing that hinders people, by every rule that axe knows.
+// No accessibility problem by any rule of axe.
 export async function accessible(what) {
   // Not as a script of the page, which its policy would not run.
   await page.evaluate(axe)
@@ -90,10 +90,10 @@ export async function lookAtAll(name) {
   }
   await page.setViewportSize(WIDE)
   await page.emulateMedia({ colorScheme: 'light' })
-  step(`looked at ${name}`)
+  step(`checked ${name}`)
 }
 
-// Runs a walk to its end, whichever it comes to.
+// Runs a walk until it completes or fails.
 export async function lead(walk) {
   try {
     await walk()
@@ -106,6 +106,6 @@ export async function lead(walk) {
     process.exitCode = 1
   }
   await browser.close()
-  // What the test might still say is waited for no longer.
+  // Does not wait for further messages of the test.
   process.exit()
 }

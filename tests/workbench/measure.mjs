@@ -1,12 +1,12 @@
-// Measures what somebody at the workbench waits for: until the page can be used, and how long it ever stands still while the register is
-// asked. Figures, not assertions.
+// Measures waiting times at the workbench: until the page can be used, and its longest unresponsive time while the register is
+// queried. Figures, not assertions.
 
 import { given, go, lead, page, say } from './leader.mjs'
 
-// The longest that the page stood still since the last time this was asked, in milliseconds; the browser tells of nothing below 50.
+// The longest unresponsive time of the page since the last call, in milliseconds; the browser reports nothing below 50.
 const longest = () =>
   page.evaluate(async () => {
-    // What has just ended is told a moment later.
+    // A task that has just ended is reported a little later.
     await new Promise((resolve) => setTimeout(resolve, 100))
     const told = globalThis.longTasks.splice(0)
     return Math.round(Math.max(0, ...told))

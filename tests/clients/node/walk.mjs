@@ -1,6 +1,6 @@
-// What each library is led through: a token, calls of the API, and going on after a 401 and a 429.
+// Steps for each library: a token, calls of the API, and continuing after a 401 and a 429.
 //
-// Whatever has to do with OAuth is done by the library. What must happen at the server meanwhile is asked of the test that runs
+// The library performs all of OAuth. Steps at the server are requested from the test that runs
 // this, a line each way.
 
 import assert from 'node:assert/strict'
@@ -14,13 +14,13 @@ const NATIONAL_ID = 'urn:svc:vocab:id-type#national_id'
 const FEMALE = 'urn:iso:std:iso:5218#2'
 const TIMEOUT_MS = 30_000
 
-// Nothing here takes a tenth of it.
+// No step takes a tenth of it.
 setTimeout(() => {
   console.error('the walk takes too long')
   process.exit(1)
 }, 90_000).unref()
 
-// Connects from the address that is this test's own: the server counts by address.
+// Connects from the address of this test: the server counts by address.
 export const agent = new http.Agent({ localAddress: given.source, keepAlive: true })
 
 // `fetch` from that address.
@@ -50,20 +50,20 @@ function expect(what, found, expected) {
 
 const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]()
 
-// Waits no shorter than that: a timer may fire a little early.
+// Waits at least that long: a timer may fire a little early.
 async function pass(seconds) {
   const until = performance.now() + seconds * 1000
   while (performance.now() < until) await sleep(Math.ceil(until - performance.now()))
 }
 
-// Asks the test for something, and waits until it is done.
+// Requests a step from the test, and waits until it is done.
 async function please(what) {
   console.log(`please ${what}`)
   expect(what, (await lines.next()).value, 'done')
 }
 
-// `library.fetchToken()` gives the answer to a token request, `library.send(token, method, url, headers, body)` that to a call,
-// and `library.refusal(error)` what a token request that failed was told: `{ code, response headers }`.
+// `library.fetchToken()` returns the response to a token request, `library.send(token, method, url, headers, body)` that to a call,
+// and `library.refusal(error)` the details of a rejected token request: `{ code, response headers }`.
 export async function walk(library) {
   let token = await library.fetchToken()
   let newTokens = 0
@@ -75,7 +75,7 @@ export async function walk(library) {
     const headers = body === undefined ? {} : { 'content-type': 'application/json' }
     return library.send(token.access_token, method, new URL(path, given.url), headers, body && JSON.stringify(body))
   }
-  // As a careful program calls: with a new token where the old one is not taken any more.
+  // As a careful program calls: with a new token once the old one is rejected.
   const call = async (method, path, body) => {
     const answer = await send(method, path, body)
     if (answer.status !== 401) return answer
@@ -104,7 +104,7 @@ export async function walk(library) {
   expect('unknown', [unknown.status, (await unknown.json()).status], [404, 404])
   expect('forbidden', (await call('GET', '/api/v2/Group')).status, 403)
 
-  // Goes on after a 401.
+  // Continues after a 401.
   await please('revoke')
   expect('read after the revocation', (await call('GET', path)).status, 200)
   expect('new tokens', newTokens, 1)
@@ -116,7 +116,7 @@ export async function walk(library) {
   expect('read after that', (await call('GET', path)).status, 200)
   expect('new tokens', newTokens, 2)
 
-  // Goes on after a 429.
+  // Continues after a 429.
   let answer = await send('GET', path)
   for (let made = 0; made < 500 && answer.status !== 429; made += 1) {
     expect('limit', answer.headers.get('x-ratelimit-limit'), '60')
@@ -128,12 +128,12 @@ export async function walk(library) {
   await pass(waitS)
   expect('read after the wait', (await send('GET', path)).status, 200)
 
-  // Is told of too many tokens.
+  // Gets a rate limit error for too many tokens.
   let refusal = null
   for (let made = 0; made < 10 && refusal === null; made += 1) refusal = await refusalOfAToken()
   expect('too many tokens', refusal?.code, 'temporarily_unavailable')
   const retryAfterS = Number(new Headers(refusal.headers).get('retry-after'))
-  expect('wait is told', retryAfterS >= 1 && retryAfterS <= 60, true)
+  expect('wait is documented', retryAfterS >= 1 && retryAfterS <= 60, true)
   console.log('walked')
   process.exit(0)
 }

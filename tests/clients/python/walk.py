@@ -1,6 +1,6 @@
-"""What each library is led through: a token, calls of the API, and going on after a 401 and a 429.
+"""Steps for each library: a token, calls of the API, and continuing after a 401 and a 429.
 
-Whatever has to do with OAuth is done by the library. What must happen at the server meanwhile is asked of the test that runs
+The library performs all of OAuth. Steps at the server are requested from the test that runs
 this, a line each way.
 """
 
@@ -13,10 +13,10 @@ from urllib.parse import quote, urljoin
 
 from requests.adapters import HTTPAdapter
 
-# The server listens on loopback without TLS, which the libraries refuse otherwise.
+# The server listens on loopback without TLS, which the libraries reject by default.
 os.environ["OAUTHLIB_INSECURE_TRANSPORT"] = "1"
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
-# Nothing here takes a tenth of it, in seconds.
+# In seconds; no step takes a tenth of it.
 faulthandler.dump_traceback_later(90, exit=True)
 
 GIVEN = json.loads(os.environ["DAFTAR_CLIENT"])
@@ -82,7 +82,7 @@ class Walk:
         return self.send(method, path, **more)
 
     def refusal_of_a_token(self):
-        """The error of a token request that fails, as the library tells it."""
+        """The error of a token request that fails, as the library reports it."""
         try:
             self.fetch_token()
         except self.refused as error:
@@ -153,4 +153,4 @@ class Walk:
         expect("too many tokens", code, "temporarily_unavailable")
         answer = self.session.last_answer
         expect("status", answer.status_code, 429)
-        expect("wait is told", 1 <= int(answer.headers["Retry-After"]) <= 60, True)
+        expect("wait is documented", 1 <= int(answer.headers["Retry-After"]) <= 60, True)
