@@ -33,10 +33,10 @@ const FIGURES: &str = "host/docs/figures";
 const BROWSER: &str = "workbench";
 const ENGINE: &str = "engine";
 
-/// What the programs of the tests need.
+/// Features of the tests' programs.
 const FEATURES: &str = "--features=daftar-tests/tools";
 
-/// What is asked for.
+/// Requested benchmarks and options.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wanted {
     is_smoke: bool,
@@ -69,7 +69,7 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// Whether only documents are read or written.
+    /// True if only documents are read or written.
     fn runs_nothing(&self) -> bool {
         let is_named = self.is_smoke || self.is_all || self.is_baseline || !self.names.is_empty();
         self.checks || self.marks || (self.writes && !is_named)
@@ -105,7 +105,7 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
 
 fn measure(workspace: &Workspace, steps: &Steps, wanted: &Wanted) -> Result<(), Failure> {
     let profile = if wanted.is_smoke { Profile::Dev } else { Profile::Release };
-    // The misbehaving ones too: a benchmark suffers them.
+    // The misbehaving ones too: a benchmark measures their effect.
     guests::run(workspace, steps)?;
     workbench::build(workspace, steps)?;
     let is_led = wanted.wants(BROWSER) && !(wanted.is_smoke && wanted.names.is_empty());
@@ -178,7 +178,7 @@ fn newest(folder: &Path, name: &str) -> Option<PathBuf> {
     files.filter(is_of).max_by_key(|path| files::changed(path))
 }
 
-/// Lists the tables that are older than the code they measure; a table without figures is listed too. Nothing fails by it.
+/// Lists the tables that are older than the code they measure; a table without figures is listed too. It is not an error.
 fn check(workspace: &Workspace, steps: &Steps, document: &Path, marks: bool) -> Result<(), Failure> {
     let mut blocks = Blocks::read(document)?;
     let old = blocks.old(workspace.root());

@@ -9,7 +9,7 @@ use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
 use crate::{guests, packs, stamp, workbench};
 
-/// Everything that a server and the tests need.
+/// Builds everything that a server and the tests require.
 pub fn run(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<(), Failure> {
     guests::run(workspace, steps)?;
     workbench::build(workspace, steps)?;
@@ -19,7 +19,7 @@ pub fn run(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<(),
 
 /// The server's program, which knows no plugins yet.
 pub fn server(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<(), Failure> {
-    // Where tests are built too, the same choice of features: another one would compile the sandbox a second time. A release has
+    // If tests are built too, the same choice of features: another one would compile the sandbox a second time. A release has
     // none but its own.
     let selection: &[&str] = match profile {
         Profile::Dev => &["build", "--workspace", "--bin", "daftar"],
@@ -28,7 +28,7 @@ pub fn server(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<
     steps.compile("compile the server", workspace.cargo(selection).args(profile.flags()))
 }
 
-/// The packs, the program's stamp, and the end.
+/// Builds the packs, writes the program's stamp, and finishes.
 pub fn finish(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<(), Failure> {
     let (server, plugins, modules) = (workspace.server(profile), workspace.plugins(), workspace.modules());
     packs::build_all(workspace, steps, &server, &plugins, &modules)?;
@@ -40,14 +40,14 @@ pub fn finish(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<
     Ok(())
 }
 
-/// Lets the program compile the engine under its own bounds, as a server does at its first start: tests run another build of it.
+/// Lets the program compile the engine under its own limits, as a server does at its first start: tests run another build of it.
 fn try_out(steps: &Steps, server: &Path, engine: &Path) -> Result<(), Failure> {
     let mut inspect = Command::new(server);
     inspect.args(["plugin", "inspect"]).arg(engine).stdout(Stdio::null());
     steps.run("try the eligibility engine in the server", &mut inspect)
 }
 
-/// Tells the program the plugins in these folders and, a release, its commit.
+/// Writes the digests of the plugins in these folders into the program and, for a release, its commit.
 pub fn stamp(workspace: &Workspace, profile: Profile, folders: &[&Path]) -> Result<(), Failure> {
     let commit = match profile {
         Profile::Dev => Commit::default(),

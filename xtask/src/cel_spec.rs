@@ -1,4 +1,4 @@
-//! The conformance tests of the CEL specification, fetched by the ordinary client of their registry: they are not ours to pass on.
+//! The conformance tests of the CEL specification, fetched by the ordinary client of their registry: they may not be redistributed.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use crate::workspace::Workspace;
 
 /// The package, from npm.
 const PACKAGE: &str = "@bufbuild/cel-spec@0.6.1";
-/// How npm calls the package's archive.
+/// File name of the package's archive.
 const ARCHIVE: &str = "bufbuild-cel-spec-0.6.1.tgz";
-/// What takes the tests out of the package.
+/// The script that extracts the tests from the package.
 const EXTRACT: &str = "plugins/cel/tests/conformance/extract.mjs";
 
-/// The file of the tests, fetched where it is not there yet; none on a machine without npm.
+/// The file of the tests, fetched if it is missing; none on a machine without npm.
 pub fn fetch(workspace: &Workspace, steps: &Steps) -> Result<Option<PathBuf>, Failure> {
     let folder = workspace.target().join("cel-spec");
     let data = folder.join("cel-spec.jsonl");

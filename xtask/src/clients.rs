@@ -1,7 +1,7 @@
-//! The packages of clients that others wrote, for the tests in `tests/it/clients`: `clients/python` and `clients/node` in the target
-//! folder; and of what leads a browser through the workbench, for those in `tests/it/workbench`: `clients/browser`.
+//! The packages of third-party clients, for the tests in `tests/it/clients`: `clients/python` and `clients/node` in the target
+//! folder; and of the scripts that drive a browser through the workbench, for those in `tests/it/workbench`: `clients/browser`.
 //!
-//! **Invariant:** exactly what the lock files name, each package with its digest; installed again only when a lock file changes.
+//! **Invariant:** exactly the packages of the lock files, each with its digest; installed again only if a lock file changes.
 
 use std::path::Path;
 
@@ -15,14 +15,14 @@ use crate::workspace::Workspace;
 
 /// The sources of the clients, a folder for each language.
 const SOURCES: &str = "tests/clients";
-/// What leads a browser.
+/// The scripts that drive a browser.
 const BROWSER: &str = "tests/workbench";
 /// Every Python package with the digests of its files.
 const REQUIREMENTS: &str = "requirements.txt";
-/// What npm reads; the second names every package with its digest.
+/// The files that npm reads; the second lists every package with its digest.
 const NPM_FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
-/// Installs what is not there yet.
+/// Installs missing packages.
 pub fn install(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     tools::need("the tests with clients that others wrote", &["python3", "node", "npm", "curl"])?;
     let sources = workspace.root().join(SOURCES);
@@ -31,7 +31,7 @@ pub fn install(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     install_node(steps, "install the clients in JavaScript", &sources.join("node"), &clients.join("node"))
 }
 
-/// Installs what leads a browser, where it is not there yet.
+/// Installs the packages that drive a browser, if they are missing.
 pub fn install_browser(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     tools::need("the tests of the workbench", &["node", "npm", "chromium"])?;
     let place = workspace.target().join("clients/browser");
@@ -65,7 +65,7 @@ fn install_node(steps: &Steps, what: &str, sources: &Path, folder: &Path) -> Res
     tools::remember(folder, "packages", &version)
 }
 
-/// What the lock files come to.
+/// Digest of the lock files.
 fn digest(files: &[&Path]) -> Result<String, Failure> {
     let mut digest = Sha256::new();
     for file in files {

@@ -1,26 +1,26 @@
-//! Which commit the sources are of, if git knows.
+//! The commit of the sources, if git knows it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a release says of its sources.
+/// The commit of a release.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commit {
-    /// Its name, with `-modified` behind it where a file was changed after it.
+    /// Its name, with the suffix `-modified` if a file was changed after it.
     pub name: Option<String>,
-    /// When it was made, in seconds since 1970.
+    /// Commit time, in seconds since 1970.
     pub committed_s: Option<i64>,
 }
 
 impl Commit {
-    /// Asks git; nothing is known of sources that came without it, or without its folder. `SOURCE_DATE_EPOCH` says the time of those.
+    /// Reads it from git; it is unknown for sources without git, or without its folder. `SOURCE_DATE_EPOCH` is the time of those.
     pub fn of(root: &Path) -> Self {
         let git = |arguments: &[&str]| {
             let mut command = Command::new("git");
             let output = command.current_dir(root).args(arguments).stderr(Stdio::null()).output().ok()?;
             output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
         };
-        // A folder inside of somebody else's repository is none of its own.
+        // A folder within another repository has no commit of its own.
         let is_ours = root.join(".git").exists();
         let name = is_ours.then(|| git(&["rev-parse", "--verify", "HEAD"])).flatten();
         let Some(name) = name else {
@@ -33,7 +33,7 @@ impl Commit {
         Self { name: Some(if is_changed { format!("{name}-modified") } else { name }), committed_s }
     }
 
-    /// When it was made, as RFC 3339 writes it in UTC.
+    /// Commit time, as RFC 3339 in UTC.
     pub fn rfc3339(&self) -> Option<String> {
         let seconds = self.committed_s.filter(|seconds| *seconds >= 0)?;
         let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));

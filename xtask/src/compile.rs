@@ -1,6 +1,6 @@
-//! How far a call of cargo has come, and how long it takes yet.
+//! Progress of a call of cargo, and its remaining time.
 //!
-//! Cargo tells how many units of work there are, and which are done. Few crates take most of the time, so that a count alone would promise
+//! Cargo reports the number of units of work, and the finished ones. Few crates take most of the time, so that a count alone would promise
 //! too much: these have a weight.
 
 use std::collections::BTreeMap;
@@ -44,27 +44,27 @@ const OTHER_S: f64 = 0.8;
 const HEAVY_TESTS: [(&str, f64); 2] = [("daftar-service", 20.0), ("it", 60.0)];
 /// The program of a release, which is optimised as a whole when it is linked.
 const HEAVY_LINK: (&str, f64) = ("daftar program", 250.0);
-/// How many units cargo works on at the same time, as far as the first estimate knows.
+/// Number of units that cargo works on at the same time, for the first estimate.
 const PROCESSORS: f64 = 2.0;
-/// How often it is told to somebody who has no terminal.
+/// Interval of progress output without a terminal.
 const LOGGED_EVERY: Duration = Duration::from_secs(30);
-/// How often it is told on a terminal.
+/// Interval of progress output on a terminal.
 const SHOWN_EVERY: Duration = Duration::from_secs(1);
 
 /// A target's name, and whether it is compiled as a test.
 type Crate = (String, bool);
 
-/// What cargo says.
+/// Output of cargo.
 enum Said {
-    /// So many units are done, of so many.
+    /// Number of finished units, and of all.
     Progress { done: usize, all: usize },
-    /// A target was compiled, or was there already.
+    /// A target was compiled, or was up to date.
     Artifact { crate_: Crate, is_fresh: bool },
-    /// A line for people.
+    /// A line for the user.
     Line(String),
 }
 
-/// Runs a call of cargo that compiles, and tells through `tell` how far it is: the text, and whether it replaces the last one.
+/// Runs a call of cargo that compiles, and reports its progress through `tell`: the text, and whether it replaces the last one.
 pub fn run(command: &mut Command, tell: &dyn Fn(&str)) -> Result<ExitStatus, Failure> {
     let is_terminal = std::io::stderr().is_terminal();
     command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -108,14 +108,14 @@ pub fn run(command: &mut Command, tell: &dyn Fn(&str)) -> Result<ExitStatus, Fai
     child.wait().map_err(|error| failed(command, error))
 }
 
-/// Removes what is shown on the last line of a terminal.
+/// Clears the last line of a terminal.
 fn clear(is_terminal: bool) {
     if is_terminal {
         eprint!("\r\x1b[2K");
     }
 }
 
-/// The part of cargo's messages that is read here.
+/// The used part of cargo's messages.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -154,7 +154,7 @@ fn read_artifacts(output: impl Read, said: &Sender<Said>) {
 fn read_lines(output: impl Read, said: &Sender<Said>) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
-    // Its bar is drawn over and over on one line, which a carriage return begins anew.
+    // Its progress bar is drawn repeatedly on one line, which a carriage return restarts.
     for byte in output.by_ref().bytes().map_while(Result::ok) {
         if byte != b'\r' && byte != b'\n' {
             line.push(byte);
@@ -168,9 +168,9 @@ fn read_lines(output: impl Read, said: &Sender<Said>) {
     }
 }
 
-/// What a line on cargo's standard error says; nothing where it is of no use to people.
+/// Parses a line of cargo's standard error; none if it is of no use to people.
 fn read_line(text: &str) -> Option<Said> {
-    // Colours, and what clears the rest of a line.
+    // Colours, and the code that clears the rest of a line.
     let plain = text.replace("\x1b[K", "");
     let words = plain.trim();
     if let Some((_, counts)) = words.strip_prefix("Building [").and_then(|bar| bar.split_once("] ")) {
@@ -182,16 +182,16 @@ fn read_line(text: &str) -> Option<Said> {
     (!words.is_empty() && !is_step).then(|| Said::Line(plain.trim_end().to_owned()))
 }
 
-/// How much is done.
+/// Progress so far.
 struct Estimate {
     started: Instant,
     done: usize,
     all: usize,
-    /// The seconds of one processor that what was compiled is expected to have taken.
+    /// The expected processor seconds of the compiled crates.
     compiled_s: f64,
-    /// Heavy crates that were not heard of yet.
+    /// Heavy crates that were not reported yet.
     awaited: BTreeMap<Crate, f64>,
-    /// When the last one was done.
+    /// Time at which the last one was done.
     last: Duration,
 }
 
@@ -212,14 +212,14 @@ impl Estimate {
         }
     }
 
-    /// How many seconds were left when the last crate was done, after so many.
+    /// The seconds left when the last crate was done, after this elapsed time.
     fn left_s(&self, elapsed_s: f64) -> f64 {
         let left = self.all.saturating_sub(self.done);
         let heavy = self.awaited.len().min(left);
         let mut weights: Vec<f64> = self.awaited.values().copied().collect();
         weights.sort_unstable_by(|one, other| other.total_cmp(one));
         let left_s = weights.iter().take(heavy).sum::<f64>() + (left - heavy) as f64 * OTHER_S;
-        // What was compiled tells how quick this machine is, the more of it the better.
+        // The compiled crates show how fast this machine is, the more of them the better.
         let known_s = 30.0;
         let speed = (self.compiled_s + known_s) / (elapsed_s + known_s / PROCESSORS);
         left_s / speed

@@ -1,4 +1,4 @@
-//! `cargo xtask deny`: what may be linked, by `deny.toml`.
+//! `cargo xtask deny`: the crates that may be linked, by `deny.toml`.
 
 use std::process::Command;
 
@@ -9,10 +9,10 @@ use crate::workspace::Workspace;
 
 /// The tool, from crates.io.
 const TOOL: (&str, &str) = ("cargo-deny", "0.20.2");
-/// What needs no database from elsewhere.
+/// Checks that need no external database.
 const CHECKS: [&str; 3] = ["bans", "licenses", "sources"];
 
-/// Installs the tool once and lets it look; `arguments` go to it in place of the usual checks.
+/// Installs the tool once and runs it; `arguments` replace the usual checks.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     let mut look = Command::new(tools::cargo_tool(workspace, steps, TOOL, &[])?);
     look.current_dir(workspace.root()).args(["--locked", "check", "--hide-inclusion-graph"]);
@@ -21,5 +21,5 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     } else {
         look.args(arguments)
     };
-    steps.run("look at licences, banned crates and sources", &mut look)
+    steps.run("check licences, banned crates and sources", &mut look)
 }

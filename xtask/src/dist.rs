@@ -9,7 +9,7 @@ use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
 use crate::{build, files, guests, packs, release, workbench};
 
-/// Builds the release and lays it out: `daftar`, `plugins/`, `modules/`, the licence notes of the data, and what accompanies it
+/// Builds the release and assembles it: `daftar`, `plugins/`, `modules/`, the licence notes of the data, and its documents
 /// (`release.rs`).
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     guests::shipped(workspace, steps)?;
@@ -20,7 +20,7 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let others = ["completions", "licences", "man"].map(|folder| dist.join(folder));
     steps.say("lay out dist/");
     for folder in [&plugins, &modules].into_iter().chain(&others) {
-        // What an earlier release left must not be shipped again under this one's name.
+        // Files of an earlier release must not be shipped again under this one's name.
         remove(folder)?;
         files::create_folder(folder)?;
     }

@@ -1,9 +1,9 @@
-//! Why a task stopped.
+//! Failures of tasks.
 
 use std::fmt;
 use std::path::Path;
 
-/// A message that says which step failed and what to do.
+/// A message that names the failed step and the remedy.
 #[derive(Debug)]
 pub struct Failure(String);
 

@@ -33,7 +33,7 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     fixtures(workspace, steps)
 }
 
-/// What a server needs.
+/// Builds the guests that a server requires.
 pub fn shipped(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     ensure_target(workspace, steps)?;
     let engine_manifest = workspace.root().join(ENGINE_MANIFEST);
@@ -54,7 +54,7 @@ pub fn shipped(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
         let manifest = wrap::read_manifest(&engine_manifest)?;
         let plugin = workspace.plugins().join(ENGINE_PLUGIN);
         let core = compiled(workspace, "daftar_cel.wasm");
-        // `packs` makes it once more with the server's help; until its code changes, that one stays.
+        // `packs` builds it once more with the server's help; until its code changes, that one stays.
         let kept = workspace.target().join("guests").join("daftar_cel.wasm");
         if !plugin.is_file() || files::read(&kept).ok() != Some(files::read(&core)?) {
             wrap::wrap(&core, &manifest, &plugin)?;
@@ -70,7 +70,7 @@ pub fn shipped(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the packs with logic of their own are left.
+/// The files of the packs with logic of their own.
 pub fn modules(workspace: &Workspace) -> Vec<PathBuf> {
     let name = |folder: &str| folder.rsplit('/').next().unwrap_or(folder).to_owned();
     LOGIC_PACKS.iter().map(|(_, folder)| workspace.modules().join(format!("{}.wasm", name(folder)))).collect()
@@ -100,7 +100,7 @@ pub fn initialise_engine(workspace: &Workspace, steps: &Steps, server: &Path) ->
     std::fs::write(&marker, []).map_err(|error| Failure::file(&marker, error))
 }
 
-/// The engine built to go row by row, as `bench/eligibility-cel-rows.wasm`: what the columns are measured against in the sandbox.
+/// The row-by-row build of the engine, as `bench/eligibility-cel-rows.wasm`: the columns are compared with it in the sandbox.
 pub fn rows_engine(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let folder = workspace.target().join("bench");
     let built = folder.join("guest");
@@ -145,7 +145,7 @@ struct Fixture {
     description: String,
     kind: Option<String>,
     interface: Option<String>,
-    /// The limits that it would like to have.
+    /// The limits that it requests.
     #[serde(default)]
     limits: toml::Table,
 }
@@ -180,7 +180,7 @@ fn compile(
     steps.compile(what, command.arg("--config").arg(config).args(arguments))
 }
 
-/// Where cargo leaves what it compiled for the sandbox.
+/// Path of a file that cargo compiled for the sandbox.
 fn compiled(workspace: &Workspace, file: impl AsRef<Path>) -> PathBuf {
     workspace.target().join(GUEST_TARGET).join("guest").join(file)
 }

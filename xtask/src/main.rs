@@ -1,11 +1,11 @@
 //! Build tasks: `cargo xtask <command>`.
 //!
-//! What cargo alone cannot say: guests are compiled for the sandbox and wrapped first, the server embeds one of them, and the
-//! server then makes the packs. One file for each command.
+//! Tasks beyond cargo alone: guests are compiled for the sandbox and wrapped first, the server embeds one of them, and the
+//! server then builds the packs. One file for each command.
 //!
-//! **Invariant:** what a command needs beside Rust is told before it compiles anything, with what to install (`tools.rs`). Without Node.js a
-//! server has no workbench; without the programs that tests need these are told at the end of the run. What is missing of Rust is installed
-//! by `rustup`, and said.
+//! **Invariant:** missing requirements of a command other than Rust are reported before it compiles anything, with instructions
+//! (`tools.rs`). Without Node.js a server has no workbench; missing programs of tests are reported at the end of the run. Missing parts of
+//! Rust are installed by `rustup`, with a message.
 
 mod bench;
 mod build;
@@ -49,7 +49,7 @@ usage: cargo xtask <command>
   guests              only what is compiled for the sandbox; the server's build needs it once
   demo [ARGS]         build and run `daftar demo`
   test [--fast] [ARGS]
-                      build (dev) and run every test, or those that need nothing but Rust; tells first which programs are missing that
+                      build (dev) and run every test, or those that need nothing but Rust; first lists missing programs that
                       tests need; ARGS go to nextest, such as a part of a test's name
   tools               print the Debian packages of the programs that tests need and this machine lacks
   nightly             what takes long: advisories, reproducible builds, conformance, benchmarks as a smoke test, torture,

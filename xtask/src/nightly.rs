@@ -5,15 +5,15 @@ use crate::steps::Steps;
 use crate::workspace::Workspace;
 use crate::{bench, conformance, deny, reproduce, torture};
 
-/// How often the server is killed.
+/// Number of kills of the server.
 const ROUNDS: &str = "300";
-/// How many states are opened that a power cut could leave.
+/// Number of states after a power cut that are opened.
 const POWER_CUTS: &str = "10000";
 
 /// A check by its name.
 type Check<'a> = (&'static str, &'a dyn Fn() -> Result<(), Failure>);
 
-/// Runs every check, also when one before it fails, and tells at the end which failed.
+/// Runs every check, even if an earlier one fails, and reports at the end which failed.
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let checks: [Check<'_>; 6] = [

@@ -1,4 +1,4 @@
-//! Makes the packs of `vocab-packs/` with the server's own builder.
+//! Builds the packs of `vocab-packs/` with the server's own builder.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::guests;
 use crate::steps::{Steps, shown};
 use crate::workspace::Workspace;
 
-/// What is read of a `pack.toml` here.
+/// The used part of a `pack.toml`.
 #[derive(Deserialize)]
 struct PackSettings {
     name: String,
@@ -51,7 +51,7 @@ pub fn build_all(
     remove_others(modules, &built)
 }
 
-/// Removes plugins that an earlier state of the sources left: a server would load them.
+/// Removes plugins of an earlier state of the sources: a server would load them.
 fn remove_others(folder: &Path, built: &HashSet<PathBuf>) -> Result<(), Failure> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {

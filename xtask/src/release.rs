@@ -1,4 +1,4 @@
-//! What a release is accompanied by: the list of what is in it, the notices of licences, completions and manual pages, digests.
+//! Documents of a release: the bill of materials, the notices of licences, completions and manual pages, digests.
 
 pub mod check;
 mod notices;
@@ -45,7 +45,7 @@ pub fn accompany(workspace: &Workspace, steps: &Steps, dist: &Path, commit: &Com
     sums(dist)
 }
 
-/// What a command prints.
+/// Output of a command.
 fn said(command: &mut Command) -> Result<Vec<u8>, Failure> {
     let shown = crate::steps::shown(command);
     let output = command.stderr(Stdio::inherit()).output();

@@ -11,14 +11,14 @@ use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
 use crate::{build, files, guests, packs};
 
-/// What is no source at the top of the project: what was built, and the folder that a server keeps its register in by default.
+/// Entries at the top of the project that are not sources: build output, and the default data folder of a server.
 const LEFT_OUT_AT_TOP: [&str; 4] = [".git", "target", "dist", "data"];
-/// What is no source anywhere.
+/// Folders that are not sources anywhere.
 const LEFT_OUT: [&str; 1] = ["node_modules"];
-/// Two places whose names differ in everything, in length too.
+/// Two paths that differ in every component, and in length.
 const PLACES: [&str; 2] = ["a", "another/and/much/longer/place"];
 
-/// Builds twice and compares; tells the digests.
+/// Builds twice and compares; prints the digests.
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     guests::shipped(workspace, steps)?;
     build::server(workspace, steps, Profile::Dev)?;
@@ -39,7 +39,7 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let differences = differences(&made);
     let lines = made.first().into_iter().flatten().map(|(name, digest)| format!("{digest}  {name}\n"));
     let told = std::io::stdout().write_all(lines.collect::<String>().as_bytes());
-    told.map_err(|error| Failure::new(format!("the digests cannot be told: {error}")))?;
+    told.map_err(|error| Failure::new(format!("the digests cannot be printed: {error}")))?;
     fs::remove_dir_all(&base).map_err(|error| Failure::file(&base, error))?;
     if differences.is_empty() {
         steps.say(&format!("{} files are the same from both places", made.first().map_or(0, BTreeMap::len)));
@@ -48,7 +48,7 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     Err(Failure::new(format!("these differ from place to place: {}", differences.join(", "))))
 }
 
-/// The digests of everything that is shipped or embedded.
+/// The digests of all shipped or embedded files.
 fn digests(workspace: &Workspace) -> Result<BTreeMap<String, String>, Failure> {
     let mut found = BTreeMap::new();
     for folder in [workspace.plugins(), workspace.modules()] {
@@ -62,7 +62,7 @@ fn digests(workspace: &Workspace) -> Result<BTreeMap<String, String>, Failure> {
     Ok(found)
 }
 
-/// The names whose digests differ, or that only one place has.
+/// The names whose digests differ, or that are missing on one side.
 fn differences(made: &[BTreeMap<String, String>]) -> Vec<String> {
     let names: std::collections::BTreeSet<&String> = made.iter().flat_map(BTreeMap::keys).collect();
     let differ = |name: &&String| {

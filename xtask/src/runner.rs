@@ -1,6 +1,6 @@
-//! The runner of the tests, nextest: each test is a process of its own with a limit of time, and its times are told.
+//! The runner of the tests, nextest: each test is a process of its own with a time limit, and its times are printed.
 //!
-//! Behind its output stand the slowest tests, the tests that were not run for want of something, and its summary once more.
+//! After its output it prints the slowest tests, the tests that were not run because of a missing requirement, and its summary once more.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 /// The runner, from crates.io, without what would replace it by itself.
 const NEXTEST: (&str, &str) = ("cargo-nextest", "0.9.151");
 const FEATURES: [&str; 3] = ["--no-default-features", "--features", "default-no-update"];
-/// How many of the slowest tests are told.
+/// Number of the slowest tests that are printed.
 const SLOWEST: usize = 20;
 
 /// Installs the runner once on this machine.
@@ -39,7 +39,7 @@ impl NotRun {
         Ok(Self(file))
     }
 
-    /// Adds what could not be run because these are missing.
+    /// Adds tests that could not be run because these are missing.
     pub fn note(&mut self, what: &str, missing: &[&Tool]) -> Result<(), Failure> {
         let names: Vec<&str> = missing.iter().map(|tool| tool.program).collect();
         let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
@@ -48,7 +48,7 @@ impl NotRun {
         file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(|error| Failure::file(&self.0, error))
     }
 
-    /// What is told of them; nothing where every test was run.
+    /// Text about them; empty if every test was run.
     fn text(&self) -> String {
         let lines = fs::read_to_string(&self.0).unwrap_or_default();
         let mut lines: Vec<&str> = lines.lines().collect();
@@ -89,7 +89,7 @@ pub fn run(mut tests: Command, not_run: &NotRun, report: &Path) -> Result<(), Fa
         }
     }
     eprintln!("\n{}", not_run.text());
-    // Last, as those who read the end of a log look for it there.
+    // Last, as readers expect it at the end of a log.
     for line in summary.iter().filter(|_| summary.first().is_some_and(|line| line.contains("Summary ["))) {
         eprintln!("{line}");
     }

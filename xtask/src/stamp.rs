@@ -1,7 +1,7 @@
 //! The stamp in the server's program: the digests of the plugins that are built together with it, so that these need no signature, and the
 //! commit of its sources.
 //!
-//! Both are known only when the program is there: the packs are made by it, and a release would be linked anew with each commit. So they
+//! Both are known only when the program exists: it builds the packs, and a release would be linked again with each commit. So they
 //! are written into the finished program, at the place that `host/src/main.rs` reserves for them.
 
 use std::collections::BTreeSet;
@@ -16,11 +16,11 @@ use crate::commit::Commit;
 use crate::failure::Failure;
 use crate::files;
 
-/// What stands before the text, exactly once in a program, at a multiple of [`ALIGNMENT`].
+/// The marker before the text, exactly once in a program, at a multiple of [`ALIGNMENT`].
 const MARK: &[u8; 32] = b"daftar stamp 1: 7f3c9a52e8d1b604";
 /// The alignment of the stamp, in the file as in memory.
 const ALIGNMENT: usize = 64;
-/// How long the text is, filled up with spaces.
+/// Length of the text, padded with spaces.
 const TEXT_LENGTH: usize = 16 * 1024;
 
 /// The stamp of a program with the plugins in these folders.
@@ -41,9 +41,9 @@ pub fn text(folders: &[&Path], commit: &Commit) -> Result<String, Failure> {
     Ok(lines.collect())
 }
 
-/// Writes a stamp into a program, and says whether it had another one.
+/// Writes a stamp into a program; returns whether it had another one.
 ///
-/// The file keeps its time: the packs that it made stay newer, and cargo takes it for what it built.
+/// The file keeps its time: the packs that it built stay newer, and cargo treats it as its own output.
 pub fn write(program: &Path, text: &str) -> Result<bool, Failure> {
     let mut bytes = files::read(program)?;
     let place = place(&bytes).map_err(|problem| Failure::new(format!("`{}`: {problem}", program.display())))?;
@@ -81,7 +81,7 @@ pub fn write(program: &Path, text: &str) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Where the text begins.
+/// Position of the text.
 fn place(program: &[u8]) -> Result<usize, String> {
     let mut found = program.chunks(ALIGNMENT).enumerate().filter(|(_, bytes)| bytes.starts_with(MARK));
     let (chunk, _) = found.next().ok_or("there is no place for the stamp in it")?;
@@ -90,7 +90,7 @@ fn place(program: &[u8]) -> Result<usize, String> {
     }
     let text = chunk * ALIGNMENT + MARK.len();
     if program.len() < text + TEXT_LENGTH {
-        return Err("it breaks off within the stamp".to_owned());
+        return Err("it ends within the stamp".to_owned());
     }
     Ok(text)
 }

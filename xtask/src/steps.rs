@@ -1,4 +1,4 @@
-//! Says what is being done and since when, and runs commands.
+//! Prints the current step and the elapsed time, and runs commands.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -17,12 +17,12 @@ impl Steps {
         Self { start: Instant::now() }
     }
 
-    /// One line: the time since the task began, and what is done now.
+    /// Prints one line: the time since the task began, and the current step.
     pub fn say(&self, what: &str) {
         eprintln!("[{:6.1} s] {what}", self.start.elapsed().as_secs_f64());
     }
 
-    /// Says a step and runs its call of cargo, which compiles, and tells how far it is.
+    /// Prints a step and runs its call of cargo, which compiles, and shows its progress.
     pub fn compile(&self, what: &str, command: &mut Command) -> Result<(), Failure> {
         self.say(what);
         let status = compile::run(command, &|progress| self.say(&format!("… {progress}")))?;
@@ -32,7 +32,7 @@ impl Steps {
         Err(Failure::new(format!("`{}` failed: {status}", shown(command))))
     }
 
-    /// Says a step and runs its command, whose output goes where ours goes.
+    /// Prints a step and runs its command, whose output goes where ours goes.
     pub fn run(&self, what: &str, command: &mut Command) -> Result<(), Failure> {
         self.say(what);
         let status = command.status().map_err(|error| Failure::new(format!("{}: {error}", shown(command))))?;

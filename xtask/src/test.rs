@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every test of the workspace, or those that need nothing but Rust.
+//! `cargo xtask test`: every test of the workspace, or those that require nothing but Rust.
 
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -15,14 +15,14 @@ pub const ARTIFACTS: &str = "DAFTAR_TEST_ARTIFACTS";
 const CEL_SPEC: &str = "DAFTAR_CEL_SPEC";
 /// Names the PostgreSQL that tests share.
 const POSTGRES: &str = "DAFTAR_TEST_POSTGRES_URL";
-/// Runs only the tests that need nothing but Rust.
+/// Runs only the tests that require nothing but Rust.
 const FAST: &str = "--fast";
 
 /// The server and the tests in one call: cargo would otherwise compile what they share twice, once for each. No benchmark is linked.
 const EVERYTHING: [&str; 6] =
     ["build", "--workspace", "--bin=daftar", "--bin=daftar-test-postgres", "--lib", "--tests"];
 
-/// Builds what the tests need and runs them; `arguments` go to the runner.
+/// Builds the requirements of the tests and runs them; `arguments` go to the runner.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     let (fast, arguments): (Vec<&String>, Vec<&String>) = arguments.iter().partition(|argument| *argument == FAST);
     let is_fast = !fast.is_empty();
@@ -65,12 +65,12 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     outcome
 }
 
-/// Whether a missing program is a failure.
+/// True if a missing program is a failure.
 fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty())
 }
 
-/// Before anything is compiled: what the tests need that is not on this machine.
+/// Before anything is compiled: reports requirements of the tests that are missing on this machine.
 fn say_what_is_missing(steps: &Steps) -> Result<(), Failure> {
     let missing = tools::missing_of_tests();
     if missing.is_empty() {
@@ -84,7 +84,7 @@ fn say_what_is_missing(steps: &Steps) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Installs clients and runs the checks that are no tests of Rust; what cannot be run is noted.
+/// Installs clients and runs the checks that are not Rust tests; checks that cannot be run are recorded.
 fn prepare(workspace: &Workspace, steps: &Steps, not_run: &mut NotRun) -> Result<(), Failure> {
     let mut with = |what: &str, names: &[&str], run: &dyn Fn() -> Result<(), Failure>| {
         let missing = tools::missing(names);
@@ -104,7 +104,7 @@ struct Database {
 }
 
 impl Database {
-    /// Starts one; none where PostgreSQL is not on the machine, which the tests tell.
+    /// Starts one; none if PostgreSQL is not on the machine, which the tests report.
     fn start(program: &Path) -> Result<Option<Self>, Failure> {
         if std::env::var_os(POSTGRES).is_some() {
             return Ok(None);

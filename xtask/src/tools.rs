@@ -1,5 +1,5 @@
-//! Programs that tests and tools need: those that must be on the machine, and those that are installed by the ordinary clients of the
-//! registries, each in a version that is written down; what is there in that version stays.
+//! Programs that tests and tools require: those that must be on the machine, and those that are installed by the ordinary clients of the
+//! registries, each in a pinned version; an installed program of that version stays.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ pub fn missing(names: &[&str]) -> Vec<&'static Tool> {
     TOOLS.iter().filter(|tool| names.contains(&tool.program) && tool.find().is_none()).collect()
 }
 
-/// Everything that tests need and this machine lacks.
+/// Everything that tests require and this machine lacks.
 pub fn missing_of_tests() -> Vec<&'static Tool> {
     TOOLS.iter().filter(|tool| tool.find().is_none()).collect()
 }
 
-/// What to install for them, a line for each.
+/// Installation instructions for them, a line for each.
 pub fn instructions(missing: &[&Tool]) -> String {
     let line = |tool: &&Tool| format!("  `{}` (Debian: {}), for: {}", tool.program, tool.package, tool.tests);
     missing.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -37,7 +37,7 @@ pub fn print_missing() -> Result<(), Failure> {
     std::io::stdout().write_all(line.as_bytes()).map_err(|error| Failure::new(format!("standard output: {error}")))
 }
 
-/// Refuses where one of them is missing, and names all that are, with what to install.
+/// Fails if one of them is missing, and names all missing ones, with instructions.
 pub fn need(what_for: &str, names: &[&str]) -> Result<(), Failure> {
     let missing = missing(names);
     if missing.is_empty() {
@@ -47,7 +47,7 @@ pub fn need(what_for: &str, names: &[&str]) -> Result<(), Failure> {
     Err(Failure::new(format!("{what_for}: these programs are not on this machine; install them:\n{text}")))
 }
 
-/// Makes a place for Python packages and installs some there; `packages` go to `pip install`.
+/// Creates a virtual environment for Python packages and installs some there; `packages` go to `pip install`.
 pub fn install_python(steps: &Steps, venv: &Path, what: &str, packages: &[&str]) -> Result<(), Failure> {
     need(what, &["python3"])?;
     let mut make = Command::new("python3");
@@ -60,14 +60,14 @@ pub fn install_python(steps: &Steps, venv: &Path, what: &str, packages: &[&str])
     steps.run(what, &mut install)
 }
 
-/// A command of npm in a folder, which says nothing but errors.
+/// A command of npm in a folder, which prints nothing but errors.
 pub fn npm(command: &str, folder: &Path) -> Command {
     let mut npm = Command::new("npm");
     npm.current_dir(folder).args([command, "--no-audit", "--no-fund", "--loglevel", "error"]);
     npm
 }
 
-/// Installs a program of crates.io once on this machine, and says where it is. It lies outside of the clone: a fresh one does not build it
+/// Installs a program of crates.io once on this machine, and returns its path. It is outside of the clone: a fresh one does not build it
 /// again.
 pub fn cargo_tool(
     workspace: &Workspace,
@@ -82,7 +82,7 @@ pub fn cargo_tool(
     }
     files::create_folder(&folder)?;
     let building = folder.join("building").join(name);
-    // Optimised it takes three times as long to build, and it has little to do.
+    // Optimised it takes three times as long to build, and it has little work.
     let mut install =
         workspace.cargo(&["install", name, "--locked", "--debug", "--force", "--quiet", "--version", version]);
     install.args(arguments).arg("--root").arg(&folder).arg("--target-dir").arg(&building);
@@ -101,12 +101,12 @@ fn cache() -> Result<PathBuf, Failure> {
     cache.map(|cache| cache.join("daftar/tools")).ok_or_else(|| Failure::new("there is no home folder for tools"))
 }
 
-/// Whether a tool is there in the version that is written down.
+/// Tests whether a tool is installed in the pinned version.
 pub fn is_there(tools: &Path, tool: &str, version: &str) -> bool {
     std::fs::read_to_string(tools.join(format!("{tool}.version"))).is_ok_and(|known| known == version)
 }
 
-/// Notes which version of a tool is there.
+/// Records the installed version of a tool.
 pub fn remember(tools: &Path, tool: &str, version: &str) -> Result<(), Failure> {
     let path = tools.join(format!("{tool}.version"));
     std::fs::write(&path, version).map_err(|cause| Failure::file(&path, cause))

@@ -1,5 +1,5 @@
-//! The workbench's page: built from `host/workbench` where Node.js is, and left in `workbench` of the target folder, which the server's
-//! build embeds. Without Node.js the folder is empty and the server has no page.
+//! The workbench's page: built from `host/workbench` if Node.js is installed, and placed in `workbench` of the target folder, which the
+//! server embeds. Without Node.js the folder is empty and the server has no page.
 //!
 //! **Invariant:** exactly the packages of the lock file; they and the page are made in the target folder, never among the sources.
 
@@ -17,14 +17,14 @@ use crate::tools;
 use crate::workspace::Workspace;
 
 const SOURCES: &str = "host/workbench";
-/// What npm reads; the second names every package with its digest.
+/// The files that npm reads; the second lists every package with its digest.
 const NPM_FILES: [&str; 2] = ["package.json", "package-lock.json"];
 /// The folders of the sources.
 const FOLDERS: [&str; 2] = ["public", "src"];
-/// Written by people's own tools beside the sources.
+/// Written by other tools next to the sources.
 const NOT_SOURCES: [&str; 3] = ["node_modules", "dist", "dist-tests"];
 
-/// Builds the page unless it is there as the sources are now. Where Node.js is missing it says so and leaves the page out.
+/// Builds the page unless it is up to date. Without Node.js it prints a message and leaves the page out.
 pub fn build(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let embedded = workspace.target().join("workbench");
     files::create_folder(&embedded)?;
@@ -42,13 +42,13 @@ pub fn build(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     copy_sources(&sources, &place)?;
     install(steps, &place)?;
     let mut build = tools::npm("run", &place);
-    // Its own words are for whoever works on the page; errors go where ours go.
+    // Its output is for developers of the page; errors go where ours go.
     steps.run("build the page of the workbench", build.args(["build", "--silent"]).stdout(Stdio::null()))?;
     embed(&place.join("dist"), &embedded)?;
     tools::remember(&place, "page", &version)
 }
 
-/// Runs the tests of single parts of the page, where [`build`] left them.
+/// Runs the unit tests of the page, where [`build`] left them.
 pub fn test(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let mut test = tools::npm("run", &workspace.target().join("workbench-build"));
     steps.run("test the parts of the workbench", test.args(["test", "--silent"]))
@@ -69,7 +69,7 @@ fn install(steps: &Steps, place: &Path) -> Result<(), Failure> {
     tools::remember(place, "packages", &version)
 }
 
-/// Puts the sources in the place of those of an earlier build.
+/// Replaces the sources of an earlier build.
 fn copy_sources(sources: &Path, place: &Path) -> Result<(), Failure> {
     for old in FOLDERS.map(|name| place.join(name)).iter().filter(|old| old.is_dir()) {
         fs::remove_dir_all(old).map_err(|cause| Failure::file(old, cause))?;
@@ -80,7 +80,7 @@ fn copy_sources(sources: &Path, place: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Leaves what was built, and nothing else, where the server's build looks for it.
+/// Places the built files, and nothing else, where the server's build expects them.
 fn embed(built: &Path, embedded: &Path) -> Result<(), Failure> {
     let mut kept = HashSet::new();
     for name in names(built)? {
@@ -98,7 +98,7 @@ fn keep_only(folder: &Path, kept: &HashSet<String>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the sources come to.
+/// Digest of the sources.
 fn digest(sources: &Path) -> Result<String, Failure> {
     let mut digest = Sha256::new();
     for file in all_files(sources)? {

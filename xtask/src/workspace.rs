@@ -1,4 +1,4 @@
-//! Where things are, and how cargo is called.
+//! Paths of the project, and calls of cargo.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// The target that guests are compiled for.
 pub const GUEST_TARGET: &str = "wasm32-unknown-unknown";
 
-/// How the server is compiled.
+/// Build profile of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
     Dev,
@@ -44,7 +44,7 @@ pub struct Workspace {
     cargo_home: PathBuf,
 }
 
-/// What is read of `cargo metadata`.
+/// The used part of `cargo metadata`.
 #[derive(Deserialize)]
 struct Metadata {
     workspace_root: PathBuf,
@@ -75,7 +75,7 @@ impl Workspace {
         Self { root, target, cargo: self.cargo.clone(), cargo_home: self.cargo_home.clone() }
     }
 
-    /// Where cargo keeps the sources of dependencies.
+    /// Folder in which cargo keeps the sources of dependencies.
     pub fn cargo_home(&self) -> &Path {
         &self.cargo_home
     }
@@ -85,15 +85,15 @@ impl Workspace {
         &self.root
     }
 
-    /// The target folder, which also is where the tests find what was built for them.
+    /// The target folder, in which the tests also find the files built for them.
     pub fn target(&self) -> &Path {
         &self.target
     }
 
     /// A call of cargo in the project's folder.
     ///
-    /// Cargo tells the program that it runs which package that is of. Dependencies whose build looks at it would be compiled anew
-    /// whenever somebody calls cargo without this program in between.
+    /// Cargo sets variables for the package of the program that it runs. Dependencies whose build reads them would be compiled again
+    /// after each direct call of cargo without this program in between.
     pub fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(&self.cargo);
         command.args(arguments);
@@ -129,7 +129,7 @@ impl Workspace {
         self.target.join("plugins")
     }
 
-    /// The plugins that are installed when somebody wants them.
+    /// The optional plugins, installed on request.
     pub fn modules(&self) -> PathBuf {
         self.target.join("modules")
     }

@@ -1,6 +1,6 @@
 //! The tables of a document that are made from figures: from `<!-- bench:NAME … -->` to `<!-- /bench -->`, written by this program alone.
 //!
-//! A table is older than the code when one of the sources that it measures was changed by a commit after the one that was measured.
+//! A table is older than the code if one of the sources that it measures was changed by a commit after the measured one.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ const BEGIN_END: &str = "-->";
 const END: &str = "<!-- /bench -->";
 const NOT_MEASURED: &str = "Not measured yet.";
 
-/// The sources that all tables measure: how requests are read and written, and the generator.
+/// The sources that all tables measure: reading and writing of requests, and the load generator.
 const COMMON: &[&str] = &[
     "Cargo.lock",
     "host/crates/http",
@@ -24,7 +24,7 @@ const COMMON: &[&str] = &[
     "host/src/telemetry",
     "tests/bench/load.rs",
 ];
-/// Those of the register: records, indexes, use cases.
+/// Those of the register: records, indexes, operations.
 const REGISTER: &[&str] = &[
     "host/crates/index",
     "host/crates/service",
@@ -52,7 +52,7 @@ fn sources(name: &str) -> Vec<String> {
 #[derive(Debug)]
 enum Part {
     Text(String),
-    /// A table by the name of its benchmark, with the rest of its marker and what it holds.
+    /// A table by the name of its benchmark, with the rest of its marker and its content.
     Block {
         name: String,
         attributes: String,
@@ -150,7 +150,7 @@ impl Blocks {
     }
 }
 
-/// Why figures of a commit are no longer those of the sources, if they are not. Nothing is known without git.
+/// Reason why figures of a commit are no longer those of the sources, if any. None without git.
 fn why_old(root: &Path, commit: &str, sources: &[String]) -> Option<String> {
     let git = |arguments: &[&str]| {
         let mut command = Command::new("git");

@@ -51,7 +51,7 @@ struct Ratio {
     value: Spread,
 }
 
-/// A median with the least and the greatest; what cannot be measured is `null`.
+/// A median with the least and the greatest; a value that cannot be measured is `null`.
 #[derive(Debug, Deserialize)]
 struct Spread {
     median: Option<f64>,
@@ -66,7 +66,7 @@ impl Figures {
         serde_json::from_str(&files::read_text(path)?).map_err(|error| Failure::file(path, error))
     }
 
-    /// Why these figures may not be in a document, if they may not.
+    /// Reason why these figures may not be in a document, if any.
     pub fn unfit(&self) -> Option<&'static str> {
         match (self.smoke, self.profile.as_str()) {
             (true, _) => Some("of a smoke run"),
@@ -80,7 +80,7 @@ impl Figures {
         self.commit.get(..12).unwrap_or(&self.commit)
     }
 
-    /// What stands behind the name in the marker of the block.
+    /// The attributes after the name in the marker of the block.
     pub fn attributes(&self) -> String {
         let Machine { processor, cores, .. } = &self.machine;
         format!("commit={} date={} machine=\"{cores} × {processor}\"", self.short_commit(), self.date)

@@ -7,12 +7,12 @@ use std::path::Path;
 use super::packages::{CodeList, Crate, Shipped};
 use crate::failure::Failure;
 
-/// How the names of files begin that hold a licence or a notice.
+/// Prefixes of the names of files that contain a licence or a notice.
 const BEGINNINGS: [&str; 7] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE", "COPYRIGHT", "PATENTS"];
-/// A text that is longer is no licence.
+/// Maximum length of a licence text; a longer file is not one.
 const TEXT_BYTES_MAX: u64 = 128 * 1024;
 
-/// The MIT licence (SPDX: MIT) without its first line, which says whose the copyright is.
+/// The MIT licence (SPDX: MIT) without its first line, the copyright notice.
 const MIT: &str = include_str!("mit.txt");
 
 /// All notices, as one document.
@@ -45,7 +45,7 @@ pub fn text(shipped: &Shipped, lists: &[CodeList]) -> Result<String, Failure> {
         }
     }
     if !without.is_empty() {
-        out.push_str("\nThe packages of these come without a text. Where the licence is MIT, it is the one below, with the copyright of those who are named or, where nobody is, of the contributors; the Apache License and its LLVM exception are among the texts at the end.\n\n");
+        out.push_str("\nThe packages of these come without a text. Where the licence is MIT, it is the one below, with the copyright of the named authors or, if there are none, of the contributors; the Apache License and its LLVM exception are among the texts at the end.\n\n");
         for one in without {
             let source = one.repository.as_deref().unwrap_or("https://crates.io");
             let by = if one.authors.is_empty() { "its contributors".to_owned() } else { one.authors.join(", ") };
@@ -68,7 +68,7 @@ fn licence_of(one: &Crate) -> Result<&str, Failure> {
     licence.ok_or_else(|| Failure::new(format!("the crate `{}` does not say its licence", one.name)))
 }
 
-/// The texts of licences and notices in a folder, without what differs between systems.
+/// The texts of licences and notices in a folder, without differences between systems.
 fn texts_in(folder: &Path) -> Result<BTreeSet<String>, Failure> {
     let mut texts = BTreeSet::new();
     let entries = fs::read_dir(folder).map_err(|error| Failure::file(folder, error))?;

@@ -1,4 +1,4 @@
-//! What is in a release: the crates that are linked into the program and into the guests, and the code lists.
+//! Content of a release: the crates that are linked into the program and into the guests, and the code lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use crate::workspace::{GUEST_TARGET, Workspace};
 
 /// The program.
 pub const PROGRAM: &str = "daftar";
-/// What is compiled for the sandbox and shipped.
+/// The guests that are compiled for the sandbox and shipped.
 pub const GUESTS: [&str; 3] = ["daftar-cel", "daftar-codelist", "daftar-language-tag"];
-/// The folders of plugins with data of others: packs, and packs with logic of their own.
+/// The folders of plugins with third-party data: packs, and packs with logic of their own.
 const LISTS: [(&str, &str); 2] = [("vocab-packs", "pack.toml"), ("plugins", "plugin.toml")];
 
 /// A crate.
@@ -21,16 +21,16 @@ const LISTS: [(&str, &str); 2] = [("vocab-packs", "pack.toml"), ("plugins", "plu
 pub struct Crate {
     pub name: String,
     pub version: String,
-    /// As its manifest says it, alternatives joined by `OR`.
+    /// As in its manifest, alternatives joined by `OR`.
     pub licence: Option<String>,
     pub repository: Option<String>,
-    /// Who wrote it, as far as its manifest says.
+    /// Its authors, according to its manifest.
     pub authors: Vec<String>,
     /// The SHA-256 of its package; none of this project's own.
     pub checksum: Option<String>,
-    /// Where its sources are.
+    /// Folder of its sources.
     pub folder: PathBuf,
-    /// Whether it is of this project.
+    /// True if it belongs to this project.
     pub is_own: bool,
     /// Ids of the crates that it is built with.
     pub dependencies: BTreeSet<String>,
@@ -42,14 +42,14 @@ pub struct Shipped {
     pub crates: BTreeMap<String, Crate>,
 }
 
-/// A code list, or another plugin, with what its owner wants to be said.
+/// A code list, or another plugin, with the notice that its publisher requires.
 #[derive(Debug, Clone)]
 pub struct CodeList {
     pub name: String,
     pub version: String,
     pub licence: String,
     pub attribution: String,
-    /// What the folder says of the licence of the data.
+    /// Licence note in the folder of the data.
     pub note: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl Shipped {
         Ok(shipped)
     }
 
-    /// Adds the named packages of the workspace and all that they are built of; what is for tests alone is left out.
+    /// Adds the named packages of the workspace and all of their dependencies; those for tests alone are left out.
     fn add(&mut self, json: &[u8], lock: &str, roots: &[&str]) -> Result<(), Failure> {
         let wrong =
             |error: &dyn std::fmt::Display| Failure::new(format!("`cargo metadata` said something else: {error}"));
@@ -175,7 +175,7 @@ impl Shipped {
         Ok(())
     }
 
-    /// Those that others wrote.
+    /// Third-party crates.
     pub fn of_others(&self) -> impl Iterator<Item = &Crate> {
         self.crates.values().filter(|one| !one.is_own)
     }
@@ -190,7 +190,7 @@ fn metadata(workspace: &Workspace, target: &str) -> Result<Vec<u8>, Failure> {
     Err(Failure::new(format!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr))))
 }
 
-/// The machine and system that programs are built for here.
+/// The target triple of programs that are built here.
 fn host_target() -> Result<String, Failure> {
     let output = std::process::Command::new("rustc").arg("-vV").output();
     let output = output.map_err(|error| Failure::new(format!("rustc: {error}")))?;
@@ -199,7 +199,7 @@ fn host_target() -> Result<String, Failure> {
     host.ok_or_else(|| Failure::new("`rustc -vV` does not name its host"))
 }
 
-/// What is read of `pack.toml` and `plugin.toml`.
+/// The used part of `pack.toml` and `plugin.toml`.
 #[derive(Deserialize)]
 struct Manifest {
     name: String,
@@ -209,7 +209,7 @@ struct Manifest {
     attribution: String,
 }
 
-/// Every plugin that is shipped, with what is to be said of it; sorted by name.
+/// Every shipped plugin, with its notice; sorted by name.
 pub fn code_lists(workspace: &Workspace) -> Result<Vec<CodeList>, Failure> {
     let mut lists = Vec::new();
     for (folder, file) in LISTS {
@@ -262,6 +262,6 @@ mod tests {
         assert_eq!((a.licence.as_deref(), a.checksum.as_deref()), (Some("MIT OR Apache-2.0"), Some("abc")));
         assert_eq!(a.dependencies, BTreeSet::from(["b@3.0.0".to_owned()]));
         assert_eq!(shipped.of_others().count(), 2);
-        assert!(Shipped::default().add(METADATA.as_bytes(), LOCK, &["nobody"]).is_err());
+        assert!(Shipped::default().add(METADATA.as_bytes(), LOCK, &["missing"]).is_err());
     }
 }

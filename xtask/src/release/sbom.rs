@@ -1,6 +1,6 @@
 //! The bill of materials: CycloneDX 1.6, as JSON.
 //!
-//! **Invariant:** the same sources make the same bytes: its number is made of what is in it, its time is the commit's.
+//! **Invariant:** the same sources produce the same bytes: its serial number is derived from its content, its time is the commit's.
 
 use serde_json::{Map, Value, json};
 
@@ -62,7 +62,7 @@ pub fn document(
     Ok(bytes)
 }
 
-/// Whether a plugin is compiled of that guest; the others are the generic pack with their data.
+/// True if a plugin is compiled from that guest; the others are the generic pack with their data.
 fn is_made_of(plugin: &str, guest: &str) -> bool {
     match plugin {
         "eligibility-cel" => guest == "daftar-cel",
@@ -100,7 +100,7 @@ fn licences(one: &Crate) -> Value {
     json!(one.licence.iter().map(|expression| json!({"expression": expression})).collect::<Vec<_>>())
 }
 
-/// A plugin with its data, whose licence may be none that has a short name.
+/// A plugin with its data, whose licence may have no short name.
 fn plugin(reference: &str, list: &CodeList, digest: &str) -> Value {
     json!({
         "type": "library", "bom-ref": reference, "name": list.name, "version": list.version,
@@ -117,7 +117,7 @@ fn depends(one: &Crate, more: &[String]) -> Value {
     json!({"ref": reference(one), "dependsOn": on})
 }
 
-/// A number of the form of version 8 (RFC 9562), made of a digest.
+/// A UUID of version 8 (RFC 9562), derived from a digest.
 fn uuid_of(digest: &str) -> String {
     let part = |from: usize, to: usize| digest.get(from..to).unwrap_or_default();
     format!("{}-{}-8{}-8{}-{}", part(0, 8), part(8, 12), part(12, 15), part(15, 18), part(18, 30))
@@ -160,8 +160,8 @@ mod tests {
             .map(|name| CodeList {
                 name: name.to_owned(),
                 version: "2.0.0".to_owned(),
-                licence: "© somebody, with acknowledgement".to_owned(),
-                attribution: "Somebody".to_owned(),
+                licence: "© A Publisher, with acknowledgement".to_owned(),
+                attribution: "A Publisher".to_owned(),
                 note: None,
             })
             .to_vec()

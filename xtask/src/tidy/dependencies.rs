@@ -1,4 +1,4 @@
-//! Which packages depend on which, as cargo resolves them, compared with `dependencies.toml`.
+//! Dependencies between packages, as cargo resolves them, compared with `dependencies.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 
 /// The rules, which are part of this program so that they are checked with its sources.
 const RULES: &str = include_str!("dependencies.toml");
-/// Where they are, for those who read a finding.
+/// Path of the rules, for messages.
 const RULES_FILE: &str = "xtask/src/tidy/dependencies.toml";
 /// The folder of the server's crates.
 const SERVER: &str = "host";
@@ -41,7 +41,7 @@ struct Hidden {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Never {
-    /// The others: a name, or a folder ending in `/` for all that lie in it.
+    /// The others: a name, or a folder ending in `/` for all in it.
     of: String,
     packages: Vec<String>,
     why: String,
@@ -58,7 +58,7 @@ impl Rules {
 #[derive(Debug, Default)]
 pub struct Packages {
     names: BTreeMap<String, String>,
-    /// By id: the ids of what it depends on, for whatever purpose.
+    /// By id: the ids of its dependencies of every kind.
     dependencies: BTreeMap<String, Vec<String>>,
     members: Vec<Member>,
 }
@@ -73,7 +73,7 @@ struct Member {
     direct: Vec<Direct>,
 }
 
-/// What is read of `cargo metadata`.
+/// The used part of `cargo metadata`.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<MetadataPackage>,
@@ -90,7 +90,7 @@ struct MetadataPackage {
     dependencies: Vec<Direct>,
 }
 
-/// A dependency as a package asks for it.
+/// A dependency as a package requires it.
 #[derive(Debug, Deserialize)]
 struct Direct {
     name: String,
@@ -111,7 +111,7 @@ struct Node {
 }
 
 impl Packages {
-    /// Asks cargo, which goes by the lock file.
+    /// Runs cargo with the lock file.
     pub fn of(workspace: &Workspace) -> Result<Self, Failure> {
         let mut command = workspace.cargo(&["metadata", "--format-version", "1", "--locked"]);
         let output = command.output().map_err(|error| Failure::new(format!("cargo metadata: {error}")))?;

@@ -1,28 +1,28 @@
-//! What no file may hold, whatever it is for; and which have grown long.
+//! Text that no file may contain; and files that have grown long.
 
 use super::Finding;
 use super::source::Sources;
 use crate::workspace::Workspace;
 
-/// A Rust file beyond this is looked at for a seam. In lines.
+/// A Rust file with more lines is reported as a candidate for splitting.
 const LINES_MAX: usize = 400;
 
-/// Names of files that say nothing of what is in them.
+/// Names of files that do not describe their content.
 const NAMELESS: [&str; 3] = ["mod.rs", "utils.rs", "util.rs"];
 
-/// Attributes that nothing has, and why.
+/// Attributes that are not permitted, and the reason.
 const SILENCERS: [(&str, &str); 3] = [
     ("#[allow(", SILENCES_A_LINT),
     ("#![allow(", SILENCES_A_LINT),
-    ("#[ignore", "a test that is not run tests nothing: mend it or take it out"),
+    ("#[ignore", "a test that is not run tests nothing: fix it or remove it"),
 ];
 const SILENCES_A_LINT: &str =
     "silences a lint for good: write `#[expect(…, reason = \"…\")]`, which ends when it is no longer needed";
 
-/// Folders of people on the usual systems. Split, so that this file does not hold what it looks for.
+/// Home folders on the usual systems. Split, so that this file does not match itself.
 const HOMES: [&str; 3] = [concat!("/ho", "me/"), concat!("/Us", "ers/"), concat!("C:\\Us", "ers\\")];
 
-/// Looks at every file.
+/// Checks every file.
 pub fn check(sources: &Sources, machine_paths: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in sources.files() {
@@ -51,7 +51,7 @@ pub fn check(sources: &Sources, machine_paths: &[String]) -> Vec<Finding> {
     findings
 }
 
-/// Paths that are right on this machine only: homes, this project's folder, the folders of cargo.
+/// Paths that are valid on this machine only: homes, this project's folder, the folders of cargo.
 pub fn machine_paths(workspace: &Workspace) -> Vec<String> {
     let own = [
         Some(workspace.root()),
@@ -66,7 +66,7 @@ pub fn machine_paths(workspace: &Workspace) -> Vec<String> {
     paths
 }
 
-/// Rust files that are too long, with how long they are.
+/// Rust files that are too long, with their number of lines.
 pub fn long_files(sources: &Sources) -> Vec<(&str, usize)> {
     let rust = sources.files().iter().filter(|file| file.path.ends_with(".rs"));
     rust.map(|file| (file.path.as_str(), file.text.lines().count())).filter(|(_, lines)| *lines > LINES_MAX).collect()
@@ -77,14 +77,14 @@ mod tests {
     use super::*;
 
     fn findings(files: &[(&str, &str)]) -> Vec<String> {
-        let paths = ["/somebody/".to_owned()];
+        let paths = ["/home-of-user/".to_owned()];
         check(&Sources::of(files), &paths).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn refuses_a_path_of_one_machine() {
-        let found = findings(&[("README.md", "fine\nsee /somebody/notes"), ("a.rs", "// fine")]);
-        assert_eq!(found, ["README.md:2: holds the path `/somebody/` of one machine"]);
+        let found = findings(&[("README.md", "fine\nsee /home-of-user/notes"), ("a.rs", "// fine")]);
+        assert_eq!(found, ["README.md:2: holds the path `/home-of-user/` of one machine"]);
     }
 
     #[test]
