@@ -74,8 +74,8 @@ fn the_admin_api_refuses_alike_what_it_would_do() {
     assert_eq!(exported.detail(), there_is);
     let listed = admin.request("GET", "/clients").header("Accept", "application/json").send().expect(200);
     assert_eq!(listed.header("content-type"), Some("application/json"));
-    let stranger = app.admin_listener().request("GET", "/admin/v1/clients").header("Accept", "text/html").send();
-    assert_eq!(stranger.status, 401, "who asks comes first");
+    let anonymous = app.admin_listener().request("GET", "/admin/v1/clients").header("Accept", "text/html").send();
+    assert_eq!(anonymous.status, 401, "who asks comes first");
     assert_eq!(admin.request("GET", "/nothing").header("Accept", "text/html").send().status, 404);
 }
 
@@ -94,8 +94,8 @@ fn a_refusal_names_what_there_is_after_who_calls_and_before_what_is_sent() {
         request.header("Idempotency-Key", "a-key-of-its-own-1").body("text/plain", "{").send().status
     };
     assert_eq!((create(&client), create(&app.client(&["individual:read"]))), (406, 403));
-    let stranger = app.anonymous().request("GET", "/api/v2/Individual").header("Accept", "text/html").send();
-    assert_eq!(stranger.status, 401);
+    let anonymous = app.anonymous().request("GET", "/api/v2/Individual").header("Accept", "text/html").send();
+    assert_eq!(anonymous.status, 401);
     let page = app.anonymous().request("GET", "/docs").header("Accept", "application/json").send().expect(406);
     assert!(page.detail().contains("`text/html`"), "{}", page.detail());
 }

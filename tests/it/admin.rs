@@ -174,9 +174,9 @@ fn wrong_calls_are_refused_and_named() {
         assert_eq!(errors(&refused.json()), [(field.to_owned(), code.to_owned())], "{body}");
     }
     let id = admin.create_client(&whole).id;
-    assert_eq!(admin.get("/clients/nobody").expect(404).detail(), "no such client `nobody`");
+    assert_eq!(admin.get("/clients/absent").expect(404).detail(), "no such client `absent`");
     assert_eq!(admin.get("/clients/no%20body").status, 400);
-    assert_eq!(admin.request("POST", "/clients/nobody/disable").send().status, 404);
+    assert_eq!(admin.request("POST", "/clients/absent/disable").send().status, 404);
     let refused = admin.request("DELETE", &format!("/clients/{id}/grants/individual:read")).send().expect(409);
     assert!(refused.detail().contains("does not hold"), "{}", refused.detail());
     assert_eq!(admin.request("DELETE", &format!("/clients/{id}/grants/fly")).send().status, 400);

@@ -140,9 +140,9 @@ fn a_checkpoint_that_is_damaged_or_of_another_register_is_quarantined() {
     register.create(&server, 1..=6);
     let answers = register.answers(&server);
     drop(server.stop().expect_success());
-    let stranger = Register::new();
-    let server = stranger.serve();
-    stranger.create(&server, 1..=9);
+    let other = Register::new();
+    let server = other.serve();
+    other.create(&server, 1..=9);
     drop(server.stop().expect_success());
 
     let mine = register.checkpoints().pop().unwrap();
@@ -150,11 +150,11 @@ fn a_checkpoint_that_is_damaged_or_of_another_register_is_quarantined() {
     let mut flipped = sound.clone();
     let middle = flipped.len() / 2;
     flipped[middle] ^= 4;
-    let strange = fs::read(stranger.checkpoints().pop().unwrap()).unwrap();
+    let foreign = fs::read(other.checkpoints().pop().unwrap()).unwrap();
     let cases: [(&[u8], &str); 4] = [
         (&flipped, "a checksum does not match"),
         (&sound[..sound.len() - 9], "it is truncated"),
-        (&strange, "it is from the future"),
+        (&foreign, "it is from the future"),
         (b"", "it is too short"),
     ];
     for (bytes, reason) in cases {
@@ -172,7 +172,7 @@ fn a_checkpoint_that_is_damaged_or_of_another_register_is_quarantined() {
     let answers = register.answers(&server);
     drop(server.stop().expect_success());
     register.checkpoints().iter().for_each(|file| fs::remove_file(file).unwrap());
-    fs::write(&mine, &strange).unwrap();
+    fs::write(&mine, &foreign).unwrap();
     let server = register.serve();
     assert_eq!(register.answers(&server), answers);
     let finished = server.stop().expect_success();

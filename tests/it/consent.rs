@@ -91,9 +91,9 @@ fn the_organization_that_a_consent_is_given_to_reads_it() {
         let found = ministry.get(&path).expect(200);
         assert_eq!((found.json(), found.header("etag")), (created.json(), Some("\"1\"")), "{path}");
         let absent = ministry.get("/Consent/123e4567-e89b-42d3-a456-426614174000").expect(404).json();
-        for stranger in [&other, &none] {
+        for unrelated in [&other, &none] {
             for method in ["GET", "DELETE"] {
-                let hidden = stranger.request(method, &path).send().expect(404).json();
+                let hidden = unrelated.request(method, &path).send().expect(404).json();
                 assert_eq!((&hidden["detail"], &hidden["type"]), (&absent["detail"], &absent["type"]), "{method}");
             }
         }
@@ -167,7 +167,7 @@ fn the_administrator_searches_consents_by_subject_and_grantee() {
         (format!("subject=Group/{key}"), 0),
         ("grantee=Ministry+of+Health".to_owned(), 2),
         (format!("grantee=Ministry+of+Health&subject={key}"), 1),
-        ("grantee=Nobody".to_owned(), 0),
+        ("grantee=Absent".to_owned(), 0),
     ] {
         assert_eq!(found(&query)["total"], expected, "{query}");
     }

@@ -101,17 +101,17 @@ fn refused_requests(app: &TestApp) -> Vec<(ErrorCode, Request)> {
     drop(client.create_individual(&person("1", json!({}))));
     let request = |method: &str, path: &str| client.request(method, path);
     let create = || request("POST", "/Individual");
-    let of_nobody = |method: &str, path: &str| app.anonymous().request(method, path);
+    let anonymous_request = |method: &str, path: &str| app.anonymous().request(method, path);
     let rule = json!({"expression": "me.birth_dat > today()", "subjects": [{"type": "individual"}]});
     vec![
         (MalformedRequest, request("GET", "/Individual/bare")),
         (UnknownParameter, request("GET", "/Individual?nmae=x")),
         (InvalidCursor, request("GET", "/Individual?_cursor=x")),
-        (TokenMissing, of_nobody("GET", "/api/v2/Individual")),
+        (TokenMissing, anonymous_request("GET", "/api/v2/Individual")),
         (MissingScope, request("GET", "/Group")),
-        (NotFound, request("GET", &path("Individual", "nobody"))),
-        (UnknownPath, of_nobody("GET", "/api/v2/Nothing")),
-        (MethodNotAllowed, of_nobody("DELETE", "/api/v2/Individual")),
+        (NotFound, request("GET", &path("Individual", "absent"))),
+        (UnknownPath, anonymous_request("GET", "/api/v2/Nothing")),
+        (MethodNotAllowed, anonymous_request("DELETE", "/api/v2/Individual")),
         (NotAcceptable, request("GET", "/Individual").header("Accept", "image/png")),
         (IdentifierInUse, create().json(&person("1", json!({})))),
         (
@@ -193,14 +193,14 @@ fn the_type_of_a_problem_is_the_page_about_its_code_and_leads_there() {
 #[test]
 fn an_address_whose_calls_are_refused_still_reads_why() {
     let app = TestApp::start();
-    let stranger = app.anonymous();
-    let mut calls = std::iter::repeat_with(|| stranger.request("GET", "/api/v2/Individual").send()).take(31);
+    let anonymous = app.anonymous();
+    let mut calls = std::iter::repeat_with(|| anonymous.request("GET", "/api/v2/Individual").send()).take(31);
     let refused = calls.find(|answer| answer.status == 429).expect("30 calls a minute");
     let page = format!("/docs/errors/{}", refused.code());
     assert_eq!(page, "/docs/errors/rate_limited");
-    let page = stranger.request("GET", &page).send().expect(200);
+    let page = anonymous.request("GET", &page).send().expect(200);
     assert_eq!((page.number("x-ratelimit-limit"), page.number("x-ratelimit-remaining")), (300, 299));
-    assert_eq!(stranger.request("GET", "/api/v2/Individual").send().status, 429);
+    assert_eq!(anonymous.request("GET", "/api/v2/Individual").send().status, 429);
 }
 
 #[test]

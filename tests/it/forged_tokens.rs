@@ -191,7 +191,7 @@ fn every_forgery_gets_the_same_answer_to_the_last_byte() {
             "an exp beyond numbers",
             sign_text(&header_text, &claims_text.replace("\"exp\":", "\"exp\":1e999,\"old\":"), key),
         ),
-        ("another issuer", scene.signed_with_claims(&json!({"iss": "somebody"}))),
+        ("another issuer", scene.signed_with_claims(&json!({"iss": "another"}))),
         ("another audience", scene.signed_with_claims(&json!({"aud": "others"}))),
         ("scopes of no kind", scene.signed_with_claims(&json!({"scopes": {"0": "individual:all"}}))),
         ("a huge token", format!("{}.{}.x", "A".repeat(30_000), "A".repeat(30_000))),
@@ -217,7 +217,7 @@ fn forged_claims_are_refused_even_under_our_own_signature() {
     let iat = scene.claims["iat"].as_i64().unwrap();
     assert_eq!(scene.call(&scene.signed_with_claims(&json!({"jti": "another"}))).status, 200);
     for (name, change) in [
-        ("another issuer", json!({"iss": "somebody"})),
+        ("another issuer", json!({"iss": "another"})),
         ("no issuer", json!({"iss": null})),
         ("another audience", json!({"aud": "others"})),
         ("several audiences", json!({"aud": ["svc", "others"]})),
@@ -234,7 +234,7 @@ fn forged_claims_are_refused_even_under_our_own_signature() {
     }
     scene.assert_refused(
         "an unknown client",
-        &scene.signed_with_claims(&json!({"sub": "nobody", "client_id": "nobody"})),
+        &scene.signed_with_claims(&json!({"sub": "absent", "client_id": "absent"})),
         "disabled",
     );
     // Scopes that were added are worth nothing: the server looks at what is granted now.

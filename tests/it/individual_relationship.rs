@@ -99,7 +99,7 @@ fn rules_read_what_the_others_are_and_when() {
     drop(client.create_individual(&person("C", related(&json!([relationship("A", "child"), ended])))));
     let is = |kind: &str| format!("r.type == code('{ROLE}#{kind}')");
     let today = "(not has(r.period.end) || r.period.end >= today())";
-    let inline = with(json!({"type": "Individual"}), related(&json!([relationship("nobody", "child")])));
+    let inline = with(json!({"type": "Individual"}), related(&json!([relationship("absent", "child")])));
     let outcome = |expression: &str, subject: Value| {
         let asked = json!({"expression": expression, "subject": "individual", "subjects": [subject]});
         client.evaluate(&asked)["results"][0]["outcome"].as_str().unwrap().to_owned()

@@ -117,24 +117,24 @@ fn a_days_count_outlives_a_restart_and_ends_at_midnight() {
 fn an_address_without_a_token_has_thirty_calls_and_never_blocks_a_valid_one() {
     let app = TestApp::start();
     let client = client(&app, json!({}));
-    let stranger = app.anonymous().from(client.connection().source());
+    let anonymous = app.anonymous().from(client.connection().source());
     for made in 1..=10 {
-        let request = stranger.request("GET", "/api/v2/Individual");
+        let request = anonymous.request("GET", "/api/v2/Individual");
         assert_eq!(headers(&request.send().expect(401)), (30, 30 - 3 * made + 2));
-        let request = stranger.request("GET", "/api/v2/Individual").bearer("forged.token.x");
+        let request = anonymous.request("GET", "/api/v2/Individual").bearer("forged.token.x");
         assert_eq!(headers(&request.send().expect(401)), (30, 30 - 3 * made + 1));
-        let request = stranger.request("GET", "/.well-known/oauth-authorization-server");
+        let request = anonymous.request("GET", "/.well-known/oauth-authorization-server");
         assert_eq!(headers(&request.send().expect(200)), (30, 30 - 3 * made));
     }
     for target in ["/api/v2/Individual", "/.well-known/oauth-authorization-server", "/nothing"] {
-        assert_eq!(assert_refused(&stranger.request("GET", target).send(), 30), 2);
+        assert_eq!(assert_refused(&anonymous.request("GET", target).send(), 30), 2);
     }
-    assert_refused(&stranger.request("GET", "/api/v2/Individual").bearer("forged.token.x").send(), 30);
-    assert_eq!(stranger.request("GET", "/health/live").send().status, 200);
+    assert_refused(&anonymous.request("GET", "/api/v2/Individual").bearer("forged.token.x").send(), 30);
+    assert_eq!(anonymous.request("GET", "/health/live").send().status, 200);
     assert_eq!(headers(&client.get("/Individual").expect(200)), (60, 59), "a valid token of the same address");
     assert_eq!(app.anonymous().request("GET", "/api/v2/Individual").send().status, 401, "another address");
     app.advance_seconds(2);
-    assert_eq!(stranger.request("GET", "/api/v2/Individual").send().status, 401);
+    assert_eq!(anonymous.request("GET", "/api/v2/Individual").send().status, 401);
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn client_changes_of_one_process_apply_to_the_others() {
     let refused = refused.header("Authorization", token::basic(&credentials.id, &credentials.secret));
     assert_eq!(refused.body(token::FORM, "grant_type=client_credentials").send().status, 401);
     processes.admin(0).enable(&credentials.id);
-    assert_eq!(processes.client_of(1, &credentials).get(&path("Group", "nobody")).status, 404);
+    assert_eq!(processes.client_of(1, &credentials).get(&path("Group", "absent")).status, 404);
     assert_eq!(client.get(search).status, 401, "tokens of before it was disabled are refused for good");
 }
 

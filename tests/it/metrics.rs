@@ -62,9 +62,9 @@ fn rejections_are_counted_by_bucket_and_reason() {
     let statuses: Vec<u16> = (0..3).map(|_| client.get("/Individual").status).collect();
     assert_eq!(statuses, [200, 429, 429]);
     assert_eq!((refused("client", "minute"), refused("client", "day")), (1.0, 2.0));
-    let stranger = app.anonymous();
+    let anonymous = app.anonymous();
     let statuses: Vec<u16> =
-        (0..32).map(|_| stranger.request("GET", "/api/v2/Individual").bearer("nonsense").send().status).collect();
+        (0..32).map(|_| anonymous.request("GET", "/api/v2/Individual").bearer("nonsense").send().status).collect();
     let turned_away = statuses.iter().filter(|status| **status == 429).count();
     assert!(turned_away > 0, "{statuses:?}");
     assert_eq!(refused("unauthenticated", "minute"), turned_away as f64);

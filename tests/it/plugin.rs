@@ -1,4 +1,4 @@
-//! Plugins: the packs that are loaded by default, one that comes and goes, packs that lie, open vocabularies, who vouches for a
+//! Plugins: the packs that are loaded by default, one that comes and goes, packs that lie, open vocabularies, trust in a
 //! plugin, components made to blow up the compiler, files that are no plugins, plugins replaced under load, a server that is killed
 //! while plugins change, and plugins made from nothing.
 

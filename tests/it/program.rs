@@ -117,7 +117,7 @@ fn an_expression_that_does_not_compile_is_refused_where_it_is_wrong() {
     let diagnostic = &refused["diagnostics"][0];
     assert_eq!((&diagnostic["line"], &diagnostic["suggestion"]), (&json!(2), &json!("birth_date")), "{refused}");
     assert_eq!(
-        send(json!({"eligibility": "in_group(me.gender, 'nobody')"})).expect(422).json()["diagnostics"][0]["line"],
+        send(json!({"eligibility": "in_group(me.gender, 'absent')"})).expect(422).json()["diagnostics"][0]["line"],
         1
     );
     assert_eq!(send(json!({"eligibility": "me.group_type.code == 'x'"})).status, 422, "a field of groups");

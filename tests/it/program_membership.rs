@@ -187,7 +187,7 @@ fn memberships_are_searched() {
         (format!("program={}", key("P")), 2),
         (format!("program=Program/{}&beneficiary={}", key("P"), key("1")), 1),
         ("status=draft".to_owned(), 1),
-        (format!("program={}", key("NOBODY")), 0),
+        (format!("program={}", key("ABSENT")), 0),
     ] {
         assert_eq!(total(&query), expected, "{query}");
     }

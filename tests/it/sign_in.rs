@@ -53,7 +53,7 @@ fn shown(response: &Response) -> (u16, Value, Option<String>) {
 #[test]
 fn failure_responses_are_delayed_and_a_valid_secret_is_not() {
     let (app, credentials) = app_with_client();
-    let unknown = "client-nobody";
+    let unknown = "client-absent";
     let free: Vec<_> = (0..FREE).map(|_| shown(&request(&app, &credentials.id, "wrong").send())).collect();
     for _ in 0..FREE {
         assert_eq!(request(&app, unknown, "wrong").send().status, 401);

@@ -163,14 +163,14 @@ fn no_byte_of_a_rejection_reveals_which_clients_exist() {
     let (app, right) = app_with_client(&["individual:read"]);
     let off = app.admin().create_client(&json!({"name": "off", "scopes": ["individual:read"]}));
     app.admin().disable(&off.id);
-    let nobody = "client-00000000000000000000000000000000";
+    let absent = "client-00000000000000000000000000000000";
     let cases: [(&str, &str); 8] = [
         (&right.id, "wrong"),
         (&right.id, &off.secret),
         (&off.id, &off.secret),
         (&off.id, "wrong"),
-        (nobody, &right.secret),
-        (nobody, "wrong"),
+        (absent, &right.secret),
+        (absent, "wrong"),
         ("no client id at all", "wrong"),
         ("../../etc/passwd", "' OR 1=1 --"),
     ];
@@ -196,7 +196,7 @@ fn no_byte_of_a_rejection_reveals_which_clients_exist() {
 fn an_unknown_id_a_wrong_secret_and_a_disabled_client_get_one_answer() {
     let (app, right) = app_with_client(&["individual:read"]);
     let wrong = Credentials { id: right.id.clone(), secret: format!("{}x", right.secret) };
-    let unknown = Credentials { id: "client-nobody".to_owned(), secret: right.secret.clone() };
+    let unknown = Credentials { id: "client-absent".to_owned(), secret: right.secret.clone() };
     let mut answers: Vec<(u16, Value, Option<String>)> = Vec::new();
     let mut ask = |credentials: &Credentials| {
         let response = with_form(&app, credentials, "").send();

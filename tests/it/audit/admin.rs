@@ -59,7 +59,7 @@ fn administration_of_a_client_is_audited_with_its_status() {
     assert_eq!(refused.code(), "conflict");
     let lines = lines(&app, &refused);
     assert_eq!((lines.len(), &lines[0]["outcome"], &lines[0]["status"]), (1, &json!("refused"), &json!(409)));
-    let absent = app.admin().request("POST", "/clients/nobody/disable").send().expect(404);
+    let absent = app.admin().request("POST", "/clients/absent/disable").send().expect(404);
     assert_eq!(super::lines(&app, &absent)[0]["outcome"], "refused");
 }
 

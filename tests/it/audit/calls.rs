@@ -144,15 +144,15 @@ fn every_call_that_is_allowed_leaves_a_right_line() {
 #[test]
 fn every_call_without_the_scope_leaves_a_line_that_says_which_is_missing() {
     let world = world();
-    let stranger = world.app.client(&["identifier:all"]);
+    let other = world.app.client(&["identifier:all"]);
     for row in ROWS {
         let told = format!("{} {}", row.method, row.path);
-        let response = call(&world, row, &stranger).expect(403);
+        let response = call(&world, row, &other).expect(403);
         let lines = lines(&world.app, &response);
         assert_eq!(lines.len(), 1, "{told}: {lines:#?}");
         let line = &lines[0];
         assert_eq!((&line["outcome"], &line["status"]), (&json!("refused"), &json!(403)), "{told}");
-        assert_eq!((&line["client"], &line["actor"]), (&json!(stranger.id()), &json!("client")), "{told}");
+        assert_eq!((&line["client"], &line["actor"]), (&json!(other.id()), &json!("client")), "{told}");
         let reason = line["reason"].as_str().unwrap();
         assert!(reason.starts_with("Missing required scope "), "{told}: {reason}");
     }

@@ -61,7 +61,7 @@ fn invalid_queries_are_rejected_with_a_correction() {
         ("from=yesterday", "`from` is an instant such as"),
         ("from=2026-03-02&to=2026-03-01", "`from` lies before `to`"),
         ("client=a&actor=system", "name one of them"),
-        ("actor=nobody", "administrator"),
+        ("actor=absent", "administrator"),
         ("action=delete", "`action` is one of read, search"),
         ("outcome=yes", "refused"),
         ("cursor=1", "`cursor` is none that the audit log gave"),

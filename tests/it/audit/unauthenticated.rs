@@ -40,9 +40,9 @@ fn a_token_and_its_refusals_are_written_down_without_any_secret() {
 #[test]
 fn calls_without_a_sound_token_are_counted_together() {
     let app = TestApp::start();
-    let stranger = app.anonymous();
+    let anonymous = app.anonymous();
     let call = |number: u32| {
-        stranger.request("GET", &format!("/api/v2/Individual?name={number}")).bearer("forged").send().status
+        anonymous.request("GET", &format!("/api/v2/Individual?name={number}")).bearer("forged").send().status
     };
     for number in 0..20 {
         assert_eq!(call(number), 401);

@@ -37,7 +37,7 @@ pub fn callers(app: &TestApp) -> Vec<Caller> {
     let disabled = app.client(&["individual:all", "group:all", "eligibility:all"]);
     app.admin().disable(disabled.id());
     let mut callers = vec![
-        Caller::unknown("nobody", None),
+        Caller::unknown("absent", None),
         Caller::unknown("a garbage token", Some("garbage".to_owned())),
         Caller::unknown("an expired token", Some(expired)),
         Caller::unknown("a disabled client", Some(disabled.token().to_owned())),

@@ -56,7 +56,7 @@ fn administer(data_dir: &Path) -> Credentials {
     assert!(text.contains("individual:read") && !text.contains(&credentials.secret), "{text}");
 
     for (arguments, what) in [
-        (&["show", "nobody"][..], "no such client `nobody`"),
+        (&["show", "absent"][..], "no such client `absent`"),
         (&["grant", id, "--scope", "individual:fly"], "individual:fly"),
         (&["grant", id, "--scope", "individual:read", "--fields", "birthdate"], "did you mean `birth_date`?"),
         (&["grant", id, "--scope", "individual:read", "--fields", ""], "fields[0]"),

@@ -21,7 +21,7 @@ fn administer(data_dir: &Path) {
     assert_eq!((&created["fields"], &created["status"]), (&json!(["name", "birth_date"]), &json!("given")));
     assert_eq!(json_of(data_dir, &["list"])["data"], json!([created]));
     assert_eq!(json_of(data_dir, &["list", "--subject", &subject, "--grantee", GRANTEE])["data"], json!([created]));
-    assert_eq!(json_of(data_dir, &["list", "--grantee", "Nobody"])["data"], json!([]));
+    assert_eq!(json_of(data_dir, &["list", "--grantee", "Absent"])["data"], json!([]));
     let text = run(data_dir, &["consent", "list"]).expect_success().stdout;
     assert!(text.starts_with("CONSENT_ID") && text.contains("2026-01-01..2099-12-31"), "{text}");
     let id = created["consent_id"].as_str().unwrap();

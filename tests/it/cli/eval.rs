@@ -41,7 +41,7 @@ fn sees_who_is_eligible(app: &TestApp) {
         "1 eligible, 1 not eligible, 1 undetermined",
     ];
     assert_eq!(told.lines().collect::<Vec<&str>>(), lines);
-    let of = eval(app, &[RULE, "--of", &id("2"), "--of", &id("NOBODY")]).expect_success().stdout;
+    let of = eval(app, &[RULE, "--of", &id("2"), "--of", &id("ABSENT")]).expect_success().stdout;
     assert!(of.contains("no such Individual") && of.ends_with("1 not eligible, 1 not there\n"), "{of}");
     let answer = eval(app, &["--json", "--sample", "2", RULE]).expect_success().json();
     assert_eq!(answer["results"].as_array().unwrap().len(), 2);
@@ -98,8 +98,8 @@ fn an_answer_is_explained_as_a_tree() {
     let unknown = eval(&app, &[RULE, "--explain", &id("3")]).expect_success().stdout;
     assert!(unknown.contains("missing or wrong: me.birth_date, me.gender"), "{unknown}");
     assert!(unknown.contains("me.birth_date = not recorded"), "{unknown}");
-    let nobody = eval(&app, &[RULE, "--explain", &id("9")]);
-    assert!(nobody.code == 1 && nobody.stderr.contains("no such Individual"), "{nobody:?}");
+    let missing = eval(&app, &[RULE, "--explain", &id("9")]);
+    assert!(missing.code == 1 && missing.stderr.contains("no such Individual"), "{missing:?}");
 }
 
 #[test]
@@ -190,6 +190,6 @@ fn the_administrators_endpoints_refuse_what_clients_are_refused() {
         let refused = ask(path, &body).expect(422);
         assert_eq!(refused.json()["errors"][0]["field"], field, "{body}: {}", refused.text());
     }
-    let stranger = app.admin_listener().request("POST", "/admin/v1/eligibility/evaluate").json(&json!({})).send();
-    assert_eq!(stranger.status, 401);
+    let anonymous = app.admin_listener().request("POST", "/admin/v1/eligibility/evaluate").json(&json!({})).send();
+    assert_eq!(anonymous.status, 401);
 }

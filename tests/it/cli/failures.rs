@@ -186,8 +186,8 @@ fn unreachable_servers_wrong_tokens_and_locked_folders_are_distinguished() {
     private(&"x".repeat(60), 0o600);
     expect(&data_dir, &list, DENIED, &["the admin token is missing or wrong"]);
     expect(&data_dir, &["client", "list", "--admin-url", &url], DENIED, &["--admin-token-file"]);
-    let nobody = ["client", "list", "--admin-url", "http://127.0.0.1:1", "--admin-token-file", &token];
-    expect(&data_dir, &nobody, UNAVAILABLE, &["cannot reach the server at http://127.0.0.1:1", "is it running"]);
+    let unreachable = ["client", "list", "--admin-url", "http://127.0.0.1:1", "--admin-token-file", &token];
+    expect(&data_dir, &unreachable, UNAVAILABLE, &["cannot reach the server at http://127.0.0.1:1", "is it running"]);
     // The public listener is no admin address.
     let public = server.url.clone();
     let mistaken = ["client", "list", "--admin-url", &public, "--admin-token-file", &token];
@@ -198,7 +198,7 @@ fn unreachable_servers_wrong_tokens_and_locked_folders_are_distinguished() {
     let other = world.path("other");
     let taken = ["serve", "--listen", address, "--admin-listen", "127.0.0.1:0"];
     expect(&other, &taken, UNAVAILABLE, &[address, "stop what listens there"]);
-    expect(&data_dir, &["client", "show", "nobody"], FAILED, &["no such client `nobody`"]);
+    expect(&data_dir, &["client", "show", "absent"], FAILED, &["no such client `absent`"]);
     expect(&data_dir, &["restore", &world.text("noise.bin"), "--admin-url", &url], USAGE, &["--data-dir"]);
     drop(server.stop().expect_success());
     // A database that was cut is a failure of its own, with what to do.

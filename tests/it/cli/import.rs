@@ -120,8 +120,8 @@ fn imports(data_dir: &Path, folder: &Path) {
     // What is wrong is mended in the rejects file itself, and that is imported.
     let rejected = folder.join("all.ndjson.rejects.ndjson");
     let text = std::fs::read_to_string(&rejected).unwrap();
-    let mended: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let mended: Vec<Value> = mended
+    let corrected: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let corrected: Vec<Value> = corrected
         .into_iter()
         .filter(|line: &Value| [8, 9].contains(&line["line"].as_u64().unwrap()))
         .map(|mut line| {
@@ -131,9 +131,9 @@ fn imports(data_dir: &Path, folder: &Path) {
             line
         })
         .collect();
-    let again = lines(folder, "mended.ndjson", &mended);
+    let again = lines(folder, "corrected.ndjson", &corrected);
     assert_eq!(counts(&import(data_dir, &again, &[]).expect_success()), [2, 2, 0, 0, 0]);
-    assert!(!folder.join("mended.ndjson.rejects.ndjson").exists(), "nothing was refused");
+    assert!(!folder.join("corrected.ndjson.rejects.ndjson").exists(), "nothing was refused");
 }
 
 #[test]

@@ -112,11 +112,11 @@ fn hidden_records_are_indistinguishable_from_missing_ones() {
 #[test]
 fn the_register_is_empty_to_a_client_without_consents() {
     let (whole, empty) = (World::new(Extent::Whole), World::new(Extent::Programs));
-    let stranger = |world: &World, organization: &str| {
+    let unrelated = |world: &World, organization: &str| {
         super::world::consent_client(&world.app, json!({"organization": organization}))
     };
     let (whole, empty) =
-        (World { client: stranger(&whole, "Nobody"), ..whole }, World { client: stranger(&empty, "Nobody"), ..empty });
+        (World { client: unrelated(&whole, "Absent"), ..whole }, World { client: unrelated(&empty, "Absent"), ..empty });
     compare(
         &whole,
         &empty,

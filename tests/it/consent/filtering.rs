@@ -150,8 +150,8 @@ fn a_group_shows_only_the_members_who_consented_themselves() {
     assert_eq!(whole["quantity"], 4);
     assert_eq!(total(&world.client, &format!("{}/membership-history", path("Group", "20"))), 2);
     assert_eq!(names(&world.client, &path("Group", "22")), ["identifier", "meta", "name", "type"]);
-    let nobody = world.client.get(&path("Group", "23")).expect(200).json();
-    let told = ["member", "quantity", "relationship"].map(|name| nobody.get(name));
+    let unseen = world.client.get(&path("Group", "23")).expect(200).json();
+    let told = ["member", "quantity", "relationship"].map(|name| unseen.get(name));
     assert_eq!(told, [None, None, None], "whether there are members or other groups is not known");
     let related: Vec<&Value> = shown["relationship"].as_array().unwrap().iter().map(|one| &one["target"]).collect();
     assert_eq!(related.len(), 1);

@@ -170,7 +170,7 @@ impl World {
             ("20", "Diallo", &[("H1", "child"), ("1", "head"), ("H2", "spouse"), ("2", "child")][..], false),
             ("21", "Hidden", &[("1", "child"), ("H1", "head")], true),
             ("22", "In part", &[("1", "child")], false),
-            ("23", "Nobody", &[("H1", "head")], false),
+            ("23", "Obscured", &[("H1", "head")], false),
         ];
         for (id, name, all, is_hidden) in households {
             if self.has_hidden() || !is_hidden {

@@ -31,7 +31,7 @@ fn the_deployments_definition_wins_until_it_is_taken_back() {
     assert_eq!((&shown["name"], &shown["plugin"]), (&json!("feminine_gender"), &json!("gender")));
     let text = run(app.data_dir(), &["concept-group", "show", "feminine_gender"]).expect_success().stdout;
     assert!(text.contains("feminine_gender") && text.contains("members"), "{text}");
-    let refused = run(app.data_dir(), &["concept-group", "show", "nobody"]);
+    let refused = run(app.data_dir(), &["concept-group", "show", "absent"]);
     assert!(refused.code == 1 && refused.stderr.contains("no such concept group"), "{refused:?}");
     let table = run(app.data_dir(), &["concept-group", "list"]).expect_success().stdout;
     assert!(table.contains("pregnant_eligible") && table.contains("not set"), "{table}");

@@ -226,7 +226,7 @@ fn a_starter_code_can_be_deprecated_and_a_code_of_a_publisher_cannot() {
         client.post("/Individual", &person("1", json!({"ethnocultural_status": MAJORITY}))).expect(422).json();
     assert_eq!(refused["errors"][0]["code"], "inactive_code");
     assert!(deprecate(NATIONAL).expect(409).detail().contains("read-only"));
-    assert_eq!(deprecate("urn:svc:vocab:ethnocultural#nobody").status, 404);
+    assert_eq!(deprecate("urn:svc:vocab:ethnocultural#absent").status, 404);
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn faults_of_a_local_code_are_named() {
         refused(json!({"code": format!("urn:svc:vocab:id-type#{}", "a".repeat(10_000))})),
         is("code", "too_long")
     );
-    assert_eq!(refused(json!({"code": "urn:nobody:knows#a"})), is("namespace", "not_extensible"));
+    assert_eq!(refused(json!({"code": "urn:unknown:list#a"})), is("namespace", "not_extensible"));
     assert_eq!(refused(json!({"specialises": "urn:svc:vocab:id-type#nationl_id"})), is("specialises", "unknown_code"));
     assert_eq!(refused(json!({"specialises": FEMALE})), is("specialises", "wrong_vocabulary"));
     assert_eq!(refused(json!({"labels": {}})), is("labels", "invalid"));

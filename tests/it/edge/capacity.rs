@@ -68,15 +68,15 @@ pub fn metric(app: &TestApp, series: &str) -> f64 {
 fn one_address_has_its_number_of_connections() {
     let app = app(100, 3, 100);
     let client = app.client(&["individual:all"]);
-    let crowd = app.anonymous();
-    let ask = || crowd.request("GET", "/api/v2/Individual").bearer(client.token()).send();
-    let mut held: Vec<TcpStream> = (0..3).map(|_| open(&crowd, crowd.source(), "GET /metad")).collect();
+    let anonymous = app.anonymous();
+    let ask = || anonymous.request("GET", "/api/v2/Individual").bearer(client.token()).send();
+    let mut held: Vec<TcpStream> = (0..3).map(|_| open(&anonymous, anonymous.source(), "GET /metad")).collect();
     // They came before it, so the server has taken them before it.
     assert_retry_after(&ask(), "from this address");
-    is_healthy(&crowd);
+    is_healthy(&anonymous);
     assert_eq!(app.anonymous().request("GET", "/metadata").send().status, 200, "another address");
     assert_eq!(client.post("/Individual", &json!({})).status, 422);
-    let token = crowd.request("POST", daftar_tests::token::PATH).body(daftar_tests::token::FORM, "x=y").send();
+    let token = anonymous.request("POST", daftar_tests::token::PATH).body(daftar_tests::token::FORM, "x=y").send();
     assert_eq!(token.status, 503);
     assert_eq!(token.json()["error"], "temporarily_unavailable");
     drop(held.pop());

@@ -40,23 +40,23 @@ fn drain(connection: &Connection, headers: &[(&str, &str)]) -> usize {
 #[test]
 fn forwarded_addresses_are_ignored_without_trusted_proxies() {
     let app = TestApp::start();
-    let stranger = app.anonymous();
+    let anonymous = app.anonymous();
     for number in 0..UNAUTHENTICATED {
         let made_up = format!("203.0.113.{number}");
         let forwarded = format!("for={made_up}");
         let headers =
             [("X-Forwarded-For", made_up.as_str()), ("Forwarded", forwarded.as_str()), ("X-Real-IP", made_up.as_str())];
-        assert_eq!(call(&stranger, &headers).status, 200);
+        assert_eq!(call(&anonymous, &headers).status, 200);
     }
-    assert_eq!(call(&stranger, &[("X-Forwarded-For", "198.51.100.9")]).status, 429);
+    assert_eq!(call(&anonymous, &[("X-Forwarded-For", "198.51.100.9")]).status, 429);
 }
 
 #[test]
 fn forwarded_addresses_of_direct_clients_are_ignored() {
     let (app, _) = behind_proxy("");
-    let stranger = app.anonymous();
-    assert_eq!(drain(&stranger, &[("X-Forwarded-For", "203.0.113.1")]), UNAUTHENTICATED);
-    assert_eq!(call(&stranger, &[("X-Forwarded-For", "203.0.113.2")]).status, 429);
+    let anonymous = app.anonymous();
+    assert_eq!(drain(&anonymous, &[("X-Forwarded-For", "203.0.113.1")]), UNAUTHENTICATED);
+    assert_eq!(call(&anonymous, &[("X-Forwarded-For", "203.0.113.2")]).status, 429);
     assert_eq!(call(&app.anonymous().from(PROXY), &[("X-Forwarded-For", "203.0.113.1")]).status, 200);
 }
 
@@ -144,7 +144,7 @@ fn only_a_trusted_proxy_says_that_it_was_asked_by_https() {
     assert_eq!(by(&proxy, "https").as_deref(), Some("max-age=31536000"));
     assert_eq!(by(&proxy, "https, http"), None);
     assert_eq!(by(&proxy, "http"), None);
-    assert_eq!(by(&app.anonymous(), "https"), None, "a stranger");
+    assert_eq!(by(&app.anonymous(), "https"), None, "an untrusted peer");
     let with_token = app.client(&["individual:read"]);
     let answer = with_token.request("GET", "/Individual").header("X-Forwarded-Proto", "https").send().expect(200);
     assert_eq!(hsts(&answer), None);

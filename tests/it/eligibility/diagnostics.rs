@@ -13,7 +13,7 @@ fn every_fault_is_reported_with_its_position() {
     let client = app.client(&["eligibility:read"]);
     for (expression, code, line, column) in [
         ("me.birth_dat > today()", "unknown_field", 1, 4),
-        ("\n\n  nobody == 1", "unknown_name", 3, 3),
+        ("\n\n  absent == 1", "unknown_name", 3, 3),
         ("is_femal(me)", "unknown_function", 1, 1),
         ("me.gender == code('urn:iso:std:iso:5218#7')", "unknown_code", 1, 14),
         ("in_group(me.gender, 'nobodys_group')", "unknown_concept_group", 1, 21),

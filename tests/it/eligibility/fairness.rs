@@ -48,7 +48,7 @@ fn rules_of_one_client_that_take_their_whole_time_do_not_delay_the_rule_of_anoth
     let (app, _folder) = looping(10_000);
     let (greedy, modest) = (app.client(&["eligibility:read"]), app.client(&["eligibility:read"]));
     let (held, _) = occupy(&app, &greedy, "loop in evaluate", 12);
-    assert_eq!(modest.evaluate(&asked("everybody"))["results"][0]["outcome"], "eligible");
+    assert_eq!(modest.evaluate(&asked("all_eligible"))["results"][0]["outcome"], "eligible");
     let [.., stopped] = figures(&app);
     // One thread is not for the client that has the others. In order of arrival it would be all twelve.
     assert!(stopped <= 2, "{stopped} of the other client came first");

@@ -99,7 +99,7 @@ fn an_unknown_subject_is_an_error_of_its_own_and_versions_name_what_was_read() {
     let (_app, client) = register();
     let body = json!({
         "expression": "is_female(me) && members.size() > 1",
-        "subjects": [reference("1"), reference("NOBODY"), {"type": "individual", "gender": MALE}],
+        "subjects": [reference("1"), reference("ABSENT"), {"type": "individual", "gender": MALE}],
         "as_of": "2026-01-01",
     });
     let answer = client.evaluate(&body);
@@ -116,7 +116,7 @@ fn an_unknown_subject_is_an_error_of_its_own_and_versions_name_what_was_read() {
           "detail": "no such Individual",
           "status": 404
         },
-        "subject": "Individual/urn:svc:vocab:id-type#national_id|NOBODY"
+        "subject": "Individual/urn:svc:vocab:id-type#national_id|ABSENT"
       },
       {
         "missing": [],

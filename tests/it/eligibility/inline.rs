@@ -27,7 +27,7 @@ fn every_helper_answers_in_three_ways() {
         json!({"type": "individual", "gender": FEMALE, "birth_date": "1961-03-08", "role": format!("{ROLE}#head")});
     let man =
         json!({"type": "individual", "gender": MALE, "birth_date": "2016-03-01", "role": format!("{ROLE}#child")});
-    let nobody = json!({"type": "individual"});
+    let empty = json!({"type": "individual"});
     let cases: [(&str, &str); 12] = [
         ("is_female(me)", "me.gender"),
         ("not is_male(me)", "me.gender"),
@@ -46,7 +46,7 @@ fn every_helper_answers_in_three_ways() {
         assert_eq!(outcome(&client, expression, &woman), ("eligible".to_owned(), vec![]), "{expression}");
         assert_eq!(outcome(&client, expression, &man), ("not_eligible".to_owned(), vec![]), "{expression}");
         let expected = ("undetermined".to_owned(), vec![missing.to_owned()]);
-        assert_eq!(outcome(&client, expression, &nobody), expected, "{expression}");
+        assert_eq!(outcome(&client, expression, &empty), expected, "{expression}");
     }
 }
 

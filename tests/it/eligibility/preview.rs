@@ -121,7 +121,7 @@ fn it_is_about_whom_the_filters_of_a_search_find() {
     assert_eq!(total(json!({"group": format!("{NATIONAL_ID}|H-1")})), 3);
     assert_eq!(total(json!({"identifier": format!("{NATIONAL_ID}|11")})), 1);
     assert_eq!(total(json!({"identifier": format!("{NATIONAL_ID}|none")})), 0);
-    let none = preview(&client, &json!({"expression": "has(me.gender)", "filter": {"name": "nobody"}, "sample": 10}));
+    let none = preview(&client, &json!({"expression": "has(me.gender)", "filter": {"name": "absent"}, "sample": 10}));
     assert_eq!((&none["by_gender"], &none["sample"], &none["missing"]), (&json!([]), &json!([]), &json!([])));
 }
 

@@ -236,7 +236,7 @@ fn a_decision_reveals_no_record_that_the_client_may_no_longer_see() {
         (answer.status, answer.detail())
     };
     assert_eq!(ask(&["eligibility:read"], "1").0, 403);
-    assert_eq!(ask(&["eligibility:read"], "1"), ask(&["eligibility:read"], "NOBODY"));
+    assert_eq!(ask(&["eligibility:read"], "1"), ask(&["eligibility:read"], "ABSENT"));
     let restricted = colleague(&["eligibility:read"]);
     app.admin().grant_fields(restricted.id(), "individual:read", &["name"]);
     let restricted = app.client_of(restricted.credentials());

@@ -57,6 +57,6 @@ fn existence_is_not_revealed_without_the_scope_to_read_people() {
         let answer = client.post("/Eligibility/$evaluate", &body);
         (answer.status, answer.detail())
     };
-    assert_eq!(ask("1"), ask("NOBODY"));
+    assert_eq!(ask("1"), ask("ABSENT"));
     assert_eq!(ask("1").0, 403);
 }

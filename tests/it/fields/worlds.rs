@@ -103,7 +103,7 @@ impl World {
         let people = ["p-1", "p-2"].map(str::to_owned).into_iter();
         let enrolled = samples(Resource::ProgramMembership).into_iter().map(|sample| format!("b-{}", sample.field));
         for id in people.chain(enrolled) {
-            drop(writer.create_individual(&person(&id, json!({"name": {"text": "Somebody"}}))));
+            drop(writer.create_individual(&person(&id, json!({"name": {"text": "A Person"}}))));
         }
         for id in ["g-1", "g-2"] {
             drop(writer.create_group(&person(id, json!({"name": "Some group"}))));

@@ -28,13 +28,13 @@ fn found(app: &TestApp) -> f64 {
 fn read(client: &ApiClient, number: &str) -> Value {
     let once = client.get(&path("Individual", number)).expect(200);
     let again = client.get(&path("Individual", number)).expect(200);
-    let anew = client.get(&format!("{}?{EVERYTHING}", path("Individual", number))).expect(200);
+    let fresh = client.get(&format!("{}?{EVERYTHING}", path("Individual", number))).expect(200);
     assert_eq!(once.bytes(), again.bytes());
     for header in ["etag", "content-type", "cache-control", "vary", "content-length"] {
         assert_eq!(once.header(header), again.header(header), "{header}");
     }
-    assert_eq!(again.header("etag"), anew.header("etag"));
-    assert_eq!(again.json(), anew.json());
+    assert_eq!(again.header("etag"), fresh.header("etag"));
+    assert_eq!(again.json(), fresh.json());
     again.json()
 }
 

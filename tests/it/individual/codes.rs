@@ -77,7 +77,7 @@ fn wrong_codes_are_refused_with_field_reason_and_what_was_probably_meant() {
         (json!({"country": "urn:iso:std:iso:3166-1#de"}), "country", "wrong_case", "urn:iso:std:iso:3166-1#DE"),
         (json!({"country": "urn:iso:std:iso:3166-1#DX"}), "country", "unknown_code", "did you mean"),
         (json!({"gender": "urn:iso:std:iso:3166-1#DE"}), "gender", "wrong_vocabulary", GENDER),
-        (json!({"gender": "urn:nobody:knows#1"}), "gender", "unknown_vocabulary", GENDER),
+        (json!({"gender": "urn:unknown:list#1"}), "gender", "unknown_vocabulary", GENDER),
         (json!({"occupation": "urn:ilo:isco-08#6111"}), "occupation", "vocabulary_not_installed", "urn:ilo:isco-08"),
         (json!({"languages": ["urn:iso:std:iso:639#eng"]}), "languages[0]", "alias", "urn:iso:std:iso:639#en"),
         (

@@ -163,8 +163,8 @@ fn a_code_that_no_person_can_have_finds_no_person() {
         "occupation=urn:ilo:isco-08%239999",
         "occupation=urn:iso:std:iso:5218%231",
         "occupation:below=urn:iso:std:iso:5218%231",
-        "gender=urn:nobody:knows%231",
-        "gender:below=urn:nobody:knows|1",
+        "gender=urn:unknown:list%231",
+        "gender:below=urn:unknown:list|1",
         "membership_role=urn:iso:std:iso:5218%231",
         "income.currency=urn:iso:std:iso:5218%231",
     ] {

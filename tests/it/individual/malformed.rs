@@ -97,8 +97,8 @@ fn a_body_over_its_limit_is_413() {
 #[test]
 fn only_an_authorized_client_gets_errors_of_the_body() {
     let app = TestApp::start();
-    let stranger = app.anonymous().request("POST", "/api/v2/Individual").body("text/plain", "{");
-    assert_eq!(stranger.send().status, 401);
+    let anonymous = app.anonymous().request("POST", "/api/v2/Individual").body("text/plain", "{");
+    assert_eq!(anonymous.send().status, 401);
     let reader = app.client(&["individual:read"]);
     assert_eq!(send(&reader, "text/plain", b"{").status, 403);
     let huge = reader.request("POST", "/Individual").header("Content-Type", JSON).declare_length(100 * MIB).send();

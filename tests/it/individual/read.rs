@@ -53,7 +53,7 @@ fn wrong_addresses_are_400_and_unknown_ones_404() {
     }
     let long = "x".repeat(201);
     assert_eq!(client.get(&format!("/Individual/urn:a|{long}")).status, 400);
-    let unknown = client.get(&path("Individual", "NOBODY")).expect(404);
+    let unknown = client.get(&path("Individual", "ABSENT")).expect(404);
     insta::assert_json_snapshot!(redacted(&unknown.json()), @r#"
     {
       "code": "not_found",
@@ -66,7 +66,7 @@ fn wrong_addresses_are_400_and_unknown_ones_404() {
     }
     "#);
     assert_eq!(client.get("/Individual/urn:unknown:system|x").status, 404);
-    let refused = client.get(&format!("{}?_element=name", path("Individual", "NOBODY"))).expect(400);
+    let refused = client.get(&format!("{}?_element=name", path("Individual", "ABSENT"))).expect(400);
     assert!(refused.detail().contains("`_elements`"), "{}", refused.detail());
 }
 

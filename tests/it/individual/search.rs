@@ -51,7 +51,7 @@ fn each_filter_finds_only_matching_people() {
         ("name=ndiaye", &["2"]),
         ("name=nguyen", &["4"]),
         ("name=%D9%81%D8%A7%D8%B7%D9%85%D8%A9", &["3"]),
-        ("name=nobody", &[]),
+        ("name=absent", &[]),
         ("birth_date=1980-06-15", &["2"]),
         ("birth_date=eq1980-06-15", &["2"]),
         ("birth_date=ne1980-06-15", &["1", "3", "4"]),

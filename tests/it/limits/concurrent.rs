@@ -38,12 +38,12 @@ fn calls_that_come_at_once_get_no_more_than_the_limit() {
 #[test]
 fn concurrent_unauthenticated_requests_get_no_more_than_the_limit_of_their_address() {
     let app = TestApp::start();
-    let stranger = app.anonymous();
-    assert_eq!(let_through(&|| stranger.request("GET", "/api/v2/Individual")), 30);
+    let anonymous = app.anonymous();
+    assert_eq!(let_through(&|| anonymous.request("GET", "/api/v2/Individual")), 30);
     let credentials = app.admin().create_client(&json!({"name": "clinic"}));
     let right = basic(&credentials.id, &credentials.secret);
     let ask = || {
-        let request = stranger.request("POST", token::PATH).header("Authorization", &right);
+        let request = anonymous.request("POST", token::PATH).header("Authorization", &right);
         request.body(FORM, "grant_type=client_credentials")
     };
     assert_eq!(let_through(&ask), 5);

@@ -29,7 +29,7 @@ fn every_response_describes_the_bucket_that_counted_it() {
         (400, request("GET", "/Individual?unknown=1")),
         (400, request("GET", "/Individual/bare")),
         (403, request("GET", "/Group")),
-        (404, request("GET", &path("Individual", "nobody"))),
+        (404, request("GET", &path("Individual", "absent"))),
         (406, request("GET", "/Individual").header("Accept", "image/png")),
         (409, create(person("1", json!({})))),
         (413, request("POST", "/Individual").header("Content-Type", JSON).declare_length(TOO_LONG)),
@@ -61,10 +61,10 @@ fn assert_reset(answer: &Response, per_minute: i64) {
 #[test]
 fn responses_without_a_valid_token_describe_the_bucket_of_the_address() {
     let app = TestApp::start();
-    let stranger = app.anonymous();
-    let tag = stranger.request("GET", "/metadata").send().expect(200).header("etag").unwrap().to_owned();
+    let anonymous = app.anonymous();
+    let tag = anonymous.request("GET", "/metadata").send().expect(200).header("etag").unwrap().to_owned();
     let client = client(&app, json!({}));
-    let request = |method: &str, path: &str| stranger.request(method, path);
+    let request = |method: &str, path: &str| anonymous.request(method, path);
     let answers: Vec<(u16, Request)> = vec![
         (401, request("GET", "/api/v2/Individual")),
         (401, request("GET", "/api/v2/Individual").bearer("no.such.token")),

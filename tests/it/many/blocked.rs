@@ -32,7 +32,7 @@ fn a_lock_on_the_row_that_orders_writes_stops_no_read_and_the_log_names_the_sess
         let holding = scope.spawn(|| database.hold("SELECT FROM daftar.last FOR UPDATE /* a_secret_of_the_query */"));
         eventually("the row is held", || database.is_held());
         assert_eq!(read(), 200);
-        let refused = create(&client, "meanwhile");
+        let refused = create(&client, "during");
         assert_eq!(refused.status, 503, "{}", refused.text());
         assert!(refused.header("retry-after").is_some());
         // What was read before the write is not written yet where audit entries go along with writes.
@@ -69,7 +69,7 @@ fn an_outage_is_two_entries_in_the_log_however_many_requests_fail() {
     for number in 0..20 {
         assert_eq!(client.get(&path("Individual", "before")).status, 503);
         if number < 3 {
-            assert_eq!(create(&client, "meanwhile").status, 503);
+            assert_eq!(create(&client, "during").status, 503);
         }
     }
     database.server().start_again();

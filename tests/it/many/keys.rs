@@ -13,9 +13,9 @@ fn a_token_that_is_signed_with_a_new_key_is_good_on_the_others_at_once() {
     for number in [0, 1, 0] {
         drop(processes.admin(number).request("POST", "/signing-keys").json(&json!({})).send().expect(201));
         let client = processes.client_of(number, &credentials);
-        assert_eq!(processes.at(1 - number, &client).get(&path("Individual", "nobody")).status, 404);
+        assert_eq!(processes.at(1 - number, &client).get(&path("Individual", "absent")).status, 404);
     }
-    assert_eq!(before.get(&path("Individual", "nobody")).status, 404, "tokens of before are good");
+    assert_eq!(before.get(&path("Individual", "absent")).status, 404, "tokens of before are good");
     let keys = |number: usize| processes.admin(number).get("/signing-keys").expect(200).text();
     assert_eq!(keys(0), keys(1));
 }

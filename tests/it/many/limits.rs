@@ -11,7 +11,7 @@ fn let_through(clients: &[ApiClient], each: usize) -> usize {
         let ask = |client: &ApiClient| {
             let client = client.clone();
             scope.spawn(move || {
-                let statuses = (0..each).map(|_| client.get(&path("Individual", "nobody")).status);
+                let statuses = (0..each).map(|_| client.get(&path("Individual", "absent")).status);
                 statuses
                     .inspect(|status| assert!([404, 429].contains(status), "{status}"))
                     .filter(|status| *status == 404)

@@ -64,7 +64,7 @@ fn writes_lost_in_a_failover_are_discarded_everywhere() {
     for (number, client) in clients.iter().enumerate() {
         assert_eq!(women_and_others(client), (1, 8));
         assert_eq!(client.get(&path("Individual", "lost")).status, 404);
-        eventually("a client that was lost is nobody", || of_lost[number].get(&path("Group", "nobody")).status == 401);
+        eventually("a client that was lost is nobody", || of_lost[number].get(&path("Group", "absent")).status == 401);
         let refused = processes.server(number).connection().request("POST", token::PATH);
         let refused = refused.header("Authorization", token::basic(&lost.id, &lost.secret));
         assert_eq!(refused.body(token::FORM, "grant_type=client_credentials").send().status, 401);
@@ -72,7 +72,7 @@ fn writes_lost_in_a_failover_are_discarded_everywhere() {
     }
     for number in [1, 0] {
         assert_eq!(
-            processes.client_of(number, &changed).get(&path("Group", "nobody")).status,
+            processes.client_of(number, &changed).get(&path("Group", "absent")).status,
             404,
             "it is not disabled"
         );

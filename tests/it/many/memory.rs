@@ -97,7 +97,7 @@ fn a_server_that_is_killed_or_stopped_resumes_from_its_checkpoint() {
     }
     let (stopped, data_dir) = processes.stop(1);
     assert_eq!(stopped.code, 0, "{stopped:?}");
-    create(&client, "meanwhile");
+    create(&client, "during");
     processes.start_again(1, data_dir);
     processes.is_ready(1);
     assert_eq!(women(&processes.at(1, &client)), (6, 6));

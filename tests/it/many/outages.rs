@@ -50,7 +50,7 @@ fn a_database_that_is_gone_and_comes_back() {
     for _ in 0..3 {
         assert_retry_after(&client.get(&path("Individual", "before")));
         assert_retry_after(&client.get("/Individual?_count=1"));
-        assert_retry_after(&create(&client, "meanwhile"));
+        assert_retry_after(&create(&client, "during"));
         assert_retry_after(&client.post("/Eligibility/$preview", &json!({"expression": "true"})));
     }
     let ready = processes.server(0).connection().request("GET", "/health/ready").send();
@@ -59,7 +59,7 @@ fn a_database_that_is_gone_and_comes_back() {
     database.server().start_again();
     recovers(&client, "after");
     assert_eq!(client.get(&path("Individual", "before")).status, 200);
-    assert_eq!(client.get(&path("Individual", "meanwhile")).status, 404, "what was refused was not done");
+    assert_eq!(client.get(&path("Individual", "during")).status, 404, "what was refused was not done");
     eventually("it is ready", || processes.server(0).connection().request("GET", "/health/ready").send().status == 200);
 }
 
@@ -143,13 +143,13 @@ fn a_database_that_takes_no_writes_shows_nothing_that_cannot_be_written_down() {
         status
     };
     set("on");
-    eventually("writes are refused", || create(&client, "meanwhile").status == 503);
-    assert_retry_after(&create(&client, "meanwhile"));
+    eventually("writes are refused", || create(&client, "during").status == 503);
+    assert_retry_after(&create(&client, "during"));
     eventually("reads that cannot be audited are rejected too", || read() == 503);
     set("off");
     eventually("reads are answered", || read() == 200);
     recovers(&client, "after");
-    assert_eq!(client.get(&path("Individual", "meanwhile")).status, 404);
+    assert_eq!(client.get(&path("Individual", "during")).status, 404);
     let lines = processes.admin(0).get("/audit?action=read&outcome=allowed&_count=100").expect(200).json();
     let named = |line: &&serde_json::Value| line["records"].to_string().contains("|before");
     assert_eq!(lines["data"].as_array().expect("lines").iter().filter(named).count(), shown, "{lines}");
@@ -168,12 +168,12 @@ fn a_database_without_a_free_connection() {
     database.sql(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'"));
     eventually("reads are refused", || client.get(&path("Individual", "before")).status == 503);
     assert_retry_after(&client.get(&path("Individual", "before")));
-    assert_retry_after(&create(&client, "meanwhile"));
+    assert_retry_after(&create(&client, "during"));
     let other = processes.at(0, &client);
     assert_eq!(create(&other, "other").status, 201, "another process goes on");
     database.sql(&format!("ALTER ROLE {role} CONNECTION LIMIT -1"));
     recovers(&client, "after");
-    assert_eq!(client.get(&path("Individual", "meanwhile")).status, 404);
+    assert_eq!(client.get(&path("Individual", "during")).status, 404);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_database_that_is_slow() {
     std::thread::scope(|scope| {
         let holding = scope.spawn(|| database.hold("SELECT FROM daftar.last FOR UPDATE"));
         eventually("the row is held", || database.is_held());
-        assert_retry_after(&create(&client, "meanwhile"));
+        assert_retry_after(&create(&client, "during"));
         assert_eq!(client.get(&path("Individual", "before")).status, 200, "reads wait for no write");
         database.end_holder();
         holding.join().unwrap();
@@ -219,7 +219,7 @@ fn a_standby_takes_over_and_nothing_acknowledged_is_lost() {
         write(format!("before-{at}"));
     }
     database.server().stop(Stop::Immediate);
-    assert_eq!(write("meanwhile".to_owned()), 503);
+    assert_eq!(write("during".to_owned()), 503);
     standby.run_sql(&name, "SELECT pg_promote()");
     let mut at = 0;
     eventually("the standby takes writes", || {

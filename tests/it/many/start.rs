@@ -48,7 +48,7 @@ fn each_cause_has_the_exit_code_of_its_kind() {
     for (cause, postgres, code, says) in [
         ("not_running", "url = \"postgres://daftar@127.0.0.1:1/r\"".to_owned(), UNAVAILABLE, "cannot be reached"),
         ("no_database", by(owner, "nowhere"), CONFIGURATION, "createdb"),
-        ("no_role", by("nobody_of_ours", &name), DENIED, "see that the role"),
+        ("no_role", by("unknown_role", &name), DENIED, "see that the role"),
         ("no_right", by(&guest, &name), DENIED, "GRANT CREATE ON DATABASE"),
         ("read_only", by(&read_only, &name), UNAVAILABLE, "takes no writes"),
         ("no_url_file", format!("url_file = \"{none}\""), INPUT, "store.postgres.url_file"),

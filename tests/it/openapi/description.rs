@@ -12,19 +12,19 @@ const PATHS: [&str; 6] =
 fn every_caller_reads_them_and_a_current_copy_gets_304() {
     let app = TestApp::start();
     for path in PATHS {
-        let somebody = app.anonymous();
-        let first = somebody.request("GET", path).send().expect(200);
+        let anonymous = app.anonymous();
+        let first = anonymous.request("GET", path).send().expect(200);
         let tag = first.header("etag").unwrap().to_owned();
         assert!(tag.starts_with('"') && tag.len() > 30, "{tag} is no strong tag");
         assert_eq!(first.header("x-ratelimit-limit"), Some("30"), "{path} is counted by address");
         assert_eq!(first.header("cache-control"), Some("no-cache"));
-        let again = somebody.request("GET", path).header("If-None-Match", &tag).send().expect(304);
+        let again = anonymous.request("GET", path).header("If-None-Match", &tag).send().expect(304);
         assert_eq!((again.header("etag"), again.bytes()), (Some(tag.as_str()), &[][..]));
-        let other = somebody.request("GET", path).header("If-None-Match", "\"x\"").send().expect(200);
+        let other = anonymous.request("GET", path).header("If-None-Match", "\"x\"").send().expect(200);
         assert_eq!(other.bytes(), first.bytes(), "{path} has equal bytes under one tag");
-        assert_eq!(somebody.request("HEAD", path).send().expect(200).header("etag"), Some(tag.as_str()));
-        assert_eq!(somebody.request("POST", path).send().expect(405).header("allow"), Some("GET,HEAD"));
-        let refused = somebody.request("GET", &format!("{path}?a=1")).send().expect(400);
+        assert_eq!(anonymous.request("HEAD", path).send().expect(200).header("etag"), Some(tag.as_str()));
+        assert_eq!(anonymous.request("POST", path).send().expect(405).header("allow"), Some("GET,HEAD"));
+        let refused = anonymous.request("GET", &format!("{path}?a=1")).send().expect(400);
         assert_eq!(refused.detail(), "unknown parameter `a`; this call takes none");
     }
 }
@@ -32,11 +32,11 @@ fn every_caller_reads_them_and_a_current_copy_gets_304() {
 #[test]
 fn they_are_refused_to_an_address_that_asks_too_often() {
     let app = TestApp::start();
-    let somebody = app.anonymous();
+    let anonymous = app.anonymous();
     for _ in 0..30 {
-        drop(somebody.request("GET", "/metadata").send().expect(200));
+        drop(anonymous.request("GET", "/metadata").send().expect(200));
     }
-    assert!(somebody.request("GET", "/openapi.json").send().expect(429).number("retry-after") >= 1);
+    assert!(anonymous.request("GET", "/openapi.json").send().expect(429).number("retry-after") >= 1);
     drop(app.anonymous().request("GET", "/openapi.json").send().expect(200));
 }
 

@@ -162,7 +162,7 @@ fn wrong_calls_are_refused() {
     let mut cut = pack();
     cut.truncate(cut.len() / 2);
     assert_eq!(admin.install(&cut).status, 422);
-    assert_eq!(admin.request("DELETE", "/plugins/nobody").send().status, 404);
+    assert_eq!(admin.request("DELETE", "/plugins/absent").send().status, 404);
     assert_eq!(admin.request("DELETE", "/plugins/Not%20A%20Name").send().status, 400);
     assert_eq!(admin.request("DELETE", "/plugins/gender?force=maybe").send().status, 400);
     assert_eq!(admin.request("DELETE", "/plugins/gender?forced=true").send().status, 400);

@@ -16,7 +16,7 @@ fn codes_are_judged_in_their_order_with_reason_and_suggestion() {
         (json!(format!("{COUNTRIES}|FR")), None, None),
         (json!({"uri": country("FR")}), None, None),
         (json!("urn:iso:std:iso:3166-2#FR"), Some("unknown_namespace"), Some(COUNTRIES.to_owned())),
-        (json!("urn:nobody:knows#1"), Some("unknown_namespace"), None),
+        (json!("urn:unknown:list#1"), Some("unknown_namespace"), None),
         (json!(country("fr")), Some("wrong_case"), Some(country("FR"))),
         (json!(country("FRA")), Some("alias"), Some(country("FR"))),
         (json!(country("France")), Some("unknown_code"), Some(country("FR"))),

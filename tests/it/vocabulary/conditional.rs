@@ -81,7 +81,7 @@ fn another_language_and_another_query_have_another_tag() {
 fn a_missing_resource_is_never_304() {
     let app = TestApp::start();
     let client = reader(&app);
-    for path in ["/Vocabulary/urn:x", "/Vocabulary/urn:x/search?q=a", "/ConceptGroup/nobody"] {
+    for path in ["/Vocabulary/urn:x", "/Vocabulary/urn:x/search?q=a", "/ConceptGroup/absent"] {
         drop(client.request("GET", path).header("If-None-Match", "*").send().expect(404));
     }
     drop(client.request("GET", "/Vocabulary?x=1").header("If-None-Match", "*").send().expect(400));

@@ -52,13 +52,13 @@ fn linked_files_exist_and_are_immutable_where_their_name_has_a_digest() {
     let files = named(&page(&app).text());
     assert!(files.iter().any(|file| file.ends_with(".js")) && files.iter().any(|file| file.ends_with(".css")));
     for file in &files {
-        let somebody = app.anonymous();
-        let answer = somebody.request("GET", file).send().expect(200);
+        let anonymous = app.anonymous();
+        let answer = anonymous.request("GET", file).send().expect(200);
         let kept = if file.ends_with("icon.svg") { "no-cache" } else { "public, max-age=31536000, immutable" };
         assert_eq!(answer.header("cache-control"), Some(kept), "{file}");
         assert_eq!(answer.header("vary"), Some("Accept-Encoding"), "{file}");
         let tag = answer.header("etag").unwrap();
-        let again = somebody.request("GET", file).header("If-None-Match", tag).send().expect(304);
+        let again = anonymous.request("GET", file).header("If-None-Match", tag).send().expect(304);
         assert_eq!((again.bytes(), again.header("cache-control")), (&[][..], Some(kept)));
     }
     assert_eq!(page(&app).header("cache-control"), Some("no-cache"), "the page is asked for each time");
@@ -83,17 +83,17 @@ fn the_licences_of_what_is_in_the_page_travel_with_it() {
 fn a_browser_that_takes_gzip_gets_fewer_bytes_under_another_tag() {
     let app = TestApp::start();
     for path in named(&page(&app).text()).iter().map(String::as_str).chain(["/workbench"]) {
-        let somebody = app.anonymous();
-        let plain = somebody.request("GET", path).send().expect(200);
-        let small = somebody.request("GET", path).header("Accept-Encoding", "gzip, deflate, br").send().expect(200);
+        let anonymous = app.anonymous();
+        let plain = anonymous.request("GET", path).send().expect(200);
+        let small = anonymous.request("GET", path).header("Accept-Encoding", "gzip, deflate, br").send().expect(200);
         assert_eq!((plain.header("content-encoding"), small.header("content-encoding")), (None, Some("gzip")));
         assert!(small.bytes().len() < plain.bytes().len(), "{path}");
         assert_eq!(small.header("content-type"), plain.header("content-type"));
         let tag = small.header("etag").unwrap();
         assert_ne!(Some(tag), plain.header("etag"), "{path}");
-        let other = somebody.request("GET", path).header("If-None-Match", tag).send().expect(200);
+        let other = anonymous.request("GET", path).header("If-None-Match", tag).send().expect(200);
         assert_eq!(other.bytes(), plain.bytes(), "the tag of the one form is not that of the other");
-        let kept = somebody.request("GET", path).header("Accept-Encoding", "gzip").header("If-None-Match", tag);
+        let kept = anonymous.request("GET", path).header("Accept-Encoding", "gzip").header("If-None-Match", tag);
         drop(kept.send().expect(304));
     }
 }

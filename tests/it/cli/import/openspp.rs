@@ -255,7 +255,7 @@ fn invalid_records_are_rejected_and_saved() {
         theirs("4", json!({"gender": {"coding": [{"system": "urn:iso:std:iso:5218", "code": "7"}]}})).to_string(),
         theirs("5", json!({"birthDate": "08/03/1961"})).to_string(),
         json!({"type": "Group", "identifier": [], "member": "x", "groupType": 3, "quantity": "many"}).to_string(),
-        household("H-1", &[("NOBODY", json!("head"))]).to_string(),
+        household("H-1", &[("ABSENT", json!("head"))]).to_string(),
         household("H-2", &[("1", json!("head"))]).to_string().replace("Individual/", "Robert'); DROP|"),
     ];
     let text = [hostile.join("\n").as_bytes(), b"\n\xff\xfe{}\n"].concat();

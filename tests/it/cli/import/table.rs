@@ -75,8 +75,8 @@ fn rows_become_people_in_households() {
     let rows = folder.path().join("survey.csv.rejects.csv");
     let text = std::fs::read_to_string(&rows).unwrap();
     assert!(text.ends_with("3,Chandra,2001,M,,H1,child,x\r\n"), "{text}");
-    let mended = write(folder.path(), "mended.csv", &text.replace("2001", "07/03/2001"));
-    assert_eq!(counts(&import(app.data_dir(), &mended, &mapping).expect_success()), [2, 1, 1, 0, 0]);
+    let corrected = write(folder.path(), "corrected.csv", &text.replace("2001", "07/03/2001"));
+    assert_eq!(counts(&import(app.data_dir(), &corrected, &mapping).expect_success()), [2, 1, 1, 0, 0]);
     let home = client.get("/Group/urn:svc:vocab:id-type%23tax_id%7CH1").expect(200).json();
     assert_eq!(home["quantity"], 4);
 }

@@ -41,7 +41,7 @@ fn begin(client: &ApiClient, number: usize) -> Held {
 }
 
 fn counted(client: &ApiClient) -> Value {
-    client.post("/Eligibility/$preview", &json!({"expression": "everybody"})).expect(200).json()["eligible"].clone()
+    client.post("/Eligibility/$preview", &json!({"expression": "all_eligible"})).expect(200).json()["eligible"].clone()
 }
 
 /// What the server says of itself: previews, turns that are held, turns that are waited for, calls that were stopped by the clock.
@@ -130,10 +130,10 @@ fn a_client_has_sixty_four_previews_at_once_and_no_more() {
     let mut held: Vec<Held> = (0..63).map(|number| begin(&greedy, number)).collect();
     assert_eq!(figures(&app)[0], 63);
     held.push(begin(&greedy, 63));
-    let refused = greedy.post("/Eligibility/$preview", &json!({"expression": "everybody"})).expect(503);
+    let refused = greedy.post("/Eligibility/$preview", &json!({"expression": "all_eligible"})).expect(503);
     assert!(refused.number("retry-after") > 0, "{refused:?}");
     let streamed = greedy.request("POST", "/Eligibility/$preview").header("Accept", "application/x-ndjson");
-    let refused = streamed.json(&json!({"expression": "everybody"})).send().expect(503);
+    let refused = streamed.json(&json!({"expression": "all_eligible"})).send().expect(503);
     assert_eq!(refused.header("content-type"), Some("application/problem+json"));
     let _of_another = begin(&modest, 0);
     assert_eq!(figures(&app)[0], 65);
