@@ -4,7 +4,7 @@
 //!
 //! **Invariant:** a plugin is installed only after everything it brings was checked and a generation could be made with it;
 //! until then what ran before runs on.
-//! **Invariant:** who vouches for it is in the audit log before it is on disk.
+//! **Invariant:** the audit log records the signer before the plugin is on disk.
 
 mod follow;
 mod remove;
@@ -237,7 +237,7 @@ impl PluginAdministration {
             Err(error) => return Ok(Err((error, Some(Box::new(prepared))))),
         };
         // Before it is on disk: no plugin runs of which the audit log knows nothing. That the disk failed is a line of its own.
-        let note = format!("installs it; {}", vouched_for(&prepared, unsigned_allowed_by));
+        let note = format!("installs it; {}", signed_by(&prepared, unsigned_allowed_by));
         self.audit(ctx, AuditOutcome::Allowed, prepared.reference(), note).await?;
         self.log_installed(&prepared, now).await?;
         let (library, name) = (self.library.clone(), prepared.manifest().name.clone());
@@ -347,12 +347,12 @@ fn checked(
 /// Why a prepared plugin was not installed; with it, where another try may end otherwise.
 type NotInstalled = (InstallError, Option<Box<Prepared>>);
 
-/// Who vouches for a plugin, for the audit log.
-fn vouched_for(prepared: &Prepared, unsigned_allowed_by: &str) -> String {
+/// Returns the signer of a plugin, for the audit log.
+fn signed_by(prepared: &Prepared, unsigned_allowed_by: &str) -> String {
     match prepared.signer() {
         Signer::Key(key) => format!("signed by key {key}"),
         Signer::Pinned => "this program was built with it".to_owned(),
-        Signer::Unsigned | Signer::Unrecorded => format!("nobody vouches for it, allowed by {unsigned_allowed_by}"),
+        Signer::Unsigned | Signer::Unrecorded => format!("unsigned, allowed by {unsigned_allowed_by}"),
     }
 }
 

@@ -288,7 +288,7 @@ pub(super) fn plugins(patient: &Patient) -> Vec<Check> {
         checks.push(Check::ok(
             PLUGINS,
             "files",
-            format_args!("{count} plugins are installed, their files as they were, each vouched for"),
+            format_args!("{count} plugins are installed; all files are unchanged and trusted"),
         ));
     }
     checks
@@ -320,7 +320,7 @@ fn plugin_checks(patient: &Patient, plugin: &InspectedPlugin) -> Vec<Check> {
         }
     }
     if let Some(reason) = &plugin.untrusted {
-        let message = format!("nobody vouches for the plugin `{name}` now: {reason}");
+        let message = format!("the plugin `{name}` is no longer trusted: {reason}");
         let remedy = format!(
             "get its `.sig` file and add the key to `[plugins] trusted_keys`, then install it again; or take it out: `daftar plugin remove {name} --data-dir {data_dir}`"
         );

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{PluginAdministration, blocking, load_packs, vouched_for};
+use super::{PluginAdministration, blocking, load_packs, signed_by};
 use crate::vocabulary_publisher::{PackFollower, Reasons};
 use daftar_domain::audit::{Actor, AuditOutcome};
 use daftar_domain::context::OpContext;
@@ -195,7 +195,7 @@ impl PluginAdministration {
         };
         let older = self.library.newer_than(prepared.manifest()).map_or("", |_| ", which is older than what ran here");
         let note =
-            format!("takes it over from the database{older}; {}", vouched_for(&prepared, "[plugins] allow_unsigned"));
+            format!("takes it over from the database{older}; {}", signed_by(&prepared, "[plugins] allow_unsigned"));
         // As with an install: before it is on disk.
         self.audit(&system(now), AuditOutcome::Allowed, prepared.reference(), note).await?;
         let library = self.library.clone();

@@ -175,7 +175,7 @@ impl PluginAdministration {
                 return Err(refusal(error));
             }
         };
-        // Its code has run, whoever vouches for it.
+        // Its code has run, regardless of its signer.
         let tried = format!("{} {}", prepared.manifest().name, prepared.manifest().version);
         self.audit(ctx, AuditOutcome::Allowed, tried, "tried out for a report, not installed").await?;
         let (packs, deployment) = self.publisher.decided();

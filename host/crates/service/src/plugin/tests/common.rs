@@ -226,7 +226,7 @@ async fn each_process_judges_what_another_installed_by_its_own_policy() {
     let one = Process::start(&store).await;
     let other = Process::with(TestLibrary::trusting(strict([key.public_key().into()])), &store).await;
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
-    // Whoever can write to the database can write who vouched, too.
+    // An attacker who can write to the database can write the signer too.
     let (list, named) = {
         let stored = store.plugin_list().await.unwrap();
         let text = String::from_utf8(stored.bytes).unwrap();
