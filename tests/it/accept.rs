@@ -1,11 +1,11 @@
-//! `Accept`: what a client takes, to every endpoint of both listeners.
+//! `Accept` with each media type, on every endpoint of both listeners.
 
 use daftar::api::access::Access;
 use daftar::api::endpoint::Endpoint;
 use daftar::api::router::endpoints;
 use daftar_tests::{ApiClient, TestApp};
 
-/// A register and a client that may do anything.
+/// A register and a client with all scopes.
 fn register() -> (TestApp, ApiClient) {
     let app = TestApp::start();
     let resources = ["individual", "group", "program", "program_membership", "consent", "vocabulary", "eligibility"];
@@ -14,7 +14,7 @@ fn register() -> (TestApp, ApiClient) {
     (app, client)
 }
 
-/// The media types that an endpoint answers with, and a path of it.
+/// The media types of an endpoint's responses, and a path of it.
 fn documented(endpoint: &Endpoint) -> (Vec<&'static str>, String) {
     let bodies = endpoint.operation.answers.iter().flat_map(|answer| &answer.bodies);
     let filled = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };
@@ -23,7 +23,7 @@ fn documented(endpoint: &Endpoint) -> (Vec<&'static str>, String) {
 }
 
 fn status(app: &TestApp, client: &ApiClient, endpoint: &Endpoint, path: &str, accept: &str) -> u16 {
-    // Each from an address of its own: what everybody may call is counted by address.
+    // Each from an address of its own: requests open to every caller are limited by address.
     let request = app.anonymous().request(endpoint.method.as_str(), path).header("Accept", accept);
     let request = if endpoint.access == Access::Public { request } else { request.bearer(client.token()) };
     let answer = request.send();
@@ -75,7 +75,7 @@ fn the_admin_api_refuses_alike_what_it_would_do() {
     let listed = admin.request("GET", "/clients").header("Accept", "application/json").send().expect(200);
     assert_eq!(listed.header("content-type"), Some("application/json"));
     let anonymous = app.admin_listener().request("GET", "/admin/v1/clients").header("Accept", "text/html").send();
-    assert_eq!(anonymous.status, 401, "who asks comes first");
+    assert_eq!(anonymous.status, 401, "authentication comes first");
     assert_eq!(admin.request("GET", "/nothing").header("Accept", "text/html").send().status, 404);
 }
 

@@ -1,4 +1,4 @@
-//! The audit log: what every call leaves in it, and how the administrator looks through it.
+//! The audit log: the entries of every call, and queries by the administrator.
 
 mod admin;
 mod calls;
@@ -9,13 +9,13 @@ mod unauthenticated;
 use daftar_tests::{Response, TestApp};
 use serde_json::Value;
 
-/// The lines of one request, newest first.
+/// The entries of one request, newest first.
 pub fn lines(app: &TestApp, response: &Response) -> Vec<Value> {
     let id = response.header("x-request-id").expect("every answer names its request");
     found(app, &format!("request_id={id}"))
 }
 
-/// The lines that a query finds, newest first.
+/// The entries that a query finds, newest first.
 fn found(app: &TestApp, query: &str) -> Vec<Value> {
     let page = app.admin().get(&format!("/audit?{query}")).expect(200).json();
     assert!(page["next"].is_null() || page["data"].as_array().unwrap().len() > 99, "one page holds them");

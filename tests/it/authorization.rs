@@ -1,4 +1,4 @@
-//! Who may call what: every endpoint of the router, every kind of caller, every single scope.
+//! Authorization of every endpoint of the router, for every kind of caller and every single scope.
 
 mod callers;
 mod methods;
@@ -42,7 +42,7 @@ fn key(endpoint: &Endpoint) -> (String, String) {
     (endpoint.method.to_string(), endpoint.paths[0].clone())
 }
 
-/// What is wrong with the answer to that caller, if anything is.
+/// The problem of the response to that caller, if any.
 fn wrong(app: &TestApp, row: &Row, path: &str, caller: &Caller) -> Option<String> {
     let expected = row.expected(caller);
     let request = row.request(&app.anonymous(), path);

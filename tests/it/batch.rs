@@ -36,7 +36,7 @@ fn create(id: &str, number: u32) -> Value {
     entry
 }
 
-/// A group of whom is referred to.
+/// A group with these referenced members.
 fn family(id: &str, references: &[String]) -> Value {
     let members: Vec<Value> = references.iter().map(|one| json!({"entity": {"reference": one}})).collect();
     entry("POST", "Group", json!({"identifier": [{"system": NATIONAL_ID, "value": id}], "member": members}))
@@ -51,7 +51,7 @@ fn statuses(response: &Response) -> Vec<i64> {
     body["entry"].as_array().unwrap().iter().map(|entry| entry["response"]["status"].as_i64().unwrap()).collect()
 }
 
-/// How many people there are.
+/// Number of people.
 fn people(client: &ApiClient) -> i64 {
     client.get("/Individual?_count=1").expect(200).json()["total"].as_i64().unwrap()
 }

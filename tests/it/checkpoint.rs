@@ -1,4 +1,4 @@
-//! Starts from checkpoints: quick, and never with another answer than the records give.
+//! Starts from checkpoints: fast, and with the same responses as from the records.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ impl Register {
         files(&self.data_dir().join("checkpoints"))
     }
 
-    /// Sends a request and gives the body of its answer.
+    /// Sends a request and returns the body of its response.
     fn send(&self, server: &Server, method: &str, path: &str, body: Option<&Value>) -> Value {
         let token = token::fetch(&server.connection(), &self.credentials);
         let request = server.connection().request(method, &format!("/api/v2{path}")).bearer(&token);
@@ -61,7 +61,7 @@ impl Register {
         }
     }
 
-    /// What searches of every kind find.
+    /// Results of searches of every kind.
     fn answers(&self, server: &Server) -> Vec<Value> {
         let searches = [
             "/Individual?_count=100",
@@ -164,9 +164,9 @@ fn a_checkpoint_that_is_damaged_or_of_another_register_is_quarantined() {
         assert_eq!(register.answers(&server), answers, "{reason}");
         assert_logged(&server.stop().expect_success(), &[QUARANTINED, reason, FROM_RECORDS], &[FROM_CHECKPOINT]);
         let aside = mine.with_extension("checkpoint.corrupt");
-        assert_eq!(fs::read(aside).unwrap(), bytes, "whoever asks what happened finds it");
+        assert_eq!(fs::read(aside).unwrap(), bytes, "it is retained for analysis");
     }
-    // As many writes as the stranger, so that its checkpoint is not from the future.
+    // As many writes as the other register, so that its checkpoint is not from the future.
     let server = register.serve();
     register.create(&server, 7..=20);
     let answers = register.answers(&server);
@@ -192,7 +192,7 @@ fn a_folder_that_cannot_hold_checkpoints_stops_nothing() {
     assert_logged(&server.stop().expect_success(), &["checkpoints cannot be kept"], &["a checkpoint was written"]);
 }
 
-/// What `daftar verify` tells of a stopped register's checkpoints, a line each; nothing else may be wrong.
+/// The problems of a stopped register's checkpoints that `daftar verify` reports, a line each; there must be no others.
 #[track_caller]
 fn found(register: &Register) -> Vec<String> {
     let told = run(&register.data_dir(), &["verify"]);
@@ -215,14 +215,14 @@ fn verification_of_a_stopped_register_compares_each_checkpoint_with_the_records(
     let parts = told["parts"].as_array().unwrap();
     let checked = parts.iter().find(|part| part["part"] == "checkpoints").unwrap();
     assert_eq!(checked, &json!({"part": "checkpoints", "checked": 6, "findings": 0}));
-    // What was written after it is taken up.
+    // Later writes are applied.
     let server = register.serve();
     register.create(&server, 7..=9);
     register.send(&server, "POST", "/Group", Some(&household("H1", &[("1", "head"), ("7", "spouse")])));
     server.kill();
     assert_eq!(found(&register), Vec::<String>::new());
 
-    // Whole, with all of its checksums, and yet it says something else than the records.
+    // Complete, with valid checksums, but different from the records.
     let folder = CheckpointFolder::open(register.data_dir().join("checkpoints")).unwrap();
     let file = folder.newest_first().unwrap().remove(0).unwrap();
     let (columns, path, sound) = (file.load().unwrap(), file.path.clone(), fs::read(&file.path).unwrap());
@@ -247,7 +247,7 @@ fn verification_of_a_stopped_register_compares_each_checkpoint_with_the_records(
         let lines = found(&register);
         let start = format!("checkpoints: `checkpoints/{name}`: {reason}; remove the file");
         assert!(lines.len() == 1 && lines[0].starts_with(&start), "{lines:?}");
-        assert_eq!(fs::read(&path).unwrap(), bytes, "a look changes nothing");
+        assert_eq!(fs::read(&path).unwrap(), bytes, "verification changes nothing");
     }
     fs::remove_file(&path).unwrap();
     assert_eq!(found(&register), Vec::<String>::new());

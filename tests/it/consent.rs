@@ -1,4 +1,4 @@
-//! `/Consent`, what the administrator does with consents, and what they open.
+//! `/Consent`, administration of consents, and the access that they grant.
 
 mod calls;
 mod differential;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const MINISTRY: &str = "Ministry of Health";
 const SCOPES: &[&str] = &["consent:read", "consent:delete"];
 
-/// A client of an organization that may do anything with consents.
+/// A client of an organization with all scopes for consents.
 fn client_of(app: &TestApp, organization: &str) -> ApiClient {
     app.client_of(&app.admin().create_client(&json!({
         "name": "consenting", "organization": organization, "scopes": SCOPES,
@@ -42,7 +42,7 @@ fn post(app: &TestApp, body: &Value) -> Response {
     app.admin().request("POST", "/consents").json(body).send()
 }
 
-/// Writes a consent down and returns its name.
+/// Records a consent and returns its name.
 #[track_caller]
 fn give(app: &TestApp, person: &str, more: Value) -> String {
     post(app, &consent(person, more)).expect(201).json()["consent_id"].as_str().unwrap().to_owned()
@@ -104,7 +104,7 @@ fn the_organization_that_a_consent_is_given_to_reads_it() {
     );
     assert_eq!(ministry.get(&format!("/Consent/{id}?x=1")).status, 400);
     assert_eq!(ministry.get("/Consent").status, 404, "consents are not searched by clients");
-    assert_eq!(ministry.get(&format!("/Consent/{id}")).expect(200).json()["status"], "given", "nobody withdrew it");
+    assert_eq!(ministry.get(&format!("/Consent/{id}")).expect(200).json()["status"], "given", "it was not withdrawn");
 }
 
 #[test]

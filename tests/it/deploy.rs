@@ -1,5 +1,5 @@
-//! What `deploy/` holds: that it is right, that its parts agree with each other and with the program, and that alerts and dashboard ask
-//! for series that there are.
+//! The files of `deploy/`: their validity, their consistency with each other and with the program, and that the series of alerts and
+//! dashboard exist.
 
 mod agree;
 mod unit;

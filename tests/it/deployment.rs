@@ -1,4 +1,4 @@
-//! What a deployment decides about vocabularies: local codes, concept groups, versions of packs, fields that modules add.
+//! Decisions of a deployment about vocabularies: local codes, concept groups, versions of packs, fields of modules.
 
 mod concept_groups;
 mod dropped;
@@ -13,12 +13,12 @@ use std::path::Path;
 use daftar_tests::Admin;
 use daftar_tests::process::run;
 
-/// A code's URI as a part of a path.
+/// A code's URI as a path segment.
 fn part(uri: &str) -> String {
     uri.replace(':', "%3A").replace('#', "%23")
 }
 
-/// Makes a pack from `pack.toml` and tables of codes with English labels, with the program itself.
+/// Builds a pack from `pack.toml` and tables of codes with English labels, with the program itself.
 pub(super) fn build(settings: &str, tables: &[(&str, &str, &str)]) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &Path, text: &str| {

@@ -1,4 +1,4 @@
-//! What is open to everybody.
+//! Endpoints open to every caller.
 
 use daftar_tests::TestApp;
 

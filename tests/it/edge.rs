@@ -1,4 +1,4 @@
-//! What lies between a client and the API: proxies, TLS, time, numbers, browsers.
+//! The layer between a client and the API: proxies, TLS, time, numbers, browsers.
 
 mod capacity;
 mod cors;

@@ -1,4 +1,4 @@
-//! The codes of errors: a test produces each of them, and the server has a page about each.
+//! The codes of errors: a test produces each of them, and the server documents each.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -95,7 +95,7 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
 /// A body that is over the limit of every call.
 const TOO_LONG: usize = (8 << 20) + 1;
 
-/// Requests that are refused, each for the reason of that code.
+/// Requests that are rejected, each with that code.
 fn refused_requests(app: &TestApp) -> Vec<(ErrorCode, Request)> {
     let client = app.client(&["individual:all", "eligibility:read"]);
     drop(client.create_individual(&person("1", json!({}))));

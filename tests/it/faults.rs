@@ -1,4 +1,4 @@
-//! Disks that are full or read-only, folders that others use, files that are cut: what the operator is told, and what is left.
+//! Full or read-only disks, folders in use, truncated files: the messages for the operator, and the remaining files.
 
 use std::path::Path;
 use std::process::Command;
@@ -47,7 +47,7 @@ fn files(folder: &Path) -> Vec<(String, u64)> {
     files
 }
 
-/// Writes people with photos until the disk has no room, then looks at what the server does, and at what is left.
+/// Writes people with photos until the disk is full, then checks the behaviour of the server, and the remaining files.
 fn fill(server: Server, data_dir: &Path, token: &str) {
     let connection = server.connection();
     let mut acknowledged = Vec::new();
@@ -64,11 +64,11 @@ fn fill(server: Server, data_dir: &Path, token: &str) {
     let refusal = refusal.expect("the disk has room for a few of them only").expect(503);
     assert!(refusal.number("retry-after") >= 1, "{refusal:?}");
     assert_eq!(refusal.json()["status"], 503);
-    // Every write, whoever asks for it, and reads of people, which leave a line.
+    // Every write of any client, and reads of people, which are audited.
     let again = connection.request("POST", "/api/v2/Individual").bearer(token).json(&person("x", json!({}))).send();
     let again = again.expect(503);
     assert_eq!((again.number("retry-after") >= 1, again.code().as_str()), (true, "storage_unavailable"));
-    // What leaves no line goes on.
+    // Requests without an audit entry still succeed.
     drop(connection.request("GET", "/api/v2/Vocabulary").bearer(token).send().expect(200));
     let ready = connection.request("GET", "/health/ready").try_send().unwrap();
     assert_eq!((ready.status, ready.code().as_str()), (503, "not_ready"), "{}", ready.text());
@@ -97,7 +97,7 @@ fn fill(server: Server, data_dir: &Path, token: &str) {
     drop(room.stop().expect_success());
 }
 
-/// A photo in base64 that nobody else has: the store keeps each once.
+/// A photo in base64 that no other person has: the store holds each once.
 fn photo(number: u32) -> String {
     format!("{number:08}{}", "Zm9vYmFyYmF6cXV4".repeat(44_000))
 }
@@ -116,7 +116,7 @@ fn a_file_that_may_not_grow_stops_writes_and_loses_nothing() {
     fill(Server::start(limited), &data_dir, &token);
 }
 
-/// A disk of so many bytes of its own; a test is not run where this process may not mount one.
+/// A separate disk of this size in bytes; a test is not run if this process may not mount one.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -154,11 +154,11 @@ fn a_full_disk_stops_writes_and_loses_nothing() {
     let filler = disk.0.path().join("filler");
     let free = free_bytes(disk.0.path());
     let file = std::fs::File::create(&filler).unwrap();
-    // All but a few megabytes is taken by somebody else.
+    // All but a few megabytes is used by another file.
     std::io::copy(&mut std::io::Read::take(std::io::repeat(1), free.saturating_sub(5 << 20)), &mut &file).unwrap();
-    // Whoever holds it open keeps the room.
+    // An open handle keeps the space allocated.
     drop(file);
-    // The room comes back before the server starts again, as when an operator clears the disk.
+    // The space is freed before the server starts again, as when an operator clears the disk.
     disk_is_cleared_when(server, &data_dir, &token, &filler);
 }
 
@@ -220,7 +220,7 @@ fn a_backup_without_free_space_reports_the_required_space_and_leaves_nothing_tha
     }
     assert_ne!(run(&target, &["verify"]).code, 0);
 
-    // As it says: the folder is deleted, and there is more room, also for what a look takes.
+    // As reported: the folder is deleted, and there is more space, also for verification.
     std::fs::remove_dir_all(&target).unwrap();
     disk.remount(&format!("size={}m", needed * 3));
     drop(run(&target, &["restore", backup]).expect_success());
@@ -298,7 +298,7 @@ fn cut_and_missing_files_are_refused_and_named() {
     assert!(told.stderr.contains("lacks the file `db`, which holds the register"), "{told:?}");
     assert_eq!(files(&store), before, "nothing new was begun");
 
-    // Put back as it was, the register is as it was.
+    // Restored to its place, the register is as it was.
     std::fs::remove_dir_all(&store).unwrap();
     copy(&kept, &store);
     drop(run(&data_dir, &["verify"]).expect_success());

@@ -1,4 +1,4 @@
-//! The admin API: nothing of it on the public listener, what it changes and refuses is written down.
+//! The admin API: absent from the public listener; its changes and rejections are audited.
 
 use daftar::admin::router::{BASE_PATH, routes};
 use daftar::api::access::Access;
@@ -84,7 +84,7 @@ fn a_rotated_secret_is_shown_once_and_the_old_one_is_valid_during_the_overlap() 
     for secret in [&old.secret, &new] {
         assert_eq!(token(secret).status, 200);
     }
-    assert_eq!(read(), 200, "tokens go on");
+    assert_eq!(read(), 200, "tokens stay valid");
     app.advance_seconds(3_599);
     assert_eq!(token(&old.secret).status, 200, "just before the end");
     app.advance_seconds(1);
@@ -129,7 +129,7 @@ fn old_lines_are_removed_when_the_server_starts_and_a_line_says_how_many() {
     app.advance_seconds(40 * 86_400);
     app.restart_with(|config| config.audit.retention_days = 30);
     let removal = (0..2_000).find_map(|_| found(&app, "action=audit&actor=system").into_iter().next());
-    let removal = removal.expect("the removal runs beside the requests, and is told of");
+    let removal = removal.expect("the removal runs during the requests, and is reported");
     assert!(removal["count"].as_u64().unwrap() >= before, "{removal}");
     assert_eq!(removal["note"], "removed lines older than 2026-03-11T12:00:00Z, as `[audit] retention_days` is 30");
     assert_eq!(found(&app, "to=2026-03-02").len(), 0);

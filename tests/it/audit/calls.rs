@@ -1,4 +1,4 @@
-//! Every endpoint of the router that is for clients: allowed and refused, what it leaves in the audit log.
+//! Every endpoint of the router for clients: its audit entries for allowed and rejected calls.
 
 mod rows;
 
@@ -16,15 +16,15 @@ use crate::program;
 
 const ORGANIZATION: &str = "Ministry of Health";
 
-/// A register with one of everything.
+/// A register with one record of each kind.
 struct World {
     app: TestApp,
-    /// May do anything.
+    /// Has all scopes.
     client: ApiClient,
     consent: String,
 }
 
-/// Endpoints that say nothing of a person: what they allow leaves no line. What they refuse does.
+/// Endpoints without personal data: allowed calls are not audited, rejected ones are.
 const IMPERSONAL: &[(&str, &str)] = &[
     ("POST", "/Eligibility/$validate"),
     ("GET", "/Vocabulary"),
@@ -40,7 +40,7 @@ const IMPERSONAL: &[(&str, &str)] = &[
     ("GET", "/ConceptGroup/{name}"),
 ];
 
-/// Endpoints whose entries are calls of others, each with lines of its own.
+/// Endpoints whose entries are calls of other endpoints, each audited on its own.
 const OF_OTHERS: &[(&str, &str)] = &[("POST", "/$batch")];
 
 fn world() -> World {
@@ -72,7 +72,7 @@ fn call(world: &World, row: &Row, client: &ApiClient) -> Response {
     }
 }
 
-/// Records and fields that a line names, sorted. Consents, whose names are made at random, are left out.
+/// Records and fields of an audit entry, sorted. Consents, whose names are random, are left out.
 fn named(line: &Value) -> (Vec<String>, Vec<String>) {
     let sorted = |mut texts: Vec<String>| {
         texts.retain(|text| !text.starts_with("Consent/"));

@@ -1,4 +1,4 @@
-//! Looking through the audit log, by the admin API and by the command.
+//! Queries of the audit log, by the admin API and by the command.
 
 use daftar_tests::TestApp;
 use daftar_tests::process::{Server, run};

@@ -1,4 +1,4 @@
-//! What answers show besides the record that was asked for, or besides what was changed of it.
+//! Audit entries for further data in responses, besides the requested record or the changed fields.
 
 use daftar_tests::records::{FEMALE, HOUSEHOLD, NATIONAL_ID, ROLE, household, path, person, reference, with};
 use daftar_tests::{ApiClient, Response, TestApp};
@@ -12,7 +12,7 @@ const G1: &str = "Group/urn:svc:vocab:id-type#national_id|G1";
 const G2: &str = "Group/urn:svc:vocab:id-type#national_id|G2";
 const ORGANIZATION: &str = "Ministry of Health";
 
-/// A woman in a household that is related to another one, and a client that may do anything.
+/// A woman in a household that is related to another one, and a client with all scopes.
 fn register() -> (TestApp, ApiClient) {
     let app = TestApp::start();
     let client = app.client_of(&app.admin().create_client(&json!({
@@ -29,7 +29,7 @@ fn register() -> (TestApp, ApiClient) {
     (app, client)
 }
 
-/// The lines of a call: action, records and fields, sorted.
+/// The entries of a call: action, records and fields, sorted.
 fn audited(app: &TestApp, response: &Response) -> Vec<(String, Vec<String>, Vec<String>)> {
     let sorted = |mut texts: Vec<String>| {
         texts.sort_unstable();
@@ -152,7 +152,7 @@ fn a_rejected_transaction_audits_no_change_and_no_read() {
         assert_eq!(lines.iter().filter(undone).count(), 2, "{lines:#?}");
         for line in &lines {
             assert_eq!(line["outcome"], "refused", "{lines:#?}");
-            assert_ne!(line["action"], "read", "nobody was shown anything: {lines:#?}");
+            assert_ne!(line["action"], "read", "no data was returned: {lines:#?}");
             let is_of_the_refused = line["operation"] == "POST /api/v2/Individual";
             assert_eq!(line["status"], if is_of_the_refused { 409 } else { 422 }, "{lines:#?}");
         }

@@ -1,4 +1,4 @@
-//! Callers whom nobody knows: what they leave, and that they cannot fill the log.
+//! Unauthenticated callers: their audit entries, and that they cannot fill the log.
 
 use daftar_tests::TestApp;
 use serde_json::json;
@@ -48,7 +48,7 @@ fn calls_without_a_sound_token_are_counted_together() {
         assert_eq!(call(number), 401);
     }
     let refused = || found(&app, "actor=unknown&action=authenticate&text=Individual");
-    assert_eq!(refused().len(), 1, "the first is told at once");
+    assert_eq!(refused().len(), 1, "the first is audited immediately");
     app.advance_seconds(61);
     assert_eq!(call(20), 401);
     let told = refused();

@@ -1,15 +1,15 @@
-//! Everybody who calls.
+//! Every kind of caller.
 
 use daftar_tests::{TestApp, token};
 use serde_json::json;
 
-/// Somebody who calls.
+/// A caller.
 pub struct Caller {
-    /// What the test calls it.
+    /// Name in the test.
     pub name: String,
-    /// What it sends.
+    /// Its token.
     pub token: Option<String>,
-    /// Whether its token lets it in.
+    /// True if its token is accepted.
     pub is_known: bool,
     /// The one scope that it holds, or none.
     pub scope: String,
@@ -25,12 +25,12 @@ impl Caller {
     }
 }
 
-/// The 48 scopes, written out: the test must not learn them from what it tests.
+/// The 48 scopes, written out: the test must not derive them from the tested code.
 const RESOURCES: [&str; 8] =
     ["individual", "group", "program", "program_membership", "consent", "vocabulary", "eligibility", "identifier"];
 const ACTIONS: [&str; 6] = ["read", "search", "create", "update", "delete", "all"];
 
-/// No token, three bad ones, one without scopes, and one for each scope.
+/// No token, three invalid ones, one without scopes, and one for each scope.
 pub fn callers(app: &TestApp) -> Vec<Caller> {
     let expired = app.client(&["individual:all", "group:all", "eligibility:all"]).token().to_owned();
     app.advance_seconds(86_400);

@@ -1,4 +1,4 @@
-//! What is not offered, is not offered to anybody.
+//! Unsupported methods are rejected for every caller.
 
 use std::collections::{BTreeMap, BTreeSet};
 

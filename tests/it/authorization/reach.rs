@@ -1,10 +1,10 @@
-//! What reaches across resources needs the scope of each of them, and of none besides.
+//! Calls across resources require the scope of each of them, and no other.
 
 use daftar_tests::records::{FEMALE, NATIONAL_ID, household, path, person, reference};
 use daftar_tests::{ApiClient, Response, TestApp};
 use serde_json::{Value, json};
 
-/// A call with the scopes that it needs, all of them.
+/// A call with all scopes that it requires.
 struct Reach {
     name: &'static str,
     scopes: &'static [&'static str],
@@ -13,7 +13,7 @@ struct Reach {
 
 const REACHES: &[Reach] = &[
     Reach {
-        name: "somebody's groups",
+        name: "a person's groups",
         scopes: &["individual:read", "group:read"],
         call: |client| client.get(&format!("{}/groups", path("Individual", "P-1"))),
     },

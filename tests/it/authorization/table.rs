@@ -8,32 +8,32 @@ use serde_json::{Value, json};
 
 use super::callers::Caller;
 
-/// One endpoint: who may call it, and what it answers whom it lets in.
+/// One endpoint: its permitted callers, and its response to them.
 pub struct Row {
     pub method: &'static str,
     /// Its first spelling.
     pub path: &'static str,
-    /// The scopes of which one is needed, without `:all`; none, where everybody may call.
+    /// The scopes of which one is required, without `:all`; none for endpoints open to every caller.
     pub scopes: &'static [&'static str],
-    /// The status for whoever may call.
+    /// The status for permitted callers.
     pub status: u16,
-    /// A body that would do, of a record that is new each time.
+    /// A valid body, of a new record each time.
     body: Option<fn(&str) -> Value>,
 }
 
-/// The scope that a row whose status is 403 needs beside those that it names: no caller of this table holds two.
+/// The scope that a row with status 403 requires besides its own: no caller of this table holds two.
 const ADDITIONAL_SCOPE: &str = "group:read";
 /// The same of a preview.
 const NEEDED_BY_PREVIEW: &str = "individual:read";
 
-/// Stands where every client may call, whatever its token grants.
+/// Marks endpoints open to every client with any scopes.
 const ANY_CLIENT: &str = "any:client";
 
 /// Every endpoint.
 pub const ROWS: &[Row] = &[
-    // A token in the header is no credentials here, and the request says nothing else: 400 for everybody.
+    // A token in the header is not a client credential here, and the request has no other: 400 for every caller.
     Row { method: "POST", path: "/api/v2/oauth/token", scopes: &[], status: 400, body: None },
-    // What its entries do asks for scopes of their own.
+    // Its entries require scopes of their own.
     Row { method: "POST", path: "/api/v2/$batch", scopes: &[ANY_CLIENT], status: 200, body: Some(batch) },
     Row { method: "GET", path: "/api/v2/Individual", scopes: &["individual:read"], status: 200, body: None },
     Row { method: "POST", path: "/api/v2/Individual", scopes: &["individual:create"], status: 201, body: Some(record) },
@@ -75,7 +75,7 @@ pub const ROWS: &[Row] = &[
     Row { method: "GET", path: "/api/v2/Group", scopes: &["group:read"], status: 200, body: None },
     Row { method: "POST", path: "/api/v2/Group", scopes: &["group:create"], status: 201, body: Some(record) },
     Row { method: "GET", path: "/api/v2/Group/{identifier}", scopes: &["group:read"], status: 404, body: None },
-    // A person's groups need `group:read` as well.
+    // A person's groups require `group:read` as well.
     Row {
         method: "GET",
         path: "/api/v2/Individual/{identifier}/groups",
@@ -90,7 +90,7 @@ pub const ROWS: &[Row] = &[
         status: 404,
         body: Some(member),
     },
-    // To change or remove a member needs `group:read` as well.
+    // Changing or removing a member requires `group:read` as well.
     Row {
         method: "POST",
         path: "/api/v2/Group/{identifier}/$remove-member",
@@ -175,11 +175,11 @@ pub const ROWS: &[Row] = &[
         method: "POST",
         path: "/api/v2/Eligibility/$preview",
         scopes: &["eligibility:read"],
-        // Whom it is about needs the scope to read people.
+        // Naming the beneficiary requires the scope to read people.
         status: 403,
         body: Some(expression),
     },
-    // A search and a comparison say nothing without their parameters: 400 for whoever may call.
+    // A search and a comparison require parameters: 400 for permitted callers.
     Row { method: "GET", path: "/api/v2/Vocabulary", scopes: &["vocabulary:read"], status: 200, body: None },
     Row { method: "GET", path: "/api/v2/Vocabulary/$search", scopes: &["vocabulary:read"], status: 400, body: None },
     Row {
@@ -254,7 +254,7 @@ impl Row {
         match (caller.is_known, self.is_open_to(caller)) {
             (false, _) => 401,
             (true, false) => 403,
-            // The one scope that covers both, of a record that there is not.
+            // The one scope that covers both, of a record that does not exist.
             (true, true) if self.status == 403 && self.is_of_groups() && caller.scope == "group:all" => 404,
             (true, true) => self.status,
         }
@@ -272,7 +272,7 @@ impl Row {
         self.scopes.iter().any(is_held)
     }
 
-    /// The scopes that a caller who is refused is told to lack.
+    /// The missing scopes in the response to a rejected caller.
     pub fn missing(&self, caller: &Caller) -> String {
         match self.is_open_to(caller) {
             true if self.path.ends_with("$preview") => NEEDED_BY_PREVIEW.to_owned(),
@@ -281,7 +281,7 @@ impl Row {
         }
     }
 
-    /// A request that would do, on one of the endpoint's paths.
+    /// A valid request, on one of the endpoint's paths.
     pub fn request(&self, connection: &Connection, path: &str) -> Request {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("AUTH-{}", NUMBER.fetch_add(1, Ordering::Relaxed));

@@ -10,11 +10,11 @@ use socket2::{Domain, Socket, Type};
 
 use super::*;
 
-/// Asks for a backup and reads nothing of it but its first bytes.
+/// Requests a backup and reads only its first bytes.
 fn begun(app: &TestApp) -> TcpStream {
     let address: SocketAddr = app.admin_listener().url().replace("http://", "").parse().unwrap();
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    // What waits in the reader's own buffers is not held back from it.
+    // Data that waits in the reader's own buffers is not subject to backpressure.
     socket.set_recv_buffer_size(4_096).unwrap();
     socket.connect(&address.into()).unwrap();
     let mut stream = TcpStream::from(socket);
@@ -29,7 +29,7 @@ fn begun(app: &TestApp) -> TcpStream {
     stream
 }
 
-/// Bytes without any pattern (xorshift).
+/// Incompressible bytes (xorshift).
 fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let next = || {
@@ -59,7 +59,7 @@ fn one_backup_at_a_time_and_a_slow_reader_blocks_no_other_client() {
     let app = TestApp::start();
     let client = furnish(&app);
     for number in 0..3 {
-        // More than the buffers of a connection hold, and nothing that packing makes smaller.
+        // More than the buffers of a connection hold, and incompressible.
         let photo = BASE64.encode(noise(4_900_000, number + 1));
         let person = path("Individual", &number.to_string());
         drop(client.request("PATCH", &person).json(&json!({"photo": photo})).send().expect(200));
@@ -68,14 +68,14 @@ fn one_backup_at_a_time_and_a_slow_reader_blocks_no_other_client() {
     let refused = app.admin().request("POST", "/backup").send().expect(409);
     assert!(refused.detail().contains("a backup is being made"), "{}", refused.detail());
     assert_eq!(refused.code(), "operation_in_progress");
-    // Whoever does not read on holds neither those who read nor those who write.
+    // A reader that stops blocks neither readers nor writers.
     for number in 100..130 {
         drop(client.post("/Individual", &person(&number.to_string(), json!({}))).expect(201));
         assert_eq!(client.get("/Individual?_count=1").expect(200).json()["total"], number - 93);
     }
     drop(slow);
     let folder = tempfile::tempdir().unwrap();
-    // It ends when the server hears that the reader has gone.
+    // It ends when the server detects that the reader has disconnected.
     let made = (0..1_000).find_map(|number| {
         let file = folder.path().join(number.to_string());
         let made = back_up(app.data_dir(), &file, &[]);

@@ -1,4 +1,4 @@
-//! The file: where it goes, who reads it, and what is noticed when it was changed.
+//! The file: its path, its permissions, and the detection of changes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

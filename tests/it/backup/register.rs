@@ -1,4 +1,4 @@
-//! A restored register is the one that was backed up.
+//! A restored register equals the one that was backed up.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::program;
 
-/// Everything that the tests ask of a register, and what it answers.
+/// Requests of the tests to a register, with its responses.
 fn answers(client: &ApiClient, admin: &Admin) -> Vec<(String, u16, String)> {
     let mut asked: Vec<String> = (0..8).map(|number| path("Individual", &number.to_string())).collect();
     asked.extend(
@@ -23,9 +23,9 @@ fn answers(client: &ApiClient, admin: &Admin) -> Vec<(String, u16, String)> {
     let mut answers = Vec::new();
     for asked in asked {
         let answer = client.get(&asked);
-        // Where the server listens is no part of a register.
+        // The address of the server is not part of a register.
         let text = answer.text().replace(&client.connection().url(), "");
-        // Each refusal has an id of its own.
+        // Each rejection has an id of its own.
         let text = if answer.status == 200 { text } else { answer.json()["detail"].to_string() };
         answers.push((asked, answer.status, text));
     }
@@ -47,8 +47,8 @@ fn a_restored_register_answers_as_the_old_one() {
     let mut app = TestApp::start();
     let admin = app.admin();
     let client = furnish(&app);
-    // Something of everything: a photo that was replaced, a name that changed, an identifier that ended, a program with somebody
-    // in it, local codes, identifier systems, a client that is disabled, a plugin that was removed.
+    // One of each kind: a photo that was replaced, a name that changed, an identifier that ended, a program with a member,
+    // local codes, identifier systems, a client that is disabled, a plugin that was removed.
     let send = |method: &str, target: &str, body: Value| client.request(method, target).json(&body).send();
     for photo in [vec![1_u8; 300_000], vec![2; 5]] {
         drop(send("PATCH", &path("Individual", "1"), json!({"photo": BASE64.encode(photo)})).expect(200));
@@ -96,7 +96,7 @@ fn a_restored_register_answers_as_the_old_one() {
         template::copy_compiled_to(data_dir);
     });
     let other = other.start();
-    // The token that the old server gave out is good, and so is the secret.
+    // The token issued by the old server is valid, and so is the secret.
     let again = ApiClient::new(other.anonymous(), client.credentials().clone(), client.token().to_owned());
     let after = answers(&again, &other.admin());
     assert_eq!(after.len(), before.len());
@@ -107,7 +107,7 @@ fn a_restored_register_answers_as_the_old_one() {
     let old = ApiClient::new(other.anonymous(), disabled.credentials().clone(), disabled.token().to_owned());
     assert_eq!(old.get(&path("Individual", "1")).status, 401, "disabled still");
     assert!(!other.admin().plugin_names().contains(&"religion".to_owned()), "removed still");
-    // Every line up to the backup is there, and comes first.
+    // Every entry up to the backup is present, and comes first.
     let kept = audit_lines(&other.admin());
     let is_backup = |line: &&Value| line["records"] == json!(["backup"]);
     let up_to_backup: Vec<_> = lines.iter().skip_while(|line| !is_backup(line)).skip(1).collect();
@@ -118,7 +118,7 @@ fn a_restored_register_answers_as_the_old_one() {
     for (question, answer) in decided {
         assert_eq!(judge.post("/Eligibility/$evaluate", &question).expect(200).text(), answer);
     }
-    // It goes on: rules run, and what is written gets versions and keys of its own.
+    // It is usable: rules run, and new writes get versions and keys of its own.
     let client = other.client_of(client.credentials());
     drop(client.post("/Individual", &person("new", json!({}))).expect(201));
     drop(client.post("/Individual", &person("33", json!({}))).expect(409));

@@ -1,4 +1,4 @@
-//! Signed backups: who signed, what is verified before a restore, and which plugins of a backup are loaded.
+//! Signed backups: their signer, verification before a restore, and the plugins of a backup that are loaded.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn a_backup_is_signed_and_a_restore_verifies_it_before_it_writes_anything() {
     fs::write(&pem, told["public_key_pem"].as_str().unwrap()).unwrap();
     assert_eq!(check(&signed, &["--trusted-key", text(&pem)]).expect_success().json()["signature"], "verified");
 
-    // Somebody who can write the file makes the checksums anew: here by taking the blocks of another backup.
+    // An attacker with write access recomputes the checksums: here by taking the blocks of another backup.
     let plain = fs::read(&file).unwrap();
     let whole = fs::read(&signed).unwrap();
     let begin = whole.windows(24).rposition(|window| window == b"daftar-backup-signature ").unwrap();
@@ -100,7 +100,7 @@ fn plugins_of_a_backup_are_judged_by_the_configuration_of_who_restores_it() {
         let find = |list: &Value| list.as_array().unwrap().iter().find(|plugin| plugin["name"] == "small").cloned();
         (find(&listed["data"]), find(&listed["unloaded"]))
     };
-    // Nobody that this deployment trusts signed it, and what the backup says of its signer counts for nothing.
+    // No key trusted by this deployment signed it, and the signer named in the backup is ignored.
     let strict = folder.path().join("strict");
     let restored = run_on(&strict, &["restore", text(&file)]).expect_success().json();
     let refused = restored["refused_plugins"].as_array().unwrap();
@@ -116,7 +116,7 @@ fn plugins_of_a_backup_are_judged_by_the_configuration_of_who_restores_it() {
         (loaded.unwrap()["signer"].as_str(), unloaded),
         (Some(&*format!("key {}", told["key_id"].as_str().unwrap())), None)
     );
-    // Where the backup itself is verified, what an administrator allowed there is known to be so.
+    // If the backup itself is verified, permissions given by the administrator there are trusted.
     let verified = folder.path().join("verified");
     let key = backup_told["public_key"].as_str().unwrap();
     let restored = run_on(&verified, &["restore", text(&signed), "--trusted-key", key]).expect_success().json();

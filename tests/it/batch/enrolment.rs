@@ -1,4 +1,4 @@
-//! Rules that programs enforce, within a transaction: they see what the entries before did.
+//! Enforced rules of programs within a transaction: they see the changes of earlier entries.
 
 use daftar_tests::records::{FEMALE, NATIONAL_ID, household, path, person, reference};
 use daftar_tests::{ApiClient, Response, TestApp};
@@ -46,7 +46,7 @@ fn submit(client: &ApiClient, entries: &[Value]) -> Response {
     client.post("/$batch", &json!({"type": "transaction", "entry": entries}))
 }
 
-/// How a transaction is refused whose entry at that place may not enter.
+/// The rejection of a transaction whose entry at that position may not be enrolled.
 #[track_caller]
 fn assert_not_eligible(refused: &Response, at: usize) {
     assert_eq!(refused.status, 422, "{}", refused.text());

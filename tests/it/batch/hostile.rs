@@ -1,4 +1,4 @@
-//! Envelopes that nobody who means well sends.
+//! Malicious envelopes.
 
 use daftar_tests::records::person;
 use daftar_tests::{TestApp, errors};
@@ -90,11 +90,11 @@ fn placeholders_lead_somewhere_and_in_no_circle() {
     assert_eq!(errors(&unknown.json()), expected);
     let twice = send(&client, "transaction", vec![create("1", 1), create("2", 1)]).expect(422);
     assert_eq!(errors(&twice.json()), [pair("entry[1].full_url", "duplicate")]);
-    // Only where references stand: a name is a name.
+    // Only in references: a name is a name.
     let mut named = create("1", 1);
     named["resource"] = person("1", json!({"name": {"text": placeholder(9)}}));
     drop(send(&client, "transaction", vec![named]).expect(200));
-    // A placeholder means nothing outside a transaction.
+    // A placeholder has no meaning outside a transaction.
     let answer = send(&client, "batch", vec![create("2", 2), family("H", &[placeholder(2)])]).expect(200);
     assert_eq!(super::statuses(&answer), [201, 422]);
 }

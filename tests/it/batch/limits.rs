@@ -1,4 +1,4 @@
-//! What a batch costs.
+//! Cost of a batch.
 
 use daftar_tests::records::{person, with};
 use daftar_tests::{ApiClient, TestApp, errors};
@@ -51,7 +51,7 @@ fn a_batch_that_never_fits_is_rejected_as_such() {
 fn an_answer_of_32_mib_takes_no_further_reads_and_leaves_out_what_was_written() {
     let app = TestApp::start();
     let client = app.client(&["individual:all"]);
-    // The most bytes of a photo, in base64: six of them are more than an answer holds, five are less.
+    // The maximum size of a photo, in base64: six of them exceed a response, five do not.
     let photo = "A".repeat(6_666_664) + "AAA=";
     drop(client.create_individual(&person("1", json!({"photo": photo}))));
     let read = || get("Individual/urn:svc:vocab:id-type%23national_id%7C1");

@@ -40,7 +40,7 @@ fn a_household_is_registered_and_enrolled_in_one_transaction_in_any_order() {
     );
 
     let read = client.get(&path("Group", "H")).expect(200);
-    assert_eq!(&read.json(), &body["entry"][1]["resource"], "a read tells what the transaction told");
+    assert_eq!(&read.json(), &body["entry"][1]["resource"], "a read returns the same as the transaction");
     let places =
         client.get(&format!("/Individual/{}/groups", "urn:svc:vocab:id-type%23national_id|2")).expect(200).json();
     assert_eq!(places["data"][0]["group"]["reference"], format!("Group/{NATIONAL_ID}|H"));

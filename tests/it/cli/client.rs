@@ -1,4 +1,4 @@
-//! `daftar client`, on a server that runs and on one that is stopped.
+//! `daftar client`, on a running and on a stopped server.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn scopes(data_dir: &Path, id: &str) -> Value {
     json_of(data_dir, &["show", id])["scopes"].take()
 }
 
-/// What the commands do, whether the server runs or not.
+/// The commands, for a running or a stopped server.
 fn administer(data_dir: &Path) -> Credentials {
     let created = json_of(data_dir, &["create", "--name", "clinic", "--scope", "individual:read", "group:read"]);
     insta::allow_duplicates! {
@@ -75,7 +75,7 @@ fn administer(data_dir: &Path) -> Credentials {
 fn clients_are_administered_on_a_running_server() {
     let app = TestApp::start();
     let credentials = administer(app.data_dir());
-    // `enable` does not let older tokens in: they and the change fall on one standing instant.
+    // `enable` does not accept older tokens: they and the change have the same timestamp on the stopped clock.
     app.advance_seconds(1);
     let client = app.client_of(&credentials);
     assert_eq!(client.get("/Individual").status, 200);
@@ -90,7 +90,7 @@ fn clients_are_administered_on_a_stopped_server() {
     let mut app = TestApp::start();
     app.stop();
     let credentials = administer(app.data_dir());
-    // The commands took the machine's time, so a server that does the same goes on with what they left.
+    // The commands used the machine's clock, so a server with the same clock continues from their result.
     let server = Server::serve(app.data_dir(), &[]);
     let token = token::fetch(&server.connection(), &credentials);
     assert_eq!(server.connection().request("GET", "/api/v2/Individual").bearer(&token).send().status, 200);

@@ -1,4 +1,4 @@
-//! `daftar consent`, on a server that runs and on one that is stopped.
+//! `daftar consent`, on a running and on a stopped server.
 
 use std::path::Path;
 

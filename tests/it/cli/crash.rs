@@ -1,4 +1,4 @@
-//! A server that is killed: what it acknowledged is there when it starts again.
+//! A server that is killed: acknowledged writes are present when it starts again.
 
 use daftar_tests::process::create_client;
 use daftar_tests::records::{FEMALE, path, person};
@@ -22,7 +22,7 @@ fn every_acknowledged_write_outlives_a_kill() {
             written += 1;
         }
         server.kill();
-        assert!(data_dir.join("server.json").exists(), "nobody tidied up");
+        assert!(data_dir.join("server.json").exists(), "nothing was cleaned up");
         server = Server::serve(&data_dir, &[]);
         let connection = server.connection();
         let call = |path: &str| connection.request("GET", &format!("/api/v2{path}")).bearer(&token).send();

@@ -1,4 +1,4 @@
-//! `daftar demo`: every line that it prints to paste, pasted.
+//! `daftar demo`: every line that it prints for pasting, pasted.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use daftar_tests::{Credentials, Server, artifacts, token};
 use serde_json::Value;
 
-/// Runs pasted lines one after the other in one shell; returns what each wrote on standard output.
+/// Runs pasted lines sequentially in one shell; returns the standard output of each.
 fn paste(lines: &[String]) -> Vec<String> {
     let program = artifacts::program();
     let beside = program.parent().unwrap().display().to_string();

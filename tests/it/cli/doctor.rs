@@ -1,4 +1,4 @@
-//! `daftar doctor`: what is wrong with a folder, or with a server that runs, and what mends it.
+//! `daftar doctor`: problems of a folder, or of a running server, and their remedies.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 const FINDINGS: i32 = 3;
 const PROBLEMS: i32 = 1;
-/// What depends on the machine that runs the tests.
+/// Checks that depend on the machine that runs the tests.
 const OF_MACHINE: [&str; 4] = ["disk", "memory", "open_files", "clock"];
 
-/// The checks that are not as they should be, as area and check.
+/// The failed checks, as area and check.
 fn bad(told: &Finished) -> Vec<(String, String)> {
     let checks = told.json()["checks"].as_array().unwrap().clone();
     let text = |check: &Value, name: &str| check[name].as_str().unwrap().to_owned();
@@ -181,7 +181,7 @@ fn a_server_reports_plugins_that_fail_or_are_inactive() {
     assert!(bad(&told).contains(&("plugins".to_owned(), "faults".to_owned())), "{told:?}");
     assert!(told.stdout.contains("did not answer 1 × trap"), "{told:?}");
 
-    // It needs three core instances, so with two it fails whatever it is asked.
+    // It requires three core instances, so with two it fails for any expression.
     let name = PluginName::parse("misbehaving-engine").unwrap();
     app.restart_with(|config| {
         config.plugins.limits.entry(name.clone()).or_default().core_instances = Some(2);

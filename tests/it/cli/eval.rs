@@ -1,4 +1,4 @@
-//! `daftar eval`, on a server that runs and on one that is stopped.
+//! `daftar eval`, on a running and on a stopped server.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use crate::program;
 
 const RULE: &str = "is_female(me) && age_years(me.birth_date) >= 60";
 
-/// A woman of 65, a man of 40, and somebody of whom nothing is known.
+/// A woman of 65, a man of 40, and a person without known facts.
 fn register() -> TestApp {
     let app = TestApp::start();
     let client = app.client(&["individual:create", "group:create"]);

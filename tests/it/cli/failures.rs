@@ -1,4 +1,4 @@
-//! What goes wrong for a user: every failure says what happened, to what, and what to do, with the exit code of its kind.
+//! Failures of commands: each names the problem, the object and the remedy, with the exit code of its kind.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const UNAVAILABLE: i32 = 69;
 const OUTPUT: i32 = 73;
 const DENIED: i32 = 77;
 
-/// A folder with a register whose server was stopped, and some files that are none of what they are called.
+/// A folder with a register whose server was stopped, and some files of other types than their names suggest.
 struct World {
     folder: tempfile::TempDir,
 }
@@ -45,7 +45,7 @@ impl World {
     }
 }
 
-/// Holds a failure to what all have in common, in text and as JSON.
+/// Checks the common properties of a failure, in text and as JSON.
 #[track_caller]
 fn expect(data_dir: &Path, arguments: &[&str], code: i32, said: &[&str]) {
     let told = run(data_dir, arguments);
@@ -58,7 +58,7 @@ fn expect(data_dir: &Path, arguments: &[&str], code: i32, said: &[&str]) {
     expect_json(&run(data_dir, &[arguments, &["--json"]].concat()), code);
 }
 
-/// The last line of standard error is one object, always of one shape.
+/// The last line of standard error is one object, always of the same shape.
 #[track_caller]
 fn expect_json(told: &Finished, code: i32) {
     assert_eq!(told.code, code, "{told:?}");
@@ -122,7 +122,7 @@ fn paths_that_cannot_be_written_are_named_with_a_remedy() {
     expect(&data_dir, &["plugin", "keygen", "-o", &nowhere], OUTPUT, &[&nowhere]);
     let below_a_file = world.text("noise.bin/file");
     expect(&data_dir, &["backup", &below_a_file], OUTPUT, &[&below_a_file]);
-    // A disk that takes nothing: what was asked for was done, and what it said is lost.
+    // A full disk: the command was done, and its output is lost.
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let mut list = command(&data_dir, &["client", "list"]);
     let status = list.stdout(full).stderr(Stdio::null()).status().unwrap();
@@ -188,7 +188,7 @@ fn unreachable_servers_wrong_tokens_and_locked_folders_are_distinguished() {
     expect(&data_dir, &["client", "list", "--admin-url", &url], DENIED, &["--admin-token-file"]);
     let unreachable = ["client", "list", "--admin-url", "http://127.0.0.1:1", "--admin-token-file", &token];
     expect(&data_dir, &unreachable, UNAVAILABLE, &["cannot reach the server at http://127.0.0.1:1", "is it running"]);
-    // The public listener is no admin address.
+    // The public listener is not an admin address.
     let public = server.url.clone();
     let mistaken = ["client", "list", "--admin-url", &public, "--admin-token-file", &token];
     expect(&data_dir, &mistaken, FAILED, &[]);
@@ -201,7 +201,7 @@ fn unreachable_servers_wrong_tokens_and_locked_folders_are_distinguished() {
     expect(&data_dir, &["client", "show", "absent"], FAILED, &["no such client `absent`"]);
     expect(&data_dir, &["restore", &world.text("noise.bin"), "--admin-url", &url], USAGE, &["--data-dir"]);
     drop(server.stop().expect_success());
-    // A database that was cut is a failure of its own, with what to do.
+    // A truncated database is a failure of its own, with a remedy.
     std::fs::write(data_dir.join("store/db"), "no database").unwrap();
     expect(&data_dir, &["client", "list"], FAILED, &["keep a copy of the folder"]);
 }

@@ -1,4 +1,4 @@
-//! `daftar import`, on a server that runs and on one that is stopped.
+//! `daftar import`, on a running and on a stopped server.
 
 mod kill;
 mod openspp;
@@ -11,10 +11,10 @@ use daftar_tests::process::{Finished, run};
 use daftar_tests::records::{FEMALE, HOUSEHOLD, NATIONAL_ID, ROLE, household, person, reference, with};
 use serde_json::{Value, json};
 
-/// The exit code of an import that refused lines.
+/// The exit code of an import with rejected lines.
 pub const REJECTS: i32 = 3;
 
-/// Imports a file, and gives what the command says.
+/// Imports a file, and returns the output of the command.
 pub fn import(data_dir: &Path, file: &Path, more: &[&str]) -> Finished {
     run(data_dir, &[&["import", file.to_str().unwrap(), "--json"], more].concat())
 }
@@ -57,7 +57,7 @@ fn counts(finished: &Finished) -> [u64; 5] {
     ["read", "created", "updated", "skipped", "rejected"].map(|name| told[name].as_u64().unwrap())
 }
 
-/// Every kind of record, and every kind of refusal.
+/// Every kind of record, and every kind of rejection.
 fn a_file(folder: &Path) -> PathBuf {
     let path = lines(
         folder,
@@ -81,7 +81,7 @@ fn a_file(folder: &Path) -> PathBuf {
                     "effective_date": "2026-01-01", "scopes": ["individual"]
                 }),
             ),
-            // Refused from here on.
+            // Rejected from here on.
             individual("1", json!({})),
             individual("3", json!({"gender": "urn:iso:std:iso:5218#99", "birthdate": "2000-01-01"})),
             of_type("Group", household("G2", &[("4", "head")])),
@@ -117,7 +117,7 @@ fn imports(data_dir: &Path, folder: &Path) {
         ]
     );
     assert!(!folder.join("all.ndjson.progress.json").exists(), "it has ended");
-    // What is wrong is mended in the rejects file itself, and that is imported.
+    // The faults are corrected in the rejects file itself, and that is imported.
     let rejected = folder.join("all.ndjson.rejects.ndjson");
     let text = std::fs::read_to_string(&rejected).unwrap();
     let corrected: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -149,7 +149,7 @@ fn valid_lines_are_written_and_the_rest_is_reported() {
     assert_eq!(group["member"][0]["role"]["uri"], format!("{ROLE}#head"));
     let found = client.get("/Individual?_count=1").expect(200).json();
     assert_eq!(found["total"], 4);
-    // Each record has its line in the audit log, and the import has its own.
+    // Each record has its audit entry, and the import has its own.
     let audit = |more: &str| app.admin().get(&format!("/audit?{more}")).expect(200).json()["data"].clone();
     let created = audit("action=create&actor=administrator&_count=1000");
     assert_eq!(created.as_array().unwrap().len(), 9, "{created}");
@@ -200,7 +200,7 @@ fn a_dry_run_reports_everything_and_writes_nothing() {
     assert_eq!(client.get("/Individual?_count=1").expect(200).json()["total"], 0);
     assert!(!folder.path().join("all.ndjson.progress.json").exists());
     assert!(folder.path().join("all.ndjson.dry-run.rejects.ndjson").exists());
-    // What it told is what happens.
+    // The import does what it reported.
     assert_eq!(counts(&import(app.data_dir(), &file, &[])), [15, 7, 0, 0, 8]);
 }
 
@@ -258,7 +258,7 @@ fn lines_of_any_size_and_depth_are_refused_one_by_one() {
 fn the_import_of_the_admin_api_says_what_a_request_lacks() {
     let app = TestApp::start();
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-    // What became of the lines comes as it is known, so that the answer has no length.
+    // The result of each line is streamed, so that the response has no length.
     let send = |query: &str, media_type: &str| {
         let url = format!("{}/admin/v1/import?{query}", app.admin_listener().url());
         let request = agent.post(url).header("Authorization", format!("Bearer {}", app.admin().token()));

@@ -27,7 +27,7 @@ const FILES: [&str; 7] = [
     "program_membership.parquet",
 ];
 
-/// Registers something of every kind.
+/// Registers a record of every kind.
 fn fill(data_dir: &Path, folder: &Path) {
     let of = |kind: &str, record: Value| with(json!({"type": kind}), record);
     let asha = json!({
@@ -82,7 +82,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A value as JSON: days and instants as numbers, `days` and `ms` since 1970.
+/// A value as JSON: days and timestamps as numbers, `days` and `ms` since 1970.
 fn value(field: &Field) -> Value {
     match field {
         Field::Null => Value::Null,
@@ -97,7 +97,7 @@ fn value(field: &Field) -> Value {
     }
 }
 
-/// The rows of a file, without what is NULL.
+/// The rows of a file, without NULL values.
 fn rows(folder: &Path, table: &str) -> Vec<Value> {
     let file = std::fs::File::open(folder.join(format!("{table}.parquet"))).unwrap();
     let reader = SerializedFileReader::new(file).unwrap();
@@ -109,7 +109,7 @@ fn rows(folder: &Path, table: &str) -> Vec<Value> {
     rows.collect()
 }
 
-/// The rows of records without what differs from run to run, which is compared with the lines of an export: versions and instants.
+/// The rows of records without values that differ from run to run, which are compared with the lines of an export: versions and timestamps.
 fn stable_rows(folder: &Path, table: &str, kind: &str, lines: &[Value]) -> Vec<Value> {
     let mut rows = rows(folder, table);
     let records: Vec<&Value> = lines.iter().filter(|line| line["type"] == kind).collect();
@@ -184,7 +184,7 @@ fn holds_what_the_api_shows(data_dir: &Path, lines: &str) {
     });
     assert_eq!(stable_rows(&out, "consent", "Consent", &lines), [expected]);
 
-    // Each file is for its owner alone, says as of when it is, and is the one whose digest was told.
+    // Each file is readable for its owner alone, names its snapshot, and has the reported digest.
     for file in told["files"].as_array().unwrap() {
         let path = out.join(file["file"].as_str().unwrap());
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -269,7 +269,7 @@ fn arguments_that_do_not_go_together_are_refused() {
         let refused = run(app.data_dir(), arguments);
         assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{arguments:?}: {refused:?}");
     }
-    // What the server refuses leaves nothing either.
+    // A rejection by the server leaves no file either.
     let refused = export(app.data_dir(), Path::new(out), &["--filter", "gendr=1"]);
     assert!(refused.code == 1 && refused.stderr.contains("gendr"), "{refused:?}");
     assert!(!Path::new(out).exists());
@@ -311,7 +311,7 @@ fn a_full_disk_is_reported_and_no_file_is_left() {
     assert!(is_gone);
 }
 
-/// What an export says when its server gives that response and closes the connection.
+/// Output of an export whose server sends that response and closes the connection.
 fn export_from(response: &'static str, out: &Path) -> Finished {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -353,7 +353,7 @@ fn a_server_that_goes_away_or_refuses_leaves_nothing() {
             ),
             UNAVAILABLE,
         ),
-        // A name that is a number: what it is is not told, it may be a person's.
+        // The text of a name that is a number is not reported, it may be a person's.
         (HEAD.to_owned() + "{\"type\":\"Program\",\"name\":4711}\n", 1),
         ("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".to_owned(), DENIED),
     ] {

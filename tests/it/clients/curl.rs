@@ -33,7 +33,7 @@ impl Curl {
         output.unwrap_or_else(|error| panic!("curl cannot be run, install it: {error}"))
     }
 
-    /// What comes back, whatever it says.
+    /// Any response.
     fn send(&self, arguments: &[&str], path: &str) -> Response {
         let output = self.output(&[["--include"].as_slice(), arguments].concat(), path);
         assert!(output.status.success(), "{path}: {output:?}");
@@ -46,7 +46,7 @@ impl Curl {
         self.send(&[["--header", &bearer].as_slice(), arguments].concat(), &format!("/api/v2{path}"))
     }
 
-    /// The answer to a token request in that form.
+    /// The response to a token request in that form.
     fn ask(&self, form: &str) -> Response {
         let Credentials { id, secret } = &self.client;
         let user = format!("{id}:{secret}");
@@ -112,14 +112,14 @@ fn registers_and_finds(curl: &Curl, value: &str) {
     let (identifier, gender) = (format!("identifier={NATIONAL_ID}|{value}"), format!("gender={FEMALE}"));
     let query = ["--get", "--data-urlencode", &identifier, "--data-urlencode", &gender];
     assert_eq!(curl.call(&query, "/Individual").expect(200).json()["total"], 1);
-    // A `#` as it is cuts the rest off, before curl sends anything.
+    // A raw `#` truncates the rest, before curl sends anything.
     let cut = curl.call(&[], &format!("/Individual/{NATIONAL_ID}|{value}")).expect(400);
     assert!(cut.detail().contains("%23"), "{}", cut.detail());
 }
 
-/// Calls until it is too often; `--retry` then waits as long as the answer says, and is let through.
+/// Calls until the limit is reached; `--retry` then waits as long as the response says, and succeeds.
 fn waits_for_itself(curl: &Curl, path: &str) {
-    // In one process, or the minute would fill up as fast as curl is started.
+    // In one process, as starting curl is slower than the refill of the minute.
     let bearer = format!("Authorization: Bearer {}", curl.token);
     let url = format!("{}/api/v2{path}", curl.register.url());
     let many: Vec<&str> = std::iter::repeat_n(["--output", "/dev/null", url.as_str()], 100).flatten().collect();
@@ -131,14 +131,14 @@ fn waits_for_itself(curl: &Curl, path: &str) {
     assert_eq!(told.lines().last(), Some("429"), "a hundred calls are more than a minute has: {told}");
 
     let retry = ["--fail", "--retry", "3", "--output", "/dev/null", "--write-out", "%{http_code}", "--header", &bearer];
-    // A machine that takes a second to start curl lets it through at once.
+    // On a machine that takes a second to start curl it succeeds immediately.
     let has_waited = (0..5).any(|_| {
         let output = curl.output(&retry, &format!("/api/v2{path}"));
         let (told, warned) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success() && told == "200", "{told} {warned}");
         warned.contains("Will retry in 1 second")
     });
-    assert!(has_waited, "it waits as long as it is told");
+    assert!(has_waited, "it honours Retry-After");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use daftar_tests::{Credentials, Server, process};
 use tempfile::TempDir;
 
-/// What a client may do; group scopes are not among it.
+/// The scopes of a client; none of them for groups.
 const SCOPES: [&str; 2] = ["individual:read", "individual:create"];
 
 /// A running server and its folder.
@@ -35,7 +35,7 @@ impl Register {
         Self { server, data_dir, _folder: folder }
     }
 
-    /// Where it listens, without a path.
+    /// Its address, without a path.
     pub(super) fn url(&self) -> &str {
         &self.server.url
     }
@@ -47,13 +47,13 @@ impl Register {
         Credentials::read(&process::run(&self.data_dir, &arguments).expect_success().json())
     }
 
-    /// What happens to a client while it calls: `disable`, `enable`, or `revoke`, after which it needs another token.
+    /// Changes a client during its calls: `disable`, `enable`, or `revoke`, after which it requires another token.
     pub(super) fn change(&self, client: &Credentials, what: &str) {
         let commands: &[&str] = match what {
             "revoke" => &["disable", "enable"],
             "disable" => &["disable"],
             "enable" => &["enable"],
-            other => panic!("nobody knows how to `{other}` a client"),
+            other => panic!("unknown change `{other}` of a client"),
         };
         for command in commands {
             drop(process::run(&self.data_dir, &["client", command, &client.id]).expect_success());

@@ -1,4 +1,4 @@
-//! Runs the scripts of `tests/clients`, each of which leads a library through its calls.
+//! Runs the scripts of `tests/clients`, each of which drives a library through its calls.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ use super::register::Register;
 /// The sources of the scripts, a folder for each language.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");
 
-/// What runs scripts of one language, with its libraries.
+/// The interpreter of one language, with its libraries.
 pub(super) struct Runtime {
     program: PathBuf,
     scripts: PathBuf,
@@ -25,7 +25,7 @@ impl Runtime {
         Some(Self { program, scripts: Path::new(SOURCES).join("python") })
     }
 
-    /// Node.js with its packages: it looks for them beside the scripts, so the scripts are put there. Without it a test is not run.
+    /// Node.js with its packages: it searches for them next to the scripts, so the scripts are copied there. Without it a test is not run.
     pub(super) fn node() -> Option<Self> {
         let program = daftar_test_needs::program("node")?;
         let scripts = artifacts::clients().join("node");
@@ -34,7 +34,7 @@ impl Runtime {
     }
 }
 
-/// Leads a library through its calls; `form` is how it sends what it proves itself with.
+/// Drives a library through its calls; `form` is how it sends its credentials.
 #[track_caller]
 pub(super) fn walk(runtime: Option<Runtime>, script: &str, form: &str) {
     let Some(runtime) = runtime else { return };

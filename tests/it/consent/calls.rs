@@ -1,11 +1,11 @@
-//! The calls that are made to both registers.
+//! The calls made to both registers.
 
 use daftar_tests::records::{FEMALE, HOUSEHOLD, MALE, NATIONAL_ID, ROLE, path, person, reference};
 use serde_json::{Value, json};
 
 use super::world::group_reference;
 
-/// Everybody and everything that is in one of the registers, and some that is in none.
+/// All identifiers in one of the registers, and some in neither.
 const IDS: [&str; 27] = [
     "1",
     "2",
@@ -135,7 +135,7 @@ pub fn searches() -> Vec<Call> {
     calls
 }
 
-/// Rules about everybody.
+/// Rules about all people.
 pub fn rules() -> Vec<Call> {
     let mut calls = Vec::new();
     for (subject, expression) in [
@@ -164,7 +164,7 @@ pub fn rules() -> Vec<Call> {
     calls
 }
 
-/// Writes to what is hidden, and with it.
+/// Writes to hidden records, and with them.
 pub fn refused_writes() -> Vec<Call> {
     let mut calls = Vec::new();
     let entity = |id: &str| json!({"entity": {"reference": reference(id)}});
@@ -205,7 +205,7 @@ pub fn refused_writes() -> Vec<Call> {
     calls
 }
 
-/// Transactions that come to nothing for what is hidden, each with the code of the refusal.
+/// Transactions that fail because of hidden records, each with the code of the rejection.
 pub fn refused_transactions() -> Vec<(Call, &'static str)> {
     let seen = json!({"request": {"method": "PATCH", "url": path("Individual", "1")}, "resource": {"active": true}});
     let entry = |method: &str, url: String, resource: Value| json!({"request": {"method": method, "url": url}, "resource": resource});
@@ -229,7 +229,7 @@ pub fn refused_transactions() -> Vec<(Call, &'static str)> {
     calls
 }
 
-/// Writes to what is seen.
+/// Writes to visible records.
 pub fn accepted_writes() -> Vec<Call> {
     let entity = |id: &str| json!({"entity": {"reference": reference(id)}});
     let identifiers = |id: &str| json!([{"system": NATIONAL_ID, "value": id}]);

@@ -1,4 +1,4 @@
-//! What a client may not see is to it as if it did not exist: two registers, one with it and one without, give the same bytes to
+//! Hidden records are indistinguishable from missing ones: two registers, one with them and one without, return the same bytes for
 //! every call.
 
 use daftar_tests::{ApiClient, Response};
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::calls::{Call, accepted_writes, reads, refused_transactions, refused_writes, rules, searches};
 use super::world::{Extent, World};
 
-/// What a client learns from an answer, but for what is made at random.
+/// The observable response, without random values.
 fn seen(world: &World, response: &Response) -> String {
     let random = ["x-request-id", "date", "x-ratelimit-reset"];
     let headers = response.headers().iter().filter(|(name, _)| !random.contains(&name.as_str()));
@@ -26,7 +26,7 @@ fn seen(world: &World, response: &Response) -> String {
     without(&without(&text, "_cursor="), "\"seal\":\"")
 }
 
-/// The text with what stands behind a mark, a cursor or a seal, replaced by its length.
+/// The text with the value after a marker, a cursor or a seal, replaced by its length.
 fn without(text: &str, mark: &str) -> String {
     let mut parts = text.split(mark);
     let mut shown = parts.next().unwrap_or_default().to_owned();
@@ -48,7 +48,7 @@ fn answer(client: &ApiClient, call: &Call) -> Response {
     }
 }
 
-/// Makes every call to both registers, follows links to further pages, and holds the answers against each other.
+/// Makes every call to both registers, follows links to further pages, and compares the responses.
 #[track_caller]
 fn compare(one: &World, other: &World, calls: &[Call]) {
     for call in calls {
@@ -115,8 +115,10 @@ fn the_register_is_empty_to_a_client_without_consents() {
     let unrelated = |world: &World, organization: &str| {
         super::world::consent_client(&world.app, json!({"organization": organization}))
     };
-    let (whole, empty) =
-        (World { client: unrelated(&whole, "Absent"), ..whole }, World { client: unrelated(&empty, "Absent"), ..empty });
+    let (whole, empty) = (
+        World { client: unrelated(&whole, "Absent"), ..whole },
+        World { client: unrelated(&empty, "Absent"), ..empty },
+    );
     compare(
         &whole,
         &empty,

@@ -1,4 +1,4 @@
-//! What a client sees whose legal basis is consent.
+//! Data visible to a client whose legal basis is consent.
 
 use daftar_tests::records::{FEMALE, NATIONAL_ID, ROLE, path, person, reference, with};
 use daftar_tests::{ApiClient, TestApp, errors, redacted};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::world::{Extent, MINISTRY, SCOPES, World, consent_client, give, group_reference};
 
-/// One woman whose sex and day of birth are known, and who registers people.
+/// One woman whose sex and day of birth are known, and the client that registers people.
 fn one_person() -> (TestApp, ApiClient) {
     let app = TestApp::start();
     let writer = app.client(SCOPES);
@@ -203,7 +203,7 @@ fn an_identifier_that_a_hidden_record_holds_is_in_use() {
     let by_hidden = client.post("/Individual", &person("1", json!({}))).expect(409).json();
     drop(give(&app, &reference("1"), json!({})));
     let by_seen = client.post("/Individual", &person("1", json!({}))).expect(409).json();
-    assert_eq!(redacted(&by_hidden), redacted(&by_seen), "it is told nothing more than that");
+    assert_eq!(redacted(&by_hidden), redacted(&by_seen), "it learns nothing else");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What was done before for somebody who is not there any more.
+//! Replayed requests about a person who is no longer visible.
 
 use daftar_tests::records::{NATIONAL_ID, household, path, person, reference};
 use daftar_tests::{ApiClient, Response, TestApp, redacted};

@@ -1,6 +1,6 @@
-//! A register as it is, and the same register without what a client whose legal basis is consent may not see.
+//! A complete register, and the same register without the records hidden from a client whose legal basis is consent.
 //!
-//! **Invariant:** what both have is made in the same order with the same bodies; what only the one has is hidden from the client.
+//! **Invariant:** the records of both are created in the same order with the same bodies; additional records are hidden from the client.
 
 use daftar_tests::records::{FEMALE, HOUSEHOLD, MALE, NATIONAL_ID, ROLE, path, person, reference, with};
 use daftar_tests::{ApiClient, TestApp};
@@ -10,34 +10,34 @@ use crate::program;
 
 /// The client's organization.
 pub const MINISTRY: &str = "Ministry of Health";
-/// Everything that a client can be granted for records.
+/// All scopes for records.
 pub const SCOPES: &[&str] =
     &["individual:all", "group:all", "program:all", "program_membership:all", "consent:all", "eligibility:all"];
 
-/// How much of the register there is.
+/// Extent of the register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// All of it.
     Whole,
-    /// What is consented to alone.
+    /// Only records with consent.
     Consented,
-    /// Nothing but the programs.
+    /// Only the programs.
     Programs,
 }
 
-/// A register with a client that sees what is consented to.
+/// A register with a client that sees consented records.
 pub struct World {
     pub app: TestApp,
     /// The client.
     pub client: ApiClient,
-    /// Who registered everything; sees everything.
+    /// The client that registered all records and sees all.
     pub writer: ApiClient,
     /// The consents that the client can read, in the order in which they were given.
     pub consents: Vec<String>,
     pub extent: Extent,
 }
 
-/// A client of an organization that sees what is consented to.
+/// A client of an organization that sees consented records.
 pub fn consent_client(app: &TestApp, more: Value) -> ApiClient {
     app.client_of(&app.admin().create_client(&with(
         json!({
@@ -48,7 +48,7 @@ pub fn consent_client(app: &TestApp, more: Value) -> ApiClient {
     )))
 }
 
-/// Writes a consent to the ministry down and returns its name.
+/// Records a consent to the ministry and returns its name.
 #[track_caller]
 pub fn give(app: &TestApp, subject: &str, more: Value) -> String {
     let body = json!({
@@ -59,7 +59,7 @@ pub fn give(app: &TestApp, subject: &str, more: Value) -> String {
     given["consent_id"].as_str().unwrap().to_owned()
 }
 
-/// How a body refers to a group.
+/// A reference to a group in a body.
 pub fn group_reference(id: &str) -> String {
     format!("Group/{NATIONAL_ID}|{id}")
 }
@@ -118,7 +118,7 @@ impl World {
         self.consents.push(id);
     }
 
-    /// 1 to 4 are seen, 2 of them in part; 6 is there in both registers, seen as a beneficiary alone; H0 to H8 are hidden.
+    /// 1 to 4 are visible, 2 of them in part; 6 is in both registers, visible as a beneficiary alone; H0 to H8 are hidden.
     fn add_people(&mut self) {
         let woman = |given: &str| json!({"name": {"given": given, "family": "Diallo"}, "gender": FEMALE, "birth_date": "1950-01-01"});
         self.hidden_person("H0", woman("Amina"));
@@ -157,7 +157,7 @@ impl World {
         }
     }
 
-    /// 20 and 23 are seen, 22 in part; 21 is hidden. Only 20 has a member and stands to a group that are seen.
+    /// 20 and 23 are visible, 22 in part; 21 is hidden. Only 20 has a visible member and a relationship to a visible group.
     fn add_groups(&mut self) {
         let member =
             |id: &str, role: &str| json!({"entity": {"reference": reference(id)}, "role": format!("{ROLE}#{role}")});
@@ -184,7 +184,7 @@ impl World {
         self.consent(&group_reference("23"), json!({"scopes": ["group"]}));
     }
 
-    /// Says to which other groups a group stands in some way, as far as they are there.
+    /// Records relationships of a group to other groups, as far as they exist.
     fn relate(&self, group: &str, others: &[&str]) {
         let there = others.iter().filter(|other| self.has_hidden() || **other != "21");
         let kind = format!("{ROLE}#affiliated_with");

@@ -1,4 +1,4 @@
-//! Settings, image, compose file, manifests and unit say the same.
+//! Settings, image, compose file, manifests and unit are consistent.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::{lines, path, read};
 
-/// How the server is started, wherever.
+/// Start command of the server, in every deployment.
 const START: [&str; 5] = ["serve", "--config", "/etc/daftar/daftar.toml", "--data-dir", "/var/lib/daftar"];
-/// How a container is asked whether its server is ready.
+/// Health check of a container.
 const HEALTH: [&str; 4] = ["/usr/bin/daftar", "health", "--data-dir", "/var/lib/daftar"];
 const USER: u32 = 10_001;
 
@@ -35,7 +35,7 @@ fn manifest(kind: &str, name: &str) -> Value {
     manifest
 }
 
-/// What a pod is made of, and its one container.
+/// The specification of a pod, and its one container.
 fn pod() -> (Value, Value) {
     let pod = manifest("StatefulSet", "daftar")["spec"]["template"]["spec"].clone();
     let [container] = &pod["containers"].as_array().unwrap()[..] else { panic!("one container") };
@@ -53,7 +53,7 @@ impl Image {
     fn read() -> Self {
         let text = read("Dockerfile");
         let uncommented: Vec<&str> = lines(&text).collect();
-        // An instruction goes on where a line ends in a backslash.
+        // An instruction continues if a line ends in a backslash.
         let whole = uncommented.join("\n").replace("\\\n", " ");
         let instructions = whole.lines().map(|line| line.split_once(' ').expect("an instruction and what it is given"));
         let mut before: Vec<(String, String)> = instructions
@@ -64,7 +64,7 @@ impl Image {
         Self { before, last }
     }
 
-    /// What the last stage gives that instruction, which is in it once.
+    /// The argument of that instruction in the last stage, which has it once.
     fn only(&self, name: &str) -> &str {
         let found: Vec<&str> =
             self.last.iter().filter(|(found, _)| found == name).map(|(_, rest)| rest.as_str()).collect();
@@ -72,7 +72,7 @@ impl Image {
         only
     }
 
-    /// The words of an instruction in the form that no shell reads.
+    /// The words of an instruction in the form without a shell.
     fn words(&self, name: &str) -> Value {
         serde_json::from_str(self.only(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
@@ -88,7 +88,7 @@ fn everything_starts_the_server_in_the_same_way() {
     let unit = read("systemd/daftar.service");
     let exec = lines(&unit).find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     assert_eq!(exec.split(' ').collect::<Vec<_>>(), [&["/usr/bin/daftar"], &START[..]].concat());
-    // And the program knows each of these words.
+    // The program accepts each of these words.
     let help = run(Path::new("unused"), &["serve", "--help"]).expect_success().stdout;
     assert!(START.iter().filter(|word| word.starts_with("--")).all(|flag| help.contains(flag)), "{help}");
     let (_, probe) = image.only("HEALTHCHECK").split_once(" CMD ").unwrap();
@@ -232,7 +232,7 @@ fn the_probe_of_containers_detects_whether_a_server_is_ready() {
     assert_eq!(run(&data_dir, &["health", "--json"]).expect_success().json(), serde_json::json!({"ready": true}));
     drop(server.stop());
     assert_eq!(run(&data_dir, &["health"]).code, 1);
-    // Without the engine the server is ready: only calls that need it are refused.
+    // Without the engine the server is ready: only calls that require it are rejected.
     let empty = folder.path().join("no-plugins");
     std::fs::create_dir(&empty).unwrap();
     let bare = folder.path().join("bare");
@@ -244,7 +244,7 @@ fn the_probe_of_containers_detects_whether_a_server_is_ready() {
     drop(server.stop());
 }
 
-/// Whether a pattern of `.dockerignore`, of the few forms that ours has, leaves out a path.
+/// Tests whether a pattern of `.dockerignore`, of the few forms in ours, excludes a path.
 fn leaves_out(pattern: &str, path: &str) -> bool {
     let mut parts = path.split('/');
     match pattern.strip_prefix("**/") {

@@ -52,7 +52,7 @@ fn a_module_adds_a_field_to_records_and_rules_and_records_keep_it_while_it_is_go
     install(&app.admin(), &farmer());
     let client = app.client_of(client.credentials());
     let mut again = client.get(&path("Individual", "1")).expect(200).json();
-    // The person has joined a group meanwhile.
+    // The person has joined a group in the meantime.
     again["group_membership"] = stored["group_membership"].clone();
     assert_eq!(again, stored);
 }

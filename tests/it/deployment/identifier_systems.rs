@@ -31,7 +31,10 @@ fn identifiers_are_of_the_systems_that_the_administrator_registered() {
     drop(client.post("/Individual", &farmer("2")).expect(201));
     let unknown =
         client.post("/Individual", &json!({"identifier": [{"system": "urn:x:y", "value": "1"}]})).expect(422).json();
-    assert!(unknown["errors"][0]["message"].as_str().unwrap().contains(FARMERS), "the known ones are told: {unknown}");
+    assert!(
+        unknown["errors"][0]["message"].as_str().unwrap().contains(FARMERS),
+        "the known ones are listed: {unknown}"
+    );
 
     let part = FARMERS.replace('%', "%25").replace('#', "%23").replace('/', "%2F");
     drop(app.admin().request("DELETE", &format!("/identifier-systems/{part}")).send().expect(204));
@@ -101,7 +104,7 @@ fn an_unknown_system_is_reported_alike_wherever_an_identifier_is_given() {
     }
     assert_eq!(client.get(&known).status, 200);
 
-    // Of a system that was taken out records are found as before, and what leads nowhere is told like any other.
+    // Records of a removed system are found as before, and broken references to it are reported like any other.
     drop(client.create_individual(&farmer("1")));
     let farmers = FARMERS.replace('#', "%23").replace('/', "%2F");
     drop(admin.request("DELETE", &format!("/identifier-systems/{farmers}")).send().expect(204));

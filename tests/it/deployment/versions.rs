@@ -1,4 +1,4 @@
-//! Two versions of a small pack: what the newer one does not have any more stays readable.
+//! Two versions of a small pack: codes removed in the newer one stay readable.
 
 use daftar_tests::TestApp;
 use daftar_tests::process::run;
@@ -127,7 +127,7 @@ fn a_report_says_which_records_an_upgrade_touches_and_the_upgrade_keeps_their_co
         [(&*uri("buddhism"), "gone", 2), (&*uri("hinduism"), "retired", 1), (&*uri("islam"), "relabelled", 1)]
     );
     assert_eq!(change["codes"][1]["successor"]["uri"], uri("islam"));
-    assert_eq!(report.get("records"), None, "people are named only to whoever asks for them");
+    assert_eq!(report.get("records"), None, "people are named only on request");
     let named = ["plugin", "report", file.to_str().unwrap(), "--records", "2", "--json"];
     let named = run(app.data_dir(), &named).expect_success().json();
     let record = |id: &str, code: &str| json!({"reference": daftar_tests::records::reference(id), "codes": [{"field": "religion", "uri": uri(code)}]});
@@ -199,7 +199,7 @@ fn local_codes_survive_an_upgrade_of_their_pack_and_identifiers_of_a_lost_type_a
     drop(client.create_individual(&person("1", json!({}))));
     let removed = admin.request("DELETE", "/plugins/id-type").send().expect(409);
     assert!(removed.detail().starts_with("3 records use codes of `id-type`"), "{}", removed.detail());
-    // Neither tax IDs nor passports, of which farmer IDs are a kind, are there any more.
+    // Neither tax IDs nor passports, a kind of which are farmer IDs, exist any more.
     let newer = id_types("9.0.0", "code\nnational_id\n", "code\tlabel\nnational_id\tNational ID\n");
     let file = app.data_dir().join("id.wasm");
     std::fs::write(&file, &newer).unwrap();

@@ -1,4 +1,4 @@
-//! More connections and more requests than there are places for.
+//! More connections and more requests than there are slots.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -11,14 +11,14 @@ fn app(max: u64, per_address_max: u64, requests_max: u64) -> TestApp {
     let app = TestApp::builder().config(|config| {
         let connections = &mut config.server.connections;
         (connections.max, connections.per_address_max, connections.requests_max) = (max, per_address_max, requests_max);
-        // Whoever is slow here is slow on purpose.
+        // Slow clients here are slow on purpose.
         (connections.body_timeout_ms, connections.body_stall_timeout_ms) = (60_000, 60_000);
         connections.header_timeout_ms = 60_000;
     });
     app.start()
 }
 
-/// A connection that says nothing, or a part of what it could.
+/// A connection that sends nothing, or a part of a request.
 pub fn open(connection: &Connection, from: Ipv4Addr, says: &str) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::new(IpAddr::V4(from), 0).into()).unwrap();
@@ -30,15 +30,15 @@ pub fn open(connection: &Connection, from: Ipv4Addr, says: &str) -> TcpStream {
     stream
 }
 
-/// Everything that comes until the server closes the connection.
+/// Reads until the server closes the connection.
 pub fn read_until_closed(mut stream: TcpStream) -> Vec<u8> {
     let mut answer = Vec::new();
-    // A connection that is cut may end in a reset.
+    // A connection that is closed may end in a reset.
     let _is_orderly = stream.read_to_end(&mut answer).is_ok();
     answer
 }
 
-/// A request whose head is read and whose body does not come yet.
+/// A request whose head is read and whose body is not sent yet.
 fn start_request(client: &ApiClient) -> Held {
     let request = client.request("POST", "/Individual").header("Content-Type", "application/json");
     request.header("Expect", "100-continue").declare_length(100).hold_after("100 Continue")
@@ -71,7 +71,7 @@ fn one_address_has_its_number_of_connections() {
     let anonymous = app.anonymous();
     let ask = || anonymous.request("GET", "/api/v2/Individual").bearer(client.token()).send();
     let mut held: Vec<TcpStream> = (0..3).map(|_| open(&anonymous, anonymous.source(), "GET /metad")).collect();
-    // They came before it, so the server has taken them before it.
+    // They connected before it, so the server accepted them before it.
     assert_retry_after(&ask(), "from this address");
     is_healthy(&anonymous);
     assert_eq!(app.anonymous().request("GET", "/metadata").send().status, 200, "another address");
@@ -152,7 +152,7 @@ fn hundreds_of_slow_clients_starve_no_other_client() {
             is_healthy(&way);
         }
     }
-    // They send a byte more now and then; some of them are gone by now.
+    // They send a byte occasionally; some of them are closed by now.
     let still_there = slow.iter_mut().filter_map(|stream| stream.write_all(b"x").ok()).count();
     assert_eq!(client.get("/Individual").status, 200);
     assert!(still_there > 0);

@@ -10,7 +10,7 @@ fn app(origins: &str) -> TestApp {
     TestApp::builder().config(|config| config.server.cors_origins = server.cors_origins).start()
 }
 
-/// Every header of an answer that is about origins.
+/// Every CORS header of a response.
 fn about_origins(response: &Response) -> Vec<String> {
     let is_about = |name: &str| name.starts_with("access-control-");
     let told = response.headers().iter().filter(|(name, _)| is_about(name));
@@ -21,7 +21,7 @@ fn varies_by_origin(response: &Response) -> bool {
     response.headers().iter().any(|(name, value)| name == "vary" && value.contains("Origin"))
 }
 
-/// An answer as it came: which headers there are depends on the settings, and the document tells those of every server.
+/// A raw response: its headers depend on the configuration, and the document describes those of every server.
 fn raw(app: &TestApp, from: std::net::Ipv4Addr, head: &str) -> Response {
     let bytes = format!("{head}Host: localhost\r\nConnection: close\r\n\r\n");
     Response::parse(&app.anonymous().from(from).exchange(bytes.as_bytes()))
@@ -103,7 +103,7 @@ fn other_pages_may_not() {
         assert_eq!(asked.code(), "origin_not_allowed", "{origin}");
         let head = format!("GET /api/v2/Individual HTTP/1.1\r\nOrigin: {origin}\r\n{bearer}");
         let answer = raw(&app, daftar_tests::fresh_address(), &head).expect(200);
-        assert_eq!(about_origins(&answer), [""; 0], "whoever is no browser may ask: {origin}");
+        assert_eq!(about_origins(&answer), [""; 0], "clients that are not browsers may call: {origin}");
         assert!(varies_by_origin(&answer));
     }
     let without = raw(&app, daftar_tests::fresh_address(), "GET /health/live HTTP/1.1\r\n").expect(200);

@@ -1,4 +1,4 @@
-//! Frames without end: HTTP/2 spoken byte by byte, by clients that keep no rule of it.
+//! Endless frames: HTTP/2 byte by byte, by clients that violate the protocol.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -36,7 +36,7 @@ fn get(path: &str) -> Vec<u8> {
     fields
 }
 
-/// What a client begins with that takes nothing of any response.
+/// The preface of a client that reads nothing of any response.
 pub fn takes_nothing() -> Vec<u8> {
     // SETTINGS_INITIAL_WINDOW_SIZE
     [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0])].concat()
@@ -47,12 +47,12 @@ pub fn request(stream: u32, path: &str) -> Vec<u8> {
     frame(HEADERS, END_STREAM | END_HEADERS, stream, &get(path))
 }
 
-/// A frame that the other side has to answer.
+/// A frame that requires a response from the peer.
 pub fn ping() -> Vec<u8> {
     frame(PING, 0, 0, b"stay put")
 }
 
-/// Sends the same again and again and reads nothing, until the server closes the connection; whether it did within so many bytes.
+/// Repeats the same bytes and reads nothing, until the server closes the connection; returns whether it did within this number of bytes.
 fn is_closed_under(way: &Connection, begin: &[u8], again: &[u8], bytes: usize) -> bool {
     let mut stream = begun(way, begin);
     stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -90,7 +90,7 @@ fn a_head_in_endless_frames_ends_the_connection() {
 fn frames_that_have_to_be_answered_are_no_progress_and_end_with_the_time_of_the_connection() {
     let app = app();
     let way = app.anonymous();
-    // Without a request the time is that of a head, and with one whose response is not taken that of a response.
+    // Without a request the timeout is that of a head, and with an unread response that of a response.
     let requested = [takes_nothing(), request(1, "/nothing")].concat();
     for begin in [[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat(), requested] {
         for again in [frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 9]), ping()] {
@@ -107,7 +107,7 @@ fn answered_pings_keep_no_connection() {
     let mut stream = begun(&way, &[takes_nothing(), request(1, "/nothing")].concat());
     stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let mut answers = [0; 4_096];
-    // They are sent and their answers are read, which moves bytes on the socket in both directions.
+    // They are sent and their responses are read, which moves bytes on the socket in both directions.
     let since = Instant::now();
     let mut is_over = false;
     while !is_over && since.elapsed() < Duration::from_secs(30) {

@@ -1,4 +1,4 @@
-//! What every answer says to browsers and to whoever keeps answers, on every route, whether it succeeds or not.
+//! Headers of every response for browsers and caches, on every route, for successes and errors.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use daftar::api::router::endpoints;
 use daftar_tests::{Response, TestApp};
 use serde_json::json;
 
-/// What holds for every answer of the server itself.
+/// Problems in the common properties of every response of the server.
 fn problems(what: &str, answer: &Response) -> Vec<String> {
     let expected = [
         ("x-content-type-options", Some("nosniff")),
@@ -22,7 +22,7 @@ fn problems(what: &str, answer: &Response) -> Vec<String> {
     wrong.map(|(name, value)| format!("{what}: `{name}` is {:?}, not {value:?}", answer.header(name))).collect()
 }
 
-/// Who may keep the answer of a route when it succeeds.
+/// Expected caching of a successful response of a route.
 fn cache_control(access: Access, path: &str) -> &'static str {
     let is_of_codes = path.contains("ocabular") || path.contains("oncept");
     match access {

@@ -1,4 +1,4 @@
-//! HTTP/2, spoken by a client of our own: over plain connections, as a proxy may, and what it may not do.
+//! HTTP/2, by a client of our own: over plain connections, as a proxy may, and forbidden uses.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,18 +16,18 @@ pub fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// A socket from an address that nobody else uses.
+/// A socket from an address that no other client uses.
 pub async fn socket(way: &Connection, server: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::new(IpAddr::V4(way.source()), 0)).unwrap();
     socket.connect(server).await.unwrap()
 }
 
-/// Begins to speak HTTP/2.
+/// Starts an HTTP/2 connection.
 pub async fn speak(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> SendRequest<Bytes> {
     let (client, connection) = h2::client::handshake(stream).await.unwrap();
     tokio::spawn(async move {
-        // How a connection ends is told by its requests.
+        // The result of a connection is reported by its requests.
         let _ended = connection.await;
     });
     client
@@ -38,7 +38,7 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> Request<()
     headers.iter().fold(request, |request, (name, value)| request.header(*name, *value)).body(()).unwrap()
 }
 
-/// Reads an answer to its end.
+/// Reads a complete response.
 pub async fn read(answer: h2::client::ResponseFuture) -> Result<(u16, HeaderMap, Vec<u8>), h2::Error> {
     let (head, mut body) = answer.await?.into_parts();
     let mut bytes = Vec::new();
@@ -60,7 +60,7 @@ pub async fn get(
     read(answer).await
 }
 
-/// A plain connection that speaks HTTP/2.
+/// A plain HTTP/2 connection.
 pub async fn plain(app: &TestApp) -> SendRequest<Bytes> {
     let way = app.anonymous();
     let server = way.url().trim_start_matches("http://").parse().unwrap();
@@ -111,7 +111,7 @@ fn a_client_that_resets_its_requests_immediately_harms_no_other_client() {
     runtime().block_on(async {
         let client = plain(&app).await;
         for _ in 0..3_000 {
-            // A server may lose its patience at any time.
+            // A server may close it at any time.
             let Ok(mut ready) = client.clone().ready().await else { break };
             let Ok((answer, mut stream)) = ready.send_request(request("GET", "/metadata", &[]), true) else { break };
             tokio::task::yield_now().await;
@@ -132,7 +132,7 @@ fn an_unread_stream_ends_the_connection() {
         let mut ready = client.clone().ready().await.unwrap();
         let (answer, _) = ready.send_request(request("GET", "/openapi.json", &[]), true).unwrap();
         let (_, mut body) = answer.await.unwrap().into_parts();
-        // What comes is read, and no room is given back for more.
+        // Data is read, and the flow control window is not extended.
         let ended = loop {
             match body.data().await {
                 Some(Ok(_)) => {}

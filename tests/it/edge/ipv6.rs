@@ -1,4 +1,4 @@
-//! Clients of IPv6: a network of 64 bits is one of them, whichever address in it they use.
+//! IPv6 clients: a network of 64 bits is one client, for all addresses in it.
 
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
@@ -7,10 +7,10 @@ use daftar::config::Config;
 use daftar_tests::token::{self, FORM, basic};
 use daftar_tests::{Credentials, Response, TestApp};
 
-/// Requests for tokens that one network has at once.
+/// Number of token requests in the bucket of a network.
 const TOKENS: usize = 5;
 
-/// A server on the loopback address of IPv6, which believes whoever asks from there.
+/// A server on the loopback address of IPv6, which trusts proxies on that address.
 fn app(trusts_loopback: bool) -> (TestApp, SocketAddr) {
     let trusted = if trusts_loopback { "trusted_proxies = ['::1']" } else { "" };
     let with = Config::parse(&format!("[server]\nlisten = '[::1]:0'\n{trusted}")).unwrap().server;
@@ -72,7 +72,7 @@ fn addresses_of_one_network_share_a_bucket_and_networks_do_not() {
     }
     assert_eq!(from("2001:db8:0:1:ffff:ffff:ffff:ffff"), 429, "another address of the same 64 bits");
     assert_eq!(from("2001:db8:0:2::1"), 200, "another network");
-    // An IPv4 address is the same client in both of its writings.
+    // An IPv4 address is the same client in both notations.
     for _ in 0..TOKENS {
         assert_eq!(from("198.51.100.7"), 200);
     }

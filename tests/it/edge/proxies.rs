@@ -1,4 +1,4 @@
-//! Callers behind proxies, and those who say that they are.
+//! Callers behind proxies, and those that claim to be.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const PROXY: Ipv4Addr = Ipv4Addr::new(127, 200, 0, 1);
 const INNER_PROXY: &str = "127.200.0.2";
-/// Calls without a token that one address has at once.
+/// Number of calls without a token in the bucket of an address.
 const UNAUTHENTICATED: usize = 30;
 
 fn server(settings: &str) -> ServerConfig {
@@ -32,7 +32,7 @@ fn call(connection: &Connection, headers: &[(&str, &str)]) -> Response {
     headers.iter().fold(request, |request, (name, value)| request.header(name, value)).send()
 }
 
-/// Uses a bucket up; how many calls it took.
+/// Uses a bucket up; returns the number of calls.
 fn drain(connection: &Connection, headers: &[(&str, &str)]) -> usize {
     (0..=UNAUTHENTICATED).take_while(|_| call(connection, headers).status == 200).count()
 }
@@ -79,7 +79,7 @@ fn callers_behind_a_proxy_have_a_bucket_each_and_cannot_leave_it() {
     let lines =
         [("X-Forwarded-For", "198.51.100.9"), ("X-Forwarded-For", "203.0.113.1"), ("X-Forwarded-For", INNER_PROXY)];
     assert_eq!(call(&proxy, &lines).status, 429, "several lines are one list");
-    // The header that this proxy does not write is whatever a stranger sent.
+    // A header that this proxy does not set contains what an unauthenticated client sent.
     let other = [("X-Forwarded-For", "203.0.113.1"), ("Forwarded", "for=198.51.100.9")];
     assert_eq!(call(&proxy, &other).status, 429);
     assert_eq!(call(&proxy, &[("X-Forwarded-For", "203.0.113.2")]).status, 200, "others are not held up");

@@ -1,4 +1,4 @@
-//! Clients that send or take too slowly.
+//! Clients that send or read too slowly.
 
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -19,7 +19,7 @@ fn a_head_that_does_not_come_to_its_end_ends_the_connection() {
     for begun in ["", "G", "GET /health/live HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", "PRI * HTTP/2.0\r\n", "PRI"] {
         assert_eq!(read_until_closed(open(&way, way.source(), begun)), b"", "{begun}");
     }
-    // The second head of a connection has the same time.
+    // The second head of a connection has the same timeout.
     let whole = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut stream = open(&way, way.source(), whole);
     let mut first = [0; 12];
@@ -72,9 +72,9 @@ fn an_unread_response_ends_the_connection() {
     socket.connect(&server.into()).unwrap();
     let mut stream = TcpStream::from(socket);
     stream.set_write_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
-    // Requests without end, whose answers are never read: the server takes none once its own way back is full.
+    // Endless requests, whose responses are never read: the server reads none once its own send buffer is full.
     let many = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1_000);
     let sent = (0..1_000).take_while(|_| stream.write_all(many.as_bytes()).is_ok()).count();
-    assert!(sent < 1_000, "the server went on reading for whom it could write nothing");
+    assert!(sent < 1_000, "the server continued reading from a client that reads nothing");
     while metric(&app, "daftar_connections_closed_total{reason=\"write_timeout\"}") < 1.0 {}
 }

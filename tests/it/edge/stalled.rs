@@ -1,4 +1,4 @@
-//! Clients that take nothing of their responses, or too little, beside clients that do.
+//! Clients that read nothing of their responses, or too little, next to clients that do.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -28,20 +28,20 @@ fn create_big(client: &ApiClient, id: &str) -> String {
     path("Individual", id)
 }
 
-/// A connection by which nothing of any response is taken.
+/// A connection on which nothing of any response is read.
 async fn stalled_connection(way: &Connection) -> SendRequest<Bytes> {
     let server = way.url().trim_start_matches("http://").parse().unwrap();
     let stream = socket(way, server).await;
     let handshake = h2::client::Builder::new().initial_window_size(0).handshake(stream).await;
     let (client, connection) = handshake.unwrap();
     tokio::spawn(async move {
-        // How a connection ends is told by its requests.
+        // The result of a connection is reported by its requests.
         let _ended = connection.await;
     });
     client
 }
 
-/// Asks for something and takes the head of the response.
+/// Sends a request and reads the head of the response.
 async fn ask(connection: &SendRequest<Bytes>, client: &ApiClient, path: &str) -> (u16, RecvStream) {
     let bearer = format!("Bearer {}", client.token());
     let request = request("GET", &format!("/api/v2{path}"), &[("authorization", &bearer)]);
@@ -70,7 +70,7 @@ fn clients_that_take_nothing_and_send_pings_harm_no_other_and_are_closed() {
     let mut streams: Vec<TcpStream> = (0..STALLED)
         .map(|number| {
             let mut stream = open(&way, Ipv4Addr::new(127, 202, 0, 1 + u8::try_from(number / 50).unwrap()), "");
-            // One that finds no place may be closed already.
+            // A connection without a slot may be closed already.
             let _is_open = stream.write_all(&begin).is_ok();
             stream.set_nonblocking(true).unwrap();
             stream
@@ -96,7 +96,7 @@ fn clients_that_take_nothing_and_send_pings_harm_no_other_and_are_closed() {
             since.elapsed()
         });
         let probe = app.anonymous();
-        // Until those that came last have been waited for long enough to make room.
+        // Until the last ones have timed out and are evicted.
         while client.get("/Individual").status != 200 {
             assert!(since.elapsed() < 4 * WRITE_TIMEOUT, "no place for an ordinary client");
         }
@@ -111,7 +111,7 @@ fn clients_that_take_nothing_and_send_pings_harm_no_other_and_are_closed() {
             assert_eq!(client.get("/Individual").status, 200);
         }
         let cut_after = pings.join().unwrap();
-        // Two timeouts, and as much again for a machine that does other things beside.
+        // Two timeouts, and as much again for a machine under other load.
         assert!(cut_after < 4 * WRITE_TIMEOUT, "{cut_after:?}");
     });
     let cut = |reason: &str| metric(&app, &format!("daftar_connections_closed_total{{reason=\"{reason}\"}}"));
@@ -171,7 +171,7 @@ fn stalled_reads_of_large_responses_take_no_more_memory_than_their_bound() {
     let config = config.to_str().unwrap();
     daftar_tests::template::copy_compiled_to(&data);
     let mut command = command(&data, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
-    // Memory that is freed goes back to the system at once, so that what is measured is what is in use.
+    // Freed memory is returned to the system immediately, so that only used memory is measured.
     command.args(["--config", config]).arg("--plugins").arg(artifacts::plugins()).env("MIMALLOC_PURGE_DELAY", "0");
     let server = Server::start(command);
     let credentials = create_client(&data, &["individual:all"]);
@@ -219,7 +219,7 @@ fn the_slowest_connection_is_closed_where_all_clients_leave_too_much_unread() {
             assert_eq!(status, 200);
             stalled.push((connection, body));
         }
-        // Until the first has been waited for long enough to be closed.
+        // Until the first has timed out and is closed.
         let response = loop {
             let response = clients[2].get(&path);
             if response.status == 200 {
@@ -247,7 +247,7 @@ fn a_client_that_reads_slowly_and_steadily_gets_its_whole_response() {
     let mut stream = open(way, way.source(), &head);
     let mut part = vec![0; 128 << 10];
     let mut count = 0;
-    // For several times as long as a response may wait untouched.
+    // For several times the timeout of an unread response.
     loop {
         match stream.read(&mut part).unwrap() {
             0 => break,
@@ -277,7 +277,7 @@ fn a_connection_without_a_slot_speaks_http_1_1_and_has_two_seconds_for_a_head() 
     let since = Instant::now();
     assert_eq!(read_until_closed(open(&way, way.source(), "GET /heal")), b"");
     assert!(since.elapsed() < Duration::from_secs(20));
-    // Many that say nothing keep no probe of health out.
+    // Many silent connections do not block health checks.
     let _silent: Vec<TcpStream> = (0..40).map(|_| open(&way, way.source(), "")).collect();
     assert_eq!(way.request("GET", "/health/ready").send().expect(200).text(), "ok\n");
 }

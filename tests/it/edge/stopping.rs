@@ -1,4 +1,4 @@
-//! A server that is told to stop: requests under way are finished, others are not begun, and it comes to an end.
+//! A server that is stopped: requests in progress are finished, others are not started, and it ends.
 
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
@@ -13,7 +13,7 @@ use serde_json::json;
 use super::capacity::{open, read_until_closed};
 use super::http2::{plain, read, request, runtime};
 
-/// A server that waits long for requests under way: a test that runs into that time hangs.
+/// A server with a long timeout for requests in progress: a test that reaches it hangs.
 fn patient() -> TestApp {
     TestApp::builder()
         .config(|config| {
@@ -29,7 +29,7 @@ fn address(way: &Connection) -> SocketAddr {
     way.url().trim_start_matches("http://").parse().unwrap()
 }
 
-/// Tells a server to stop and waits until nobody can connect any more.
+/// Stops a server and waits until it accepts no connection.
 pub(crate) fn begin_to_stop(mut app: TestApp) -> thread::JoinHandle<()> {
     let server = address(&app.anonymous());
     let stopping = thread::spawn(move || app.stop());
@@ -61,7 +61,7 @@ fn a_request_in_progress_is_finished_and_idle_connections_are_closed() {
     assert_eq!(answer.expect(201).json()["type"], "Individual");
     assert!(String::from_utf8(read_until_closed(idle)).unwrap().ends_with("ok\n"));
     assert_eq!(read_until_closed(silent), b"");
-    // Half a head is no request under way; it has the time of a head.
+    // Half a head is not a request in progress; it has the timeout of a head.
     assert_eq!(read_until_closed(begun), b"");
     stopping.unwrap().join().unwrap();
 }
@@ -77,7 +77,7 @@ fn a_request_in_progress_on_http2_is_finished() {
         let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
         let mut ready = client.clone().ready().await.unwrap();
         let (answer, mut body) = ready.send_request(request("POST", "/api/v2/Individual", &headers), false).unwrap();
-        // The server knows of the request once it answers one that came behind it.
+        // The server knows of the request once it responds to one sent after it.
         assert_eq!(super::http2::get(&client, "/health/live", &[]).await.unwrap().0, 200);
         let stopping = tokio::task::spawn_blocking(move || begin_to_stop(app)).await.unwrap();
         body.send_data(Bytes::from(person("late", json!({})).to_string()), true).unwrap();
@@ -93,7 +93,7 @@ fn a_request_in_progress_on_http2_is_finished() {
 fn an_export_in_progress_is_sent_completely() {
     let app = patient();
     let client = app.client(&["individual:all"]);
-    // More than what lies between a server that writes and a client that does not read.
+    // More than the buffers between a server that writes and a client that does not read.
     let photo = STANDARD.encode(vec![7; 4_500_000]);
     for number in 0..4 {
         drop(client.create_individual(&person(&format!("{number}"), json!({"photo": photo}))));

@@ -1,4 +1,4 @@
-//! Imports and exports whose other end stands still, many at once.
+//! Stalled imports and exports, many at the same time.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::capacity::{open, read_until_closed};
 
-/// How many exports are sent at once.
+/// Maximum number of concurrent exports.
 const EXPORTS_MAX: usize = 8;
 const READERS: usize = 64;
 const PEOPLE: usize = 5;
@@ -39,7 +39,7 @@ fn ask(app: &TestApp, request: &str, more: &str) -> TcpStream {
     open(&admin, admin.source(), &head)
 }
 
-/// The status of an answer of which nothing more is read.
+/// The status of a response of which nothing more is read.
 fn status(stream: &mut TcpStream) -> u16 {
     let mut line = [0; 12];
     stream.read_exact(&mut line).unwrap();
@@ -59,7 +59,7 @@ fn an_export_of_many_photos_is_sent_in_pages_of_bounded_size() {
     }
     assert_eq!(lines.iter().filter(|line| line["photo"].is_string()).count(), PEOPLE);
     assert_eq!(lines.last().unwrap()["$export"]["records"], PEOPLE);
-    // Each of the cursors leads on, with nothing left out.
+    // Each of the cursors continues without gaps.
     let cursor = lines.iter().find(|line| is_cursor(line)).unwrap()["$export"]["cursor"].as_str().unwrap();
     let rest = app.admin().get(&format!("/export?type=Individual&cursor={cursor}")).expect(200).text();
     assert_eq!(rest.matches("\"photo\"").count(), PEOPLE - 1);
@@ -73,11 +73,11 @@ fn export_readers_without_progress_occupy_few_slots_and_disturb_no_other_client(
     let statuses: Vec<u16> = readers.iter_mut().map(status).collect();
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), EXPORTS_MAX, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 503).count(), READERS - EXPORTS_MAX, "{statuses:?}");
-    // Whoever does other things notices nothing of it.
+    // Other clients are not affected.
     let client = app.client(&["individual:all"]);
     drop(client.post("/Individual", &person("other", json!({}))).expect(201));
     assert_eq!(app.anonymous().request("GET", "/health/live").send().expect(200).text(), "ok\n");
-    // Their places are free again when they are gone.
+    // Their slots are free again once they are closed.
     drop(readers);
     let mut status = 503;
     for _ in 0..600 {
@@ -96,20 +96,20 @@ fn senders_of_imports_that_stop_hold_one_turn_and_leave_it() {
     let line = person("imported", json!({"type": "Individual"})).to_string();
     let begin = |id: usize| {
         let more = "Connection: close\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n";
-        // A whole line and a part of one.
+        // A complete line and a part of one.
         let chunk = format!("{line}\n{}", &line[..9]);
         let more = format!("{more}{:x}\r\n{chunk}\r\n", chunk.len());
         ask(&app, &format!("POST /admin/v1/import?id=import-{id:04}&on_existing=skip"), &more)
     };
     let mut senders: Vec<TcpStream> = (0..READERS).map(begin).collect();
-    // The one whose turn it is is answered when it is closed.
+    // The one whose lines are being written gets its response when it is closed.
     let answers: Vec<String> =
         senders.drain(..).map(|sender| String::from_utf8_lossy(&read_until_closed(sender)).into_owned()).collect();
     let turned_away = answers.iter().filter(|answer| answer.starts_with("HTTP/1.1 409")).count();
     assert_eq!(turned_away, READERS - 1, "{answers:?}");
     let begun = answers.iter().find(|answer| !answer.starts_with("HTTP/1.1 409")).unwrap();
     assert!(!begun.contains("\"done\":true"), "half a line is no end: {begun}");
-    // Nothing of a group of lines that did not come whole is written, and the next import may begin when it was silent for long enough.
+    // Nothing of an incomplete group of lines is written, and the next import may begin after a long enough silence.
     let client = app.client(&["individual:all"]);
     assert_eq!(client.found("_count=100").len(), PEOPLE);
     app.advance_seconds(31);

@@ -18,7 +18,7 @@ use super::http2::{get, runtime, socket, speak};
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
-/// Puts a new certificate and its key into a folder, each at once; returns the certificate.
+/// Puts a new certificate and its key into a folder, each atomically; returns the certificate.
 fn renew(folder: &Path) -> CertificateDer<'static> {
     let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     for (name, text) in [("key.pem", pair.signing_key.serialize_pem()), ("cert.pem", pair.cert.pem())] {
@@ -117,7 +117,7 @@ fn tls_1_2_and_1_3_are_supported_and_hsts_is_sent() {
 #[test]
 fn tls_1_1_is_refused_by_name() {
     let https = Https::start("");
-    // What a client sends that speaks nothing newer (RFC 4346): suites of that time, and which signatures it knows.
+    // Handshake of a client limited to older versions (RFC 4346): cipher suites of that time, and its signature algorithms.
     let suites = [0xc0, 0x14, 0xc0, 0x13, 0x00, 0x35, 0x00, 0x2f];
     for minor in [1_u8, 2] {
         let mut hello = vec![3, minor];
@@ -193,7 +193,7 @@ fn a_connection_without_a_slot_speaks_http_1_1_inside_and_has_two_seconds_for_it
     assert_eq!(nothing, b"");
 }
 
-/// Whether a server shows that certificate.
+/// Tests whether a server presents that certificate.
 fn shows(server: SocketAddr, certificate: &CertificateDer<'static>) -> bool {
     let config = client(certificate, &[&rustls::version::TLS13], &[]);
     connect(server, &config).is_ok_and(|stream| stream.conn.peer_certificates().unwrap()[0] == *certificate)
@@ -204,7 +204,7 @@ fn a_renewed_certificate_is_taken_while_the_server_runs_and_a_broken_one_is_not(
     let folder = tempfile::tempdir().unwrap();
     let first = renew(folder.path());
     let config = folder.path().join("daftar.toml");
-    // Not looked at by itself: it is told when to look.
+    // The file is not watched: the test triggers the check.
     std::fs::write(&config, settings(folder.path(), "check_every_s = 86400")).unwrap();
     let server = Server::serve(&folder.path().join("data"), &["--config", config.to_str().unwrap()]);
     let address: SocketAddr = server.url.trim_start_matches("https://").parse().unwrap();
@@ -214,7 +214,7 @@ fn a_renewed_certificate_is_taken_while_the_server_runs_and_a_broken_one_is_not(
     let second = renew(folder.path());
     kill_process(server.id(), Signal::HUP).unwrap();
     while !shows(address, &second) {}
-    assert_eq!(ask(&mut kept, "/health/live").status, 200, "a connection that is open goes on");
+    assert_eq!(ask(&mut kept, "/health/live").status, 200, "an open connection stays usable");
 
     std::fs::write(folder.path().join("cert.pem"), "-----BEGIN CERTIFICATE-----\nbroken").unwrap();
     kill_process(server.id(), Signal::HUP).unwrap();

@@ -11,10 +11,10 @@ const EXCLUDED: [(&str, &str); 1] = [(
     "the crate gives all of a span of time in milliseconds, not the part beyond whole seconds",
 )];
 
-/// How long the expressions are in which tests stand together: about as long as one may be.
+/// Length of the expressions that combine tests: about the maximum.
 const EXPRESSION_BYTES: usize = 7_500;
 
-/// A value as an expression writes it.
+/// A value as a literal of an expression.
 fn written(json: &Value) -> String {
     let (tag, value) = json.as_object().and_then(|object| object.iter().next()).expect("one tag and a value");
     match tag.as_str() {
@@ -96,9 +96,9 @@ fn text(string: &str) -> String {
     written + "'"
 }
 
-/// The rule that holds where the test passes; nothing for tests whose variables no rule can have.
+/// The rule that is true if the test passes; none for tests whose variables no rule can have.
 fn rule(test: &Value) -> Option<String> {
-    // A body holds no NUL; in the texts and bytes where they stand, the escape means the same.
+    // A body contains no NUL; in texts and bytes with one, the escape has the same meaning.
     let expression = test["expr"].as_str().unwrap().replace('\0', "\\x00");
     let variables: Vec<(&String, String)> = test["bindings"]
         .as_object()
@@ -130,7 +130,7 @@ struct Said {
     must_fail: bool,
 }
 
-/// Whether the server says of a rule what it must.
+/// Tests whether the server evaluates a rule as expected.
 fn passes(client: &ApiClient, rule: &str, must_fail: bool) -> Result<(), String> {
     let body = json!({"expression": rule, "subjects": [{"type": "individual"}], "as_of": "2026-01-31"});
     let answer = client.post("/Eligibility/$evaluate", &body);
@@ -186,7 +186,7 @@ fn rules_mean_what_the_specification_of_cel_says() {
     let mut alone: Vec<&Said> = tests.iter().filter(|test| test.must_fail).collect();
     for group in together(&tests) {
         let rules: Vec<String> = group.iter().map(|test| format!("({})", test.rule)).collect();
-        // Where all together do not hold, each tells for itself what it does.
+        // If the conjunction fails, each test is run by itself.
         if passes(&client, &rules.join(" &&\n"), false).is_err() {
             alone.extend(group);
         }

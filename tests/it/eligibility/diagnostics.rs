@@ -1,4 +1,4 @@
-//! Wrong rules: 422 with what is wrong and where.
+//! Invalid rules: 422 with the fault and its position.
 
 use daftar_tests::{ApiClient, TestApp, errors, redacted};
 use serde_json::{Value, json};

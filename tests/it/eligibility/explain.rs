@@ -1,4 +1,4 @@
-//! `explain`: what each part of a rule came to for one subject, and what it looked at.
+//! `explain`: the value of each part of a rule for one subject, and the facts that it read.
 
 use daftar_tests::records::{FEMALE, MALE, ROLE, household, person, reference};
 use daftar_tests::{ApiClient, TestApp, errors};
@@ -17,7 +17,7 @@ fn parts(node: &Value, depth: usize, told: &mut Vec<String>) {
     }
 }
 
-/// Everything that some part looked at.
+/// All facts that any part read.
 fn seen(node: &Value, all: &mut Vec<(String, Value)>) {
     all.extend(node["seen"].as_object().unwrap().iter().map(|(name, value)| (name.clone(), value.clone())));
     for child in node["children"].as_array().unwrap() {

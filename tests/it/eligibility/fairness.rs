@@ -1,5 +1,5 @@
-//! Expensive rules of one client: another one is served meanwhile, a request costs no more than one budget, and work whose client left is
-//! not begun.
+//! Expensive rules of one client: another one is served in the meantime, a request costs no more than one budget, and work whose client
+//! disconnected is not started.
 
 use daftar_tests::records::{FEMALE, ROLE};
 use daftar_tests::{ApiClient, Held, TestApp};
@@ -11,7 +11,7 @@ fn asked(expression: &str) -> Value {
     json!({"expression": expression, "subjects": [{"type": "individual"}]})
 }
 
-/// Sends a rule and does not wait for the answer. Blanks make each another expression: one that was stopped is not tried again.
+/// Sends a rule without waiting for the response. Blanks make each a different expression: one that was stopped is not tried again.
 fn begin(client: &ApiClient, rule: &str, number: usize) -> Held {
     let rule = rule.replacen(' ', &" ".repeat(number + 1), 1);
     client.request("POST", "/Eligibility/$evaluate").json(&asked(&rule)).hold()
@@ -29,7 +29,7 @@ fn requests(app: &TestApp) -> (u64, u64) {
     (waiting, figure("daftar_plugin_requests{plugin=\"misbehaving-engine\"}"))
 }
 
-/// Sends so many rules that loop, and waits until the server has them: how many of them run.
+/// Sends this number of rules that loop, and waits until the server has them; returns the number of running ones.
 fn occupy(app: &TestApp, client: &ApiClient, rule: &str, count: usize) -> (Vec<Held>, u64) {
     let held = (0..count).map(|number| begin(client, rule, number)).collect();
     let expected = u64::try_from(count).unwrap();
@@ -50,7 +50,7 @@ fn rules_of_one_client_that_take_their_whole_time_do_not_delay_the_rule_of_anoth
     let (held, _) = occupy(&app, &greedy, "loop in evaluate", 12);
     assert_eq!(modest.evaluate(&asked("all_eligible"))["results"][0]["outcome"], "eligible");
     let [.., stopped] = figures(&app);
-    // One thread is not for the client that has the others. In order of arrival it would be all twelve.
+    // One thread is reserved for other clients. In order of arrival it would be all twelve.
     assert!(stopped <= 2, "{stopped} of the other client came first");
     drop(held);
 }
@@ -59,7 +59,7 @@ fn rules_of_one_client_that_take_their_whole_time_do_not_delay_the_rule_of_anoth
 fn a_rule_whose_client_left_before_its_turn_is_never_begun() {
     let (app, _folder) = looping(5_000);
     let client = app.client(&["eligibility:read"]);
-    // In the compilation, which comes before anything of the request is looked at.
+    // During compilation, before any data of the request is read.
     let (held, running) = occupy(&app, &client, "loop in compile", 20);
     drop(held);
     // Not every thread has begun a call when the first ones are seen to run.
@@ -72,12 +72,12 @@ fn a_rule_whose_client_left_before_its_turn_is_never_begun() {
     }
     assert_eq!(requests(&app), (0, 0));
     let [.., stopped] = figures(&app);
-    // A thread may have come to its next one before the server heard that the client left.
+    // A thread may have started its next one before the server detected the disconnect.
     assert!(stopped <= 2 * threads, "{stopped} were begun by {threads} threads, {running} of them at first");
     until(&app, |figures| figures[..3] == [0; 3]);
 }
 
-/// A rule that costs nothing to evaluate and almost as much as one call may to explain.
+/// A rule that costs nothing to evaluate and almost the maximum of one call to explain.
 fn expensive_to_explain() -> String {
     let list = "[1,2,3,4,5,6,7,8,9,10]";
     let opened: String = ["a", "b", "c", "d", "e"].map(|name| format!("{list}.all({name}, ")).concat();

@@ -1,4 +1,4 @@
-//! Rules that are made to harm: each is refused or answered, and the next request is served.
+//! Malicious rules: each is rejected or evaluated, and the next request is served.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use daftar_tests::records::FEMALE;
 use daftar_tests::{ApiClient, TestApp, artifacts};
 use serde_json::{Value, json};
 
-/// The longest that one rule may take, on a machine that does other things too.
+/// Maximum time of one rule, on a machine under other load.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn evaluate(client: &ApiClient, expression: &str) -> (u16, Value) {
@@ -33,7 +33,7 @@ fn nested(name: &str, levels: usize) -> String {
     format!("{opened}{last}{}", ")".repeat(levels))
 }
 
-/// Expressions that kill or hang the library when it runs outside a sandbox, with what is said of the bound that they meet.
+/// Expressions that crash or hang the library outside a sandbox, with the expected message about the exceeded limit.
 fn hostile() -> Vec<(&'static str, String, &'static str)> {
     let doubled = repeated("['aaaaaaaaaaaaaaaa']", ".map(x, x + x)", 28);
     let garbage = "@#$".repeat(2_700);
@@ -81,7 +81,7 @@ fn hostile() -> Vec<(&'static str, String, &'static str)> {
     ]
 }
 
-/// Expressions that are longer than any may be: what kills the library by its length alone.
+/// Expressions beyond the maximum length: they crash the library by their length alone.
 fn oversized() -> Vec<(&'static str, String)> {
     vec![
         ("a parse error beyond column 65,535", format!("{}@", " ".repeat(66_000))),
@@ -92,7 +92,7 @@ fn oversized() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What an answer says of a budget, if it says anything: its name and its size.
+/// The budget named by a response, if any: its name and its size.
 fn names_a_budget(answer: &Value) -> bool {
     let detail = answer["detail"].as_str().unwrap_or_default();
     let after = |mark: &str| detail.split_once(mark).map(|(_, rest)| rest);
@@ -117,7 +117,7 @@ fn no_expression_harms_the_server() {
             attack.join().unwrap()
         });
         if status == 200 && said.is_empty() {
-            // It is bounded by what it is itself.
+            // It is limited by its own size.
             assert_ne!(answer["results"][0]["outcome"], "eligible", "{name}: {answer}");
         } else {
             assert!(status == 422 || status == 400, "{name}: {status} {answer}");
@@ -142,7 +142,7 @@ fn every_exhausted_budget_is_named_with_its_size() {
         let body = json!({"expression": expression});
         let checked = client.post("/Eligibility/$validate", &body);
         let is_told = match checked.status {
-            // What only costs too much when it is evaluated is right as it stands.
+            // Expressions that are only too expensive to evaluate are valid.
             200 => checked.json()["valid"].is_boolean(),
             422 => names_a_budget(&checked.json()),
             _ => false,

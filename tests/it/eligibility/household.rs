@@ -4,7 +4,7 @@ use daftar_tests::records::{FEMALE, MALE, NATIONAL_ID, household, person, refere
 use daftar_tests::{ApiClient, TestApp, redacted};
 use serde_json::{Value, json};
 
-/// A household of three (woman of 65 as head, her husband, a child of unknown age), and somebody who lives alone.
+/// A household of three (woman of 65 as head, her husband, a child of unknown age), and a person who lives alone.
 fn register() -> (TestApp, ApiClient) {
     let app = TestApp::start();
     let client = app.client(&["individual:all", "group:all", "eligibility:read"]);
@@ -20,7 +20,7 @@ fn register() -> (TestApp, ApiClient) {
     (app, client)
 }
 
-/// The outcome for each of some people, with what is missing.
+/// The outcome for each of some people, with missing facts.
 #[track_caller]
 fn outcomes(client: &ApiClient, expression: &str, people: &[&str]) -> Vec<String> {
     let subjects: Vec<String> = people.iter().map(|id| reference(id)).collect();

@@ -255,7 +255,7 @@ fn an_inline_group_may_be_a_whole_create_body() {
     });
     let expected = ("eligible".to_owned(), vec![]);
     assert_eq!(outcome_of_group(&client, &format!("me.group_type == code('{HOUSEHOLD}')"), &group), expected);
-    // Whom its members are is said in `members`.
+    // Membership is given in `members`.
     let (outcome, missing) = outcome_of_group(&client, "members.exists(m, is_head(m))", &group);
     assert_eq!((outcome.as_str(), missing.len()), ("undetermined", 1), "{missing:?}");
     let mut wrong = group.clone();

@@ -11,7 +11,7 @@ use daftar_tests::records::{FEMALE, MALE, NATIONAL_ID, household, person, refere
 use daftar_tests::{ApiClient, TestApp};
 use serde_json::{Value, json};
 
-/// May ask anything of people and groups, as often as it likes.
+/// A client that may read people and groups, without a rate limit.
 fn analyst(app: &TestApp) -> ApiClient {
     app.client(&["individual:all", "group:all", "eligibility:read", "program_membership:all", "program:all"])
 }
@@ -53,7 +53,7 @@ fn register() -> (TestApp, ApiClient) {
     (app, client)
 }
 
-/// The answer to a preview.
+/// The response to a preview.
 #[track_caller]
 fn preview(client: &ApiClient, body: &Value) -> Value {
     client.post("/Eligibility/$preview", body).expect(200).json()

@@ -1,4 +1,4 @@
-//! A decision that is sent back is decided again by what it names, whatever has changed since.
+//! A decision that is sent back is evaluated again with the versions that it names, independent of later changes.
 
 use daftar_tests::records::{FEMALE, MALE, NATIONAL_ID, household, path, person, reference, with};
 use daftar_tests::{ApiClient, Response, TestApp, artifacts, errors};
@@ -22,12 +22,12 @@ fn register() -> (TestApp, ApiClient) {
     (app, client)
 }
 
-/// The body with the decision of an answer in it.
+/// The body with the decision of a response in it.
 fn again(body: &Value, answer: &Value) -> Value {
     with(body.clone(), json!({"decision": answer["decision"]}))
 }
 
-/// Asks, lets something change, and asks again with the decision: the bytes are the same.
+/// Sends a request, changes data, and sends it again with the decision: the bytes are the same.
 #[track_caller]
 fn is_repeated(client: &ApiClient, body: &Value, change: impl FnOnce()) {
     let first = client.post("/Eligibility/$evaluate", body).expect(200);
@@ -134,7 +134,7 @@ fn the_day_is_the_one_that_was_asked_about() {
     is_repeated(&client, &body, || app.advance_seconds(86_000));
 }
 
-/// The answer to a body whose decision was changed.
+/// The response to a body whose decision was changed.
 fn tampered(client: &ApiClient, body: &Value, change: impl FnOnce(&mut Value)) -> Response {
     let mut body = again(body, &client.evaluate(body));
     change(&mut body["decision"]);

@@ -1,4 +1,4 @@
-//! What a rule reads of the register needs that resource's scope.
+//! Data of the register that a rule reads requires the scope of its resource.
 
 use daftar_tests::TestApp;
 use daftar_tests::records::{FEMALE, NATIONAL_ID, household, person, reference};

@@ -1,4 +1,4 @@
-//! A decision is repeated for those alone to whom it was given, as it was given.
+//! A decision is repeated only for the client that received it, and unchanged.
 
 use daftar_tests::records::{FEMALE, NATIONAL_ID, household, path, person, reference, with};
 use daftar_tests::{ApiClient, Response, TestApp, errors};
@@ -15,7 +15,7 @@ fn client(app: &TestApp, organization: Option<&str>) -> ApiClient {
     })))
 }
 
-/// Somebody who moved, in a household of two.
+/// A person who moved, in a household of two.
 fn register() -> (TestApp, ApiClient) {
     let app = TestApp::start();
     let client = client(&app, None);
@@ -63,7 +63,7 @@ fn no_version_is_read_that_the_decision_was_not_made_with() {
     is_not_authentic(refused);
 }
 
-/// Every place of a value that holds no other.
+/// Every leaf of a value.
 fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -156,7 +156,7 @@ fn clients_of_one_organization_share_their_decisions_and_no_others_do() {
     drop(app.admin().request("POST", "/eligibility/evaluate").json(&again).send().expect(200));
     let again = with(question(), json!({"decision": decision}));
     is_not_authentic(app.admin().request("POST", "/eligibility/evaluate").json(&again).send());
-    // Who changes its organization leaves its decisions there.
+    // A client that changes its organization cannot use earlier decisions.
     let set = json!({"organization": "Agency"});
     drop(app.admin().request("PATCH", &format!("/clients/{}", other.id())).json(&set).send().expect(200));
     is_not_authentic(repeat(&app.client_of(other.credentials()), &decision));

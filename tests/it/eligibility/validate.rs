@@ -1,4 +1,4 @@
-//! `$validate`: what is wrong with an expression, what it reads and what it costs, without looking at anybody.
+//! `$validate`: faults, read facts and cost of an expression, without reading any record.
 
 use daftar_tests::{ApiClient, TestApp, errors};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ fn validate(client: &ApiClient, expression: &str, subject: &str) -> Value {
     client.post("/Eligibility/$validate", &body).expect(200).json()
 }
 
-/// Severity, code and place of every diagnostic.
+/// Severity, code and position of every diagnostic.
 fn problems(checked: &Value) -> Vec<String> {
     let diagnostics = checked["diagnostics"].as_array().unwrap();
     let text = |diagnostic: &Value, name: &str| diagnostic[name].as_str().unwrap().to_owned();

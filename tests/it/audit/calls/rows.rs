@@ -1,26 +1,26 @@
-//! The endpoints, how each is called, and what its line in the audit log says.
+//! The endpoints, a call of each, and its audit entry.
 
 use daftar_tests::records::{FEMALE, NATIONAL_ID, household, path, person, reference, with};
 use serde_json::{Value, json};
 
 use super::World;
 
-/// What a call of an endpoint leaves.
+/// The audit entries of a call of an endpoint.
 pub struct Row {
     pub method: &'static str,
     /// The endpoint's first spelling, below the API's base path.
     pub path: &'static str,
-    /// What is asked for, below the base path.
+    /// The target of the request, below the base path.
     pub target: fn(&World) -> String,
     pub body: Option<fn() -> Value>,
-    /// The status for a client that may do anything.
+    /// The status for a client with all scopes.
     pub status: u16,
     pub action: &'static str,
-    /// The records that its line names, each of them.
+    /// The records that its entry names, each of them.
     pub records: &'static [&'static str],
-    /// The fields that it names, each of them.
+    /// The fields that its entry names, each of them.
     pub fields: &'static [&'static str],
-    /// Records and fields of a line of its own for what the answer shows besides.
+    /// Records and fields of a separate entry for further data in the response.
     pub shown: Option<(&'static [&'static str], &'static [&'static str])>,
 }
 

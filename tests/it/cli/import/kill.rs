@@ -1,4 +1,4 @@
-//! Imports that are killed, or whose server is: every line ends once, as written or as refused.
+//! Imports that are killed, or whose server is: every line has one result, written or rejected.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{individual, lines, of_type};
 
-/// How many people the file brings; after each fifth of them a household, and a line that is refused.
+/// Number of people in the file; after each fifth of them a household, and a line that is rejected.
 const PEOPLE: u64 = 600;
 
 fn a_file(folder: &Path) -> std::path::PathBuf {
@@ -27,7 +27,7 @@ fn a_file(folder: &Path) -> std::path::PathBuf {
     lines(folder, "people.ndjson", &all)
 }
 
-/// Lines of the audit log that say that an import made a record.
+/// Audit entries of records created by an import.
 fn made(data_dir: &Path) -> BTreeMap<String, u32> {
     let text = run(data_dir, &["audit", "query", "--json", "--action", "create", "--limit", "100000"]).expect_success();
     let mut made = BTreeMap::new();
@@ -49,7 +49,7 @@ fn every_line_ends_once_however_often_server_and_command_are_killed() {
     let mut server = Server::serve(&data_dir, &[]);
     let credentials = create_client(&data_dir, &["individual:all", "group:all"]);
     let mut resumes = false;
-    // Each round kills one of the two after some more records are there.
+    // Each round kills one of the two after some more records are present.
     for round in 1..=4 {
         let connection = server.connection();
         let token = token::fetch(&connection, &credentials);

@@ -1,4 +1,4 @@
-//! `daftar import --from openspp`: people and groups of OpenSPP's API, in every form in which it gives them.
+//! `daftar import --from openspp`: people and groups of OpenSPP's API, in every form that it returns.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -44,7 +44,7 @@ fn import(app: &TestApp, file: &Path, more: &[&str]) -> Finished {
     run(app.data_dir(), &[&["import", "--from", "openspp", file.to_str().unwrap(), "--json"], more].concat())
 }
 
-/// What has no place: the place, the field and the reason of each.
+/// Unmapped fields: the position, the field and the reason of each.
 fn unmapped(file: &Path) -> Vec<(String, String, String)> {
     let text = std::fs::read_to_string(format!("{}.unmapped.ndjson", file.display())).unwrap_or_default();
     let read = text.lines().map(|line| {
@@ -207,7 +207,7 @@ fn a_reference_without_the_kind_of_identifier_means_the_one_person_with_that_val
     assert_eq!((finished.code, counts(&finished)), (REJECTS, [6, 5, 0, 0, 1]), "{finished:?}");
     assert_eq!(unmapped(&file), []);
     let refused = rejects(&folder.path().join("short.ndjson.daftar.ndjson"));
-    assert_eq!(refused.len(), 1, "which of two people is meant, nobody knows: {refused:?}");
+    assert_eq!(refused.len(), 1, "the reference is ambiguous: {refused:?}");
     let read = app.client(&["group:read"]).get("/Group/urn:svc:vocab:id-type%23tax_id|H-1").expect(200).json();
     assert_eq!(read["quantity"], 2);
 }
@@ -248,7 +248,7 @@ fn invalid_records_are_rejected_and_saved() {
         "{\"type\":\"Individual\",".to_owned(),
         format!("{{\"type\":\"Individual\",\"identifier\":[{{\"system\":\"{NATIONAL_ID}\",\"value\":\"2\"}}],\"active\":true,\"active\":false}}"),
         deep,
-        // Wrong types everywhere: nothing is guessed.
+        // Wrong types everywhere: no value is guessed.
         json!({"type": "Individual", "identifier": "PH-3", "name": ["x"], "telecom": {"a": 1}, "gender": 2, "address": "x"}).to_string(),
         json!({"type": "Individual", "identifier": [{"system": 7, "value": {"a": 1}}, 8, null]}).to_string(),
         json!({"type": "Individual"}).to_string(),
@@ -266,7 +266,7 @@ fn invalid_records_are_rejected_and_saved() {
     assert_eq!((read, created, rejected), (13, 1, 12), "{finished:?}");
     let lines = folder.path().join("hostile.ndjson.daftar.ndjson");
     assert_eq!(rejects(&lines).len(), 12);
-    // The register is as it was but for the one person.
+    // The register is unchanged except for the one person.
     assert_eq!(app.client(&["individual:read"]).get("/Individual").expect(200).json()["total"], 1);
 }
 

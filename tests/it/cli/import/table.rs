@@ -71,7 +71,7 @@ fn rows_become_people_in_households() {
     let home = client.get("/Group/urn:svc:vocab:id-type%23tax_id%7CH1").expect(200).json();
     assert_eq!(home["quantity"], 3, "who comes later joins: {home}");
     assert_eq!(home["member"][0]["role"]["code"], "head");
-    // The row that could not be read is mended as a row.
+    // The row that could not be read is corrected as a row.
     let rows = folder.path().join("survey.csv.rejects.csv");
     let text = std::fs::read_to_string(&rows).unwrap();
     assert!(text.ends_with("3,Chandra,2001,M,,H1,child,x\r\n"), "{text}");
@@ -111,7 +111,7 @@ fn a_mapping_that_does_not_fit_is_refused_with_everything_that_is_wrong() {
     assert!(example.contains("[household.role]"), "{example}");
 }
 
-/// Registers something of every kind, in a file that an export gives.
+/// Registers a record of every kind, in a file that an export writes.
 fn fill(data_dir: &Path, folder: &Path) {
     let photo = "iVBORw0KGgo=";
     let all = [
@@ -142,7 +142,7 @@ fn fill(data_dir: &Path, folder: &Path) {
 fn an_export_that_is_imported_elsewhere_is_exported_again_byte_by_byte() {
     let (first, mut second, folder) = (TestApp::start(), TestApp::start(), tempfile::tempdir().unwrap());
     fill(first.data_dir(), folder.path());
-    // A photo must be of a kind that is taken: a change makes it a version of its own as well.
+    // A photo must be of a supported type: a change makes it a version of its own as well.
     let export = |data_dir: &Path, name: &str| {
         let file = folder.path().join(name);
         let told = run(data_dir, &["export", file.to_str().unwrap(), "--json"]).expect_success().json();

@@ -1,4 +1,4 @@
-//! Files that are wrong: everything that is wrong is told, and nothing is written.
+//! Invalid files: every fault is reported, and nothing is written.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use serde_json::json;
 
 use super::{SAID, owner_file, text};
 
-/// What became of an import into a folder that is not there.
+/// Result of an import into a folder that does not exist.
 fn import(folder: &Path, format: &str, file: &Path, more: &[&str]) -> Finished {
     let out = folder.join("out");
     let arguments = [&["pack", "import", format, text(file), "-o", text(&out)], more].concat();
     run(&folder.join("data"), &arguments)
 }
 
-/// Why a file of this content is refused, its name and folder left away. Nothing is left of the attempt.
+/// Reason for rejecting a file of this content, without its name and folder. Nothing is left of the attempt.
 fn refusal(format: &str, content: &[u8], more: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("sample");
@@ -26,7 +26,7 @@ fn refusal(format: &str, content: &[u8], more: &[&str]) -> String {
     refused.stderr.replace(&format!("{}:", file.display()), "FILE:")
 }
 
-/// One of the sound files with something put in place of something else.
+/// One of the valid files with a text replaced.
 fn spoilt(name: &str, from: &str, to: &str) -> Vec<u8> {
     let bytes = std::fs::read(owner_file(name)).unwrap();
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();

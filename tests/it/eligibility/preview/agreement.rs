@@ -1,4 +1,4 @@
-//! A preview says of each subject what `$evaluate` says, whether a rule reads columns or records.
+//! A preview returns for each subject the result of `$evaluate`, whether a rule reads columns or records.
 
 use daftar_tests::ApiClient;
 use daftar_tests::records::{NATIONAL_ID, reference};
@@ -34,7 +34,7 @@ const OF_GROUPS: &[&str] = &[
     "members.filter(m, age_years(m.birth_date) >= 50).size() >= 1",
 ];
 
-/// What `$evaluate` says of each.
+/// Results of `$evaluate` for each.
 fn evaluated(client: &ApiClient, expression: &str, subject: &str, references: &[String]) -> Vec<Value> {
     let body = json!({
         "expression": expression, "subject": subject, "subjects": references, "as_of": "2026-03-01",

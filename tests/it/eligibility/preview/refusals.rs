@@ -1,4 +1,4 @@
-//! What a preview refuses, and what it leaves out for whom.
+//! Rejections of a preview, and subjects left out for a client.
 
 use daftar_tests::records::{FEMALE, person, reference};
 use daftar_tests::{ApiClient, TestApp};
@@ -92,7 +92,7 @@ fn it_needs_the_scopes_of_what_it_reads() {
     }
 }
 
-/// A client that may read these fields of people alone.
+/// A client that may read only these fields of people.
 fn restricted(app: &TestApp, fields: &[&str]) -> ApiClient {
     let credentials = app.admin().create_client(&json!({"name": "restricted", "scopes": ["eligibility:read"]}));
     app.admin().grant_fields(&credentials.id, "individual:read", fields);
@@ -117,7 +117,7 @@ fn hidden_fields_are_neither_read_nor_filtered_by_nor_broken_down() {
     assert!(answer["by_gender"].is_array());
 }
 
-/// The answer without the seal of its decision: each register has keys of its own.
+/// The response without the seal of its decision: each register has keys of its own.
 fn without_seal(mut answer: Value) -> Value {
     assert!(answer["decision"].as_object_mut().unwrap().remove("seal").is_some(), "{answer}");
     answer

@@ -1,4 +1,4 @@
-//! Answers by lines: progress, subjects, the result, and what happens when the caller leaves.
+//! Streamed responses: progress, subjects, the result, and the effect of a disconnect.
 
 use daftar_tests::records::{FEMALE, MALE, person, reference};
 use daftar_tests::{ApiClient, Request};
@@ -71,7 +71,7 @@ fn a_disconnect_ends_the_preview_and_is_audited() {
     let body = json!({"expression": "is_female(me)", "subjects": true});
     let head = streamed(&client, &body).leave_after("\"progress\"");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    // Whoever left is followed by others, and the server answers them as ever.
+    // Later clients are served as before.
     assert_eq!(preview(&client, &json!({"expression": "true"}))["eligible"], 12);
     let lines = app.admin().get("/audit?action=evaluate").expect(200).json();
     assert!(lines.to_string().contains("a preview over 12 subjects"), "{lines}");

@@ -1,13 +1,13 @@
-//! Turns of previews: who leaves ends the work, nobody is starved, and there is an end to how many there may be.
+//! Fair scheduling of previews: a disconnect ends the work, no client is starved, and their number is limited.
 //!
-//! The engine here does what its expression says. One that loops holds a turn until its time is over, so that others wait for sure.
+//! The engine here behaves as its expression specifies. One that loops occupies a slot until its timeout, so that others certainly wait.
 
 use daftar::domain::manifest::PluginName;
 use daftar_tests::records::person;
 use daftar_tests::{ApiClient, Held, TestApp, artifacts};
 use serde_json::{Value, json};
 
-/// A register of two people whose engine loops for so long where it is told to.
+/// A register of two people whose engine loops for this time if the expression requests it.
 pub fn looping(call_ms: u64) -> (TestApp, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     for path in std::fs::read_dir(artifacts::plugins()).unwrap().map(|entry| entry.unwrap().path()) {
@@ -18,7 +18,7 @@ pub fn looping(call_ms: u64) -> (TestApp, tempfile::TempDir) {
     std::fs::copy(artifacts::fixture("misbehaving-engine"), folder.path().join("engine.wasm")).unwrap();
     let app = TestApp::builder().plugins(folder.path()).config(|config| {
         let limits = config.plugins.limits.entry(PluginName::parse("misbehaving-engine").unwrap()).or_default();
-        // Fuel enough for the clock to be what stops it.
+        // Enough fuel for the timeout to be what stops it.
         (limits.call_ms, limits.fuel_base) = (Some(call_ms), Some(50_000_000_000));
     });
     let app = app.start();
@@ -33,7 +33,7 @@ fn analyst(app: &TestApp) -> ApiClient {
     app.client(&["individual:read", "eligibility:read"])
 }
 
-/// A preview that loops, begun and not ended. Blanks make each another expression: one that was stopped is not tried again at once.
+/// A preview that loops, started and not ended. Blanks make each a different expression: one that was stopped is not tried again soon.
 fn begin(client: &ApiClient, number: usize) -> Held {
     let body = json!({"expression": format!("loop{} in evaluate", " ".repeat(number))});
     let request = client.request("POST", "/Eligibility/$preview").header("Accept", "application/x-ndjson");
@@ -44,7 +44,7 @@ fn counted(client: &ApiClient) -> Value {
     client.post("/Eligibility/$preview", &json!({"expression": "all_eligible"})).expect(200).json()["eligible"].clone()
 }
 
-/// What the server says of itself: previews, turns that are held, turns that are waited for, calls that were stopped by the clock.
+/// Metrics of the server: previews, occupied slots, waiting previews, calls stopped by the timeout.
 pub fn figures(app: &TestApp) -> [u64; 4] {
     let token = app.admin().token().to_owned();
     let page = app.admin_listener().request("GET", "/metrics").bearer(&token).send().expect(200).text();
@@ -60,10 +60,10 @@ pub fn figures(app: &TestApp) -> [u64; 4] {
     ]
 }
 
-/// How often figures are looked at before a test gives up: for minutes, however fast the machine is.
+/// Number of polls of the metrics before a test gives up: for minutes, however fast the machine is.
 const LOOKS_MAX: u32 = 100_000;
 
-/// Looks again until the figures are as they are to be; what they are then.
+/// Polls until the metrics are as expected; returns them.
 #[track_caller]
 pub fn until(app: &TestApp, are_right: impl Fn([u64; 4]) -> bool) -> [u64; 4] {
     let mut now = figures(app);
@@ -86,7 +86,7 @@ fn a_disconnect_ends_running_and_queued_previews() {
     assert_eq!(previews, 8);
     assert!(waiting > 0, "{running} of 8 run at once");
     drop(held);
-    // Who waited is gone at once, who ran when the batch is over. None of those who waited was ever begun.
+    // Waiting previews end immediately, running ones after their batch. None of the waiting ones was ever started.
     let [.., stopped] = until(&app, |[previews, running, waiting, _]| previews + running + waiting == 0);
     assert!(stopped <= running, "{stopped} were stopped by the clock, of {running} that ran");
     assert_eq!(counted(&client), 2);
@@ -116,7 +116,7 @@ fn many_previews_of_one_client_do_not_starve_that_of_another() {
     let [.., before] = figures(&app);
     assert_eq!(counted(&modest), 2);
     let [previews, _, _, after] = figures(&app);
-    // Those that ran have to end, and may be followed by as many; with first come first served it would be all twelve.
+    // Those that ran have to end, and may be followed by as many; in order of arrival it would be all twelve.
     assert!(after - before <= 2 * running, "{} turns of the other client came first", after - before);
     assert!(previews + after >= 12 && previews > 0, "{previews} of the others still wait");
     drop(held);

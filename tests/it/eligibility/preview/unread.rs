@@ -1,4 +1,4 @@
-//! Previews whose lines nobody reads: they come to their end, and others are served.
+//! Previews whose lines are not read: they end, and others are served.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,7 +12,7 @@ use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, Runtime};
 
 use super::turns::until;
-/// Responses that have begun, on one connection over which the server may send nothing of their bodies.
+/// Responses that have begun, on one connection whose flow control blocks all bodies.
 pub struct Unread {
     /// Of each response.
     pub statuses: Vec<StatusCode>,
@@ -20,7 +20,7 @@ pub struct Unread {
     _runtime: Runtime,
 }
 
-/// Begins so many previews by lines and reads nothing of them.
+/// Starts this number of streamed previews and reads nothing of them.
 pub fn begin(client: &ApiClient, count: usize) -> Unread {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (way, token) = (client.connection().clone(), client.token().to_owned());
@@ -54,7 +54,7 @@ pub fn begin(client: &ApiClient, count: usize) -> Unread {
     Unread { statuses, _bodies: bodies, _runtime: runtime }
 }
 
-/// How many people a preview of another client counts.
+/// Number of people that a preview of another client counts.
 pub fn counted(client: &ApiClient) -> Value {
     client.post("/Eligibility/$preview", &json!({"expression": "true"})).expect(200).json()["total"].clone()
 }
@@ -67,7 +67,7 @@ fn as_many_as_there_may_be_of_every_client_hold_no_place_once_they_are_at_their_
         drop(clerk.create_individual(&person(&number.to_string(), json!({}))));
     }
     let analyst = || app.client(&["individual:read", "eligibility:read"]);
-    // All the places that there are, a quarter of one client each.
+    // All slots, a quarter for each client.
     let unread: Vec<Unread> = (0..4).map(|_| begin(&analyst(), 64)).collect();
     assert!(unread.iter().flat_map(|unread| &unread.statuses).all(|status| *status == 200));
     until(&app, |[previews, running, waiting, _]| previews + running + waiting == 0);

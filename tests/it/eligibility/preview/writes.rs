@@ -1,4 +1,4 @@
-//! A preview sees one register: what is written while it goes on does not change it, and the next one sees all of it.
+//! A preview reads one snapshot: concurrent writes do not change it, and the next one reads all of them.
 
 use daftar_tests::records::{FEMALE, MALE, household, path, person, with};
 use daftar_tests::{ApiClient, Held, Request, TestApp};
@@ -24,7 +24,7 @@ fn streamed(client: &ApiClient, rule: &str) -> Request {
     client.request("POST", "/Eligibility/$preview").header("Accept", "application/x-ndjson").json(&body(rule))
 }
 
-/// Keeps the threads of previews busy for a while, so that what comes after has to wait. What follows holds without it as well.
+/// Keeps the threads of previews busy for a while, so that later ones have to wait. The assertions hold without it as well.
 fn occupy(client: &ApiClient) -> Vec<Held> {
     let list = "[1,2,3,4,5,6,7,8,9,10]";
     let inner = (0..5).fold("me.active".to_owned(), |inner, level| format!("{list}.all(x{level}, {inner})"));
@@ -39,7 +39,7 @@ fn replace(client: &ApiClient, resource: &str, id: &str, body: &Value) {
     drop(client.request("PUT", &path(resource, id)).header("If-Match", etag).json(body).send().expect(200));
 }
 
-/// Changes everything that the rules read: people, households, and who there is.
+/// Changes all data that the rules read: people, households, and which people exist.
 fn change(client: &ApiClient) {
     let changed = json!({
         "gender": FEMALE, "name": {"family": "After"}, "address": [{"region": "Nord-Est"}, {"region": "Île"}],
@@ -47,7 +47,7 @@ fn change(client: &ApiClient) {
     });
     for number in 0..12 {
         replace(client, "Individual", &number.to_string(), &person(&number.to_string(), changed.clone()));
-        // Once more in the same millisecond: the clock of the tests stands still.
+        // Again in the same millisecond: the clock of the tests does not advance.
         let gender = if number % 2 == 0 { FEMALE } else { MALE };
         let again = with(changed.clone(), json!({"gender": gender, "name": {"family": "Again"}}));
         replace(client, "Individual", &number.to_string(), &person(&number.to_string(), again));
@@ -102,7 +102,7 @@ fn facts_read_from_records_are_cached_until_a_record_is_written() {
     assert!(bytes > 0);
     assert_eq!(preview(&client, &body(rule)), first);
     assert_eq!(parts(&app), [3, 3, bytes]);
-    // For a few people the records are read, and what is kept stays as it is.
+    // For a few people the records are read, and the cache stays unchanged.
     let few = json!({"expression": rule, "filter": {"gender": FEMALE}});
     assert_eq!(preview(&client, &few)["total"], 4);
     assert_eq!(parts(&app), [3, 3, bytes]);
