@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The page's files, each with the same bytes compressed beside it; an empty folder where no page was built.
+/// The page's files, each followed by its compressed form; an empty folder where no page was built.
 const WORKBENCH: &str = "workbench";
-/// How the name of a compressed file ends.
+/// File name extension of a compressed file.
 const COMPRESSED: &str = "gz";
 
 fn main() -> ExitCode {
@@ -23,8 +23,8 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Writes the list of the page's files, which are in `workbench/` of the target folder, an ancestor of `OUT_DIR`, beside the guests; or in the
-/// folder that `DAFTAR_WORKBENCH` names.
+/// Writes the list of the page's files. They are in `workbench/` of the target folder, an ancestor of `OUT_DIR`, or in
+/// the folder that `DAFTAR_WORKBENCH` names.
 fn workbench(out_dir: &Path) -> io::Result<()> {
     println!("cargo::rerun-if-env-changed=DAFTAR_WORKBENCH");
     println!("cargo::rerun-if-env-changed=DAFTAR_GUESTS");
@@ -33,7 +33,7 @@ fn workbench(out_dir: &Path) -> io::Result<()> {
     let beside = guests.and_then(|guests| Some(guests.parent()?.join(WORKBENCH)));
     let named = std::env::var_os("DAFTAR_WORKBENCH").map(PathBuf::from);
     let folder = named.or(beside).ok_or_else(|| io::Error::other("the guests are in no target folder"))?;
-    // Cargo would run this script every time for a folder that is not there.
+    // Cargo would run this script on every build for a missing folder.
     std::fs::create_dir_all(&folder)?;
     println!("cargo::rerun-if-changed={}", folder.display());
     let copies = out_dir.join(WORKBENCH);

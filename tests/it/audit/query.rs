@@ -56,15 +56,15 @@ fn pages_continue_after_the_previous_one_while_entries_are_added() {
 fn invalid_queries_are_rejected_with_a_correction() {
     let app = TestApp::start();
     for (query, told) in [
-        ("_count=0", "`_count` is a whole number from 1 to 1000"),
-        ("_count=1001", "`_count` is a whole number from 1 to 1000"),
+        ("_count=0", "`_count` must be a whole number from 1 to 1000"),
+        ("_count=1001", "`_count` must be a whole number from 1 to 1000"),
         ("from=yesterday", "`from` is an instant such as"),
-        ("from=2026-03-02&to=2026-03-01", "`from` lies before `to`"),
+        ("from=2026-03-02&to=2026-03-01", "`from` must be before `to`"),
         ("client=a&actor=system", "name one of them"),
         ("actor=absent", "administrator"),
         ("action=delete", "`action` is one of read, search"),
         ("outcome=yes", "refused"),
-        ("cursor=1", "`cursor` is none that the audit log gave"),
+        ("cursor=1", "`cursor` was not issued by the audit log"),
         ("text=", "`text` is a text of 1 to 1024 bytes"),
         ("name=x", "name"),
     ] {

@@ -184,7 +184,7 @@ fn unreachable_servers_wrong_tokens_and_locked_folders_are_distinguished() {
     private(&"x".repeat(60), 0o644);
     expect(&data_dir, &list, DENIED, &["may be read by other users", "chmod 600"]);
     private(&"x".repeat(60), 0o600);
-    expect(&data_dir, &list, DENIED, &["the admin token is missing or wrong"]);
+    expect(&data_dir, &list, DENIED, &["the admin token is missing or invalid"]);
     expect(&data_dir, &["client", "list", "--admin-url", &url], DENIED, &["--admin-token-file"]);
     let unreachable = ["client", "list", "--admin-url", "http://127.0.0.1:1", "--admin-token-file", &token];
     expect(&data_dir, &unreachable, UNAVAILABLE, &["cannot reach the server at http://127.0.0.1:1", "is it running"]);

@@ -1,6 +1,6 @@
 //! The administrator's HTTP API, on a listener of its own that only this machine can reach.
 //!
-//! **Invariant:** nothing of it is on the public listener, and nothing of it answers without the admin token.
+//! **Invariant:** none of its routes is on the public listener, and none is served without the admin token.
 
 pub mod client;
 pub mod consent;

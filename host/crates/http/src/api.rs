@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** handlers decide nothing; rules live in `service` and `domain`.
 //!
-//! **Invariant:** a handler that does not say who may call it does not compile; see [`access`].
+//! **Invariant:** a handler that does not declare its callers does not compile; see [`access`].
 
 pub mod access;
 pub mod batch;

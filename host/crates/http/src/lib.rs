@@ -1,6 +1,6 @@
-//! HTTP: the public and the administrator API, and the state that handlers share.
+//! HTTP: the public and the administrator API, and the shared state of the handlers.
 //!
-//! **Invariant:** HTTP ends here; the operations below know nothing of it.
+//! **Invariant:** HTTP ends here; the operations below do not depend on it.
 
 pub mod admin;
 pub mod api;

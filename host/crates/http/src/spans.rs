@@ -1,7 +1,7 @@
-//! The span of a request. Those within it (`store.commit`, `store.read`, `plugin.run`, `plugin.call`, `plugin.install`) are made where they
-//! happen, by `tracing` alone.
+//! The span of a request. Its child spans (`store.commit`, `store.read`, `plugin.run`, `plugin.call`, `plugin.install`)
+//! are created by the code that does the work, with `tracing` alone.
 //!
-//! **Invariant:** a span names routes by their pattern, and holds nothing that a client wrote.
+//! **Invariant:** a span names routes by their pattern, and contains no text of a client.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use daftar_domain::trace_parent::TraceParent;
 
-/// A method by its name, if it is one of HTTP's own: a client may write any word.
+/// The name of a standard HTTP method: a client may send any word.
 #[must_use]
 pub fn known_method(method: &str) -> &'static str {
     const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
     METHODS.into_iter().find(|known| *known == method).unwrap_or("other")
 }
 
-/// The span of a request that came over a connection, or of one within another, such as an entry of a batch: then it belongs to
-/// the span that is entered. `route` is the pattern that matched; `request.id` is recorded when it is known.
+/// The span of a request of a connection, or of a nested request such as an entry of a batch, which is a child of the
+/// current span. `route` is the matched pattern; `request.id` is recorded once it is known.
 #[must_use]
 pub fn request(method: &str, route: Option<&str>, parent: Option<TraceParent>) -> Span {
     let (method, route) = (known_method(method), route.unwrap_or("none"));
@@ -39,13 +39,13 @@ pub fn request(method: &str, route: Option<&str>, parent: Option<TraceParent>) -
         let (trace_id, span_id) = (TraceId::from_bytes(parent.trace_id), SpanId::from_bytes(parent.span_id));
         let context = SpanContext::new(trace_id, span_id, flags, true, TraceState::default());
         let parent = opentelemetry::Context::new().with_remote_span_context(context);
-        // It cannot be set only where nothing is sent.
+        // Fails only where no spans are exported.
         let _is_set = span.set_parent(parent).is_ok();
     }
     span
 }
 
-/// Notes how a request was answered.
+/// Records the status of the response.
 pub fn answered(span: &Span, status: u16) {
     span.record("http.response.status_code", status);
     if status >= 500 {
@@ -53,7 +53,7 @@ pub fn answered(span: &Span, status: u16) {
     }
 }
 
-/// A duration as logs and bodies show it: in milliseconds, with at most three decimals.
+/// Formats a duration for logs and bodies: in milliseconds, with at most three decimals.
 #[must_use]
 pub fn milliseconds(duration: Duration) -> f64 {
     duration.as_micros() as f64 / 1_000.0

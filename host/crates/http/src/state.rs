@@ -1,6 +1,6 @@
-//! The state that handlers share.
+//! Shared state of the handlers.
 //!
-//! The package `daftar` fills it; handlers know of the program around it by [`Program`] alone.
+//! The package `daftar` creates it. Handlers depend on the surrounding program by [`Program`] alone.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -43,79 +43,79 @@ use daftar_service::signing_key::SigningKeyAdministration;
 use daftar_service::verify::Verifier;
 use daftar_service::vocabulary_publisher::VocabularyPublisher;
 
-/// Everything that handlers work with.
+/// Dependencies of the handlers.
 pub struct StateParts {
     /// The settings.
     pub config: Config,
     /// The folder of the register.
     pub data_dir: PathBuf,
-    /// The URL by which clients know the server.
+    /// The URL of the server for clients.
     pub public_url: String,
     /// The endpoints of the public API, by method and path, and the routes of `$batch`.
     pub routes: RouteTable,
-    /// What the server says of itself.
+    /// The description of the API.
     pub description: ServedDescription,
-    /// Tells the time.
+    /// Current time.
     pub clock: Arc<dyn Clock>,
-    /// Names requests, clients and tokens.
+    /// Generates ids of requests, clients and tokens.
     pub ids: Arc<dyn IdSource>,
     /// Records, indexes, vocabularies, audit log.
     pub registry: Registry,
     /// Decides eligibility.
     pub engine: Arc<dyn EligibilityEngine>,
-    /// Looks through the audit log.
+    /// Verifies the audit log.
     pub audit: AuditLog,
-    /// Looks through the register for damage.
+    /// Verifies the register.
     pub verifier: Verifier,
-    /// Makes backups.
+    /// Creates backups.
     pub backups: Backups,
     /// Clients.
     pub clients: ClientAdministration,
     /// Plugins.
     pub plugins: PluginAdministration,
-    /// Publishes vocabularies, and changes what the deployment decided about codes.
+    /// Publishes vocabularies, and changes the deployment's settings for codes.
     pub vocabulary_publisher: VocabularyPublisher,
-    /// Requests that clients named, so that they are done once.
+    /// Stored responses by idempotency key.
     pub requests: Arc<Requests>,
-    /// Whose turn it is to bring many records.
+    /// Schedules imports fairly between clients.
     pub imports: Arc<ImportScheduler>,
-    /// How many exports may be sent at once: each holds a page in memory for as long as its reader takes nothing.
+    /// Limit of concurrent exports: each holds a page in memory until its client reads it.
     pub exports: Arc<Semaphore>,
-    /// Admits previews, schedules them and caches what they read of records.
+    /// Admits previews, schedules them and caches the records that they read.
     pub previews: Arc<Previews>,
-    /// Where lines of responses wait for their readers.
+    /// Buffers of response lines that clients have not read yet.
     pub spools: Arc<Spools>,
-    /// The four buckets.
+    /// The four rate limits.
     pub limits: Arc<Limits>,
-    /// What the listeners count, and how many requests they let in.
+    /// Counters of the listeners, and the limit of concurrent requests.
     pub transport: Arc<Transport>,
-    /// The memory of finished responses that wait for their clients.
+    /// Memory of finished responses that clients have not read yet.
     pub response_memory: Arc<ResponseMemory>,
-    /// What signs tokens.
+    /// Keys that sign tokens.
     pub token_keys: Arc<KeyRing>,
-    /// What seals decisions.
+    /// Keys that seal decisions.
     pub decision_keys: Arc<DecisionKeyRing>,
-    /// Rotates what signs tokens.
+    /// Rotates the keys that sign tokens.
     pub signing_keys: SigningKeyAdministration,
-    /// Tokens that were verified before.
+    /// Cache of verified tokens.
     pub token_cache: Arc<TokenCache>,
-    /// Who guesses at secrets.
+    /// Detects brute-force attempts on client secrets.
     pub failed_sign_ins: FailedSignIns,
-    /// What seals the cursors of searches.
+    /// Seals the cursors of searches.
     pub cursors: CursorSeal,
-    /// What opens the admin API.
+    /// Token of the admin API.
     pub admin_token: AdminToken,
-    /// Follows other processes of the register; nothing where there are none.
+    /// Change feed of other processes of the register; absent where there are none.
     pub follower: Option<Arc<Follower>>,
-    /// The program around it.
+    /// The surrounding program.
     pub program: Arc<dyn Program>,
 }
 
-/// A handle to the one [`StateParts`] of a server, with the register as one request meets it.
+/// A handle to the [`StateParts`] of a server, with the view of the register of one request.
 #[derive(Clone)]
 pub struct AppState {
     parts: Arc<StateParts>,
-    /// The register that requests work on: the server's own, or in a transaction one that shows the operations done in it.
+    /// The register of the request: the server's own, or the view of a transaction with its pending writes.
     pub registry: Arc<Registry>,
 }
 
@@ -126,13 +126,13 @@ impl AppState {
         Self { registry: Arc::new(parts.registry.clone()), parts: Arc::new(parts) }
     }
 
-    /// The same server with another view of the register.
+    /// Returns the same server with another view of the register.
     #[must_use]
     pub fn with_registry(&self, registry: Arc<Registry>) -> Self {
         Self { parts: Arc::clone(&self.parts), registry }
     }
 
-    /// A handle that keeps nothing of the server.
+    /// Returns a weak handle.
     #[must_use]
     pub fn downgrade(&self) -> Weak<StateParts> {
         Arc::downgrade(&self.parts)
@@ -147,30 +147,30 @@ impl Deref for AppState {
     }
 }
 
-/// The program that handlers run in, as far as they tell it something or show something of it.
+/// Interface of the program around the handlers.
 #[async_trait]
 pub trait Program: Send + Sync {
-    /// Counts a request. `route` is the pattern that matched, never the path.
+    /// Counts a request. `route` is the matched pattern, never the path.
     fn count_request(&self, method: &str, route: Option<&str>, status: u16, time: Duration);
 
-    /// Whether spans of requests are sent to a collector.
+    /// True if spans of requests are sent to a collector.
     fn is_traced(&self) -> bool;
 
-    /// Notes that a request failed by an outage of a service that the store depends on.
+    /// Counts a request that failed because a service that the store depends on is unavailable.
     fn note_outage(&self);
 
-    /// The metrics page as it is now.
+    /// Returns the current metrics page.
     fn metrics_page(&self, state: &StateParts) -> String;
 
     /// Checks the set-up and the health of this server.
     ///
     /// # Errors
-    /// When the audit log cannot be read.
+    /// If the audit log cannot be read.
     async fn checkup(&self, state: &StateParts) -> Result<Vec<Check>, AppError>;
 }
 
 impl StateParts {
-    /// What issues tokens.
+    /// Returns the token issuer.
     #[must_use]
     pub fn token_desk(&self) -> TokenIssuer<'_> {
         TokenIssuer {
@@ -182,7 +182,7 @@ impl StateParts {
         }
     }
 
-    /// Finds out who calls, from the values of all `Authorization` headers of a request.
+    /// Identifies the caller from all `Authorization` headers of a request.
     ///
     /// # Errors
     /// As [`authenticate()`].
@@ -196,22 +196,22 @@ impl StateParts {
         authenticate(authorization, Authenticator { directory, keys: &keys, cache: &self.token_cache, config }, now)
     }
 
-    /// The context of what the server does by itself.
+    /// Context of operations that the server does by itself.
     #[must_use]
     pub fn system_context(&self) -> OpContext {
         OpContext::unbound(Actor::System, self.ids.next_id().into(), self.clock.now(), AuditContext::default())
     }
 
-    /// Whether requests can be served now; a phrase for each part of the service that is degraded. A plugin that fails, or is missing, never
-    /// makes the server unready: restarting it would not help, and every call that does not need the plugin is served.
+    /// Returns one phrase for each degraded part of a server that is ready. A failing or missing plugin never makes the
+    /// server unready: a restart would not help, and calls that do not need the plugin work.
     ///
     /// # Errors
-    /// One phrase that says what is missing.
+    /// One phrase that names the missing part.
     pub fn readiness(&self) -> Result<Vec<String>, String> {
         if self.registry.store.readiness().is_err() {
             return Err(match self.config.store.backend {
                 StoreBackend::Sled => "the store has stopped after a failure; its log says why".to_owned(),
-                StoreBackend::Postgres => "the database does not answer; its log says why".to_owned(),
+                StoreBackend::Postgres => "the database does not respond; see the server's log".to_owned(),
             });
         }
         if self.registry.shared_index.as_ref().is_some_and(|index| !index.was_built()) {
@@ -228,11 +228,11 @@ impl StateParts {
         Ok(degraded)
     }
 
-    /// Makes sure that clients and settings are known as they are now, where another process may have changed them and this one does not
-    /// hear of it.
+    /// Refreshes clients and settings from the store where the change feed is down and another process may have changed
+    /// them.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// If the store does not respond.
     pub async fn be_current(&self) -> Result<(), AppError> {
         match &self.follower {
             Some(follower) => follower.be_current().await,
@@ -240,16 +240,16 @@ impl StateParts {
         }
     }
 
-    /// Whether clients and settings are known as they are now, as far as this process knows; [`Self::be_current`] makes sure of it.
+    /// True if clients and settings are current as far as this process knows; [`Self::be_current`] refreshes them.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.follower.as_ref().is_none_or(|follower| follower.is_current())
     }
 
-    /// As [`Self::be_current`], whatever is heard: before somebody gets a token or changes how the server is set up.
+    /// As [`Self::be_current`], also with a working change feed: before issuing a token or changing the set-up.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// If the store does not respond.
     pub async fn be_current_for_sure(&self) -> Result<(), AppError> {
         match &self.follower {
             Some(follower) => follower.compare().await,
@@ -257,11 +257,11 @@ impl StateParts {
         }
     }
 
-    /// Looks whether another process made the key of a token that is not known here, or changed its client; whether it is worth looking at
-    /// the token again.
+    /// Searches the store for an unknown key of a token, or for a changed client. Returns true if the token should be
+    /// authenticated again.
     ///
     /// # Errors
-    /// When the store does not answer, and what is known here of clients may be out of date.
+    /// If the store does not respond, and the known clients may be out of date.
     pub async fn look_again(&self, fault: &AuthFault) -> Result<bool, AppError> {
         let Some(follower) = &self.follower else { return Ok(false) };
         if fault.is_of_unknown_key() {
@@ -276,13 +276,13 @@ impl StateParts {
         Ok(fault.is_of_unknown_client() && follower.refresh_clients().await.is_ok())
     }
 
-    /// By how much the clock of this server differs from the database's; nothing where there is none, or it was not asked yet.
+    /// Offset of this server's clock from the database's; absent without a database or before the first measurement.
     #[must_use]
     pub fn clock_difference(&self) -> Option<ClockDifference> {
         self.follower.as_ref()?.clock_difference()
     }
 
-    /// Looks whether another process made a signing key that is not known here; whether one may have been found.
+    /// Searches the store for an unknown signing key; true if one may have been found.
     pub async fn look_for_signing_key(&self) -> bool {
         let Some(follower) = &self.follower else { return false };
         follower.look_for_key().await;

@@ -1,18 +1,18 @@
-//! What the listeners count, and how many requests they let in at once.
+//! Counters of the listeners, and the limit of concurrent requests.
 //!
-//! **Invariant:** a request that is let in gives its place back whatever becomes of it.
+//! **Invariant:** an admitted request releases its slot in every case.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use daftar_domain::config::ConnectionsConfig;
 
-/// Of the places for requests, one in so many may be taken by requests for tokens: they are the only ones of strangers that wait for
-/// a body, so strangers alone cannot take all.
+/// One in so many request slots may be used by token requests: they are the only requests of unauthenticated clients
+/// that wait for a body, so unauthenticated clients alone cannot use all slots.
 const TOKEN_SHARE: usize = 4;
 
 daftar_domain::named_enum! {
-    /// How a connection ended other than by its client's wish or the server's stop, or why it was not served; with its name on the
-    /// metrics page.
+    /// Reason why the server closed or rejected a connection, other than a close by the client or the server's stop;
+    /// with its name on the metrics page.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Cut {
         /// The TLS handshake took too long.
@@ -25,22 +25,22 @@ daftar_domain::named_enum! {
         Idle = "idle",
         /// The client read too little of a response.
         WriteTimeout = "write_timeout",
-        /// It waited for a request while others had no place.
+        /// It was idle while the connection limit was reached.
         EvictedIdle = "evicted_idle",
-        /// Its client read most slowly when a slot was needed.
+        /// Its client was the slowest reader when a slot was required.
         EvictedSlow = "evicted_slow",
-        /// Its client read most slowly when memory for responses was needed.
+        /// Its client was the slowest reader when memory for responses was required.
         ResponseMemory = "response_memory",
         /// There were too many connections.
         Full = "full",
         /// There were too many connections from its address.
         AddressFull = "address_full",
-        /// It came by plain HTTP and from no trusted proxy.
+        /// It came by plain HTTP and not from a trusted proxy.
         NotAProxy = "not_a_proxy",
     }
 }
 
-/// What the listeners of a server count together.
+/// Counters shared by the listeners of a server.
 #[derive(Debug)]
 pub struct Transport {
     requests_max: usize,
@@ -56,7 +56,7 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Nothing counted yet.
+    /// Counters at zero.
     #[must_use]
     pub fn new(config: &ConnectionsConfig) -> Self {
         Self {
@@ -72,14 +72,14 @@ impl Transport {
         }
     }
 
-    /// A place for a request; none where all are taken.
+    /// Takes a request slot; none if all are taken.
     pub fn enter(&self, is_for_token: bool) -> Option<Place<'_>> {
         let token_max = self.requests_max.div_ceil(TOKEN_SHARE);
         if is_for_token && !take(&self.token_requests, token_max) {
             self.requests_refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        // From here on the place gives back what it has.
+        // From here on, dropping the slot releases what it has.
         let place = Place { transport: self, is_for_token, is_whole: take(&self.requests, self.requests_max) };
         if place.is_whole {
             return Some(place);
@@ -88,41 +88,41 @@ impl Transport {
         None
     }
 
-    /// Counts a connection that ended, or was not served, for that reason.
+    /// Counts a connection that was closed or rejected for that reason.
     pub fn count_cut(&self, cut: Cut) {
         if let Some(count) = self.cut.get(cut as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// A connection came.
+    /// Counts an accepted connection.
     pub fn connection_opened(&self) {
         self.connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A connection is gone.
+    /// Counts a closed connection.
     pub fn connection_closed(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// A certificate that expires then is in use.
+    /// Records the expiry of the certificate in use.
     pub fn certificate_taken(&self, expires_s: i64) {
         self.certificate_expires_s.store(expires_s, Ordering::Relaxed);
         self.certificates_taken.fetch_add(1, Ordering::Relaxed);
         self.certificate_is_stale.store(false, Ordering::Relaxed);
     }
 
-    /// The files hold another certificate, which cannot be used.
+    /// Records that the files contain another certificate, which cannot be used.
     pub fn certificate_refused(&self) {
         self.certificate_is_stale.store(true, Ordering::Relaxed);
     }
 
-    /// The files hold the certificate that is in use again.
+    /// Records that the files contain the certificate in use again.
     pub fn certificate_is_current(&self) {
         self.certificate_is_stale.store(false, Ordering::Relaxed);
     }
 
-    /// What was counted.
+    /// Returns the counters.
     #[must_use]
     pub fn usage(&self) -> TransportUsage {
         let expires_s = self.certificate_expires_s.load(Ordering::Relaxed);
@@ -143,12 +143,12 @@ impl Transport {
     }
 }
 
-/// Adds one, unless there are as many already.
+/// Increments a count that is below `most`.
 fn take(count: &AtomicUsize, most: usize) -> bool {
     count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| (taken < most).then_some(taken + 1)).is_ok()
 }
 
-/// The place of a request; given back when it is dropped.
+/// A request slot; released when it is dropped.
 #[derive(Debug)]
 pub struct Place<'t> {
     transport: &'t Transport,
@@ -167,24 +167,24 @@ impl Drop for Place<'_> {
     }
 }
 
-/// What the metrics page tells of the listeners.
+/// Values of the listeners on the metrics page.
 #[derive(Debug, Clone, Copy)]
 pub struct TransportUsage {
-    /// Connections that are open, of all listeners.
+    /// Open connections of all listeners.
     pub connections: usize,
-    /// Requests that are worked on.
+    /// Requests in progress.
     pub requests: usize,
-    /// How many may be.
+    /// Limit of concurrent requests.
     pub requests_max: usize,
-    /// Requests that found no place.
+    /// Requests rejected because no slot was free.
     pub requests_refused: u64,
-    /// Connections that were cut, by reason.
+    /// Connections that the server closed or rejected, by reason.
     pub cut: [(&'static str, u64); Cut::ALL.len()],
-    /// When the certificate in use expires, in seconds since 1970.
+    /// Expiry of the certificate in use, in seconds since 1970.
     pub certificate_expires_s: Option<i64>,
-    /// Whether the files hold another certificate, which cannot be used.
+    /// True if the files contain another certificate, which cannot be used.
     pub certificate_is_stale: bool,
-    /// How many certificates were taken since the start.
+    /// Number of certificates applied since the start.
     pub certificates_taken: u64,
 }
 
@@ -216,7 +216,7 @@ mod tests {
         let others: Vec<_> = (0..6).map(|_| transport.enter(false).unwrap()).collect();
         assert!(transport.enter(false).is_none());
         drop(tokens);
-        assert!(transport.enter(true).is_some(), "and one that was refused has kept nothing");
+        assert!(transport.enter(true).is_some(), "and a rejected request holds no slot");
         drop(others);
         let usage = transport.usage();
         assert_eq!((usage.requests, usage.requests_refused), (0, 2));

@@ -29,7 +29,7 @@ use daftar_domain::organization::{LegalBasis, ORGANIZATION_CHARACTERS_MAX, Organ
 use daftar_domain::scope::{Resource, Scope};
 use daftar_service::client::{ClientChanges, OVERLAP_S_MAX};
 
-/// The most scopes that one request names: more than there are.
+/// Maximum number of scopes in one request: more than exist.
 const SCOPES_MAX: usize = 100;
 
 /// The paths of clients.
@@ -62,16 +62,16 @@ pub fn routes() -> Routes {
     ]
 }
 
-/// What a request for a new client gives.
+/// Contents of a request for a new client.
 type NewClient = (ClientName, Grants, ClientChanges);
 
-/// Registers a client; its secret is shown this once.
+/// Registers a client. Its secret is shown in this response alone.
 async fn create(ctx: OpContext, app: AppState, (name, grants, settings): NewClient) -> Result<NewClientBody, AppError> {
     let (client, secret) = app.clients.create(&ctx, (name, grants), settings).await?;
     Ok(NewClientBody { client_secret: secret.expose_secret().to_owned(), client: client_body(&app, &client) })
 }
 
-/// Gives a client another secret, which is shown this once; the older ones stay valid for `overlap_s` seconds.
+/// Gives a client another secret, shown in this response alone. The older ones stay valid for `overlap_s` seconds.
 async fn rotate_secret(
     ctx: OpContext,
     app: AppState,
@@ -114,7 +114,7 @@ fn read_client(app: &AppState, members: Map<String, Value>, problems: &mut Probl
     Some((settings.name.clone()?, grants, settings))
 }
 
-/// Reads the changes of a client: a member that is there is changed, `null` removes the value.
+/// Reads the changes of a client: a member that is present is changed, `null` removes the value.
 fn read_changes(_: &AppState, members: Map<String, Value>, problems: &mut Problems) -> Option<ClientChanges> {
     let given: BTreeSet<String> = members.keys().cloned().collect();
     let mut reader = ObjectReader::root(members);
@@ -124,8 +124,8 @@ fn read_changes(_: &AppState, members: Map<String, Value>, problems: &mut Proble
     Some(changes)
 }
 
-/// Reads what a client is called, to whom it belongs, and its limits; `is_given` says which members count, and `missing` is the problem of a name that
-/// counts and is not there.
+/// Reads a client's name, organization and limits. `is_given` tests which members count; `missing` is the problem of a
+/// name that counts and is absent.
 fn read_settings(
     reader: &mut ObjectReader,
     is_given: impl Fn(&str) -> bool,
@@ -163,7 +163,7 @@ fn read_one_grant(app: &AppState, members: Map<String, Value>, problems: &mut Pr
 /// Reads `{overlap_s?}`: for how many seconds older secrets stay valid.
 fn read_overlap(_: &AppState, mut members: Map<String, Value>, problems: &mut Problems) -> Option<u32> {
     if members.get("overlap_s").and_then(Value::as_u64) == Some(0) {
-        // An explicit 0 is as if it were not given.
+        // An explicit 0 means the same as an absent member.
         members.remove("overlap_s");
     }
     let mut reader = ObjectReader::root(members);
@@ -175,7 +175,7 @@ fn read_overlap(_: &AppState, mut members: Map<String, Value>, problems: &mut Pr
     Some(overlap_s)
 }
 
-/// Reads a text of at most so many bytes that `parse` accepts.
+/// Reads a text of at most `bytes_max` bytes that `parse` accepts.
 fn read_text<T, E: ToString>(
     reader: &mut ObjectReader,
     (name, bytes_max): (&'static str, usize),
@@ -186,7 +186,7 @@ fn read_text<T, E: ToString>(
     problems.accept(name, "invalid", parse(&text))
 }
 
-/// A client with the limits that count for it, and its secrets as old as they are now.
+/// A client with its effective limits, and its secrets with their current age.
 fn client_body(app: &AppState, client: &Client) -> ClientBody {
     let effective = Limits::quota_of(client);
     let restricted = client.grants.iter().filter_map(|(scope, fields)| match fields {
@@ -230,14 +230,14 @@ fn secret_body(app: &AppState, client: &Client, secret: &ClientSecret) -> Secret
     }
 }
 
-/// The most fields that one grant names: more than a resource has.
+/// Maximum number of fields in one grant: more than a resource has.
 const FIELDS_MAX: usize = 200;
-/// The longest name of a scope or a field that is looked at, in bytes.
+/// Maximum length of a checked name of a scope or a field, in bytes.
 const NAME_BYTES_MAX: usize = 100;
-/// A misspelt name is at most this far from the right one, and less than a third of its letters.
+/// Maximum edit distance of a misspelt name from its suggestion, which is also less than a third of its letters.
 const NAME_EDITS_MAX: usize = 3;
 
-/// Reads one of the grants of a new client: the scope alone, or as [`read_grant`].
+/// Reads one of the grants of a new client: the scope alone, or an object as [`read_grant`] reads it.
 fn read_listed(
     path: String,
     item: Value,
@@ -251,7 +251,7 @@ fn read_listed(
     Some((problems.accept(&path, "unknown_scope", Scope::parse(&text))?, FieldSet::All))
 }
 
-/// Reads `{scope, fields?}`; every field of the resource, where none are named.
+/// Reads `{scope, fields?}`. Without `fields` the grant has every field of the resource.
 fn read_grant(
     mut reader: ObjectReader,
     declared: &ExtensionFields,
@@ -259,7 +259,7 @@ fn read_grant(
 ) -> Option<(Scope, FieldSet)> {
     let text = reader.text("scope", NAME_BYTES_MAX, problems);
     if text.is_none() && !reader.is_problem("scope", problems) {
-        problems.add(reader.path_of("scope"), "required", "the scope to grant is needed");
+        problems.add(reader.path_of("scope"), "required", "the scope to grant is required");
     }
     let at = reader.path_of("fields");
     let items = reader.list("fields", FIELDS_MAX, problems);
@@ -283,7 +283,7 @@ fn read_grant(
     Some((scope, FieldSet::only(names)))
 }
 
-/// Whether a field can hold anything: a key of extensions is declared by an installed module.
+/// True if a field can hold values: an installed module must declare a key of extensions.
 fn is_there(name: &FieldName, declared: &ExtensionFields) -> bool {
     extension_key(name.as_str()).is_none_or(|key| keys_of(declared).any(|known| known == key))
 }
@@ -292,7 +292,7 @@ fn keys_of(declared: &ExtensionFields) -> impl Iterator<Item = &str> {
     declared.iter().filter_map(|field| field.path.as_str().split('.').next())
 }
 
-/// What to say of a name that is no field: the nearest that is one, or all of them.
+/// Returns the message for an unknown field name: the closest match, or all fields.
 fn unknown(resource: Resource, text: &str, declared: &ExtensionFields) -> String {
     let mut known: Vec<String> = fields_of(resource).iter().map(|name| (*name).to_owned()).collect();
     if fields_of(resource).contains(&EXTENSION) {
@@ -304,7 +304,7 @@ fn unknown(resource: Resource, text: &str, declared: &ExtensionFields) -> String
     match nearest(text, known.iter().map(String::as_str), edits_max) {
         Some(name) => format!("`{shown}` is no field of `{}`; did you mean `{name}`?", resource.name()),
         None if FieldName::parse(resource, text).is_ok() => {
-            format!("no installed module declares `{shown}`; install it first, or grant `{EXTENSION}` as a whole")
+            format!("no installed module declares `{shown}`; install it first, or grant all of `{EXTENSION}`")
         }
         None => format!("`{shown}` is no field of `{}`; it has {}", resource.name(), known.join(", ")),
     }
@@ -356,9 +356,9 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_field_is_told_with_the_nearest() {
+    fn an_unknown_field_is_reported_with_the_closest_match() {
         for (body, problem) in [
-            (json!({"fields": ["name"]}), "scope: the scope to grant is needed"),
+            (json!({"fields": ["name"]}), "scope: the scope to grant is required"),
             (
                 json!({"scope": "individual:read", "fields": ["name", "birthdate"]}),
                 "fields[1]: `birthdate` is no field of `individual`; did you mean `birth_date`?",
@@ -369,7 +369,7 @@ mod tests {
             ),
             (
                 json!({"scope": "group:read", "fields": ["extension.health"]}),
-                "fields[0]: no installed module declares `extension.health`; install it first, or grant `extension` as a whole",
+                "fields[0]: no installed module declares `extension.health`; install it first, or grant all of `extension`",
             ),
             (
                 json!({"scope": "vocabulary:read", "fields": ["name"]}),

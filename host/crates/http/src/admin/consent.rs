@@ -17,7 +17,7 @@ use crate::api::routes::record_search::page_of;
 use daftar_domain::organization::Organization;
 use daftar_service::consent::{self, ConsentQuery, ConsentView};
 
-/// Writes a consent down.
+/// Records a consent.
 pub async fn create(call: Administrator, _: NoParameters, JsonObject(members): JsonObject) -> ApiResult {
     let id = consent::new_id(&*call.app.ids)?;
     let draft = Problems::of(|problems| body::read_consent(id, members, problems))?;
@@ -25,7 +25,7 @@ pub async fn create(call: Administrator, _: NoParameters, JsonObject(members): J
     Ok(answer(StatusCode::CREATED, &view))
 }
 
-/// Searches consents by who gave them and to whom.
+/// Searches consents by their subject and recipient.
 pub async fn list(call: Administrator, parameters: Parameters) -> ApiResult {
     parameters.expect_only(&["subject", "grantee", "_count", "_offset"])?;
     let mut conditions = ConsentQuery::default();
@@ -48,7 +48,7 @@ pub async fn show(call: Administrator, _: NoParameters, ConsentPath(id): Consent
     Ok(answer(StatusCode::OK, &consent::read(&call.ctx, &call.app.registry, id).await?))
 }
 
-/// Withdraws one.
+/// Withdraws a consent.
 pub async fn withdraw(
     call: Administrator,
     _: NoParameters,

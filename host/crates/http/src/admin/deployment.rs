@@ -1,4 +1,5 @@
-//! Keyed lists of what a deployment decides about codes and identifiers: `/local-codes`, `/concept-groups`, `/identifier-systems`.
+//! Keyed lists of the deployment's settings for codes and identifiers: `/local-codes`, `/concept-groups`,
+//! `/identifier-systems`.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -28,13 +29,13 @@ use daftar_service::deployment::{
 use daftar_service::program::log_broken_rules;
 use daftar_service::vocabulary::{DefinedBy, PublishedGroup};
 
-/// What an ID type may be carried by, as bodies name it.
+/// Carriers of an ID type, with their names in bodies.
 const TARGETS: &[(&str, IdTarget)] =
     &[("individual", IdTarget::Individual), ("group", IdTarget::Group), ("both", IdTarget::Both)];
-/// The longest URI of a code, in bytes.
+/// Maximum length of the URI of a code, in bytes.
 const URI_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + 1 + CODE_BYTES_MAX;
 
-/// The paths of all of them.
+/// Returns the paths of these lists.
 pub fn routes() -> Routes {
     [local_codes(), concept_groups(), identifier_systems()].concat()
 }
@@ -68,7 +69,7 @@ fn read_new_code(_: &AppState, members: Map<String, Value>, problems: &mut Probl
     let mut reader = ObjectReader::root(members);
     let uri = read_uri(&mut reader, "code", problems);
     if uri.is_none() && !reader.is_problem("code", problems) {
-        problems.add("code", "required", "the code to add is needed, written `<namespace>#<code>`");
+        problems.add("code", "required", "the code to add is required, written `<namespace>#<code>`");
     }
     let specialises = read_uri(&mut reader, "specialises", problems);
     let details = read_code_details(&mut reader, problems);
@@ -76,7 +77,7 @@ fn read_new_code(_: &AppState, members: Map<String, Value>, problems: &mut Probl
     Some(NewLocalCode { uri: uri?, specialises, details })
 }
 
-/// Reads the body that changes a local code: an absent member stays, `null` removes a reference or a pattern.
+/// Reads the body that changes a local code: an absent member is unchanged, `null` removes a reference or a pattern.
 fn read_code_change(_: &AppState, members: Map<String, Value>, problems: &mut Problems) -> Option<LocalCodeChange> {
     let is_null = |name: &str| members.get(name).is_some_and(Value::is_null);
     let (drops_reference, drops_pattern) = (is_null("reference"), is_null("value_pattern"));
@@ -144,7 +145,7 @@ fn read_pattern(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Va
             problems.accept("value_pattern", "invalid_pattern", ValuePattern::new(expression, description))
         }
         (Some(_), None) if !reader.is_problem("value_pattern_description", problems) => {
-            let message = "say in words what the pattern means: the client reads them when a value is wrong";
+            let message = "describe the pattern in words: the client sees the description when a value does not match";
             problems.add("value_pattern_description", "required", message);
             None
         }
@@ -206,7 +207,7 @@ async fn set_group(
     shown_group(&app, &name)
 }
 
-/// Removes the deployment's definition; returns the one that is active then, or nothing.
+/// Removes the deployment's definition. Returns the definition that is active afterwards, if any.
 async fn reset_group(ctx: OpContext, app: AppState, name: String) -> Result<Json<Option<ConceptGroupBody>>, AppError> {
     deployment::reset_concept_group(&ctx, &app.vocabulary_publisher, &name).await?;
     log_broken_rules(&ctx, &app.registry, &app.engine).await;
@@ -223,7 +224,7 @@ fn shown_group(app: &AppState, name: &str) -> Result<ConceptGroupBody, AppError>
     })
 }
 
-/// Reads `{description?, includes: [selection], excludes?: [selection]}`, which has no name; a selection is `{code}` or
+/// Reads `{description?, includes: [selection], excludes?: [selection]}` without a name. A selection is `{code}` or
 /// `{descendants_of}`.
 fn read_concept_group(_: &AppState, members: Map<String, Value>, problems: &mut Problems) -> Option<ConceptGroup> {
     let mut reader = ObjectReader::root(members);
@@ -284,7 +285,7 @@ fn concept_group_body(group: &PublishedGroup) -> ConceptGroupBody {
 }
 
 fn identifier_systems() -> Routes {
-    // The codes of the ID types, and what is registered beside them.
+    // The codes of the ID types, and the other registered systems.
     let systems = list(|app: AppState| async move {
         let id_types = app.registry.vocabularies.current().identifier_systems();
         let id_types = id_types.into_iter().map(|id_type| IdentifierSystemBody {

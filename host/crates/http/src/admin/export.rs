@@ -35,26 +35,27 @@ use daftar_service::bulk::export::{self, ExportRequest, Exported};
 use daftar_service::codes::{CodeView, LanguagePreference};
 use daftar_service::individual;
 
-/// What a request of an export takes, beside the filters of a search of people.
+/// Parameters of an export, in addition to the filters of a search of individuals.
 const OWN: [&str; 6] = ["type", "cursor", "codes", "meta", "photos", "language"];
 
-/// What is exported.
+/// Parsed parameters of an export.
 #[derive(Clone)]
 struct Asked {
     kinds: Vec<RecordKind>,
     codes: Codes,
-    /// Whether a line says at which version its record is: an import of it replaces that version alone.
+    /// True if a line contains the version of its record: an import of the line replaces that version alone.
     with_meta: bool,
     with_photos: bool,
     languages: LanguagePreference,
-    /// The people that a filter found.
+    /// The individuals that a filter matches.
     chosen: Option<Arc<[RecordId]>>,
     cursor: ExportCursor,
 }
 
-/// Sends the records as they stand now, a line each, to a bounded number of readers at once; every so often, and in the end, a line says where an export would go on.
+/// Sends the current records, one a line, to a limited number of clients concurrently. Regularly, and at the end, a
+/// line contains the cursor at which an export would continue.
 pub async fn export(call: Administrator, parameters: Parameters) -> ApiResult {
-    // Before anything is searched for.
+    // Before any search.
     let place = Arc::clone(&call.app.exports).try_acquire_owned().map_err(|_| AppError::Busy)?;
     let asked = asked(&call, &parameters).await?;
     let kinds: Vec<&str> = asked.kinds.iter().map(|kind| kind.name()).collect();
@@ -115,7 +116,7 @@ async fn asked(Administrator { ctx, app }: &Administrator, parameters: &Paramete
     })
 }
 
-/// An export on its way; dropped when its caller leaves.
+/// An export in progress; dropped when its client disconnects.
 struct Sending {
     call: Administrator,
     asked: Asked,
@@ -124,7 +125,7 @@ struct Sending {
 }
 
 impl Sending {
-    /// What is sent next, and whether it is the last.
+    /// Returns the next bytes, and true if they are the last.
     async fn next(&mut self) -> (Bytes, bool) {
         match self.page().await {
             Ok((bytes, is_over)) => (bytes.into(), is_over),
@@ -143,7 +144,7 @@ impl Sending {
         let count = page.records.len() as u64;
         let (asked, app, today) = (self.asked.clone(), self.call.app.clone(), utc_day(self.call.ctx.now));
         let written = tokio::task::spawn_blocking(move || {
-            // Taken after the records, so that a code published meanwhile has its name.
+            // Taken after the records, so that a code published in the meantime has its name.
             let view = CodeView::new(app.registry.vocabularies.current(), asked.languages);
             let mut out = Vec::new();
             for exported in &page.records {
@@ -181,24 +182,24 @@ fn line(export: ExportProgress) -> ExportLine {
     ExportLine { export }
 }
 
-/// How codes are written.
+/// Form of codes in lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codes {
     /// As URIs.
     Uri,
-    /// As the objects of answers, with what they are called.
+    /// As the objects of responses, with their names.
     Object,
 }
 
 impl Codes {
-    /// The names in requests.
+    /// Names in requests.
     pub const NAMES: [(&'static str, Self); 2] = [("uri", Self::Uri), ("object", Self::Object)];
 }
 
 /// Writes a line.
 ///
 /// # Errors
-/// When it cannot be written, which is a defect.
+/// If it cannot be written, which is a defect.
 fn write_record(shows: &ExportedNames<'_>, with_meta: bool, out: &mut Vec<u8>) -> Result<(), AppError> {
     let (all, photo) = (&FieldSet::All, shows.exported.photo.as_deref());
     let body = match &shows.exported.record {
@@ -221,7 +222,7 @@ fn write_record(shows: &ExportedNames<'_>, with_meta: bool, out: &mut Vec<u8>) -
     Ok(())
 }
 
-/// Shows what an exported record names.
+/// Shows the codes and records that an exported record names.
 struct ExportedNames<'a> {
     view: &'a CodeView,
     exported: &'a Exported,
@@ -247,13 +248,13 @@ impl Shows for ExportedNames<'_> {
     }
 }
 
-/// What the cursors are sealed for. It names their form: a cursor of another form is refused.
+/// Purpose of the sealed cursors. It names their format: a cursor of another format is rejected.
 const PURPOSE: &[u8] = b"export cursor 1";
 
-/// A place in an export, sealed where it is sent: keys of records do not leave the process.
+/// A position in an export, sealed before it is sent: keys of records do not leave the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExportCursor {
-    /// The instant of the export.
+    /// Timestamp of the export.
     pub at: Timestamp,
     /// The kind of the last record.
     pub kind: RecordKind,
@@ -262,7 +263,7 @@ pub struct ExportCursor {
 }
 
 impl ExportCursor {
-    /// Seals it.
+    /// Seals the cursor.
     ///
     /// # Errors
     /// When the operating system gives no random bytes.
@@ -272,10 +273,10 @@ impl ExportCursor {
         seal.seal(PURPOSE, &said).map_err(|error| AppError::Internal(error.into()))
     }
 
-    /// Opens one.
+    /// Opens a sealed cursor.
     ///
     /// # Errors
-    /// [`AppError::InvalidCursor`] when it is none of this register.
+    /// [`AppError::InvalidCursor`] if this register did not issue it.
     pub fn open(seal: &CursorSeal, text: &str) -> Result<Self, AppError> {
         let read = || {
             let said = seal.open(PURPOSE, text)?;
@@ -285,7 +286,7 @@ impl ExportCursor {
             }
             Some(Self { at: Timestamp::from_millisecond(at).ok()?, kind: *RecordKind::ALL.get(kind)?, after })
         };
-        let detail = "`cursor` is none that an export of this register gave; leave it out to begin anew";
+        let detail = "`cursor` was not issued by an export of this register; omit it to start from the beginning";
         read().ok_or_else(|| AppError::InvalidCursor(detail))
     }
 }

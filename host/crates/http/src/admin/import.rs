@@ -24,15 +24,15 @@ use daftar_domain::error_code::ErrorCode;
 use daftar_service::bulk::run::Run;
 use daftar_service::bulk::{Done, ImportId, Importer, OnExisting, PreparedLine, Preparer, Turn, written_before};
 
-/// A request of no more bytes is read whole before anything of it is answered, so that who sends first and reads then is not
-/// kept waiting. Longer ones, and those that do not say how long they are, are answered while they are read.
+/// A request of at most so many bytes is read completely before the response starts: some clients send everything
+/// before they read. Responses to longer requests, and to those without a length, start while the body is read.
 const WHOLE_BYTES_MAX: usize = LINE_BYTES_MAX + (1 << 20);
-/// How many batches of lines are read and checked at once.
+/// Number of batches of lines that are read and checked concurrently.
 const READ_AT_ONCE: usize = 2;
-/// How many lines are done before that is told.
-const TOLD_EVERY_LINES: u64 = 1_000;
+/// Number of lines between two reports of progress.
+const PROGRESS_EVERY_LINES: u64 = 1_000;
 
-/// What a request of an import asks for.
+/// Parameters of an import.
 struct Asked {
     id: ImportId,
     first_line: u64,
@@ -41,7 +41,7 @@ struct Asked {
     is_rehearsal: bool,
 }
 
-/// Writes the records of the body, a line each, and tells line by line what became of them.
+/// Writes the records of the body, one a line, and reports the result line by line.
 pub async fn import(call: Administrator, parameters: Parameters, request: Request) -> ApiResult {
     let asked = asked(&parameters)?;
     check_media_type(&request)?;
@@ -79,7 +79,7 @@ pub async fn import(call: Administrator, parameters: Parameters, request: Reques
     Ok(([(header::CONTENT_TYPE, LINES)], Body::from_stream(told)).into_response())
 }
 
-/// Says that an import has ended, so that another may begin at once.
+/// Ends an import, so that another may begin immediately.
 pub async fn end(call: Administrator, parameters: Parameters) -> ApiResult<StatusCode> {
     parameters.expect_only(&["id", "note"])?;
     let id = ImportId::parse(parameters.one("id")?.unwrap_or_default())?;
@@ -104,13 +104,12 @@ fn resumed(asked: &Asked) -> String {
 
 fn asked(parameters: &Parameters) -> ApiResult<Asked> {
     parameters.expect_only(&["id", "first_line", "on_existing", "resume", "dry_run"])?;
-    let first_line =
-        match parameters.one("first_line")? {
-            None => 1,
-            Some(text) => text.parse().ok().filter(|line| *line > 0).ok_or_else(|| {
-                Problem::malformed("`first_line` is the number of the first line: a whole number from 1")
-            })?,
-        };
+    let first_line = match parameters.one("first_line")? {
+        None => 1,
+        Some(text) => text.parse().ok().filter(|line| *line > 0).ok_or_else(|| {
+            Problem::malformed("`first_line`, the number of the first line, must be a whole number from 1")
+        })?,
+    };
     Ok(Asked {
         id: ImportId::parse(parameters.one("id")?.unwrap_or_default())?,
         first_line,
@@ -177,7 +176,8 @@ fn prepared(
     batches(body, first_line).map(prepare).buffered(READ_AT_ONCE).boxed()
 }
 
-/// A request on its way; dropped when its caller leaves: what was handed to the store is written then, and nothing more.
+/// A request in progress; dropped when its client disconnects: the writes handed to the store are finished, and no
+/// others are begun.
 struct Progress<S> {
     run: Run<S>,
     call: Administrator,
@@ -189,7 +189,7 @@ struct Progress<S> {
 }
 
 impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Progress<S> {
-    /// What is told next, and whether it is the last.
+    /// Returns the next bytes, and true if they are the last.
     async fn next(&mut self) -> (Bytes, bool) {
         let mut out = Vec::new();
         loop {
@@ -214,7 +214,7 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Progr
                     write_line(&rejected(line, error), &mut out);
                 }
             }
-            if self.told >= TOLD_EVERY_LINES {
+            if self.told >= PROGRESS_EVERY_LINES {
                 self.told = 0;
                 if let Some(durable) = self.durable {
                     write_line(&ImportLine::Durable { durable, counts: self.counts }, &mut out);
@@ -238,7 +238,7 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Progr
     }
 }
 
-/// The most problems of one line that are reported.
+/// Maximum number of problems reported for one line.
 const PROBLEMS_MAX: usize = 50;
 
 /// Counts a line.
@@ -259,7 +259,7 @@ pub fn sentence(counts: &ImportCounts) -> String {
     format!("{read} lines read, {created} created, {updated} updated, {skipped} skipped, {rejected} rejected")
 }
 
-/// A line that was rejected.
+/// Returns the report of a rejected line.
 #[must_use]
 pub fn rejected(line: u64, error: AppError) -> ImportLine {
     let (field, code) = place_of(&error);
@@ -280,7 +280,7 @@ pub fn rejected(line: u64, error: AppError) -> ImportLine {
     ImportLine::Rejected { line, status, detail, errors }
 }
 
-/// Why an import or export stopped.
+/// Reason why an import or export stopped.
 #[must_use]
 pub fn stopped_by(error: AppError) -> StoppedBody {
     let Problem { code, detail, .. } = Problem::from(error);
@@ -293,7 +293,7 @@ pub fn stopped(error: AppError, durable: Option<u64>, counts: ImportCounts) -> I
     ImportLine::Stopped { stopped: stopped_by(error), durable, counts }
 }
 
-/// The field that a refusal is about that names none itself, and the kind of fault.
+/// Field and code of an error that names no field.
 fn place_of(error: &AppError) -> (&'static str, &'static str) {
     match error {
         AppError::IdentifierInUse { .. } => ("identifier", "in_use"),

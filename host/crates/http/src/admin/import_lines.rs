@@ -1,8 +1,8 @@
-//! The lines of an import: a stream of bytes as lines, some at a time, and each line read as the body of a create with its `type`, by the readers
-//! of single calls.
+//! The lines of an import: splits a stream of bytes into batches of lines, and reads each line as the body of a create
+//! with its `type`, by the readers of single calls.
 //!
-//! **Invariant:** a line that is too long is passed over as it arrives and never held; the last line of a stream that broke off is
-//! no line.
+//! **Invariant:** a line over the limit is skipped as it arrives and never buffered; the incomplete last line of an
+//! interrupted stream is ignored.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,13 +24,13 @@ use daftar_domain::record::{RecordKind, VersionCondition, VersionId};
 use daftar_service::bulk::{BulkLine, BulkRecord, OnExisting};
 use daftar_service::consent::new_id;
 
-/// The longest line, in bytes without its end: as long as the body of the biggest create.
+/// Maximum length of a line, in bytes without its end: the body limit of the largest create.
 pub const LINE_BYTES_MAX: usize = RECORD_BYTES_MAX;
-/// How many lines are handed on together.
+/// Maximum number of lines in a batch.
 const BATCH_LINES_MAX: usize = 128;
-/// How many bytes of lines are handed on together, but for one line that is longer.
+/// Maximum number of bytes in a batch, except for a single longer line.
 const BATCH_BYTES_MAX: usize = 256 << 10;
-/// How long nothing may arrive.
+/// Maximum time without any bytes.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// One line with its number.
@@ -38,11 +38,11 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 pub struct RawLine {
     /// Its number, counted by line ends.
     pub line: u64,
-    /// What it says; nothing where it is too long.
+    /// Its bytes; none if the line is over the limit.
     pub text: Option<Vec<u8>>,
 }
 
-/// Cuts lines out of bytes as they come.
+/// Splits incoming bytes into lines.
 struct Splitter {
     line: u64,
     open: Vec<u8>,
@@ -101,7 +101,7 @@ impl Splitter {
     }
 }
 
-/// The lines of a stream, the first of which has that number. Blank ones are counted and left out.
+/// Returns the lines of a stream, numbered from `first_line`. Blank lines are counted and left out.
 pub fn batches<S, E>(body: S, first_line: u64) -> impl Stream<Item = Result<Vec<RawLine>, AppError>> + Send
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin + Send,
@@ -125,7 +125,7 @@ where
                     body = None;
                 }
                 Ok(Some(Err(_))) => {
-                    let detail = "the lines broke off: what came whole before is written".to_owned();
+                    let detail = "the body was interrupted: the complete lines before are written".to_owned();
                     return Some((Err(AppError::Malformed(detail)), (None, splitter)));
                 }
                 Err(_) => {
@@ -137,31 +137,31 @@ where
     })
 }
 
-/// By which a line says for itself what becomes of it when its record is there.
+/// Member by which a line sets the action for its existing record.
 const ON_EXISTING: &str = "$on_existing";
 
-/// What reading a line needs to know.
+/// Dependencies of reading a line.
 pub struct Reading<'r> {
     /// The fields that modules add.
     pub fields: &'r ExtensionFields,
     /// Names consents that have no name yet.
     pub ids: &'r dyn IdSource,
-    /// What becomes of lines whose record is there, where they say nothing.
+    /// Action for a line without `$on_existing` whose record exists.
     pub on_existing: OnExisting,
 }
 
 /// Reads a line.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problems of the line.
 pub fn line(raw: &RawLine, reading: &Reading<'_>) -> Result<BulkLine, AppError> {
     let Some(text) = &raw.text else {
         let message = format!("a line has at most {LINE_BYTES_MAX} bytes");
         return Err(AppError::invalid("", "line_too_long", message));
     };
-    // Files that begin with a byte order mark are common; anywhere else it is refused.
+    // Files that begin with a byte order mark are common; a byte order mark in another place is rejected.
     let text = text.strip_prefix(b"\xef\xbb\xbf").filter(|_| raw.line == 1).unwrap_or(text);
-    let members = mended(parse(text)?)?;
+    let members = corrected(parse(text)?)?;
     record(members, reading)
 }
 
@@ -172,8 +172,9 @@ fn parse(text: &[u8]) -> Result<Map<String, Value>, AppError> {
     })
 }
 
-/// What a line of a rejects file holds in the end: the record, or the text that was no record. Any other line is what it is.
-fn mended(mut members: Map<String, Value>) -> Result<Map<String, Value>, AppError> {
+/// Returns the corrected record of a line of a rejects file, or its text that was no record. Any other line is returned
+/// unchanged.
+fn corrected(mut members: Map<String, Value>) -> Result<Map<String, Value>, AppError> {
     if !(members.contains_key("errors") && members.contains_key("line")) || members.contains_key("type") {
         return Ok(members);
     }
@@ -234,7 +235,7 @@ fn on_existing(kind: RecordKind, value: &Value) -> Result<OnExisting, AppError> 
     })
 }
 
-/// The version that a line names as the one that it replaces; an exported record does so when it is exported with its `meta`.
+/// Reads the version that a line replaces; an exported record contains it when it is exported with its `meta`.
 fn condition(members: &Map<String, Value>) -> Result<VersionCondition, AppError> {
     let version = match members.get("meta").and_then(|meta| meta.get("version_id")) {
         None | Some(Value::Null) => return Ok(VersionCondition::Any),
@@ -244,13 +245,14 @@ fn condition(members: &Map<String, Value>) -> Result<VersionCondition, AppError>
     match version.filter(|version| *version > 0) {
         Some(version) => Ok(VersionCondition::OneOf(vec![VersionId(version)])),
         None => {
-            let message = "a version is a whole number from 1, as `meta.version_id` of an answer says it";
+            let message = "the version must be a whole number from 1, as in `meta.version_id` of a response";
             Err(AppError::invalid("meta.version_id", "wrong_type", message))
         }
     }
 }
 
-/// The name of a consent and whether it is withdrawn, which an administrator's create does not take: an exported consent has both.
+/// Reads the name of a consent and its withdrawal. The create of an administrator accepts neither; an exported consent
+/// has both.
 fn consent_members(
     members: &mut Map<String, Value>,
     ids: &dyn IdSource,
@@ -260,7 +262,7 @@ fn consent_members(
     let is_withdrawn = match members.remove("status") {
         None | Some(Value::Null) => false,
         Some(Value::String(text)) if text == "withdrawn" => true,
-        // Whether it is over depends on the day.
+        // The date decides expiry.
         Some(Value::String(text)) if text == "given" || text == "expired" => false,
         Some(_) => {
             problems.add("status", "unknown_value", known_values(["given", "withdrawn", "expired"]));

@@ -1,4 +1,4 @@
-//! What the operator of a server asks of it: `/audit`, `/backup`, `/checkup`, `/verification` and `/signing-keys`.
+//! Operations on a server for its operator: `/audit`, `/backup`, `/checkup`, `/verification` and `/signing-keys`.
 
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -33,17 +33,17 @@ use daftar_domain::verification::{Finding, VerificationEvent, VerificationResult
 use daftar_service::backup::Keys;
 use daftar_service::signing_key::{KeyUse, SigningKey};
 
-/// How many entries a page has by default.
+/// Default number of entries in a page.
 const COUNT_DEFAULT: usize = 100;
-/// The most entries of a page.
+/// Maximum number of entries in a page.
 const COUNT_MAX: usize = 1_000;
-/// The longest text that is searched for, in bytes: longer ones are in no entry.
+/// Maximum length of a searched text, in bytes: no entry contains a longer one.
 const TEXT_BYTES_MAX: usize = 1_024;
 /// The parameters.
 const KNOWN: [&str; 11] =
     ["from", "to", "client", "actor", "action", "outcome", "record", "request_id", "text", "_count", "cursor"];
 
-/// The paths of all of them; keys are those whose tokens and decisions are accepted, by use, the one that signs first.
+/// Returns these paths. Keys are those whose tokens and decisions are accepted, by use, the signing key first.
 pub fn routes() -> Routes {
     let keys = list(|app: AppState| async move { Ok(key_bodies(&app, &app.signing_keys.list())) });
     vec![
@@ -68,7 +68,7 @@ async fn search_audit(
         None => AuditPosition::END,
         Some(text) => read_cursor(text).ok_or_else(|| {
             AppError::InvalidCursor(
-                "`cursor` is none that the audit log gave; leave it out to begin with the newest lines",
+                "`cursor` was not issued by the audit log; omit it to start with the newest entries",
             )
         })?,
     };
@@ -81,7 +81,9 @@ fn count(parameters: &Parameters) -> ApiResult<usize> {
     let Some(text) = parameters.one("_count")? else { return Ok(COUNT_DEFAULT) };
     match text.parse() {
         Ok(count @ 1..=COUNT_MAX) => Ok(count),
-        Ok(_) | Err(_) => Err(Problem::malformed(format!("`_count` is a whole number from 1 to {COUNT_MAX}")).into()),
+        Ok(_) | Err(_) => {
+            Err(Problem::malformed(format!("`_count` must be a whole number from 1 to {COUNT_MAX}")).into())
+        }
     }
 }
 
@@ -105,13 +107,13 @@ fn read_conditions(parameters: &Parameters) -> ApiResult<AuditQuery> {
     if let (Some(from), Some(to)) = (query.from, query.to)
         && from >= to
     {
-        return Err(Problem::malformed("`from` lies before `to`; `to` itself is not included").into());
+        return Err(Problem::malformed("`from` must be before `to`; `to` itself is not included").into());
     }
     Ok(query)
 }
 
 fn actor(parameters: &Parameters) -> ApiResult<Option<Actor>> {
-    // Actors that are no client.
+    // Actors other than clients.
     let actors = [Actor::Administrator, Actor::System, Actor::Unknown].map(|actor| (actor_name(&actor), actor));
     match (parameters.one("client")?, parameters.word("actor", &actors)?) {
         (Some(_), Some(_)) => Err(Problem::malformed("`client` and `actor` both say as whom; name one of them").into()),
@@ -132,7 +134,7 @@ fn actor_name(actor: &Actor) -> &'static str {
     }
 }
 
-/// An instant, or the beginning of a day in UTC.
+/// A timestamp, or the beginning of a day in UTC.
 fn instant(parameters: &Parameters, name: &str) -> ApiResult<Option<Timestamp>> {
     let Some(text) = parameters.one(name)? else { return Ok(None) };
     let day = || parse_date(text).ok()?.to_zoned(TimeZone::UTC).ok().map(|day| day.timestamp());
@@ -174,12 +176,12 @@ fn entry_body(entry: &AuditEntry) -> AuditEntryBody {
     }
 }
 
-/// A position as text.
+/// Formats a position as a cursor.
 fn cursor(position: AuditPosition) -> String {
     format!("{:x}-{:x}", position.value, position.line)
 }
 
-/// The position that a text names.
+/// Parses a cursor.
 fn read_cursor(text: &str) -> Option<AuditPosition> {
     let (value, line) = text.split_once('-')?;
     let is_plain = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -190,11 +192,11 @@ fn read_cursor(text: &str) -> Option<AuditPosition> {
     Some(AuditPosition { value, line })
 }
 
-/// What a backup is sent as.
+/// Content type of a backup.
 pub const BACKUP_CONTENT_TYPE: &str = "application/vnd.daftar.backup";
 
-/// Sends a backup of the register as it stands; `keys=false` without the keys. A backup that cannot be finished is broken off:
-/// without its last block it is none.
+/// Sends a backup of the register at its current state; `keys=false` leaves out the keys. A backup that fails is
+/// interrupted: without its last block it is invalid.
 async fn backup(call: Administrator, parameters: Parameters) -> ApiResult {
     parameters.expect_only(&["keys"])?;
     let keys = if parameters.boolean("keys")?.unwrap_or(true) { Keys::Included } else { Keys::LeftOut };
@@ -206,15 +208,15 @@ async fn backup(call: Administrator, parameters: Parameters) -> ApiResult {
     Ok(([(header::CONTENT_TYPE, BACKUP_CONTENT_TYPE)], Body::from_stream(blocks)).into_response())
 }
 
-/// How many lines wait to be sent.
+/// Maximum number of lines waiting to be sent.
 const WAITING_MAX: usize = 64;
 
-/// Checks how the server is set up, and changes nothing.
+/// Checks how the server is set up; changes nothing.
 async fn checkup(call: Administrator, _: NoParameters) -> ApiResult<Json<CheckupBody>> {
     Ok(Json(checkup_body(call.app.program.checkup(&call.app).await?)))
 }
 
-/// Checks as the API has them.
+/// Returns checks as bodies.
 #[must_use]
 pub fn checkup_body(checks: Vec<Check>) -> CheckupBody {
     let body = |check| {
@@ -225,7 +227,7 @@ pub fn checkup_body(checks: Vec<Check>) -> CheckupBody {
     CheckupBody::new(checks.into_iter().map(body).collect())
 }
 
-/// Verifies the whole register, and reports findings as it continues: a JSON object a line.
+/// Verifies the complete register, and reports findings while it runs: one JSON object a line.
 async fn verify(call: Administrator, _: NoParameters) -> ApiResult {
     let run = call.app.verifier.begin(&call.ctx).await?;
     let (events, reported) = channel(WAITING_MAX);
@@ -287,8 +289,8 @@ pub fn result_body(result: &VerificationResult) -> VerificationBody {
 /// The uses of keys as bodies name them.
 const USES: &[(&str, KeyUse)] = &[("tokens", KeyUse::Tokens), ("decisions", KeyUse::Decisions)];
 
-/// Lets a new key sign. One of tokens that is replaced is accepted for `overlap_s` seconds more, as long as its tokens are valid where that is
-/// absent; one of decisions stays accepted.
+/// Creates a new signing key. A replaced key of tokens is accepted for `overlap_s` seconds more, or without it for the
+/// lifetime of its tokens; a replaced key of decisions stays accepted.
 async fn rotate_key(
     call: Administrator,
     _: NoParameters,

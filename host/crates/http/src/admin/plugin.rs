@@ -35,7 +35,7 @@ pub fn routes() -> Routes {
     ]
 }
 
-/// Lists the installed plugins, with their use of their limits, and those that are not active.
+/// Lists the installed plugins with their resource usage, and those that are not active.
 async fn list(_: NoParameters, State(app): State<AppState>) -> Json<PluginsBody> {
     let data = app.plugins.list().iter().map(plugin_body).collect();
     Json(PluginsBody { data, unloaded: app.plugins.unloaded().into_iter().map(unloaded_body).collect() })
@@ -72,7 +72,7 @@ async fn install(
     Ok((StatusCode::CREATED, Json(plugin_body(&installed))))
 }
 
-/// The signature that came with the plugin, if one did.
+/// Returns the signature sent with the plugin, if any.
 fn signature_of(headers: &HeaderMap) -> ApiResult<Option<String>> {
     let mut values = headers.get_all(SIGNATURE_HEADER).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -94,8 +94,8 @@ async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reports what installing the component that is the body would change; changes nothing. `records` is how many of the records that
-/// it would touch are named.
+/// Reports the changes that installing the component in the body would make; changes nothing. `records` is the maximum
+/// number of affected records that the report names.
 async fn report(call: Administrator, parameters: Parameters, request: Request) -> ApiResult<Json<UpgradeReportBody>> {
     parameters.expect_only(&["records"])?;
     let records = match parameters.one("records")? {
@@ -104,7 +104,7 @@ async fn report(call: Administrator, parameters: Parameters, request: Request) -
     };
     let signature = signature_of(request.headers())?;
     let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
-    // Nothing is installed, so no signature is needed; one that does not fit is reported all the same.
+    // Nothing is installed, so no signature is required; an invalid one is reported all the same.
     let (unsigned, downgrade, loss) = (UnsignedPlugins::Allowed, Downgrade::Allowed, Loss::Accepted);
     let offer = PluginOffer { bytes, signature, unsigned, downgrade, loss };
     Ok(Json(report_body(call.app.plugins.report(&call.ctx, offer, records).await?)))
@@ -113,7 +113,9 @@ async fn report(call: Administrator, parameters: Parameters, request: Request) -
 fn records_wanted(text: &str) -> ApiResult<usize> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let count = text.parse().ok().filter(|count| is_number && *count <= RECORDS_TOLD_MAX);
-    count.ok_or_else(|| Problem::malformed(format!("`records` is a whole number from 0 to {RECORDS_TOLD_MAX}")).into())
+    count.ok_or_else(|| {
+        Problem::malformed(format!("`records` must be a whole number from 0 to {RECORDS_TOLD_MAX}")).into()
+    })
 }
 
 fn plugin_body(plugin: &InstalledPlugin) -> PluginBody {

@@ -1,5 +1,5 @@
-//! `/programs`, `/program-rules` and `/eligibility`: programs, and rules tried out by the administrator, who sees everything. Who was looked at is audited as
-//! for clients.
+//! `/programs`, `/program-rules` and `/eligibility`: programs, and rules evaluated by the administrator, who sees
+//! everything. The audit log names the evaluated subjects, as for clients.
 
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
@@ -33,7 +33,7 @@ use daftar_service::program::{self, WrittenProgram};
 use daftar_service::records;
 use daftar_service::search::Paging;
 
-/// What a list of programs takes.
+/// Parameters of a list of programs.
 const LIST_PARAMETERS: [&str; 8] =
     ["identifier", "name", "active", "target_type", "status", "_last_updated", "_count", "_offset"];
 
@@ -44,7 +44,7 @@ pub async fn create(call: Administrator, _: NoParameters, JsonObject(members): J
     Ok(answer(StatusCode::CREATED, &written))
 }
 
-/// Lists the programs whose rules are not valid any more, with what is wrong with them.
+/// Lists the programs whose rules are no longer valid, with their problems.
 pub async fn broken_rules(call: Administrator, _: NoParameters) -> ApiResult {
     let broken = program::broken_rules(&call.ctx, &call.app.registry, &call.app.engine).await?;
     let bodies = broken.iter().map(|rule| BrokenRuleBody {
@@ -74,7 +74,7 @@ pub async fn show(call: Administrator, _: NoParameters, IdentifierPath(key): Ide
     Ok(tagged(StatusCode::OK, &program.record.meta, body::program(&program.record, &program.fields)))
 }
 
-/// Changes the fields that the body names; `null` takes one out (RFC 7396).
+/// Changes the fields that the body names; `null` removes a field (RFC 7396).
 pub async fn update(
     call: Administrator,
     _: NoParameters,
@@ -96,12 +96,13 @@ fn answer(status: StatusCode, written: &WrittenProgram) -> Response {
     tagged(status, &written.program.meta, WrittenProgramBody::new(&written.program, &written.warnings))
 }
 
-/// Says what is wrong with an expression; the body is that of `$validate`.
+/// Reports the problems of an expression; the body is that of `$validate`.
 pub async fn validate(call: Administrator, _: NoParameters, JsonObject(members): JsonObject) -> ApiResult {
     checked(&call.ctx, &call.app, members).await
 }
 
-/// Evaluates a rule; the body is that of `$evaluate`, or has `sample`, a number of records to pick, in place of `subjects`.
+/// Evaluates a rule; the body is that of `$evaluate`, or has `sample`, a number of records to select, instead of
+/// `subjects`.
 pub async fn evaluate(
     call: Administrator,
     _: NoParameters,
@@ -114,7 +115,7 @@ pub async fn evaluate(
     evaluated(&call.ctx, &call.app, members).await
 }
 
-/// Counts over the whole register; the body is that of `$preview`.
+/// Counts over the complete register; the body is that of `$preview`.
 pub async fn preview(
     call: Administrator,
     _: NoParameters,
@@ -124,7 +125,7 @@ pub async fn preview(
     previewed(&call.ctx, &call.app, &headers, members).await
 }
 
-/// References to as many records as are wanted, of the kind that the rest of the body is about.
+/// Returns references to the requested number of records, of the kind of `subject` in the body.
 async fn pick(
     ctx: &OpContext,
     app: &AppState,
@@ -145,7 +146,7 @@ async fn pick(
         }
         None => None,
     };
-    // What is wrong with `subject` is told when the rest of the body is read.
+    // Problems of `subject` are reported when the rest of the body is read.
     let told = members.get("subject").and_then(Value::as_str);
     let told = Subject::ALL.into_iter().find(|subject| Some(subject.name()) == told).unwrap_or(Subject::Individual);
     let count = problems.finish(count)?.unwrap_or(1);

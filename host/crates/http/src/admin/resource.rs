@@ -1,8 +1,8 @@
-//! The handlers of keyed lists that the administrator manages, written once: list, show, add, change, and act on an entry by its key.
+//! Handlers of keyed lists that the administrator manages, written once: list, show, add, change and remove.
 //!
-//! The context of an administrator's request is here too, which every other handler of the admin API takes.
+//! Also contains the context of an administrator's request, an argument of every other handler of the admin API.
 //!
-//! A resource is a list of paths, each with these handlers; what is its own are the operations, and the readers of its bodies.
+//! A resource is a list of paths with these handlers. Its operations and the readers of its bodies are its own.
 
 use std::convert::Infallible;
 
@@ -35,15 +35,15 @@ use daftar_service::audit;
 /// Paths below the base path, each with its handlers.
 pub type Routes = Vec<(&'static str, MethodRouter<AppState>)>;
 
-/// Reads a body; the problems say why, where it gives nothing.
+/// Reads a body; returns nothing where `problems` explains why.
 pub type Read<T> = fn(&AppState, Map<String, Value>, &mut Problems) -> Option<T>;
 
-/// A key of an entry, as paths have it.
+/// Key of an entry, as in paths.
 pub trait Key: Sized + Send + 'static {
-    /// The key that a text is.
+    /// Parses a key.
     ///
     /// # Errors
-    /// Why it is none.
+    /// The reason why the text is no key.
     fn of_path(text: &str) -> Result<Self, String>;
 }
 
@@ -83,7 +83,7 @@ pub fn not_text() -> Problem {
     Problem::malformed("the path is not percent-encoded UTF-8")
 }
 
-/// Reads a whole body.
+/// Reads a complete body.
 fn whole<T>(read: Read<T>, app: &AppState, members: Map<String, Value>) -> Result<T, AppError> {
     let value = Problems::of(|problems| read(app, members, problems))?;
     value.ok_or_else(|| AppError::internal("a body was neither read nor rejected"))
@@ -112,7 +112,7 @@ where
     })
 }
 
-/// `POST` to a list: adds an entry, which is 201 with the body that `add` returns.
+/// `POST` to a list: adds an entry; 201 with the body that `add` returns.
 pub fn add<N, B, F>(
     read: Read<N>,
     add: impl Fn(OpContext, AppState, N) -> F + Clone + Send + Sync + 'static,
@@ -130,7 +130,7 @@ where
     )
 }
 
-/// A call with a body that changes an entry, which is 200 with the body that `change` returns.
+/// A call with a body that changes an entry: 200 with the body that `change` returns.
 pub fn change<K, C, B, F>(
     method: MethodFilter,
     read: Read<C>,
@@ -171,17 +171,17 @@ where
 
 /// A request of the administrator.
 pub struct Administrator {
-    /// As whom the handler acts.
+    /// Actor of the operations.
     pub ctx: OpContext,
     /// The server.
     pub app: AppState,
 }
 
 impl Administrator {
-    /// Writes down in the audit log what a call does as a whole, with so many records.
+    /// Appends an entry for the complete call to the audit log, with its number of records.
     ///
     /// # Errors
-    /// When the audit log takes no more lines.
+    /// If the audit log accepts no more entries.
     pub async fn note(&self, action: AuditAction, note: String, records: u64) -> Result<(), AppError> {
         let entry = audit::entry(&self.ctx, action, AuditOutcome::Allowed, Vec::new());
         let entry = AuditEntry { count: records.max(1), ..entry.with_note(note).with_status(200) };

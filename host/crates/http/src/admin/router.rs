@@ -1,4 +1,4 @@
-//! Every route of the admin listener, with what it answers in.
+//! Every route of the admin listener, with its response media types.
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -21,19 +21,19 @@ use crate::state::AppState;
 use daftar_domain::audit::{Actor, AuditAction};
 use daftar_domain::error_code::ErrorCode;
 
-/// Where the admin API begins.
+/// Base path of the admin API.
 pub const BASE_PATH: &str = "/admin/v1";
 
-/// Where the metrics page is, on the admin listener and on its own.
+/// Path of the metrics page, on the admin listener and on its own listener.
 pub const METRICS_PATH: &str = "/metrics";
 
 /// The text format of Prometheus, version 0.0.4.
 static METRICS_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// Where the workbench is on the admin listener. By this path the page knows whom it signs in.
+/// Path of the workbench on the admin listener. The page detects by this path that the administrator signs in.
 pub const WORKBENCH_PATH: &str = "/admin/workbench";
 
-/// Every path below [`BASE_PATH`] with its handlers. The tests walk it: none of these is on the public listener.
+/// Every path below [`BASE_PATH`] with its handlers. The tests check that none of these is on the public listener.
 #[must_use]
 pub fn routes() -> Routes {
     let mut routes = vec![
@@ -56,8 +56,8 @@ pub fn routes() -> Routes {
     routes
 }
 
-/// The media types that a call is answered in when it succeeds; none where there is no body. The metrics page is text whatever is
-/// asked, which is what every scraper falls back on.
+/// Returns the media types of a successful response; none without a body. The metrics page is text for any `Accept`,
+/// the fallback of every scraper.
 fn offered(method: &Method, path: &str) -> &'static [&'static str] {
     match (method.as_str(), path) {
         ("POST", "/backup") => &[operation::BACKUP_CONTENT_TYPE],
@@ -68,7 +68,7 @@ fn offered(method: &Method, path: &str) -> &'static [&'static str] {
     }
 }
 
-/// Stops every request that does not carry the admin token, whatever it asks for.
+/// Rejects every request without the admin token.
 pub async fn require_token(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let mut values = request.headers().get_all(header::AUTHORIZATION).iter();
     let presented = match (values.next(), values.next()) {
@@ -79,8 +79,8 @@ pub async fn require_token(State(app): State<AppState>, request: Request, next: 
         scheme.eq_ignore_ascii_case("bearer") && app.admin_token.matches(token.trim().as_bytes())
     });
     if is_right {
-        // What an administrator is shown and changes is what another process left a moment ago.
-        // The metrics page tells of a database that is away.
+        // Another process may have changed this state a moment ago.
+        // The metrics page must also respond while the database is unavailable.
         if request.uri().path() != METRICS_PATH
             && let Err(error) = app.be_current_for_sure().await
         {
@@ -96,12 +96,12 @@ pub async fn require_token(State(app): State<AppState>, request: Request, next: 
     } else {
         ErrorCode::TokenMissing
     };
-    let detail = "the admin token is missing or wrong: send the content of `admin.token` of the data folder as `Authorization: Bearer <token>`";
+    let detail = "the admin token is missing or invalid: send the content of `admin.token` of the data folder as `Authorization: Bearer <token>`";
     let problem = Problem::new(code, detail).with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"daftar admin\"");
     ApiError::from(problem).into_response()
 }
 
-/// Stops a request for something that is there, and that its client does not take in the form in which it is.
+/// Rejects a request for an existing path whose `Accept` excludes the media types of its response.
 async fn check_accept(path: &'static str, request: Request, next: Next) -> Response {
     match check_offered(request.headers(), offered(request.method(), path)) {
         Ok(()) => next.run(request).await,
@@ -109,8 +109,8 @@ async fn check_accept(path: &'static str, request: Request, next: Next) -> Respo
     }
 }
 
-/// The admin listener's router. Without the token there are the workbench's page and its files, which are the same for all, and the
-/// probes of health: no client of the public listener can take the slots of this one.
+/// The admin listener's router. Only the workbench's page, its files, which are public, and the health probes need no
+/// token: no client of the public listener can take the slots of this one.
 pub fn router(state: AppState) -> Router {
     let routes = routes().into_iter().fold(Router::new(), |router, (path, methods)| {
         let check = from_fn(move |request, next| check_accept(path, request, next));
@@ -141,12 +141,12 @@ pub fn metrics_router(state: AppState) -> Router {
         .with_state(state)
 }
 
-/// All metrics, as Prometheus reads them.
+/// Returns all metrics in the format of Prometheus.
 async fn metrics(State(app): State<AppState>) -> Response {
     ([(header::CONTENT_TYPE, METRICS_TYPE.clone())], app.program.metrics_page(&app)).into_response()
 }
 
-/// The workbench's page, which is the same for all: it asks for its content with the admin token.
+/// The workbench's page, which is the same for all clients: it requests its data with the admin token.
 async fn workbench_page(_: NoParameters, headers: HeaderMap) -> ApiResult {
     serve_page(&headers)
 }

@@ -136,13 +136,13 @@ impl Parameters {
         if let Some(text) = self.one("_count")? {
             let count = whole_number(text).filter(|count| (1..=u64::from(PAGE_COUNT_MAX)).contains(count));
             let Some(count) = count.and_then(|count| u32::try_from(count).ok()) else {
-                return Err(Problem::malformed(format!("`_count` is a whole number from 1 to {PAGE_COUNT_MAX}")).into());
+                return Err(Problem::malformed(format!("`_count` must be a whole number from 1 to {PAGE_COUNT_MAX}")).into());
             };
             page.count = count;
         }
         if let Some(text) = self.one("_offset")? {
             let Some(offset) = whole_number(text).filter(|offset| *offset <= OFFSET_MAX) else {
-                return Err(Problem::malformed(format!("`_offset` is a whole number from 0 to {OFFSET_MAX}")).into());
+                return Err(Problem::malformed(format!("`_offset` must be a whole number from 0 to {OFFSET_MAX}")).into());
             };
             page.offset = offset;
         }
@@ -155,7 +155,7 @@ impl Parameters {
         encode(self.0.iter().filter(|(name, _)| !left_out.contains(&name.as_str())))
     }
 
-    /// The same, in an order that does not depend on the order given: what tells whether two queries ask for the same.
+    /// The same, in an order that does not depend on the order given: what shows whether two queries ask for the same.
     #[must_use]
     pub fn sorted_without(&self, left_out: &[&str]) -> String {
         let mut kept: Vec<&(String, String)> =
