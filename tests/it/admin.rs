@@ -211,5 +211,5 @@ fn a_parameter_that_a_call_does_not_take_is_refused_and_named() {
         assert!(refused.detail().contains("`unheard_of`"), "{method} {path}: {}", refused.detail());
     }
     let refused = admin.get("/clients?status=disabled").expect(400);
-    assert_eq!(refused.detail(), "unknown parameter `status`; this call takes none");
+    assert_eq!(refused.detail(), "unknown parameter `status`; this call has no parameters");
 }

@@ -1,4 +1,4 @@
-//! Bodies and paths that nobody should send, to every endpoint that takes a body.
+//! Malicious bodies and paths, to every endpoint that accepts a body.
 
 use daftar_tests::records::{NATIONAL_ID, ROLE, household, path, person, reference};
 use daftar_tests::{ApiClient, Response, TestApp, errors};
@@ -9,7 +9,7 @@ use crate::program;
 const JSON: &str = "application/json";
 const MIB: usize = 1 << 20;
 
-/// Every endpoint that takes a JSON body: method, path, the most bytes of a body.
+/// Every endpoint that accepts a JSON body: method, path, the maximum size of a body in bytes.
 fn endpoints() -> Vec<(&'static str, String, usize)> {
     let (one, household) = (path("Individual", "1"), path("Group", "H"));
     let member = format!("{household}/member/{}", path("", "1").trim_start_matches('/'));
@@ -31,7 +31,7 @@ fn endpoints() -> Vec<(&'static str, String, usize)> {
     ]
 }
 
-/// A register with a person in a household, and a client that may do anything.
+/// A register with a person in a household, and a client with all scopes.
 fn register() -> (TestApp, ApiClient) {
     let app = TestApp::start();
     let scopes = [
@@ -56,7 +56,7 @@ fn send(client: &ApiClient, (method, path): (&str, &str), content_type: &str, bo
     client.request(method, path).body(content_type, body).send()
 }
 
-/// Nothing that was refused has changed anything, and the server goes on.
+/// Tests that rejected requests changed nothing, and that the server still serves.
 fn is_unharmed(client: &ApiClient) {
     let person = client.get(&path("Individual", "1")).expect(200).json();
     assert_eq!((&person["meta"]["version_id"], &person["name"]), (&json!("1"), &json!({"given": "A"})));
@@ -82,12 +82,12 @@ fn every_endpoint_refuses_what_is_no_json_object_and_says_why() {
         (b"{\"a\": 1e999}", "out of range"),
         (b"{\"a\": -1e999}", "out of range"),
         (b"{\"a\": Infinity}", "not valid JSON"),
-        (b"[]", "a JSON object is needed"),
-        (b"[{}]", "a JSON object is needed"),
-        (b"\"text\"", "a JSON object is needed"),
-        (b"1", "a JSON object is needed"),
-        (b"true", "a JSON object is needed"),
-        (b"null", "a JSON object is needed"),
+        (b"[]", "a JSON object is required"),
+        (b"[{}]", "a JSON object is required"),
+        (b"\"text\"", "a JSON object is required"),
+        (b"1", "a JSON object is required"),
+        (b"true", "a JSON object is required"),
+        (b"null", "a JSON object is required"),
         (b"\xef\xbb\xbf{}", "byte order mark"),
         (b"\xff\xfe{\x00}\x00", "not UTF-8"),
         (b"{\"a\": \"\xc3\x28\"}", "not UTF-8"),
@@ -97,8 +97,8 @@ fn every_endpoint_refuses_what_is_no_json_object_and_says_why() {
         (b"{\"a\": \"\x01\"}", "control character"),
         (b"{\"a\": \"x\\u0000y\"}", "NUL"),
         (b"{\"a\\u0000\": 1}", "NUL"),
-        (b"{\"a\": 1, \"a\": 1}", "`a` stands twice"),
-        (b"{\"a\": {\"b\": [{\"c\": 1, \"\\u0063\": 2}]}}", "`c` stands twice"),
+        (b"{\"a\": 1, \"a\": 1}", "`a` appears twice"),
+        (b"{\"a\": {\"b\": [{\"c\": 1, \"\\u0063\": 2}]}}", "`c` appears twice"),
         (deep.as_bytes(), "more than 32 deep"),
         (deep_list.as_bytes(), "more than 32 deep"),
     ];
@@ -148,7 +148,7 @@ fn every_endpoint_has_a_largest_body() {
     for (method, path, limit) in endpoints() {
         let declared = client.request(method, &path).header("Content-Type", JSON).declare_length(limit + 1).send();
         assert_eq!(declared.status, 413, "{method} {path}: {}", declared.text());
-        assert_eq!(declared.detail(), format!("the body is over the limit of {limit} bytes"));
+        assert_eq!(declared.detail(), format!("the body exceeds the limit of {limit} bytes"));
         for length in [limit - 1, limit] {
             let filled = format!("{{\"unheard_of\": \"{}\"}}", "x".repeat(length - 18));
             assert_eq!(filled.len(), length);

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: what is sent twice is done once.
+//! `Idempotency-Key`: a repeated request is done once.
 
 mod batch;
 mod bound;
@@ -18,7 +18,7 @@ fn send(client: &ApiClient, target: &str, key: &str, body: &Value) -> Response {
     client.request("POST", target).header("Idempotency-Key", key).json(body).send()
 }
 
-/// How many people there are.
+/// Number of people.
 fn people(client: &ApiClient) -> i64 {
     client.get("/Individual?_count=1").expect(200).json()["total"].as_i64().unwrap()
 }
@@ -143,7 +143,7 @@ fn keys_are_bounded_and_the_usual_refusals_come_first() {
         assert!(refused.detail().starts_with("`Idempotency-Key` must be 1 to 255"), "{}", refused.detail());
     }
     let twice = client.request("POST", "/Individual").header("Idempotency-Key", "a").header("Idempotency-Key", "b");
-    assert_eq!(twice.json(&person("1", json!({}))).send().expect(400).detail(), "`Idempotency-Key` stands twice");
+    assert_eq!(twice.json(&person("1", json!({}))).send().expect(400).detail(), "`Idempotency-Key` appears twice");
     drop(send(&client, "/Individual", &"k".repeat(255), &person("1", json!({}))).expect(201));
     let refused = send(&client, "/Group", "a b", &json!({})).expect(403);
     assert!(refused.detail().starts_with("Missing required scope group:create"), "{}", refused.detail());

@@ -70,7 +70,7 @@ fn a_transaction_that_is_not_done_in_time_is_503_and_writes_nothing() {
     let refused = send_slowly(&app, &client, ("transaction", 480), &creates(2)).expect(503);
     assert_eq!((refused.number("retry-after"), refused.code().as_str()), (1, "deadline_exceeded"));
     let detail = refused.detail();
-    assert!(detail.starts_with("entry[0]: the time for a batch was over before this entry"), "{detail}");
+    assert!(detail.starts_with("entry[0]: the time limit of the batch ended before this entry"), "{detail}");
     assert!(detail.ends_with("nothing of the transaction was written"), "{detail}");
     app.pass_at_each_look(100);
     let refused = client.post("/$batch", &json!({"type": "transaction", "entry": creates(12)})).expect(503);

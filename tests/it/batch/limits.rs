@@ -64,7 +64,7 @@ fn an_answer_of_32_mib_takes_no_further_reads_and_leaves_out_what_was_written() 
     let parts = body["entry"].as_array().unwrap();
     assert_eq!(parts[5]["resource"]["photo"].as_str().map(str::len), Some(photo.len()), "the last one is whole");
     let told = parts[6]["problem"]["detail"].as_str().unwrap();
-    assert!(told.contains("fill the room"), "{told}");
+    assert!(told.contains("reach the size limit"), "{told}");
     assert_eq!(parts[6]["problem"]["code"], "response_too_large");
     assert!(parts[7]["resource"].is_null() && parts[7]["response"]["location"].is_string(), "{}", parts[7]);
     assert_eq!(client.found("identifier=urn:svc:vocab:id-type%23national_id%7C2"), ["2"]);

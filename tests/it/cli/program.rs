@@ -72,7 +72,7 @@ fn administer(data_dir: &Path) {
         (&["list", "--last-updated", "yesterday"], "`_last_updated`", 1),
         (&["update", "urn:x:y|1", "--name", "x"], "unknown identifier system `urn:x:y`", 1),
         (&["update", ID, "--eligibility", "me.gendr"], "gender", 1),
-        (&["end", ID, "--on", "2025-01-01"], "the end lies before the start", 1),
+        (&["end", ID, "--on", "2025-01-01"], "the end must not be before the start", 1),
         (&["create", "--identifier", "PENSION", "--name", "x", "--target-type", "group"], "SYSTEM|VALUE", 2),
     ] {
         let refused = run(data_dir, &[&["program"], arguments].concat());

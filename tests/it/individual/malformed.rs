@@ -1,4 +1,4 @@
-//! Requests that are no JSON object, too large, or of another media type.
+//! Requests without a JSON object, too large, or of another media type.
 
 use daftar_tests::records::person;
 use daftar_tests::{ApiClient, Response, TestApp};
@@ -26,11 +26,11 @@ fn a_body_that_is_not_a_json_object_is_400_with_the_reason() {
         (b"{'a': 1}", "not valid JSON"),
         (b"{\"a\": NaN}", "not valid JSON"),
         (b"{\"a\": 1e999}", "not valid JSON"),
-        (b"[]", "a JSON object is needed"),
-        (b"\"text\"", "a JSON object is needed"),
-        (b"null", "a JSON object is needed"),
-        (b"{\"identifier\": [], \"identifier\": []}", "stands twice"),
-        (b"{\"name\": {\"given\": \"a\", \"g\\u0069ven\": \"b\"}}", "stands twice"),
+        (b"[]", "a JSON object is required"),
+        (b"\"text\"", "a JSON object is required"),
+        (b"null", "a JSON object is required"),
+        (b"{\"identifier\": [], \"identifier\": []}", "appears twice"),
+        (b"{\"name\": {\"given\": \"a\", \"g\\u0069ven\": \"b\"}}", "appears twice"),
         (b"{\"name\": {\"given\": \"a\\u0000b\"}}", "NUL"),
         (b"{\"name\": \"\xff\xfe\"}", "not UTF-8"),
         (deep.as_bytes(), "deep"),
@@ -43,7 +43,7 @@ fn a_body_that_is_not_a_json_object_is_400_with_the_reason() {
     }
     assert_eq!(send(&client, JSON, deeper.as_bytes()).status, 400);
     assert_eq!(send(&client, JSON, b"{\"name\": \"\\ud800\"}").status, 400, "half a surrogate pair");
-    assert_eq!(client.get("/Individual").status, 200, "and the server goes on");
+    assert_eq!(client.get("/Individual").status, 200, "and the server still serves");
 }
 
 #[test]
@@ -80,11 +80,11 @@ fn a_body_over_its_limit_is_413() {
     assert!(refused.detail().contains(&(8 * MIB).to_string()), "{}", refused.detail());
     let refused = declared("/Group", MIB + 1).expect(413);
     assert!(refused.detail().contains(&MIB.to_string()), "{}", refused.detail());
-    // At the limit it is read, and found wrong for what it says.
+    // At the limit it is read, and rejected for its content.
     let filled = format!("{{\"a\": \"{}\"}}", "x".repeat(MIB - 9));
     assert_eq!(filled.len(), MIB);
     assert_eq!(client.request("POST", "/Group").body(JSON, &filled).send().status, 422);
-    // A body that does not say how long it is, is counted while it comes.
+    // A body without a length is counted while it is received.
     let head = format!(
         "POST /api/v2/Group HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {}\r\nContent-Type: {JSON}\r\nTransfer-Encoding: chunked\r\n\r\n",
         client.token()

@@ -85,17 +85,17 @@ fn all_faults_are_reported_together() {
     insta::assert_json_snapshot!(redacted(&refused.json()), @r#"
     {
       "code": "validation_failed",
-      "detail": "identifier[1]: the same identifier stands twice (and 3 more)",
+      "detail": "identifier[1]: the same identifier appears twice (and 3 more)",
       "errors": [
         {
           "code": "duplicate",
           "field": "identifier[1]",
-          "message": "the same identifier stands twice"
+          "message": "the same identifier appears twice"
         },
         {
           "code": "wrong_type",
           "field": "name.given",
-          "message": "a text is needed, not a number"
+          "message": "must be a text, not a number"
         },
         {
           "code": "invalid_date",

@@ -1,4 +1,4 @@
-//! `/openapi.json`, `/docs` and `/metadata` as they are served.
+//! `/openapi.json`, `/docs` and `/metadata` as served.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn every_caller_reads_them_and_a_current_copy_gets_304() {
         assert_eq!(anonymous.request("HEAD", path).send().expect(200).header("etag"), Some(tag.as_str()));
         assert_eq!(anonymous.request("POST", path).send().expect(405).header("allow"), Some("GET,HEAD"));
         let refused = anonymous.request("GET", &format!("{path}?a=1")).send().expect(400);
-        assert_eq!(refused.detail(), "unknown parameter `a`; this call takes none");
+        assert_eq!(refused.detail(), "unknown parameter `a`; this call has no parameters");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The parameters that the document tells are those that the server knows.
+//! The documented parameters are those that the server accepts.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use daftar_tests::TestApp;
 use serde_json::json;
 use utoipa::openapi::path::ParameterIn;
 
-/// The parameters of the query that the document tells of an endpoint.
+/// The documented query parameters of an endpoint.
 fn documented(endpoint: &Endpoint) -> BTreeSet<String> {
     parameters(&endpoint.paths[0], &endpoint.operation)
         .filter(|parameter| parameter.parameter_in == ParameterIn::Query)
@@ -18,7 +18,7 @@ fn documented(endpoint: &Endpoint) -> BTreeSet<String> {
         .collect()
 }
 
-/// A path that would do.
+/// A valid path.
 fn path(endpoint: &Endpoint) -> String {
     endpoint.paths[0]
         .replace("{identifier}", "urn:x%7C1")
@@ -51,7 +51,7 @@ fn an_unknown_parameter_is_refused_everywhere_naming_those_of_the_document() {
             continue;
         }
         let detail = answer.detail();
-        let known = if detail.ends_with("this call takes none") {
+        let known = if detail.ends_with("this call has no parameters") {
             ""
         } else if let Some((_, known)) = detail.split_once("known here: ") {
             known
@@ -62,13 +62,13 @@ fn an_unknown_parameter_is_refused_everywhere_naming_those_of_the_document() {
         let known: BTreeSet<String> = known.split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect();
         let documented = documented(endpoint);
         if known != documented {
-            problems.push(format!("{id}: the server knows {known:?}, the document tells {documented:?}"));
+            problems.push(format!("{id}: the server knows {known:?}, the document has {documented:?}"));
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// Probes and OAuth's own clients add parameters of their own, which RFC 6749 and RFC 8414 leave alone.
+/// Health checks and OAuth clients add parameters of their own, which RFC 6749 and RFC 8414 ignore.
 fn counts(endpoint: &Endpoint) -> bool {
     let ignores = matches!(endpoint.access, Access::Token | Access::Health);
     !ignores && endpoint.operation.id != "readAuthorizationServer"

@@ -184,7 +184,7 @@ fn suggestions_are_searched_for_the_first_hundred_wrong_codes() {
     let results = answer["results"].as_array().unwrap();
     assert!(results.iter().all(|result| result["reason"] == "unknown_code"));
     let suggestion = |at: usize| results[at]["suggestion"].as_str();
-    assert_eq!(suggestion(98), Some("urn:iso:std:iso:3166-1#DE"), "the hundredth is at 99, and nobody is called so");
+    assert_eq!(suggestion(98), Some("urn:iso:std:iso:3166-1#DE"), "the hundredth is at 99, and no code has this name");
     assert_eq!(suggestion(100), None);
     let mixed: Vec<String> = asked.iter().map(|_| format!("{COUNTRIES}#de")).collect();
     let answer = client.post("/Vocabulary/$validate", &json!({"codes": mixed})).expect(200).json();

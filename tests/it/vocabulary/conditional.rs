@@ -1,4 +1,4 @@
-//! Entity tags, 304, and what else the headers say.
+//! Entity tags, 304, and further headers.
 
 use super::{COUNTRIES, OCCUPATIONS, reader, with_occupations};
 use daftar::config::Config;
@@ -89,13 +89,13 @@ fn a_missing_resource_is_never_304() {
 
 #[test]
 fn a_pack_that_comes_changes_the_tags_and_they_outlive_a_restart() {
-    // Answers hold the server's address, which is another free port at each start.
+    // Responses contain the server's address, which is another free port at each start.
     let address = |config: &mut Config| config.server.public_url = Some("https://registry.example".to_owned());
     let mut app = TestApp::builder().config(address).start();
     let client = reader(&app);
     let path = ("GET", format!("/Vocabulary/{COUNTRIES}"), None);
     let before = tag(&send(&client, &path, &[]));
-    // Whatever else is loaded by default, this one comes and goes.
+    // Removes the pack if it is loaded by default, and installs it otherwise.
     let is_default = client.get(&format!("/Vocabulary/{OCCUPATIONS}")).status == 200;
     if is_default {
         drop(app.admin().request("DELETE", "/plugins/isco-08").send().expect(204));

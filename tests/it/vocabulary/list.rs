@@ -1,4 +1,4 @@
-//! What is installed, and what is said of it.
+//! Installed vocabularies, and their properties.
 
 use super::{COUNTRIES, reader, refusal};
 use daftar_tests::{TestApp, redacted};

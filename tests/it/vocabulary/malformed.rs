@@ -14,7 +14,7 @@ fn wrong_pages_and_unknown_parameters_are_400_and_say_what_is_right() {
         ("_count=-1", "`_count` must be a whole number from 1 to 100"),
         ("_count=101", "`_count` must be a whole number from 1 to 100"),
         ("_count=abc", "`_count` must be a whole number from 1 to 100"),
-        ("_count=1&_count=2", "stands more than once"),
+        ("_count=1&_count=2", "appears more than once"),
         ("_offset=-1", "`_offset` must be a whole number"),
         ("_offset=1e3", "`_offset` must be a whole number"),
         ("_cuont=1", "did you mean `_count`?"),

@@ -1,4 +1,4 @@
-//! Codes by what somebody types.
+//! Codes by typed text.
 
 use super::{COUNTRIES, codes, reader, with_occupations};
 use daftar_tests::{ApiClient, TestApp};
@@ -141,7 +141,7 @@ fn a_query_that_says_nothing_or_too_much_is_400() {
         ("q=a%0Ab", "control character"),
         ("q=%FF", "not percent-encoded UTF-8"),
         ("q=%4", "two hexadecimal digits"),
-        ("q=a&q=b", "stands more than once"),
+        ("q=a&q=b", "appears more than once"),
         ("q=a&qq=b", "did you mean `q`?"),
         ("q=a&include_deprecated=yes", "`true` or `false`"),
         ("q=a&_count=0", "from 1 to 100"),

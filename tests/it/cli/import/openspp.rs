@@ -280,7 +280,7 @@ fn a_file_that_cannot_be_read_writes_nothing() {
         ("text.json", b"hello", "it is no JSON"),
         ("utf16.json", b"\xff\xfe{\0}\0", "UTF-16"),
         ("latin.json", b"{\n\"a\": \"\xe9\"}", "not UTF-8"),
-        ("twice.json", b"{\n\"type\":\"Individual\",\"type\":\"Group\"}", "stands twice"),
+        ("twice.json", b"{\n\"type\":\"Individual\",\"type\":\"Group\"}", "appears twice"),
     ] {
         let file = written(folder.path(), name, text);
         let refused = import(&app, &file, &[]);

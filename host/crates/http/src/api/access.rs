@@ -1,35 +1,35 @@
-//! Who may call an endpoint, said by the type of the handler's first argument.
+//! Callers of an endpoint, declared by the type of the handler's first argument.
 //!
-//! [`crate::api::endpoint::endpoint`] takes only handlers whose first argument is [`Auth`] with a [`ScopeRule`], [`AnyClient`], [`Public`],
-//! [`DocumentationCall`], [`TokenCall`] or [`HealthCall`], together with what the OpenAPI document says of them. Any other handler is not an endpoint: it does not
-//! compile.
+//! [`crate::api::endpoint::endpoint`] accepts only handlers whose first argument is [`Auth`] with a [`ScopeRule`],
+//! [`AnyClient`], [`Public`], [`DocumentationCall`], [`TokenCall`] or [`HealthCall`], together with their OpenAPI
+//! description. Any other handler does not compile as an endpoint.
 
 pub use super::extract::auth::{AnyClient, Auth, DocumentationCall, HealthCall, Public, TokenCall};
 
 use daftar_domain::scope::Scope;
 
-/// Who may call an endpoint.
+/// Callers of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// A client whose token grants one of these scopes.
     Scopes(&'static [Scope]),
-    /// A client, whatever its token grants.
+    /// Any authenticated client, independent of its scopes.
     AnyClient,
-    /// Anybody, counted by address.
+    /// Any caller, rate limited by address.
     Public,
-    /// Anybody who wants a token, counted by address in a bucket of its own.
+    /// Any caller that requests a token, rate limited by address in a bucket of its own.
     Token,
-    /// Anybody, not counted.
+    /// Any caller, without a rate limit.
     Health,
 }
 
-/// The scopes of which a handler needs one.
+/// The scopes of a handler, one of which a client must have.
 pub trait ScopeRule: Send + Sync + 'static {
-    /// Any of these is enough.
+    /// One of these scopes is sufficient.
     const ACCEPTED: &'static [Scope];
 }
 
-/// The rules of the endpoints, named after what they allow.
+/// The scope rules of the endpoints, named by the permitted operation.
 pub mod scope {
     use super::ScopeRule;
     use daftar_domain::scope::{Action, Resource, Scope};
@@ -82,15 +82,15 @@ pub mod scope {
     }
 }
 
-/// A list of handler arguments whose first says who may call.
+/// A list of handler arguments whose first argument declares the callers.
 pub trait DeclaresAccess {
-    /// Who may call.
+    /// Permitted callers.
     const ACCESS: Access;
 }
 
-/// An argument that says who may call.
+/// An argument that declares the callers.
 pub trait AccessArgument {
-    /// Who may call.
+    /// Permitted callers.
     const ACCESS: Access;
 }
 
@@ -108,7 +108,7 @@ macro_rules! arguments {
 
 arguments!(AnyClient = AnyClient, Public = Public, DocumentationCall = Public, TokenCall = Token, HealthCall = Health);
 
-// axum names a handler's arguments as a tuple that begins with a marker of its own.
+// axum represents a handler's arguments as a tuple that begins with a marker of its own.
 macro_rules! declares_access {
     ($(($($argument:ident),*))+) => {$(
         impl<M, A: AccessArgument, $($argument),*> DeclaresAccess for (M, A, $($argument),*) {
@@ -148,14 +148,14 @@ mod tests {
         "personal data"
     }
 
-    /// The arguments of a handler, as axum names them.
+    /// The arguments of a handler, as axum represents them.
     struct Arguments<T>(PhantomData<T>);
 
     fn arguments<H: Handler<T, AppState>, T>(_: H) -> Arguments<T> {
         Arguments(PhantomData)
     }
 
-    /// Is chosen where the arguments say who may call: the other one takes a reference more.
+    /// Selected where the arguments declare the callers: the other trait requires one more reference.
     trait Declared {
         fn access(&self) -> Option<Access>;
     }
@@ -190,7 +190,7 @@ mod tests {
 
     type Endpoints<H> = fn(Method, Vec<String>, H, fn() -> Operation) -> Endpoint;
 
-    /// Compiles as long as an endpoint is made of nothing less than a handler with access and an operation of the document.
+    /// Compiles as long as an endpoint requires a handler with access and an operation of the document.
     fn signature<H, T>() -> Endpoints<H>
     where
         H: Handler<T, AppState>,

@@ -1,11 +1,11 @@
-//! `POST /$batch`: several requests in one, each answered by the very handler that answers it alone; here its handler, the response that grows
-//! entry by entry, and batches whose entries are done each by itself.
+//! `POST /$batch`: several requests in one, each handled by the handler of the single request. Contains the handler,
+//! the response that grows entry by entry, and batches of independent entries.
 //!
-//! **Invariant:** nothing of a batch is done before its envelope was read whole, its entries were counted in the client's bucket,
-//! and, in a transaction, every placeholder was found.
+//! **Invariant:** no entry is executed before the envelope was read completely, its entries were counted in the
+//! client's bucket, and, in a transaction, every placeholder was resolved.
 //!
-//! **Invariant:** the entries of a transaction are written together or not at all; those of a batch each by itself, so that the
-//! failure of one, a panic even, never touches another.
+//! **Invariant:** the entries of a transaction are written atomically. Those of a batch are independent: a failed
+//! entry, even a panic, never affects another one.
 
 pub mod envelope;
 mod inner;
@@ -34,13 +34,13 @@ use daftar_domain::error_code::ErrorCode;
 use daftar_service::idempotency::{NamedRequest, Once};
 use daftar_service::transaction::{CommitError, RollbackReason, Transaction};
 
-/// The most bytes of bodies in one answer, beside the last one: a batch that asks for more is told which entries to ask for again.
+/// Maximum size of the bodies before the last one, in bytes: a larger batch reports the entries to request again.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
-/// How often a transaction is made in all while others change meanwhile what it rests on.
+/// Maximum number of attempts of a transaction whose records other requests change concurrently.
 pub const ATTEMPTS_MAX: usize = 4;
 
-/// An answer that grows entry by entry.
+/// A response that grows entry by entry.
 struct AnswerWriter {
     bytes: Vec<u8>,
     entries: usize,
@@ -51,15 +51,15 @@ impl AnswerWriter {
         Self { bytes: format!("{{\"type\":\"{}-response\",\"entry\":[", kind.name()).into_bytes(), entries: 0 }
     }
 
-    /// Whether the bodies so far take as much room as an answer may have.
+    /// True if the bodies so far reach the limit of a response.
     fn is_full(&self) -> bool {
         self.bytes.len() >= ANSWER_BYTES_MAX
     }
 
-    /// Adds the answer to an entry; without its body where there is no room for one.
+    /// Adds the response to an entry, without its body once the limit is reached.
     ///
     /// # Errors
-    /// When it cannot be written, which is a defect.
+    /// If it cannot be written, which is a defect.
     fn add(&mut self, app: &AppState, entry: &Entry, answered: &Answered) -> Result<(), AppError> {
         let asked = format!("{}{}", app.public_url, entry.uri.path());
         let part = BatchAnswerEntry {
@@ -70,7 +70,7 @@ impl AnswerWriter {
                 etag: answered.etag.as_deref().map(Cow::Borrowed),
                 retry_after: answered.problem.as_ref().and_then(Problem::retry_after_s),
             },
-            // The bytes of the body follow below, as they are.
+            // The bytes of the body follow below unchanged.
             resource: None,
             problem: None,
         };
@@ -98,7 +98,7 @@ impl AnswerWriter {
     }
 }
 
-/// Does several requests, all or nothing or each by itself.
+/// Executes several requests, either atomically or independently.
 pub async fn submit(
     client: AnyClient,
     State(app): State<AppState>,
@@ -110,7 +110,7 @@ pub async fn submit(
     let digest = key.as_ref().map(|_| digest(&[b"$batch", Value::Object(members.clone()).to_string().as_bytes()]));
     let Envelope { kind, entries } = envelope::read(members)?;
     client.charge_rest(&app, entries.len()).await?;
-    // A transaction is remembered as a whole, and of a batch each entry that changes something.
+    // The idempotency key of a transaction stores the complete response; that of a batch each entry that writes.
     let parts = match kind {
         Kind::Transaction => 1,
         Kind::Batch => entries.iter().filter(|entry| entry.method != Method::GET).count() as u64,
@@ -139,7 +139,7 @@ async fn run_independent(
 ) -> ApiResult {
     let router = InnerRouter::on(app);
     let mut answer = AnswerWriter::new(Kind::Batch);
-    // Counted for the client as long as others are gathered beside it; then the response is.
+    // The responses are counted for the client while the batch gathers others; afterwards the complete response is.
     let mut gathered = Vec::new();
     for (entry, part) in entries.into_iter().zip(1_u16..) {
         let answered = if answer.is_full() && entry.method == Method::GET {
@@ -156,7 +156,7 @@ async fn run_independent(
     Ok(answer.finish())
 }
 
-/// Does an entry of a batch that has a name, unless it was done when the batch was sent before.
+/// Executes an entry of a batch with an idempotency key, unless it was executed when the batch was sent before.
 async fn written_once(
     app: &AppState,
     caller: &Caller,
@@ -169,7 +169,7 @@ async fn written_once(
     for _ in 0..ATTEMPTS_MAX {
         if let Some(earlier) = once.earlier(part) {
             let done = earlier.answers.first().copied().map(DoneBefore);
-            let done = done.ok_or_else(|| AppError::internal("an entry is remembered without its answer"))?;
+            let done = done.ok_or_else(|| AppError::internal("an entry is stored without its response"))?;
             return InnerRouter::on(app).send(caller, entry, Some(done), None, deadline).await;
         }
         let transaction = Transaction::begin(&app.registry);
@@ -212,7 +212,6 @@ fn failed(caller: &Caller, error: AppError) -> Answered {
 }
 
 fn no_room(caller: &Caller) -> Answered {
-    let detail =
-        "the answers before this one fill the room that the answer to one batch has: ask for it in another batch";
+    let detail = "the responses before this one reach the size limit of a batch: request it in another batch";
     Answered::refused(Problem::new(ErrorCode::ResponseTooLarge, detail), caller)
 }

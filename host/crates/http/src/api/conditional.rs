@@ -1,7 +1,7 @@
-//! Answers that a client may keep: entity tags, 304, and what else the headers of such an answer say.
+//! Responses that a client may cache: entity tags, 304, and the other headers of such a response.
 //!
-//! **Invariant:** a tag is made of everything that an answer depends on, so equal tags are equal bytes, and an answer that
-//! the client has is not written again.
+//! **Invariant:** a tag depends on everything that the response depends on, so equal tags mean equal bytes, and a
+//! response that the client has is not generated again.
 
 use std::sync::Arc;
 
@@ -19,35 +19,35 @@ use daftar_domain::error::AppError;
 use daftar_service::open_vocabulary;
 use daftar_service::vocabulary::{Edition, Fingerprint, Generation, LanguagePreference};
 
-/// A client may keep the answer and asks each time whether it still holds: a changed code is in force at once.
+/// Clients may cache the response but must revalidate it each time: a changed code is active immediately.
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("private, no-cache");
-/// The same for what says nothing of anybody.
+/// The same for responses without personal data.
 const PUBLIC_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("no-cache");
-/// How many bytes of a digest make a tag.
+/// Length of the digest in a tag, in bytes.
 const TAG_BYTES: usize = 16;
-/// An answer in another language is another answer, and so is one to somebody else.
+/// The response depends on the client and the languages.
 const VARY: HeaderValue = HeaderValue::from_static("Authorization, Accept-Language");
-/// The most languages that a header names.
-const LANGUAGES_TOLD_MAX: usize = 32;
+/// Maximum number of languages in a header.
+const LANGUAGES_LISTED_MAX: usize = 32;
 
-/// What an answer about codes is made from, and what the client has of it already.
+/// The vocabulary snapshot and request of a response about codes, and the tags that the client has.
 pub struct Reading {
-    /// The codes in force.
+    /// The active codes.
     pub generation: Arc<Generation>,
-    /// The languages that the client wants.
+    /// Preferred languages of the client.
     pub languages: LanguagePreference,
     tag: String,
     has_it: bool,
 }
 
 impl Reading {
-    /// Begins an answer to a request for `uri`; `asked` is what its body says.
+    /// Begins a response to a request for `uri` with that body.
     #[must_use]
     pub fn begin(app: &AppState, method: &Method, uri: &Uri, headers: &HeaderMap, asked: &[&str]) -> Self {
         let generation = app.registry.vocabularies.current();
         let languages = languages(app, headers);
         let mut fingerprint = Fingerprint::of(&generation, &languages);
-        // A HEAD asks for the headers of the same answer.
+        // HEAD returns the headers of the response to GET.
         fingerprint.text(if method == Method::HEAD { Method::GET.as_str() } else { method.as_str() });
         fingerprint.text(uri.path());
         fingerprint.text(uri.query().unwrap_or_default());
@@ -58,20 +58,20 @@ impl Reading {
         Self { generation, languages, tag, has_it }
     }
 
-    /// The same with what packs of open vocabularies say of codes that the request names.
+    /// Adds the results of packs of open vocabularies for the codes of the request.
     ///
     /// # Errors
-    /// A pack does not answer.
+    /// If a pack does not respond.
     pub async fn consulting(self, app: &AppState, codes: impl FnOnce() -> Vec<CodeUri>) -> Result<Self, AppError> {
         let generation = open_vocabulary::resolve(&app.registry, self.generation, codes).await?.generation;
         Ok(Self { generation, ..self })
     }
 
-    /// As [`Self::consulting`] where codes are read in the version in force; of an earlier one the pack that is installed now says
+    /// As [`Self::consulting`] for the active version. For an earlier version the currently installed pack returns
     /// nothing.
     ///
     /// # Errors
-    /// A pack does not answer.
+    /// If a pack does not respond.
     pub async fn consulting_for(
         self,
         app: &AppState,
@@ -85,13 +85,13 @@ impl Reading {
         if is_active { self.consulting(app, codes).await } else { Ok(self) }
     }
 
-    /// 304 where the client has the answer, for one that costs something to find.
+    /// Returns 304 if the client has the response; called before an expensive lookup.
     #[must_use]
     pub fn unchanged(&self) -> Option<Response> {
         self.has_it.then(|| self.answer(|_| ()))
     }
 
-    /// The answer, or 304 where the client has it; `body` also says which languages it is in.
+    /// Returns the response, or 304 if the client has it. `body` also reports its languages.
     pub fn answer<B: Serialize>(&self, body: impl FnOnce(&mut ReportedLanguages) -> B) -> Response {
         let mut told = ReportedLanguages::default();
         let mut response =
@@ -119,13 +119,13 @@ pub fn tag_of(bytes: &[u8]) -> String {
     format!("\"{digits}\"")
 }
 
-/// Whether a client has the answer of that tag.
+/// True if the client has the response of that tag.
 #[must_use]
 pub fn holds(headers: &HeaderMap, tag: &str) -> bool {
     headers.get_all(header::IF_NONE_MATCH).iter().any(|value| names(value.as_bytes(), tag))
 }
 
-/// An answer that everybody may have, or 304 where the client has it.
+/// Returns a response without personal data, or 304 if the client has it.
 #[must_use]
 pub fn unless_kept(headers: &HeaderMap, kept: &TaggedBytes, media_type: &'static str) -> Response {
     let mut response = if holds(headers, &kept.tag) {
@@ -138,35 +138,35 @@ pub fn unless_kept(headers: &HeaderMap, kept: &TaggedBytes, media_type: &'static
     response
 }
 
-/// Makes the answer to a batch away from the threads that serve requests: it may take some tens of milliseconds.
+/// Generates the response to a batch on a thread for blocking work: it may take some tens of milliseconds.
 ///
 /// # Errors
-/// When the work was lost.
+/// If the task is lost.
 pub async fn elsewhere(make: impl FnOnce() -> Response + Send + 'static) -> Result<Response, AppError> {
     tokio::task::spawn_blocking(make).await.map_err(|error| AppError::Internal(error.into()))
 }
 
-/// The languages that an answer is in, in the order in which they were met.
+/// The languages of a response, in order of appearance.
 #[derive(Debug, Default)]
 pub struct ReportedLanguages(Vec<String>);
 
 impl ReportedLanguages {
-    /// A text in that language is in the answer.
+    /// Adds a language of the response.
     pub fn add(&mut self, language: &str) {
-        if !language.is_empty() && self.0.len() < LANGUAGES_TOLD_MAX && !self.0.iter().any(|told| told == language) {
+        if !language.is_empty() && self.0.len() < LANGUAGES_LISTED_MAX && !self.0.iter().any(|told| told == language) {
             self.0.push(language.to_owned());
         }
     }
 }
 
-/// Whether a list of entity tags (RFC 9110, section 13.1.2) names a tag, weak or strong, or any.
+/// True if a list of entity tags (RFC 9110, section 13.1.2) names a tag, weak or strong, or any.
 fn names(list: &[u8], tag: &str) -> bool {
     let list = list.trim_ascii();
     if list == b"*" {
         return true;
     }
     let mut rest = list;
-    // A tag may hold a comma, so tags are read one by one rather than split.
+    // A tag may contain a comma, so tags are parsed one by one instead of split.
     loop {
         while let [b' ' | b'\t' | b',', behind @ ..] = rest {
             rest = behind;

@@ -1,7 +1,7 @@
-//! Bodies on the wire, in and out.
+//! Request and response bodies.
 //!
-//! **Invariant:** domain types never take a wire form by themselves. Bodies of records are read and written here by the schema of
-//! records, other bodies member by member.
+//! **Invariant:** domain types are never serialized directly. Bodies of records are read and written here by the schema
+//! of records, other bodies member by member.
 
 pub mod eligibility;
 pub mod extension;

@@ -54,7 +54,7 @@ pub async fn once(State(app): State<AppState>, request: Request, next: Next) -> 
     }
 }
 
-/// Whether a POST to an endpoint creates a record, or a membership in a group.
+/// True if a POST to an endpoint creates a record, or a membership in a group.
 fn creates(endpoint: &Endpoint) -> bool {
     let (scopes, path) = (endpoint.scopes(), endpoint.paths.first());
     let is_of_members = path.is_some_and(|path| path.ends_with("/$add-member"));
@@ -67,7 +67,7 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
     let ctx = client.context;
     parts.extensions.insert(WithinRequest { context: ctx.clone(), lines: None });
     if !endpoint.scopes().iter().any(|scope| ctx.scopes.covers(*scope)) {
-        // The handler refuses it before it looks at anything else.
+        // The handler refuses it before it checks anything else.
         return Ok(next.run(Request::from_parts(parts, body)).await);
     }
     check_accept(&parts, app)?;
@@ -138,7 +138,7 @@ pub fn key_of(headers: &HeaderMap) -> ApiResult<Option<IdempotencyKey>> {
     let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
     let Some(first) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(Problem::malformed("`Idempotency-Key` stands twice").into());
+        return Err(Problem::malformed("`Idempotency-Key` appears twice").into());
     }
     let key = first.to_str().ok().and_then(|text| IdempotencyKey::parse(text.trim()).ok());
     let key = key.ok_or_else(|| Problem::malformed(KeyError.to_string()))?;
@@ -183,7 +183,7 @@ pub async fn answered_before(State(app): State<AppState>, request: Request, next
             let again = response(&app, &ctx, &parts.headers, Some(&answer)).await;
             again.unwrap_or_else(IntoResponse::into_response)
         }
-        // The handler refuses it before it looks at anything else.
+        // The handler refuses it before it checks anything else.
         None => next.run(Request::from_parts(parts, body)).await,
     }
 }

@@ -1,5 +1,5 @@
-//! The envelope of a batch: what is asked for, before any of it is done. The `url` of an entry is as it would stand on the wire, below the
-//! API's base path.
+//! The envelope of a batch: its requests, read before any is executed. The `url` of an entry is written as on the wire,
+//! below the API's base path.
 
 use axum::http::{HeaderValue, Method, Uri};
 use percent_encoding::percent_decode_str;
@@ -10,45 +10,45 @@ use crate::api::dto::reader::{ObjectReader, Problems, kind};
 use crate::api::endpoint::BASE_PATH;
 use daftar_domain::error::AppError;
 
-/// The most entries of a transaction.
+/// Maximum number of entries in a transaction.
 pub const TRANSACTION_ENTRIES_MAX: usize = 50;
-/// The most entries of a batch.
+/// Maximum number of entries in a batch.
 pub const BATCH_ENTRIES_MAX: usize = 500;
-/// The longest `full_url` and `if_match`, in bytes.
+/// Maximum length of `full_url` and `if_match`, in bytes.
 const TEXT_BYTES_MAX: usize = 500;
-/// What a placeholder begins with.
+/// Prefix of a placeholder.
 pub(super) const PLACEHOLDER: &str = "urn:uuid:";
 
 daftar_domain::named_enum! {
-    /// Whether entries belong together.
+    /// Atomicity of the entries.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Kind {
-        /// All or nothing.
+        /// Atomic.
         Transaction = "transaction",
-        /// Each by itself.
+        /// Independent.
         Batch = "batch",
     }
 }
 
-/// What is asked for.
+/// Parsed requests of a batch.
 #[derive(Debug)]
 pub struct Envelope {
-    /// Whether the entries belong together.
+    /// Atomicity of the entries.
     pub kind: Kind,
-    /// At least one.
+    /// At least one entry.
     pub entries: Vec<Entry>,
 }
 
 /// One request of a batch.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The name by which references of other entries mean the record that this one creates.
+    /// Name by which other entries refer to the record that this one creates.
     pub placeholder: Option<Uuid>,
     /// GET, POST, PUT, PATCH or DELETE.
     pub method: Method,
-    /// Below the API's base path, which it begins with.
+    /// Path, beginning with the API's base path.
     pub uri: Uri,
-    /// At which versions a change may find its record.
+    /// Record versions that a change accepts.
     pub if_match: Option<HeaderValue>,
     /// The body.
     pub resource: Option<Map<String, Value>>,
@@ -57,7 +57,7 @@ pub struct Entry {
 /// Reads an envelope.
 ///
 /// # Errors
-/// [`AppError::Invalid`] with everything that is wrong with it, each under `entry[<n>]`.
+/// [`AppError::Invalid`] with every problem of the envelope, each under `entry[<n>]`.
 pub fn read(members: Map<String, Value>) -> Result<Envelope, AppError> {
     let mut problems = Problems::default();
     let mut reader = ObjectReader::root(members);
@@ -66,11 +66,11 @@ pub fn read(members: Map<String, Value>) -> Result<Envelope, AppError> {
     let items = match reader.take("entry") {
         Some(Value::Array(items)) => items,
         Some(other) => {
-            problems.add("entry", "wrong_type", format!("a list is needed, not {}", self::kind(&other)));
+            problems.add("entry", "wrong_type", format!("must be a list, not {}", self::kind(&other)));
             Vec::new()
         }
         None => {
-            problems.add("entry", "required", "the list of requests is needed");
+            problems.add("entry", "required", "the list of requests is required");
             Vec::new()
         }
     };
@@ -100,7 +100,7 @@ pub fn read(members: Map<String, Value>) -> Result<Envelope, AppError> {
 }
 
 fn refused(problems: Problems) -> AppError {
-    problems.finish(()).err().unwrap_or_else(|| AppError::internal("an envelope was refused without a problem"))
+    problems.finish(()).err().unwrap_or_else(|| AppError::internal("an envelope was rejected without a problem"))
 }
 
 fn read_entry(at: &str, kind: Kind, item: Value, problems: &mut Problems) -> Option<Entry> {
@@ -128,7 +128,7 @@ fn read_entry(at: &str, kind: Kind, item: Value, problems: &mut Problems) -> Opt
     let method = method.and_then(|text| read_method(&reader.path_of("method"), &text, kind, problems));
     let uri = url.and_then(|text| problems.accept(&reader.path_of("url"), "invalid_url", read_url(&text)));
     let if_match = if_match.and_then(|text| {
-        let value = HeaderValue::from_str(&text).map_err(|_| "it is the `etag` of an answer, such as `\"3\"`");
+        let value = HeaderValue::from_str(&text).map_err(|_| "must be the `etag` of a response, such as `\"3\"`");
         problems.accept(&reader.path_of("if_match"), "invalid", value)
     });
     reader.finish(problems);
@@ -185,13 +185,13 @@ fn check_placeholders(entries: &[Entry]) -> Result<(), AppError> {
     problems.finish(())
 }
 
-/// The longest URL, in bytes: an identifier of the greatest length, percent-encoded, with room for a query.
+/// Maximum length of a URL, in bytes: the longest identifier, percent-encoded, with space for a query.
 pub const URL_BYTES_MAX: usize = 8_192;
 
 /// Reads `Individual/…`, `/Individual/…` or `/api/v2/Individual/…`.
 ///
 /// # Errors
-/// A sentence that says what is wrong and what would be right.
+/// A sentence with the problem and the correct form.
 pub(super) fn read_url(text: &str) -> Result<Uri, String> {
     if text.contains('#') {
         return Err("a `#` ends a URL: encode # as %23".to_owned());

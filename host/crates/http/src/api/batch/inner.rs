@@ -1,7 +1,8 @@
-//! One request within another: made of an entry, answered by the handler that answers it alone, until the deadline of the batch.
+//! A nested request, made of an entry and handled by the handler of the single request, until the deadline of the
+//! batch.
 //!
-//! **Invariant:** the deadline counts from when the request came, as the time does that ends the whole request without an answer: a body that
-//! comes slowly takes of both.
+//! **Invariant:** the deadline counts from the arrival of the outer request, as its timeout does: a slow body uses time
+//! of both.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,19 +26,19 @@ use daftar_domain::context::{Clock, OpContext};
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
 
-/// Who sends a batch, and how it wants to be answered.
+/// Sender of a batch, and its preferred languages.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// As whom.
+    /// Context of the sender.
     pub context: OpContext,
-    /// In which languages: the header that says so, if it was sent.
+    /// The header with the preferred languages, if it was sent.
     pub headers: HeaderMap,
-    /// The URL by which clients know the server.
+    /// The URL of the server for clients.
     pub public_url: String,
 }
 
 impl Caller {
-    /// The caller of a request with those headers, to a server of that URL.
+    /// The caller of a request with those headers, on a server with that URL.
     #[must_use]
     pub fn new(context: OpContext, headers: &HeaderMap, public_url: String) -> Self {
         // A list may be sent in several headers.
@@ -49,28 +50,28 @@ impl Caller {
     }
 }
 
-/// How it was answered.
+/// Response to an entry.
 #[derive(Debug)]
 pub struct Answered {
     /// The status.
     pub status: StatusCode,
-    /// Where the record is that was created.
+    /// URL of the created record.
     pub location: Option<String>,
     /// The version of the record.
     pub etag: Option<String>,
-    /// JSON, or nothing.
+    /// JSON, or empty.
     pub body: Vec<u8>,
-    /// What was wrong.
+    /// The problem of a failed entry.
     pub problem: Option<Problem>,
     /// The memory of the body, as long as the batch gathers others.
     pub memory: Option<Arc<ReservedMemory>>,
 }
 
-/// Handlers on one view of the register.
+/// The handlers with one view of the register.
 pub struct InnerRouter(Router);
 
 impl InnerRouter {
-    /// The handlers, working on what that state holds.
+    /// Returns the handlers for that state.
     #[must_use]
     pub fn on(app: &AppState) -> Self {
         let again = axum::middleware::from_fn_with_state(app.clone(), answered_before);
@@ -78,24 +79,24 @@ impl InnerRouter {
         Self(app.routes.inner().layer(again).layer(layer).with_state(app.clone()))
     }
 
-    /// The same for a request that is the only one within another, and leaves what it does as that one's.
+    /// Returns the handlers for a single nested request, which is audited as the outer request.
     #[must_use]
     pub fn of_one(app: &AppState) -> Self {
         Self(app.routes.inner().with_state(app.clone()))
     }
 
-    /// Makes a request that is put together already.
+    /// Handles a complete request.
     pub async fn answer(&self, request: Request) -> Response {
         let Ok(response) = self.0.clone().oneshot(request).await;
         response
     }
 
-    /// Makes the request of an entry; where it was made before, `done_before` is answered again, and it is not made. It is answered whatever
-    /// happens: a panic is a 500, one that is not done at the deadline a 503, be it that it was not begun. What it leaves in the audit log
-    /// goes to `lines`, where they are given: what it writes is kept back then.
+    /// Handles the request of an entry, or returns `done_before` again if it is set. It always returns a response: 500
+    /// after a panic, 503 at the deadline, even for a request that was not begun. Audit entries go to `lines`, if
+    /// present, and its writes are pending then.
     ///
     /// # Errors
-    /// When the request cannot be put together, which is a defect.
+    /// If the request cannot be built, which is a defect.
     pub async fn send(
         &self,
         caller: &Caller,
@@ -132,15 +133,15 @@ impl InnerRouter {
     }
 }
 
-/// Reads an answer whole.
+/// Reads a response completely.
 ///
 /// # Errors
-/// When its body breaks off, which is a defect.
+/// If its body stops, which is a defect.
 pub(super) async fn read(response: Response) -> ApiResult<Answered> {
     let (mut parts, body) = response.into_parts();
     let text = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::to_owned);
     let (location, etag) = (text(header::LOCATION), text(header::ETAG));
-    // Our own handlers bound their bodies themselves.
+    // Handlers limit their bodies themselves.
     let body = axum::body::to_bytes(body, usize::MAX).await.map_err(|error| AppError::Internal(error.into()))?;
     let problem = parts.extensions.remove::<Problem>();
     let memory = parts.extensions.remove::<Arc<ReservedMemory>>();
@@ -148,31 +149,30 @@ pub(super) async fn read(response: Response) -> ApiResult<Answered> {
 }
 
 impl Answered {
-    /// An answer that is nothing but a problem.
+    /// Returns a response with a problem alone.
     #[must_use]
     pub fn refused(problem: Problem, caller: &Caller) -> Self {
         let body = problem.body(&caller.public_url, None, &caller.context.request_id);
         Self { status: problem.status(), location: None, etag: None, body, problem: Some(problem), memory: None }
     }
 
-    /// There was no time left for it.
+    /// The time of the batch ended before the entry began.
     pub(super) fn not_begun(caller: &Caller) -> Self {
-        let detail =
-            "the time for a batch was over before this entry, which was not begun: send it again in another batch";
+        let detail = "the time limit of the batch ended before this entry was begun: send it again in another batch";
         Self::refused(Problem::new(ErrorCode::DeadlineExceeded, detail), caller)
     }
 
-    /// There was not enough time left for it. What the store was handed already it may still write.
+    /// The time of the batch ended during the entry. The store may still finish the writes that it received.
     fn late(changes_nothing: bool, caller: &Caller) -> Self {
         let detail = if changes_nothing {
-            "the time for a batch was over before this entry was done, and it changed nothing: send it again by itself, or in a smaller batch"
+            "the time limit of the batch ended before this entry was done, and it changed nothing: send it again by itself, or in a smaller batch"
         } else {
-            "the time for a batch was over before this entry was done, and whether it still will be is not known: look before you send it again"
+            "the time limit of the batch ended during this entry, and its result is unknown: read the record before you send it again"
         };
         Self::refused(Problem::new(ErrorCode::DeadlineExceeded, detail), caller)
     }
 
-    /// Whether it was done.
+    /// True if the entry succeeded.
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.status.is_success()
@@ -181,7 +181,7 @@ impl Answered {
 
 #[cfg(test)]
 impl Caller {
-    /// A caller of no particular client.
+    /// Returns a caller that is no client.
     pub(super) fn of_nobody() -> Self {
         use daftar_domain::{audit::Actor, context::audit_context::AuditContext};
         let now = "2026-03-01T12:00:00Z".parse().unwrap();
@@ -190,29 +190,29 @@ impl Caller {
     }
 }
 
-/// The part of the time for a request that a batch takes for its entries; in the rest it is answered.
+/// Share of a request's time for the entries of a batch; the rest is for the response.
 const PART_FOR_ENTRIES: f64 = 0.8;
 
-/// When no further entry is begun, and one that is being done is waited for no longer.
+/// Time after which no entry begins and none is waited for.
 pub struct Deadline {
     clock: Arc<dyn Clock>,
     at: Duration,
 }
 
 impl Deadline {
-    /// The deadline of a batch that came with that request.
+    /// Returns the deadline of a batch in that request.
     pub(super) fn of(app: &AppState, info: &RequestInfo) -> Self {
         let time = Duration::from_millis(app.config.server.request_timeout_ms).mul_f64(PART_FOR_ENTRIES);
         Self { clock: Arc::clone(&app.clock), at: info.begun.saturating_add(time) }
     }
 
-    /// A deadline at that reading of a clock.
+    /// Returns a deadline at that reading of a clock.
     #[cfg(test)]
     pub(super) fn at(clock: Arc<dyn Clock>, at: Duration) -> Self {
         Self { clock, at }
     }
 
-    /// How much time is left; none from the deadline on.
+    /// Returns the remaining time; none from the deadline on.
     pub(super) fn left(&self) -> Option<Duration> {
         Some(self.at.saturating_sub(self.clock.elapsed())).filter(|left| !left.is_zero())
     }
@@ -227,8 +227,8 @@ mod tests {
     use super::*;
     use daftar_domain::context::FakeClock;
 
-    /// How a handler that never comes to an end answers when so much time is left.
-    async fn told(method: Method, lines: Option<HeldLines>, left: Duration) -> (StatusCode, String, Option<u64>) {
+    /// Returns the response of a handler that never finishes, with that much time left.
+    async fn timed_out(method: Method, lines: Option<HeldLines>, left: Duration) -> (StatusCode, String, Option<u64>) {
         let router = InnerRouter(Router::new().fallback(std::future::pending::<()>));
         let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
         let deadline = Deadline::at(Arc::new(clock), left);
@@ -243,13 +243,13 @@ mod tests {
     async fn an_entry_that_runs_out_of_time_says_whether_it_may_have_changed_something() {
         let (pending_writes, shortest) = (|| Some(HeldLines::default()), Duration::from_nanos(1));
         for (method, lines, left, expected) in [
-            (Method::POST, None, Duration::ZERO, "which was not begun"),
-            (Method::POST, pending_writes(), Duration::ZERO, "which was not begun"),
+            (Method::POST, None, Duration::ZERO, "before this entry was begun"),
+            (Method::POST, pending_writes(), Duration::ZERO, "before this entry was begun"),
             (Method::POST, pending_writes(), shortest, "it changed nothing"),
             (Method::GET, None, shortest, "it changed nothing"),
-            (Method::POST, None, shortest, "whether it still will be is not known"),
+            (Method::POST, None, shortest, "its result is unknown"),
         ] {
-            let (status, detail, retry_after_s) = told(method, lines, left).await;
+            let (status, detail, retry_after_s) = timed_out(method, lines, left).await;
             assert_eq!((status, retry_after_s), (StatusCode::SERVICE_UNAVAILABLE, Some(1)));
             assert!(detail.contains(expected), "{detail}");
         }

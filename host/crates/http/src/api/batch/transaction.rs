@@ -1,7 +1,8 @@
-//! A transaction: all entries or none.
+//! An atomic transaction of all entries.
 //!
-//! Its entries refer by placeholders to records that other entries of it create. A placeholder stands where a reference does: in a member
-//! `reference` at any depth, and in `program` and `beneficiary`. Entries may come in any order: what is referred to is done first.
+//! Its entries refer by placeholders to records that other entries create. A placeholder may replace a reference: in a
+//! member `reference` at any depth, and in `program` and `beneficiary`. Entries may have any order: records are created
+//! before entries that refer to them.
 
 use std::collections::BTreeSet;
 
@@ -84,8 +85,8 @@ async fn is_done_meanwhile(app: &AppState, caller: &Caller, once: &mut Option<On
     }
 }
 
-/// The answer to a transaction that was made before: to whoever may still make every entry of it, each entry as it is for the
-/// client now.
+/// The response to a transaction that was executed before, with each entry as the client sees it now. The caller must
+/// still have the scopes of every entry.
 async fn replayed(
     app: &AppState,
     caller: &Caller,
@@ -98,7 +99,7 @@ async fn replayed(
     let mut answer = AnswerWriter::new(Kind::Transaction);
     for (at, entry) in entries.iter().enumerate() {
         let done = earlier.answers.get(at).copied().map(DoneBefore);
-        let done = done.ok_or_else(|| AppError::internal("an entry is remembered without its answer"))?;
+        let done = done.ok_or_else(|| AppError::internal("an entry is stored without its response"))?;
         let answered = router.send(caller, entry, Some(done), Some(lines.clone()), deadline).await?;
         if !answered.is_success() && answered.status != StatusCode::NOT_FOUND {
             let told = lines.take().into_iter().filter(|line| line.outcome != AuditOutcome::Allowed);
@@ -113,7 +114,7 @@ async fn replayed(
     Ok(response)
 }
 
-/// Does every entry, in order; the answers by entry.
+/// Executes every entry, in order; returns the responses by entry.
 async fn attempt(
     app: &AppState,
     caller: &Caller,
@@ -150,11 +151,11 @@ fn written(app: &AppState, entries: &[Entry], answers: &[Option<Answered>]) -> A
     Ok(answer.finish())
 }
 
-/// The refusal of the whole for that of one entry: 422 naming the entry, unless the server is at fault.
+/// The problem of the transaction for the problem of one entry: 422 naming the entry, or a server error.
 fn refusal(at: usize, answered: &Answered, collided_with: Option<usize>, of_the_whole: &str) -> ApiError {
     let name = format!("entry[{at}]");
     let problem = answered.problem.clone();
-    let problem = problem.unwrap_or_else(|| Problem::new(ErrorCode::InternalError, "it was refused without a reason"));
+    let problem = problem.unwrap_or_else(|| Problem::new(ErrorCode::InternalError, "it was rejected without a reason"));
     let detail = format!("{name}: {}; {of_the_whole}", problem.detail);
     if problem.status().is_server_error() {
         return Problem { detail, errors: Vec::new(), ..problem }.into();
@@ -172,19 +173,19 @@ fn refusal(at: usize, answered: &Answered, collided_with: Option<usize>, of_the_
     let other = other.map(|other| FieldProblem {
         field: format!("entry[{other}]"),
         code: "conflict",
-        message: format!("entry[{at}] is refused for what this entry of the same transaction writes"),
+        message: format!("entry[{at}] conflicts with this entry of the same transaction"),
     });
     let errors = errors.into_iter().chain(other).collect();
     Problem { code: ErrorCode::TransactionFailed, detail, errors, headers: Vec::new(), ..problem }.into()
 }
 
-/// The members whose text is a reference wherever they stand in a body.
+/// Members whose text is a reference anywhere in a body.
 const REFERENCES: [&str; 3] = ["reference", "program", "beneficiary"];
 
-/// The order in which the entries are done: as given, but what is referred to first.
+/// Returns the order of execution: as given, but records are created before entries that refer to them.
 ///
 /// # Errors
-/// [`AppError::Invalid`] naming placeholders that no entry has, and entries that refer to each other in a circle.
+/// [`AppError::Invalid`] naming undefined placeholders, and entries with circular references.
 pub(super) fn order(entries: &[Entry]) -> Result<Vec<usize>, AppError> {
     let mut problems = Problems::default();
     let needs: Vec<BTreeSet<usize>> =
@@ -200,7 +201,7 @@ pub(super) fn order(entries: &[Entry]) -> Result<Vec<usize>, AppError> {
     Ok(order)
 }
 
-/// Which entries create what an entry refers to.
+/// Returns the entries that create the records an entry refers to.
 fn needed_by(at: usize, entry: &Entry, entries: &[Entry], problems: &mut Problems) -> BTreeSet<usize> {
     let mut needs = BTreeSet::new();
     let mut note = |path: &str, text: &mut String| {
@@ -225,7 +226,7 @@ fn circle(waiting: &[usize]) -> AppError {
     problems.finish(()).err().unwrap_or_else(|| AppError::internal("a circle without entries"))
 }
 
-/// Puts references to records that were created in the place of placeholders.
+/// Replaces placeholders by references to the created records.
 pub(super) fn fill(
     resource: &mut Map<String, Value>,
     entries: &[Entry],
@@ -240,7 +241,7 @@ pub(super) fn fill(
     });
 }
 
-/// Shows every reference of a body with its path. The depth of the body was bounded when it was read.
+/// Visits every reference of a body with its path. The depth of the body was limited when it was read.
 fn each_reference(path: &str, members: &mut Map<String, Value>, see: &mut dyn FnMut(&str, &mut String)) {
     for (name, value) in members {
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
@@ -274,7 +275,7 @@ mod tests {
         let late = Answered::not_begun(&Caller::of_nobody());
         let ApiError(problem) = refusal(2, &late, None, "nothing was written");
         assert_eq!(problem.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert!(problem.detail.starts_with("entry[2]: the time for a batch was over"), "{}", problem.detail);
+        assert!(problem.detail.starts_with("entry[2]: the time limit of the batch ended"), "{}", problem.detail);
         assert!(problem.errors.is_empty());
         let waits: Vec<_> = problem.headers.iter().filter(|(name, _)| *name == header::RETRY_AFTER).collect();
         assert_eq!(waits.len(), 1, "{waits:?}");
@@ -292,7 +293,7 @@ mod placeholders_tests {
         format!("urn:uuid:00000000-0000-4000-8000-{number:012}")
     }
 
-    /// One entry for each list of those that it refers to.
+    /// Returns one entry for each list of referenced entries.
     fn entries(needs: &[&[usize]]) -> Vec<Entry> {
         let entry = |(at, needs): (usize, &&[usize])| {
             let members: Vec<Value> = needs.iter().map(|need| json!({"entity": {"reference": name(*need)}})).collect();

@@ -1,4 +1,4 @@
-//! Bodies of rules: what is asked, and what is answered.
+//! Request and response bodies of rules.
 
 pub mod answer;
 pub mod decision;
@@ -25,7 +25,7 @@ use daftar_service::eligibility::facts::{InlineMe, InlinePerson, InlineSubject, 
 use daftar_service::program::ProgramRule;
 use daftar_service::records;
 
-/// Reads the body of `$validate`: an expression, and the kind of record that it is about.
+/// Reads the body of `$validate`: an expression, and the kind of record that it evaluates.
 pub fn read_validation(members: Map<String, Value>, problems: &mut Problems) -> (String, Subject) {
     let mut reader = ObjectReader::root(members);
     let expression = read_expression(&mut reader, problems);
@@ -34,14 +34,14 @@ pub fn read_validation(members: Map<String, Value>, problems: &mut Problems) -> 
     (expression, subject)
 }
 
-/// Reads which program's rule a body of `$evaluate` asks for, if any.
+/// Reads the program whose rule a body of `$evaluate` evaluates, if any.
 pub fn read_program(members: &mut Map<String, Value>, problems: &mut Problems) -> Option<IdentifierKey> {
     let value = members.remove("program").filter(|value| !value.is_null())?;
     let text = text_value("program", value, REFERENCE_BYTES_MAX, problems)?;
     Some(parse_reference("program", &text, &[RecordKind::Program], problems)?.id)
 }
 
-/// The program's rule, where the body asks for one, or else the body's own.
+/// Returns the program's rule, if the body names a program, or else the body's own rule.
 fn read_rule(
     reader: &mut ObjectReader,
     program: Option<&ProgramRule>,
@@ -61,7 +61,7 @@ fn read_rule(
     (program.expression.clone(), program.subject, Some((program.reference.clone(), program.version)))
 }
 
-/// Reads the body of `$evaluate`; `program` is what [`read_program`] led to, `repeated` the decision that it asks for again.
+/// Reads the body of `$evaluate`. `program` is the result of [`read_program`], `repeated` the decision to repeat.
 pub fn read(
     members: Map<String, Value>,
     program: Option<&ProgramRule>,
@@ -72,7 +72,7 @@ pub fn read(
     let mut reader = ObjectReader::root(members);
     let (expression, subject, program) = read_rule(&mut reader, program, problems);
     let subjects = reader.list("subjects", SUBJECTS_MAX, problems).filter(|subjects| !subjects.is_empty());
-    let needed = "a list of references or records is needed, with at least one";
+    let needed = "a list of references or records is required, with at least one";
     let subjects = reader.needed("subjects", subjects, needed, problems).unwrap_or_default();
     let are_too_many = people(&subjects) > PEOPLE_MAX;
     if are_too_many {
@@ -105,7 +105,7 @@ pub fn read(
     EvaluateRequest { expression, program, subject, subjects: inputs, as_of, explain, repeated }
 }
 
-/// How many people the inline records among some subjects tell of, at the least: counted before any of them is read.
+/// Returns the minimum number of individuals in the inline records of some subjects, counted before they are read.
 fn people(subjects: &[(String, Value)]) -> usize {
     let members = |item: &Value| item.get("members").and_then(Value::as_array).map_or(0, Vec::len);
     subjects.iter().map(|(_, item)| members(item)).sum()
@@ -115,7 +115,7 @@ fn read_expression(reader: &mut ObjectReader, problems: &mut Problems) -> String
     match reader.take("expression") {
         Some(value) => expression("expression", value, problems).unwrap_or_default(),
         None => {
-            problems.add("expression", "required", "the rule to evaluate is needed");
+            problems.add("expression", "required", "the rule to evaluate is required");
             String::new()
         }
     }
@@ -159,7 +159,7 @@ fn read_inline(
     InlineSubject { me, members, programs }
 }
 
-/// The fields of a membership that a rule sees beside its program.
+/// The fields of a membership that a rule sees in addition to its program.
 pub fn membership_fields() -> impl Iterator<Item = &'static Field> + Clone {
     let is_plain = |field: &&Field| !matches!(field.kind, Kind::Reference(_) | Kind::Struct(_));
     schema::fields(RecordKind::ProgramMembership).iter().filter(is_plain).filter(|field| !field.is_internal)
@@ -180,6 +180,6 @@ fn read_membership(path: String, item: Value, problems: &mut Problems) -> Option
 
 fn read_person(reader: &mut ObjectReader, fields: &ExtensionFields, problems: &mut Problems) -> InlinePerson {
     let role = reader.code("role", problems);
-    // A photo decides nothing: it is read like the rest, and left.
+    // A photo decides nothing: it is read like the rest, and ignored.
     InlinePerson { details: read_individual_fields(reader, Identification::Optional, fields, problems).details, role }
 }

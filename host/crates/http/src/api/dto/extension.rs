@@ -1,4 +1,4 @@
-//! The member `extension` of records: what installed modules add.
+//! The member `extension` of records: the fields of installed modules.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -14,10 +14,10 @@ use daftar_domain::field::FieldSet;
 use daftar_domain::manifest::{ExtensionField, ExtensionFieldKind, ExtensionPath};
 use daftar_domain::value::Value;
 
-/// A misspelt name is at most this far from the right one.
+/// Maximum edit distance of a misspelt name from its suggestion.
 const NAME_EDITS_MAX: usize = 3;
 
-/// Reads the extension of a record whose codes are not checked yet; every field that no installed module declares is a
+/// Reads the extension of a record whose codes are not checked yet. Every field that no installed module declares is a
 /// problem.
 pub fn read<C: SentCode>(reader: &mut ObjectReader, fields: &ExtensionFields, problems: &mut Problems) -> Extension<C> {
     let at = reader.path_of(EXTENSION);
@@ -29,7 +29,7 @@ pub fn read<C: SentCode>(reader: &mut ObjectReader, fields: &ExtensionFields, pr
     Extension::new(walk.found)
 }
 
-/// Follows the declared fields into the body.
+/// Maps the members of a body to declared fields.
 struct Walk<'a, C> {
     fields: &'a ExtensionFields,
     found: Vec<(ExtensionPath, ExtensionContent<C>)>,
@@ -37,7 +37,7 @@ struct Walk<'a, C> {
 }
 
 impl<C: SentCode> Walk<'_, C> {
-    /// Reads what lies below a path, as long as problems are told at all; `at` is where it stands in the body.
+    /// Reads an object below a path, unless the limit of problems is reached; `at` is its path in the body.
     fn object(&mut self, at: &str, above: &str, members: Map<String, Json>) {
         for (name, value) in members {
             if self.problems.is_full() {
@@ -45,7 +45,7 @@ impl<C: SentCode> Walk<'_, C> {
             }
             let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
             let here = |name: &str| format!("{at}.{name}");
-            // A key with a dot in it is no path: it would name a field in a second way.
+            // A key with a dot is no path: it would be a second name of a field.
             if name.contains('.') {
                 self.unknown(here(&shown(&name)), &path);
                 continue;
@@ -71,7 +71,7 @@ impl<C: SentCode> Walk<'_, C> {
         }
     }
 
-    /// Reports a field that nobody declares, with what was probably meant.
+    /// Reports an undeclared field, with the closest match.
     fn unknown(&mut self, at: String, path: &str) {
         let path: String = path.chars().take(ExtensionPath::LENGTH_MAX).collect();
         if let Some(module) = self.fields.modules().of_field(&path) {
@@ -84,7 +84,7 @@ impl<C: SentCode> Walk<'_, C> {
                 format!("no installed module declares such a field; did you mean `{EXTENSION}.{known}`?")
             }
             None if self.fields.iter().len() == 0 => {
-                "no installed module declares such a field; none that is installed declares any".to_owned()
+                "no installed module declares such a field, or any other".to_owned()
             }
             None => "no installed module declares such a field".to_owned(),
         };
@@ -121,7 +121,7 @@ fn read_value<C: SentCode>(
         Value::Text(value) => Some(ExtensionValue::Text(value.into())),
         Value::Date(value) => Some(ExtensionValue::Date(value)),
         Value::Code(value) => Some(ExtensionValue::Code(value)),
-        // Modules declare none of these.
+        // No field of a module has one of these kinds.
         Value::Word(_)
         | Value::Reference(_)
         | Value::ConsentId(_)
@@ -139,7 +139,7 @@ pub struct ExtensionBody<'a> {
 }
 
 impl<'a> ExtensionBody<'a> {
-    /// The fields that installed modules declare and the client may see; nothing where there are none.
+    /// The fields that installed modules declare and the client may see, if any.
     #[must_use]
     pub fn new(
         extension: &'a Extension,
@@ -161,8 +161,8 @@ impl Serialize for ExtensionBody<'_> {
     }
 }
 
-/// Fields whose paths begin alike, as an object. They are sorted by path, and no character of a key sorts before the dot: those below
-/// one key follow each other.
+/// Fields with a common path prefix, as an object. They are sorted by path, and no character of a key sorts before the
+/// dot: fields below one key are consecutive.
 struct Below<'a> {
     fields: &'a [(&'a str, &'a ExtensionContent)],
     /// The length of the paths up to the keys of the object.
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_is_kept_and_null_is_absent() {
+    fn an_empty_list_is_stored_and_null_is_absent() {
         assert!(matches!(
             read_body(json!({"farmer": {"crops": []}})).unwrap().get("farmer.crops"),
             Some(ExtensionContent::Many(values)) if values.is_empty()
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_unknown_fields_only_those_are_looked_up_that_are_told() {
+    fn only_reported_unknown_fields_are_looked_up() {
         for name in ["crop", "area.crop"] {
             let unknown = (0..10_000).map(|number| (format!("{name}{number}"), json!([])));
             let body = json!({"farmer": unknown.collect::<Map<_, _>>()});

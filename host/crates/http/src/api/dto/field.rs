@@ -148,13 +148,13 @@ fn text<C, I>(text: impl Into<Box<str>>) -> Value<C, I> {
 }
 
 fn number<T>(at: &str, value: &Json, read: Option<T>, needed: &'static str, problems: &mut Problems) -> Option<T> {
-    problems.require(at, "wrong_type", read, || format!("{needed} is needed, not {}", json_kind(value)))
+    problems.require(at, "wrong_type", read, || format!("must be {needed}, not {}", json_kind(value)))
 }
 
 /// A finite number that is not negative.
 fn amount(at: &str, value: &Json, problems: &mut Problems) -> Option<f64> {
     let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
-    problems.require(at, "wrong_type", number, || "a number of at least 0 is needed")
+    problems.require(at, "wrong_type", number, || "must be a number of at least 0")
 }
 
 fn organization(at: &str, value: Json, problems: &mut Problems) -> Option<Organization> {
@@ -198,7 +198,7 @@ fn word(at: &str, words: &[&str], value: Json, problems: &mut Problems) -> Optio
 
 fn code<C: SentCode>(at: &str, value: Json, problems: &mut Problems) -> Option<C> {
     let code = C::sent(code_value(at, value, problems)?);
-    problems.require(at, "unknown_field", code, || "records of this kind hold no codes")
+    problems.require(at, "unknown_field", code, || "records of this kind have no codes")
 }
 
 fn reference<I: SentKey>(
@@ -214,7 +214,7 @@ fn reference<I: SentKey>(
         let at = reader.path_of("reference");
         let text = reader.text("reference", REFERENCE_BYTES_MAX, problems);
         if text.is_none() && is_object && !reader.is_problem("reference", problems) {
-            problems.add(at.as_str(), "required", format!("a reference is needed: {}", forms(kinds)));
+            problems.add(at.as_str(), "required", format!("a reference is required: {}", forms(kinds)));
         }
         reader.take("display");
         reader.finish(problems);
@@ -223,7 +223,7 @@ fn reference<I: SentKey>(
         let text = text_value(at, value, REFERENCE_BYTES_MAX, problems)?;
         parse_reference(at, &text, kinds, problems)?
     };
-    let id = problems.require(at, "unknown_field", I::sent(id), || "records of this kind hold no references")?;
+    let id = problems.require(at, "unknown_field", I::sent(id), || "records of this kind have no references")?;
     Some(Reference { kind, id })
 }
 
@@ -248,7 +248,7 @@ fn forms(kinds: &[RecordKind]) -> String {
 
 /// The name of a consent.
 pub fn consent_id(at: &str, value: &Json, problems: &mut Problems) -> Option<ConsentId> {
-    let text = problems.require(at, "wrong_type", value.as_str(), || "a text is needed: a UUID")?;
+    let text = problems.require(at, "wrong_type", value.as_str(), || "must be a text with a UUID")?;
     problems.accept(at, "invalid", ConsentId::parse(text))
 }
 
@@ -256,7 +256,7 @@ pub fn consent_id(at: &str, value: &Json, problems: &mut Problems) -> Option<Con
 fn photo(at: &str, value: Json, reading: &mut Reading<'_>) -> Option<PhotoReference> {
     let problems = &mut *reading.problems;
     let Json::String(text) = value else {
-        problems.add(at, "wrong_type", format!("base64 as a text is needed, not {}", json_kind(&value)));
+        problems.add(at, "wrong_type", format!("must be a text in base64, not {}", json_kind(&value)));
         return None;
     };
     let Ok(bytes) = BASE64.decode(text.as_bytes()) else {
@@ -289,8 +289,8 @@ fn list<C: SentCode, I: SentKey>(
 ) -> Option<Vec<Value<C, I>>> {
     let items = items_value(at, value, items_max, reading.problems)?;
     let once = match of {
-        Kind::FieldName => Some("the same field stands twice"),
-        Kind::Word(_) => Some("the same value stands twice"),
+        Kind::FieldName => Some("the same field appears twice"),
+        Kind::Word(_) => Some("the same value appears twice"),
         _ => None,
     };
     let mut values = Vec::with_capacity(items.len());
@@ -317,7 +317,7 @@ pub fn part<C: SentCode, I: SentKey>(
         && let (Some(start), Some(end)) = (values.get(START), values.get(END))
         && end < start
     {
-        reading.problems.add(reader.path_of("end"), "invalid_period", "the end lies before the start");
+        reading.problems.add(reader.path_of("end"), "invalid_period", "the end must not be before the start");
     }
     reader.finish(reading.problems);
     values

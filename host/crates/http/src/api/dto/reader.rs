@@ -1,7 +1,7 @@
 //! Reads the members of a JSON object one by one, remembers every problem with its path, and refuses what nobody asked for, with the known
 //! name that is closest to it.
 //!
-//! **Invariant:** a body may hold very many unknown names: a name is compared with the known ones only where the answer tells it.
+//! **Invariant:** a body may hold very many unknown names: a name is compared with the known ones only where the answer reports it.
 
 #[cfg(test)]
 mod tests;
@@ -60,7 +60,7 @@ impl Problems {
         value
     }
 
-    /// Whether what else is found wrong is not told any more: it need not be put into words.
+    /// True if what else is found wrong is not told any more: it need not be put into words.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.0.len() >= PROBLEMS_MAX
@@ -180,7 +180,7 @@ impl ObjectReader {
         match self.take(name)? {
             Value::String(text) => Some(text),
             other => {
-                problems.add(self.path_of(name), "wrong_type", format!("a text is needed, not {}", kind(&other)));
+                problems.add(self.path_of(name), "wrong_type", format!("must be a text, not {}", kind(&other)));
                 None
             }
         }
@@ -200,14 +200,14 @@ impl ObjectReader {
         value
     }
 
-    /// Whether something was found wrong with a member already.
+    /// True if something was found wrong with a member already.
     #[must_use]
     pub fn is_problem(&self, name: &str, problems: &Problems) -> bool {
         let path = self.path_of(name);
         problems.0.iter().any(|problem| problem.field == path)
     }
 
-    /// Whether something was found wrong with a member or inside it already.
+    /// True if something was found wrong with a member or inside it already.
     #[must_use]
     pub fn is_problem_within(&self, name: &str, problems: &Problems) -> bool {
         let path = self.path_of(name);
@@ -219,7 +219,7 @@ impl ObjectReader {
         })
     }
 
-    /// Reports every member that nobody asked for, with the nearest name, as long as problems are told at all.
+    /// Reports every member that nobody asked for, with the nearest name, as long as problems are reported at all.
     pub fn finish(self, problems: &mut Problems) {
         for name in self.members.keys() {
             if problems.is_full() {
@@ -245,15 +245,15 @@ pub fn known_values<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
 /// A text that lies at `path`.
 pub fn text_value(path: &str, value: Value, bytes_max: usize, problems: &mut Problems) -> Option<String> {
     let Value::String(text) = value else {
-        problems.add(path, "wrong_type", format!("a text is needed, not {}", kind(&value)));
+        problems.add(path, "wrong_type", format!("must be a text, not {}", kind(&value)));
         return None;
     };
     if text.trim().is_empty() {
-        problems.add(path, "empty", "a text that is given is not empty; leave the field out instead");
+        problems.add(path, "empty", "must not be empty; omit the field instead");
     } else if text.len() > bytes_max {
-        problems.add(path, "too_long", format!("at most {bytes_max} bytes are kept, not {}", text.len()));
+        problems.add(path, "too_long", format!("must have at most {bytes_max} bytes, not {}", text.len()));
     } else if text.chars().any(char::is_control) {
-        problems.add(path, "control_character", "a text holds no control characters");
+        problems.add(path, "control_character", "must not contain control characters");
     } else {
         return Some(text);
     }
@@ -265,7 +265,7 @@ pub fn object_value(path: &str, value: Value, problems: &mut Problems) -> Option
     match value {
         Value::Object(members) => Some(members),
         other => {
-            problems.add(path, "wrong_type", format!("an object is needed, not {}", kind(&other)));
+            problems.add(path, "wrong_type", format!("must be an object, not {}", kind(&other)));
             None
         }
     }
@@ -273,7 +273,7 @@ pub fn object_value(path: &str, value: Value, problems: &mut Problems) -> Option
 
 /// `true` or `false` that lies at `path`.
 pub fn boolean_value(path: &str, value: &Value, problems: &mut Problems) -> Option<bool> {
-    let message = || format!("`true` or `false` is needed, not {}", kind(value));
+    let message = || format!("must be `true` or `false`, not {}", kind(value));
     problems.require(path, "wrong_type", value.as_bool(), message)
 }
 
@@ -286,7 +286,7 @@ pub fn date_value(path: &str, value: Value, problems: &mut Problems) -> Option<D
 /// A whole number from 1 that lies at `path`; `1.0` is one too.
 pub fn count_value(path: &str, value: &Value, problems: &mut Problems) -> Option<u32> {
     let number = value.as_f64().filter(|number| number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(number));
-    let number = problems.require(path, "wrong_type", number, || "a whole number from 1 is needed");
+    let number = problems.require(path, "wrong_type", number, || "must be a whole number from 1");
     // Every whole number up to the greatest of 32 bits is exact in 64 bits of floating point.
     number.map(|number| number as u32)
 }
@@ -299,11 +299,11 @@ pub fn items_value(
     problems: &mut Problems,
 ) -> Option<Vec<(String, Value)>> {
     let Value::Array(items) = value else {
-        problems.add(path, "wrong_type", format!("a list is needed, not {}", kind(&value)));
+        problems.add(path, "wrong_type", format!("must be a list, not {}", kind(&value)));
         return None;
     };
     if items.len() > items_max {
-        problems.add(path, "too_many", format!("at most {items_max} items are kept, not {}", items.len()));
+        problems.add(path, "too_many", format!("must have at most {items_max} items, not {}", items.len()));
         return None;
     }
     Some(items.into_iter().enumerate().map(|(at, item)| (format!("{path}[{at}]"), item)).collect())
@@ -324,9 +324,9 @@ pub fn code_value(path: &str, value: Value, problems: &mut Problems) -> Option<C
 }
 
 const CODE_FORMS: &str =
-    "a code is written as a text `<namespace>#<code>`, as the object of an answer, or as `{coding: [{system, code}]}`";
+    "a code is written as a text `<namespace>#<code>`, as the object of a response, or as `{coding: [{system, code}]}`";
 
-/// A code written as an object: as an answer has it, in parts, or with one coding. `display` is not looked at.
+/// A code written as an object: as an answer has it, in parts, or with one coding. `display` is not checked.
 fn code_of_object(
     path: &str,
     members: Map<String, Value>,
@@ -365,7 +365,7 @@ fn code_of_object(
         problems.add(path, "wrong_type", CODE_FORMS);
     }
     reader.finish(problems);
-    // Where there is no room for another problem there is one already.
+    // Where there is no space for another problem there is one already.
     parsed.filter(|_| problems.0.len() == found_before)
 }
 

@@ -228,13 +228,13 @@ impl<'a> WrittenProgramBody<'a> {
 pub fn read_identifiers(reader: &mut ObjectReader, is_required: bool, problems: &mut Problems) -> Vec<Identifier> {
     let items = reader.list("identifier", LIST_ITEMS_MAX, problems);
     if is_required && items.as_ref().is_none_or(Vec::is_empty) {
-        problems.add("identifier", "required", "at least one identifier `{system, value}` is needed");
+        problems.add("identifier", "required", "at least one identifier `{system, value}` is required");
     }
     let mut identifiers: Vec<Identifier> = Vec::new();
     for (path, item) in items.unwrap_or_default() {
         let Some(identifier) = read_identifier(path.clone(), item, problems) else { continue };
         if identifiers.iter().any(|earlier| earlier.key == identifier.key) {
-            problems.add(path, "duplicate", "the same identifier stands twice");
+            problems.add(path, "duplicate", "the same identifier appears twice");
         } else {
             identifiers.push(identifier);
         }

@@ -169,7 +169,7 @@ const FORMS: &str = "a code is written as a text `<namespace>#<code>`, or as `{n
 pub fn read_codes(members: Map<String, Value>, problems: &mut Problems) -> Vec<Asked> {
     let mut reader = ObjectReader::root(members);
     let items = reader.list("codes", BATCH_CODES_MAX, problems);
-    let items = reader.needed("codes", items, "a list of codes is needed", problems);
+    let items = reader.needed("codes", items, "a list of codes is required", problems);
     let mut asked = Vec::new();
     for (path, item) in items.unwrap_or_default() {
         match read_code(item) {
@@ -378,8 +378,8 @@ mod tests {
     #[test]
     fn refuses_what_is_no_text_and_what_is_too_much() {
         let refusal = |body: Value| read_body(body).unwrap_err();
-        assert!(refusal(json!({})).starts_with("codes: a list of codes is needed"));
-        assert!(refusal(json!({"codes": "urn:x#1"})).starts_with("codes: a list is needed"));
+        assert!(refusal(json!({})).starts_with("codes: a list of codes is required"));
+        assert!(refusal(json!({"codes": "urn:x#1"})).starts_with("codes: must be a list"));
         assert!(refusal(json!({"codes": [1]})).starts_with("codes[0]: a code is written as"));
         assert!(refusal(json!({"codes": [{"namespace": "urn:x"}]})).starts_with("codes[0]: "));
         for wrong in

@@ -43,7 +43,7 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
 pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, ApiError> {
     let declared = request.headers().get(header::CONTENT_LENGTH);
     let declared = declared.and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<u64>().ok());
-    let too_large = || Problem::new(ErrorCode::BodyTooLarge, format!("the body is over the limit of {limit} bytes"));
+    let too_large = || Problem::new(ErrorCode::BodyTooLarge, format!("the body exceeds the limit of {limit} bytes"));
     if declared.is_some_and(|length| length > limit as u64) {
         return Err(too_large().into());
     }
@@ -66,7 +66,7 @@ pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, Api
             Ok(None) => return Ok(bytes),
             Ok(Some(Err(_))) => return Err(Problem::malformed("the body ended before it was complete").into()),
             Ok(Some(Ok(frame))) => {
-                // What is no part of the body stands behind it and is not looked at.
+                // What is no part of the body stands behind it and is not checked.
                 let Ok(part) = frame.into_data() else { continue };
                 if part.len() > limit.saturating_sub(bytes.len()) {
                     return Err(too_large().into());
@@ -95,7 +95,7 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether a media type names no character encoding, or UTF-8.
+/// True if a media type names no character encoding, or UTF-8.
 fn is_utf8(content_type: &str) -> bool {
     let mut parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
     parameters.all(|(name, value)| {
@@ -120,14 +120,14 @@ pub fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
         return Err(Problem::malformed(detail).into());
     }
     if text.trim().is_empty() {
-        return Err(Problem::malformed("the body is empty; a JSON object is needed").into());
+        return Err(Problem::malformed("the body is empty; a JSON object is required").into());
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = strict_value(&mut deserializer);
     let value = value.and_then(|value| deserializer.end().map(|()| value));
     match value {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Problem::malformed("the body is JSON, and a JSON object is needed").into()),
+        Ok(_) => Err(Problem::malformed("the body is JSON; a JSON object is required").into()),
         Err(error) => Err(Problem::malformed(format!("the body is not valid JSON: {error}")).into()),
     }
 }
@@ -213,7 +213,7 @@ impl<'de> Visitor<'de> for Strict {
             let value = members.next_value_seed(self.deeper()?)?;
             if object.contains_key(&name) {
                 let shown: String = name.chars().take(60).collect();
-                return Err(de::Error::custom(format_args!("the member `{shown}` stands twice in one object")));
+                return Err(de::Error::custom(format_args!("the member `{shown}` appears twice in one object")));
             }
             object.insert(name, value);
         }
@@ -237,11 +237,11 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong() {
-        assert_eq!(refusal(b""), "the body is empty; a JSON object is needed");
+        assert_eq!(refusal(b""), "the body is empty; a JSON object is required");
         assert!(refusal(b"\xef\xbb\xbf{}").contains("byte order mark"));
-        assert_eq!(refusal(b"[]"), "the body is JSON, and a JSON object is needed");
+        assert_eq!(refusal(b"[]"), "the body is JSON; a JSON object is required");
         assert_eq!(refusal(b"{\"a\": \"\xff\"}"), "the body is not UTF-8");
-        assert!(refusal(br#"{"a": 1, "a": 2}"#).contains("the member `a` stands twice"));
+        assert!(refusal(br#"{"a": 1, "a": 2}"#).contains("the member `a` appears twice"));
         assert!(refusal(br#"{"a": "x\u0000"}"#).contains("NUL"));
         assert!(refusal(b"{\"a\": 1} x").contains("trailing"));
         assert!(refusal(b"{\"a\": 1e999}").contains("out of range"));

@@ -96,7 +96,7 @@ impl Parameters {
         let mut values = self.all(name);
         let first = values.next();
         if values.next().is_some() {
-            return Err(Problem::malformed(format!("the parameter `{name}` stands more than once")).into());
+            return Err(Problem::malformed(format!("the parameter `{name}` appears more than once")).into());
         }
         Ok(first)
     }
@@ -212,7 +212,7 @@ fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
         ErrorCode::UnknownParameter,
         match nearest(&shown, known.iter().copied(), 2) {
             Some(nearest) => format!("unknown parameter `{shown}`; did you mean `{nearest}`?"),
-            None if known.is_empty() => format!("unknown parameter `{shown}`; this call takes none"),
+            None if known.is_empty() => format!("unknown parameter `{shown}`; this call has no parameters"),
             None => format!("unknown parameter `{shown}`; known here: {}", known.join(", ")),
         },
     )

@@ -174,7 +174,7 @@ async fn find(call: Call, known: &[&str], path: String, namespace: Option<Namesp
 pub async fn subsumes(call: Call, NamespacePath(namespace): NamespacePath) -> ApiResult {
     let parameters = call.parameters(&["version", "a", "b"])?;
     let (Some(a), Some(b)) = (filled(&parameters, "a")?, filled(&parameters, "b")?) else {
-        return Err(Problem::malformed("`a` and `b` are needed: the two codes to compare").into());
+        return Err(Problem::malformed("`a` and `b` are required: the two codes to compare").into());
     };
     let edition = edition(namespace, &parameters)?;
     let reading = call.reading(&[]);

@@ -1,4 +1,4 @@
-//! Responses of `$validate` and `$evaluate`, and the parts that they share with `$preview`.
+//! Responses of `$validate` and `$evaluate`, and their parts in common with `$preview`.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ pub fn validated(checked: &Checked) -> body::Validated<'_> {
 }
 
 fn cost(cost: Cost) -> body::RuleCost {
-    // The interface has no greater number: it stands for that or more.
+    // The interface has no greater number: this value means that or more.
     let steps_max = Some(cost.steps_max).filter(|steps| *steps < u64::MAX);
     body::RuleCost { steps_min: cost.steps_min, steps_max, list_items: cost.list_items }
 }
@@ -50,7 +50,7 @@ pub fn diagnostics(diagnostics: &[Diagnostic]) -> Vec<body::Diagnostic<'_>> {
     bodies.collect()
 }
 
-/// How an outcome was computed. A tree has few levels, so that a function may call itself.
+/// The explanation of an outcome. A tree has few levels, so the function may be recursive.
 fn explanation<'a>(generation: &Generation, node: &'a Node, is_cut: bool) -> body::Explanation<'a> {
     let Node { text, part, children } = node;
     body::Explanation {
@@ -65,7 +65,8 @@ fn explanation<'a>(generation: &Generation, node: &'a Node, is_cut: bool) -> bod
     }
 }
 
-/// The value of a part: plain JSON where JSON has it, `null` where it is not known, an object for a code, a list and a record.
+/// The value of an expression part: plain JSON where possible, `null` if unknown, an object for a code, a list and a
+/// record.
 fn value(generation: &Generation, value: &ExplainedValue) -> Value {
     match value {
         ExplainedValue::Unknown => Value::Null,
@@ -98,7 +99,7 @@ pub fn outcome(verdict: Verdict) -> body::Outcome {
     }
 }
 
-/// Errors while a rule was evaluated for one subject.
+/// The evaluation errors for one subject.
 #[must_use]
 pub fn row_errors(errors: &[RowError]) -> Vec<body::RowError<'_>> {
     errors
@@ -107,7 +108,7 @@ pub fn row_errors(errors: &[RowError]) -> Vec<body::RowError<'_>> {
         .collect()
 }
 
-/// The name of each subject in the response: its reference, or its place for one given in the request.
+/// The name of each subject in the response: its reference, or its position if it was inline.
 #[must_use]
 pub fn subject_names(request: &EvaluateRequest) -> Vec<String> {
     let numbered = request.subjects.iter().enumerate();
@@ -119,7 +120,7 @@ pub fn subject_names(request: &EvaluateRequest) -> Vec<String> {
         .collect()
 }
 
-/// The response of `$evaluate`; the seal of the decision is that for the client of the request.
+/// The response of `$evaluate`; the decision is sealed for the client of the request.
 #[must_use]
 pub fn evaluated<'a>(names: &'a [String], evaluated: &'a Evaluated, seal: String) -> body::Evaluated<'a> {
     let result = |(subject, result): (&'a String, &'a SubjectResult)| {

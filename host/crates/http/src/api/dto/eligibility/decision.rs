@@ -1,4 +1,4 @@
-//! Decisions: what an answer depended on, written and read back.
+//! Decisions: the inputs that a response depended on, written and read back.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,9 +13,9 @@ use daftar_domain::identifier::REFERENCE_BYTES_MAX;
 use daftar_domain::record::VersionId;
 use daftar_service::eligibility::decision::{Decision, UsedVocabulary, VERSIONS_MAX};
 
-/// The most vocabularies of one decision.
+/// Maximum number of vocabularies in a decision.
 const VOCABULARIES_MAX: usize = 1_000;
-/// The longest name of a record, in bytes: that of a membership that is named by its beneficiary.
+/// Maximum length of the name of a record, in bytes: that of a membership named by its beneficiary.
 const NAME_BYTES_MAX: usize = REFERENCE_BYTES_MAX + 100;
 
 /// A decision with its seal for the client of the request.
@@ -43,19 +43,19 @@ pub fn write(decision: &Decision, seal: String) -> body::Decision<'_> {
     }
 }
 
-/// A decision as it was sent back: nothing of it counts before its seal was verified.
+/// A decision that a client sent back: not trusted until its seal is verified.
 #[derive(Debug, Clone)]
 pub struct SentDecision {
-    /// What it says.
+    /// Its contents.
     pub decision: Decision,
-    /// Its seal; empty where it has none.
+    /// Its seal; empty if absent.
     pub seal: String,
 }
 
-/// Takes the decision out of a body that asks for the same answer again.
+/// Removes the decision from a body that repeats an evaluation.
 pub fn read(members: &mut Map<String, Value>, problems: &mut Problems) -> Option<SentDecision> {
     let value = members.remove("decision").filter(|value| !value.is_null())?;
-    // Problems of its own, so that a decision that is not whole is none.
+    // Separate problems, because an incomplete decision is none.
     let mut own = Problems::default();
     let mut reader = ObjectReader::at("decision".to_owned(), value, &mut own);
     let sent = read_members(&mut reader, &mut own);
@@ -99,7 +99,7 @@ fn read_members(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Se
     Some(SentDecision { decision, seal })
 }
 
-/// The versions by reference; none where a reference is there twice.
+/// The versions by reference; none if a reference is repeated.
 fn read_once(
     reader: &ObjectReader,
     versions: Vec<(String, VersionId)>,
@@ -129,10 +129,10 @@ fn read_version(path: String, item: Value, problems: &mut Problems) -> Option<(S
     let path = reader.path_of("version_id");
     reader.finish(problems);
     let version = version?;
-    // Written as it was sent, and in no other way: `01` is none of ours.
+    // Must be formatted as it was sent: `01` was never sent.
     let version = version.parse::<u64>().ok().filter(|number| *number > 0 && number.to_string() == version);
     if version.is_none() {
-        problems.add(path, "invalid_version", "a version is a whole number from 1, as a text");
+        problems.add(path, "invalid_version", "a version must be a whole number from 1, as a text");
     }
     Some((reference?, VersionId(version?)))
 }
@@ -146,7 +146,7 @@ fn text(reader: &mut ObjectReader, name: &'static str, bytes_max: usize, problem
     reader.needed(name, text, WHOLE, problems)
 }
 
-/// The items of a list; none where one of them cannot be read.
+/// The items of a list; none if one of them cannot be read.
 fn list<T>(
     reader: &mut ObjectReader,
     name: &'static str,
@@ -161,4 +161,4 @@ fn list<T>(
 }
 
 /// The problem of a member that is missing.
-const WHOLE: &str = "a decision is sent back whole, as it was received";
+const WHOLE: &str = "a decision must be sent back complete, as it was received";

@@ -19,24 +19,24 @@ use daftar_service::codes::LanguagePreference;
 use daftar_service::eligibility::decision::Sealer;
 use daftar_service::eligibility::preview::{AGE_BANDS, Counts, Preview, PreviewEvent, SAMPLE_MAX, Shown};
 
-/// What a body of `$preview` asks for.
+/// Parsed body of `$preview`.
 #[derive(Debug)]
 pub struct PreviewAsked {
     /// The rule.
     pub expression: String,
-    /// What it decides about.
+    /// Kind of the subjects.
     pub subject: Subject,
     /// The filters of a search.
     pub filter: Parameters,
-    /// How many subjects are shown.
+    /// Number of subjects to return.
     pub sample: u32,
-    /// Whether what the rule says of each subject is told.
+    /// True if the outcome of each subject is reported.
     pub tells_subjects: bool,
-    /// The day that counts as today.
+    /// Date used as today.
     pub as_of: Option<Date>,
 }
 
-/// Reads a body; only one that is answered by lines may ask for every subject.
+/// Reads a body. Only a request for lines may ask for every subject.
 pub fn read(members: Map<String, Value>, is_streamed: bool, problems: &mut Problems) -> Option<PreviewAsked> {
     let mut reader = ObjectReader::root(members);
     let expression = read_expression(&mut reader, problems);
@@ -47,12 +47,12 @@ pub fn read(members: Map<String, Value>, is_streamed: bool, problems: &mut Probl
         Some(value) => value.as_u64().and_then(|wanted| u32::try_from(wanted).ok()).unwrap_or(u32::MAX),
     };
     if sample > SAMPLE_MAX {
-        let message = format!("a whole number from 0 to {SAMPLE_MAX} is needed: so many subjects are shown");
+        let message = format!("must be a whole number from 0 to {SAMPLE_MAX}: the number of subjects to return");
         problems.add("sample", "out_of_range", message);
     }
     let tells_subjects = reader.boolean("subjects", problems).unwrap_or(false);
     if tells_subjects && !is_streamed {
-        let message = "every subject is told as a line: send `Accept: application/x-ndjson`, or ask for a `sample`";
+        let message = "subjects are reported one per line: send `Accept: application/x-ndjson`, or request a `sample`";
         problems.add("subjects", "not_streamed", message);
     }
     let as_of = reader.date("as_of", problems);
@@ -60,7 +60,7 @@ pub fn read(members: Map<String, Value>, is_streamed: bool, problems: &mut Probl
     Some(PreviewAsked { expression, subject, filter: filter?, sample, tells_subjects, as_of })
 }
 
-/// The parameters of a search as an object: one value or a list of them under each name.
+/// Reads the parameters of a search as an object, with one value or a list of values under each name.
 fn read_filter(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Parameters> {
     let mut pairs = Vec::new();
     match reader.take("filter") {
@@ -84,7 +84,7 @@ fn read_filter(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Par
         }
         Some(_) => {
             let message =
-                "an object is needed: search parameters by name, such as `{\"birth_date\": \"le1966-01-01\"}`";
+                "must be an object of search parameters by name, such as `{\"birth_date\": \"le1966-01-01\"}`";
             problems.add("filter", "wrong_type", message);
             return None;
         }
@@ -161,7 +161,7 @@ pub fn previewed<'a>(preview: &'a Preview, languages: &LanguagePreference, seale
     }
 }
 
-/// The lines that tell of an event.
+/// Returns the lines of an event.
 #[must_use]
 pub fn event_lines(event: &PreviewEvent) -> Vec<u8> {
     let mut lines = Vec::new();
@@ -178,7 +178,7 @@ pub fn event_lines(event: &PreviewEvent) -> Vec<u8> {
     lines
 }
 
-/// The last line: the answer, or `{"error": …}` with what a refusal has for a body.
+/// Returns the last line: the response, or `{"error": …}` with the body of a problem.
 #[must_use]
 pub fn last_line(
     ended: Result<Preview, AppError>,
@@ -198,7 +198,7 @@ pub fn last_line(
 }
 
 fn put_line(lines: &mut Vec<u8>, value: &impl Serialize) {
-    // Numbers and texts, all of which JSON has.
+    // Numbers and texts, which JSON can always represent.
     if serde_json::to_writer(&mut *lines, value).is_ok() {
         lines.push(b'\n');
     }

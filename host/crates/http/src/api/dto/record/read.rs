@@ -29,7 +29,7 @@ use daftar_service::group::GroupDraft;
 use daftar_service::individual::IndividualDraft;
 use daftar_service::program_membership::MembershipDraft;
 
-/// Whether a body must have an identifier.
+/// True if a body must have an identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identification {
     /// It is to be stored under it.
@@ -38,7 +38,7 @@ pub enum Identification {
     Optional,
 }
 
-/// Whether a body makes a membership or replaces one.
+/// True if a body makes a membership or replaces one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// A membership without a status is a draft.
@@ -97,7 +97,7 @@ pub fn read_individual_fields(
         && death < birth
     {
         let path = path_of(reader, RecordKind::Individual, DECEASED_DATE);
-        problems.add(path, "invalid_date", "the day of death lies before the day of birth");
+        problems.add(path, "invalid_date", "the day of death must not be before the day of birth");
     }
     draft
 }
@@ -163,7 +163,7 @@ pub fn read_membership(members: Map<String, Json>, purpose: Purpose, problems: &
     if !draft.has(STATUS) {
         let path = path_of(&reader, RecordKind::ProgramMembership, STATUS);
         if purpose == Purpose::Replace && !reader.is_problem(&path, problems) {
-            problems.add(path, "required", "where the membership stands is needed, such as `enrolled`");
+            problems.add(path, "required", "the status is required, such as `enrolled`");
         }
         draft.set(STATUS, Some(MembershipStatus::Draft));
     }
@@ -184,7 +184,7 @@ pub fn read_consent(id: ConsentId, members: Map<String, Json>, problems: &mut Pr
         && last < first
     {
         let path = path_of(&reader, RecordKind::Consent, EXPIRY_DATE);
-        problems.add(path, "invalid_date", "the last day lies before the first one, `effective_date`");
+        problems.add(path, "invalid_date", "the last day must not be before the first day, `effective_date`");
     }
     check_scopes(&reader, &draft, problems);
     let path = path_of(&reader, RecordKind::Consent, FIELD_NAMES);
@@ -202,7 +202,7 @@ fn check_scopes(reader: &ObjectReader, draft: &ConsentDraft, problems: &mut Prob
     if resources.is_empty() {
         if !reader.is_problem_within(&path, problems) {
             let names = CONSENT_RESOURCES.map(|resource| format!("`{}`", resource.name())).join(", ");
-            problems.add(path, "required", format!("what the consent opens is needed, at least one of {names}"));
+            problems.add(path, "required", format!("the scopes of the consent are required, at least one of {names}"));
         }
         return;
     }

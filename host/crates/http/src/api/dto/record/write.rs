@@ -279,7 +279,7 @@ impl Part<'_> {
     /// Writes its fields as members of an object.
     ///
     /// # Errors
-    /// When the object does not take them.
+    /// If the object does not take them.
     pub fn write<M: SerializeMap>(&self, object: &mut M) -> Result<(), M::Error> {
         for (field, value) in rows(self.fields, self.values) {
             match (value, &self.record) {
