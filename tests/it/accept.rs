@@ -28,7 +28,7 @@ fn status(app: &TestApp, client: &ApiClient, endpoint: &Endpoint, path: &str, ac
     let request = if endpoint.access == Access::Public { request } else { request.bearer(client.token()) };
     let answer = request.send();
     if answer.status == 406 {
-        assert!(answer.detail().contains("`Accept` admits nothing"), "{path}: {}", answer.detail());
+        assert!(answer.detail().contains("`Accept` excludes the media types"), "{path}: {}", answer.detail());
         assert_eq!(answer.header("content-type"), Some("application/problem+json"));
     }
     answer.status
@@ -70,7 +70,7 @@ fn the_admin_api_refuses_alike_what_it_would_do() {
         }
     }
     let exported = admin.request("GET", "/export").header("Accept", "application/json").send().expect(406);
-    let there_is = "`Accept` admits nothing that is offered here: this is answered as `application/x-ndjson`";
+    let there_is = "`Accept` excludes the media types of this response: `application/x-ndjson`";
     assert_eq!(exported.detail(), there_is);
     let listed = admin.request("GET", "/clients").header("Accept", "application/json").send().expect(200);
     assert_eq!(listed.header("content-type"), Some("application/json"));
@@ -87,7 +87,7 @@ fn a_refusal_names_what_there_is_after_who_calls_and_before_what_is_sent() {
     let refused = client.request("POST", "/Individual").header("Accept", "text/html").body("text/plain", "{").send();
     assert_eq!(
         refused.expect(406).detail(),
-        "`Accept` admits nothing that is offered here: this is answered as `application/json`"
+        "`Accept` excludes the media types of this response: `application/json`"
     );
     let create = |client: &ApiClient| {
         let request = client.request("POST", "/Individual").header("Accept", "text/html");

@@ -72,7 +72,7 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
     (TransactionFailed, "tests/it/batch/transaction.rs", "one_refused_entry_refuses_the_whole_and_is_named"),
     (RateLimited, "tests/it/limits/headers.rs", "every_response_describes_the_bucket_that_counted_it"),
     (QuotaExceeded, "tests/it/limits/headers.rs", "the_window_closest_to_its_limit_is_reported"),
-    (InternalError, "host/crates/http/src/api/error.rs", "a_defect_is_told_by_its_request_id_alone"),
+    (InternalError, "host/crates/http/src/api/error.rs", "a_defect_is_reported_by_its_request_id_alone"),
     (Overloaded, "tests/it/edge/capacity.rs", "so_many_requests_are_worked_on_at_once"),
     (TooManyConnections, "tests/it/edge/capacity.rs", "idle_connections_are_evicted_and_requests_in_progress_are_not"),
     (ResponsesUnread, "tests/it/edge/stalled.rs", "a_batch_gathers_no_more_than_its_client_may_leave_unread"),

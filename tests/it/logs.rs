@@ -1,4 +1,4 @@
-//! What the log says, and that it never holds personal data or secrets.
+//! Content of the log, which never contains personal data or secrets.
 
 use daftar_tests::collector::Collector;
 use daftar_tests::process::{command, run};
@@ -7,7 +7,7 @@ use daftar_tests::token::{FORM, PATH, basic};
 use daftar_tests::{Connection, Credentials, Server, token};
 use serde_json::{Value, json};
 
-/// Begins every marked value: if the log holds it anywhere, something leaked.
+/// Prefix of every marked value: if the log contains it, there is a leak.
 const MARK: &str = "ZQMARK";
 
 /// A person whose every text is marked, and whose dates and numbers occur nowhere else.
@@ -32,7 +32,7 @@ fn call(connection: &Connection, token: &str, method: &str, path: &str, body: Op
     body.into_iter().fold(request, |request, body| request.json(body)).send().status
 }
 
-/// Every kind of request, right and wrong, with marked values wherever a client can put one. Returns how many.
+/// Every kind of request, valid and invalid, with marked values in every client-controlled position. Returns their number.
 fn exercise(connection: &Connection, token: &str) -> usize {
     let id = format!("urn:svc:vocab:id-type%23national_id|{MARK}");
     let rule = |expression: &str| {
@@ -85,7 +85,7 @@ fn exercise(connection: &Connection, token: &str) -> usize {
     requests.len()
 }
 
-/// Requests that prove nothing, with marked proofs. Returns how many.
+/// Requests with invalid, marked credentials. Returns their number.
 fn knock(connection: &Connection, credentials: &Credentials) -> usize {
     let ask = |authorization: String, body: String, status: u16| {
         let request = connection.from(daftar_tests::fresh_address()).request("POST", PATH);
@@ -103,8 +103,8 @@ fn knock(connection: &Connection, credentials: &Credentials) -> usize {
     7
 }
 
-/// Bytes that are no request that anybody should make, with marked values in every part of them. Nothing is expected of the
-/// answers but that the server goes on.
+/// Bytes that are not a valid request, with marked values in every part of them. Their responses are not checked; the server
+/// must still serve.
 fn harass(connection: &Connection, token: &str) {
     let connection = connection.from(daftar_tests::fresh_address());
     let long = MARK.repeat(2_000);
@@ -135,18 +135,18 @@ fn harass(connection: &Connection, token: &str) {
     }
 }
 
-/// What the load that each form of the log is tried with left behind.
+/// Results of the load for each format of the log.
 struct Left {
     log: String,
     metrics: String,
     collector: Collector,
-    /// Names of secrets and marks, with what must be nowhere.
+    /// Names of secrets and marks, with texts that must not occur.
     secrets: Vec<(&'static str, String)>,
-    /// Requests whose answers were looked at.
+    /// Number of checked responses.
     requests: usize,
 }
 
-/// Runs a server that logs in that form and sends to a collector, under requests that are right, wrong and hostile at the same time.
+/// Runs a server that logs in that format and sends to a collector, under valid, invalid and hostile requests at the same time.
 fn load(format: &str) -> Left {
     let folder = tempfile::tempdir().unwrap();
     let (data_dir, config) = (folder.path().join("data"), folder.path().join("daftar.toml"));
@@ -160,7 +160,7 @@ fn load(format: &str) -> Left {
     let scopes = ["--scope", "individual:all", "group:all", "eligibility:all"];
     let create = [&["client", "create", "--name", "ZQMARKclient"], &scopes[..], &["--json"]].concat();
     let credentials = Credentials::read(&run(&data_dir, &create).expect_success().json());
-    // One that no limit stops, for those who call at the same time.
+    // A client without effective limits, for concurrent callers.
     let unlimited = ["--rate-limit-per-minute", "1000000", "--rate-limit-per-day", "1000000"];
     let create = [&create[..], &unlimited[..]].concat();
     let busy = Credentials::read(&run(&data_dir, &create).expect_success().json());
@@ -217,7 +217,7 @@ impl Left {
             }
             self.collector.look(|received| assert!(!received.holds(secret), "{name} was sent to the collector"));
         }
-        // That there was something to search.
+        // Confirms that there was data to search.
         let routes = |text: &str| text.matches("/api/v2/Individual/{identifier}").count();
         assert!(routes(&self.log) >= 60 && routes(&self.metrics) >= 3, "{}", self.log);
         self.collector.look(|received| {
@@ -231,9 +231,9 @@ fn the_json_log_has_every_request_and_no_personal_data() {
     let left = load("json");
     let lines: Vec<Value> =
         left.log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
-    let answered = lines.iter().filter(|line| line["fields"]["message"] == "request answered").count();
-    // What was hostile may be answered below HTTP, and is not counted here.
-    assert!(answered >= left.requests, "{answered} of {} are told: {}", left.requests, left.log);
+    let answered = lines.iter().filter(|line| line["fields"]["message"] == "request completed").count();
+    // Hostile requests may be rejected below HTTP, and are not counted here.
+    assert!(answered >= left.requests, "{answered} of {} are logged: {}", left.requests, left.log);
     assert!(lines.iter().all(|line| line.get("span").is_none()), "spans are for the collector");
     left.is_silent();
 }
@@ -241,8 +241,8 @@ fn the_json_log_has_every_request_and_no_personal_data() {
 #[test]
 fn the_text_log_has_every_request_and_no_personal_data() {
     let left = load("text");
-    let answered = left.log.lines().filter(|line| line.contains("request answered")).count();
-    assert!(answered >= left.requests, "{answered} of {} are told: {}", left.requests, left.log);
+    let answered = left.log.lines().filter(|line| line.contains("request completed")).count();
+    assert!(answered >= left.requests, "{answered} of {} are logged: {}", left.requests, left.log);
     assert!(left.log.lines().all(|line| serde_json::from_str::<Value>(line).is_err()));
     left.is_silent();
 }
@@ -257,7 +257,7 @@ fn a_log_that_is_not_read_holds_up_no_request_and_loses_no_line_that_has_room() 
     let mut command = command(&data_dir, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
     command.arg("--plugins").arg(empty.path());
     let mut server = Server::begin_unread(command).wait_until_ready();
-    // Each leaves a line. The pipe has room for some hundred of them.
+    // Each leaves a line. The pipe has capacity for some hundred of them.
     let mut requests = "GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(REQUESTS - 1);
     requests.push_str("GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     for _ in 0..CONNECTIONS {

@@ -1,6 +1,6 @@
-//! `_elements`: which parts of a record an answer holds.
+//! `_elements`: selects the parts of a record in a response.
 //!
-//! **Invariant:** `type`, `identifier` and `meta` always stay: without them an answer cannot be followed or changed.
+//! **Invariant:** `type`, `identifier` and `meta` are always included: clients need them to follow or change a record.
 
 use std::iter;
 
@@ -18,25 +18,25 @@ use daftar_domain::group::{MEMBER_ENTITY, MEMBERS};
 use daftar_domain::record::RecordKind;
 use daftar_domain::schema::{self, Kind};
 
-/// The most elements of one request.
+/// Maximum number of elements in a request.
 const ELEMENTS_MAX: usize = 100;
-/// What always stays.
-const KEPT: [&str; 3] = ["type", "identifier", "meta"];
-/// The parts of a code, as answers have it.
+/// Members that are always included.
+const ALWAYS_INCLUDED: [&str; 3] = ["type", "identifier", "meta"];
+/// The parts of a code, as in responses.
 const CODE: [&str; 4] = ["uri", "code", "display", "namespace"];
 
-/// What can be chosen within a field.
+/// Selectable parts of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parts {
-    /// Nothing: it is a single value.
+    /// None: it is a single value.
     Whole,
-    /// These.
+    /// These parts.
     Named(Vec<&'static str>),
-    /// Whatever modules put there.
+    /// Any fields of modules.
     Any,
 }
 
-/// The fields that answers show of a kind of record, in their order.
+/// The fields that responses show of a kind of record, in their order.
 pub fn fields(kind: RecordKind) -> impl Iterator<Item = (&'static str, Parts)> {
     let names = fields_of(kind.resource()).iter().copied();
     iter::once("type").chain(names).chain(["meta"]).map(move |name| (name, parts_of(kind, name)))
@@ -60,15 +60,15 @@ fn parts_of(kind: RecordKind, name: &str) -> Parts {
     }
 }
 
-/// The parts that a request wants: fields, or a field and one part of it.
+/// The requested parts: fields, or a field and one part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elements(Vec<(String, Option<String>)>);
 
 impl Elements {
-    /// Reads `_elements=a,b.c`; none, where it is not there.
+    /// Reads `_elements=a,b.c`; none if absent.
     ///
     /// # Errors
-    /// 400 naming a field that such a record does not have, and those that it has.
+    /// 400 naming an unknown field, and the fields of such a record.
     pub fn read(parameters: &Parameters, kind: RecordKind) -> ApiResult<Option<Self>> {
         let Some(text) = parameters.one("_elements")? else { return Ok(None) };
         let fields: Vec<_> = fields(kind).collect();
@@ -96,23 +96,23 @@ impl Elements {
         Ok(Some(Self(wanted)))
     }
 
-    /// Whether a field, or a part of it, is wanted: every one, where nothing is chosen.
+    /// True if a field, or a part of it, is requested. Without `_elements` all are.
     #[must_use]
     pub fn wants(chosen: Option<&Self>, field: &str) -> bool {
         chosen.is_none_or(|Self(wanted)| wanted.iter().any(|(name, _)| name == field))
     }
 
-    /// Whether a part of a field is wanted, be it with the whole.
+    /// True if a part of a field is requested, alone or with the complete field.
     #[must_use]
     pub fn wants_part(chosen: Option<&Self>, field: &str, part: &str) -> bool {
         let is_wanted = |wanted: &Option<String>| wanted.as_ref().is_none_or(|wanted| wanted == part);
         chosen.is_none_or(|Self(all)| all.iter().any(|(name, wanted)| name == field && is_wanted(wanted)))
     }
 
-    /// A body without what is not wanted.
+    /// Removes the parts of a body that are not requested.
     ///
     /// # Errors
-    /// [`AppError::Internal`] when the body is no object.
+    /// [`AppError::Internal`] if the body is no object.
     pub fn keep(&self, body: impl Serialize) -> Result<Value, AppError> {
         match serde_json::to_value(body).map_err(|error| AppError::Internal(error.into()))? {
             Value::Object(members) => Ok(Value::Object(self.of(members))),
@@ -120,7 +120,7 @@ impl Elements {
         }
     }
 
-    /// A body as an answer, whole where nothing is chosen.
+    /// A body as a response, complete without `_elements`.
     ///
     /// # Errors
     /// As [`Elements::keep`].
@@ -135,7 +135,7 @@ impl Elements {
         let mut kept = Map::new();
         for (name, value) in members {
             let mut parts: Vec<&str> = Vec::new();
-            let mut is_whole = KEPT.contains(&name.as_str());
+            let mut is_whole = ALWAYS_INCLUDED.contains(&name.as_str());
             for (_, part) in self.0.iter().filter(|(wanted, _)| *wanted == name) {
                 match part {
                     Some(part) => parts.push(part),

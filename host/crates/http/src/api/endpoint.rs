@@ -1,6 +1,6 @@
-//! One endpoint of the public API, and the table that finds endpoints by method and path.
+//! An endpoint of the public API, and the table of endpoints by method and path.
 //!
-//! **Invariant:** the table holds handlers and no state. The state of the server holds the table.
+//! **Invariant:** the table contains handlers and no state. The state of the server contains the table.
 
 use std::collections::HashMap;
 
@@ -14,22 +14,22 @@ use super::openapi::Operation;
 use crate::state::AppState;
 use daftar_domain::scope::{Action, Resource, Scope};
 
-/// Where the API begins.
+/// Base path of the API.
 pub const BASE_PATH: &str = "/api/v2";
 
-/// Where tokens are had. A test holds it against the table.
+/// Path of the token endpoint. A test compares it with the table.
 pub const TOKEN_PATH: &str = "/api/v2/oauth/token";
 
-/// Where it is asked whether the server lives and is ready. A test holds them against the table.
+/// Paths of the liveness and readiness probes. A test compares them with the table.
 pub const HEALTH_PATHS: [&str; 2] = ["/health/live", "/health/ready"];
 
-/// One method on one path, in all its spellings.
+/// A method on a path, in all its spellings.
 pub struct Endpoint {
     /// The method.
     pub method: Method,
-    /// The path, then its other spellings; below [`BASE_PATH`] unless it is of the server itself.
+    /// The path, then its other spellings; below [`BASE_PATH`] except for paths of the server itself.
     pub paths: Vec<String>,
-    /// Who may call.
+    /// Permitted callers.
     pub access: Access,
     /// The description in the OpenAPI document.
     pub operation: Operation,
@@ -37,14 +37,14 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The other spellings of its path; an encoded `$` is none of its own.
+    /// The other spellings of its path, without those with an encoded `$`.
     #[must_use]
     pub fn also_at(&self) -> Vec<&str> {
         let others = self.paths.iter().skip(1).map(String::as_str);
         others.filter(|path| !path.contains("%24")).collect()
     }
 
-    /// The scopes of which a client needs one; none where the endpoint asks for no scope.
+    /// The accepted scopes, one of which a client must have; none where the endpoint requires no scope.
     #[must_use]
     pub fn scopes(&self) -> &'static [Scope] {
         match self.access {
@@ -61,7 +61,7 @@ impl Endpoint {
     }
 }
 
-/// The scopes that open something: those that endpoints ask for, and `all` of the same resources.
+/// The scopes that grant access: those that endpoints require, and `all` of the same resources.
 #[must_use]
 pub fn scopes_on_offer(endpoints: &[Endpoint]) -> Vec<Scope> {
     let asked: Vec<&Scope> = endpoints.iter().flat_map(Endpoint::scopes).collect();
@@ -73,7 +73,7 @@ pub fn scopes_on_offer(endpoints: &[Endpoint]) -> Vec<Scope> {
     all.filter(opens).collect()
 }
 
-/// The resources whose paths have another spelling.
+/// Resources whose paths have another spelling.
 const SPELLINGS: [(&str, &str); 7] = [
     ("/Individual", "/individuals"),
     ("/Group", "/groups"),
@@ -92,7 +92,7 @@ pub fn below(path: &str) -> Vec<String> {
         Some(format!("{BASE_PATH}{other}{rest}"))
     });
     let mut all: Vec<String> = [format!("{BASE_PATH}{path}")].into_iter().chain(other).collect();
-    // `$` may be sent as it is or encoded.
+    // `$` may be sent unencoded or encoded.
     let encoded: Vec<String> =
         all.iter().filter(|path| path.contains('$')).map(|path| path.replace('$', "%24")).collect();
     all.extend(encoded);
@@ -106,7 +106,7 @@ pub(super) fn resource_in(route: &str) -> Option<&'static str> {
     path.strip_prefix('/')
 }
 
-/// A path that is found below [`BASE_PATH`] and at the root.
+/// A path that exists below [`BASE_PATH`] and at the root.
 pub(super) fn everywhere(path: &str) -> Vec<String> {
     vec![format!("{BASE_PATH}{path}"), path.to_owned()]
 }
@@ -116,7 +116,7 @@ pub(super) fn at_root(path: &str) -> Vec<String> {
     vec![path.to_owned()]
 }
 
-/// An endpoint whose handler declares its access, described by `operation` in the OpenAPI document.
+/// An endpoint whose handler declares its callers, described by `operation` in the OpenAPI document.
 pub fn endpoint<H, T>(method: Method, paths: Vec<String>, handler: H, operation: fn() -> Operation) -> Endpoint
 where
     H: Handler<T, AppState>,
@@ -127,7 +127,7 @@ where
     Endpoint { method, paths, access: T::ACCESS, operation, handler }
 }
 
-/// All endpoints, by method and path, and a router of those that a batch may call. Built once, where the server is composed.
+/// All endpoints, by method and path, and a router of those that a batch may call. Built once at start.
 pub struct RouteTable {
     endpoints: Vec<Endpoint>,
     /// Positions in `endpoints`, by each spelling of the path.
@@ -154,14 +154,14 @@ impl RouteTable {
         &self.endpoints
     }
 
-    /// The endpoint of a method on a path pattern that the router matched, in any spelling of the path.
+    /// The endpoint of a method on a matched path pattern, in any spelling of the path.
     #[must_use]
     pub fn find(&self, method: &Method, pattern: &str) -> Option<&Endpoint> {
         let mut of_path = self.by_path.get(pattern)?.iter().filter_map(|at| self.endpoints.get(*at));
         of_path.find(|endpoint| endpoint.method == *method)
     }
 
-    /// The routes that a batch may call, without a state: each request within another one brings the state that it works on.
+    /// The routes that a batch may call, without a state: each nested request supplies its own.
     pub fn inner(&self) -> Router<AppState> {
         self.inner.clone()
     }

@@ -1,4 +1,4 @@
-//! Problems: errors on their way to the client, with the code, the status and the body of the response.
+//! Problems: errors that are sent to the client, with the code, the status and the body of the response.
 //!
 //! A handler's error becomes a [`Problem`] in the response's extensions; [`crate::api::middleware::response`] writes it out,
 //! because only there the request id and the matched route are known.
@@ -12,10 +12,10 @@ use daftar_domain::eligibility::Diagnostic;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::{ERROR_PAGES_PATH, ErrorCode};
 
-/// The most field problems that one answer lists.
+/// Maximum number of field problems in a response.
 const PROBLEMS_MAX: usize = 50;
 
-/// An error on its way to the client.
+/// An error that is sent to the client.
 #[derive(Debug, Clone)]
 pub struct Problem {
     /// The reason, which has a status.
@@ -24,18 +24,18 @@ pub struct Problem {
     pub detail: String,
     /// Problems of single fields.
     pub errors: Vec<FieldProblem>,
-    /// What is wrong with an expression.
+    /// Problems of an expression.
     pub diagnostics: Vec<Diagnostic>,
-    /// What a program's expression says of whom it does not let in, and the facts that it misses.
+    /// Outcome of a program's expression for a rejected beneficiary, and the missing facts.
     pub outcome: Option<Box<(&'static str, Vec<String>)>>,
     /// Headers that go with the status.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Whether it is due to an outage, which is logged by itself and counts the requests that fail by it.
+    /// True if it is caused by an outage, which is logged separately with a count of the failed requests.
     pub is_outage: bool,
 }
 
 impl Problem {
-    /// A problem with a code and a sentence. A 503 says when a new attempt is worth it.
+    /// A problem with a code and a sentence. A 503 has `Retry-After`.
     #[must_use]
     pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
         let problem = Self {
@@ -65,7 +65,7 @@ impl Problem {
         StatusCode::from_u16(self.code.entry().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// The same problem with a header in place of one of that name; one whose value cannot be a header is left out.
+    /// The same problem with a header, replacing one of that name; an invalid value is left out.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -75,14 +75,14 @@ impl Problem {
         self
     }
 
-    /// In how many seconds a new attempt is worth it, where it says so.
+    /// The value of `Retry-After` in seconds, if present.
     #[must_use]
     pub fn retry_after_s(&self) -> Option<u64> {
         let header = self.headers.iter().find(|(name, _)| *name == header::RETRY_AFTER);
         header.and_then(|(_, value)| value.to_str().ok()?.parse().ok())
     }
 
-    /// The body as JSON, of a server that clients know by that URL.
+    /// The body as JSON, for a server with that URL.
     #[must_use]
     pub fn body(&self, public_url: &str, instance: Option<&str>, request_id: &str) -> Vec<u8> {
         let (status, omitted) = (self.status(), self.errors.len().saturating_sub(PROBLEMS_MAX));
@@ -108,7 +108,7 @@ impl Problem {
     }
 }
 
-/// The address of the page about a code, of a server that clients know by that URL.
+/// The URL of the page about a code, for a server with that URL.
 #[must_use]
 pub fn page_url(public_url: &str, code: ErrorCode) -> String {
     format!("{public_url}{ERROR_PAGES_PATH}/{}", code.name())
@@ -119,7 +119,7 @@ fn field_problem(problem: &FieldProblem) -> body::FieldProblem {
     body::FieldProblem { field, code: code.to_owned(), message }
 }
 
-/// How long a client waits after a 503 before it tries again.
+/// `Retry-After` of a 503, in seconds.
 pub const RETRY_AFTER_S: &str = "1";
 
 impl From<AppError> for Problem {
@@ -155,13 +155,13 @@ impl From<AppError> for Problem {
                 tracing::error!(error = %chain(&*cause), "a request ended in an internal error");
                 problem
             }
-            // Its code, its status and its sentence are all that there is to say.
+            // Its code, its status and its sentence are sufficient.
             _ => problem,
         }
     }
 }
 
-/// An error with everything that caused it, for the log.
+/// An error with all its causes, for the log.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -173,11 +173,11 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What a handler fails with.
+/// Error of a handler.
 #[derive(Debug)]
 pub struct ApiError(pub Box<Problem>);
 
-/// What a handler returns.
+/// Result of a handler.
 pub type ApiResult<T = Response> = Result<T, ApiError>;
 
 impl<E: Into<Problem>> From<E> for ApiError {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_defect_is_told_by_its_request_id_alone() {
+    fn a_defect_is_reported_by_its_request_id_alone() {
         let problem = Problem::from(AppError::internal("the secret of the matter"));
         assert_eq!((problem.code, problem.status()), (ErrorCode::InternalError, StatusCode::INTERNAL_SERVER_ERROR));
         let body = String::from_utf8(problem.body("http://127.0.0.1", None, "the-request")).unwrap();

@@ -1,4 +1,4 @@
-//! What a handler is given: parsed, bounded, and with our error shape when it is not right.
+//! Arguments of handlers: parsed, limited, and rejected with a problem if they are invalid.
 
 pub mod accept;
 pub mod auth;

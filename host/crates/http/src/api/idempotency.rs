@@ -1,9 +1,10 @@
-//! `Idempotency-Key`: a create that is sent twice is done once (draft-ietf-httpapi-idempotency-key-header).
+//! `Idempotency-Key`: a create that is sent twice is executed once (draft-ietf-httpapi-idempotency-key-header).
 //!
-//! A request with the header is run as a transaction of one entry, and how it was answered is part of the same write. Sent again
-//! within a day, it is answered with what it wrote, as far as the client may see that now; a batch does the same for itself.
+//! A request with the header is executed as a transaction of one entry, and its response is part of the same write.
+//! Repeated within a day, it returns what it wrote, as far as the client may see that now; a batch does the same for
+//! itself.
 //!
-//! **Invariant:** only who may still make a request is answered again.
+//! **Invariant:** a stored response is returned only to a client that may still make the request.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
@@ -36,12 +37,12 @@ use daftar_service::idempotency::{IdempotentReplay, replay};
 use daftar_service::transaction::{CommitError, RollbackReason, Transaction};
 use daftar_service::{audit, records};
 
-/// Names a request.
+/// Header with the idempotency key of a request.
 pub static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Says that an answer is that of an earlier request.
+/// Header of a response to an earlier request.
 pub static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// Does a create that its client named at most once; leaves all else alone.
+/// Executes a create with an idempotency key at most once; passes other requests on.
 pub async fn once(State(app): State<AppState>, request: Request, next: Next) -> Response {
     if request.method() != Method::POST || !request.headers().contains_key(&IDEMPOTENCY_KEY) {
         return next.run(request).await;
@@ -67,11 +68,11 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
     let ctx = client.context;
     parts.extensions.insert(WithinRequest { context: ctx.clone(), lines: None });
     if !endpoint.scopes().iter().any(|scope| ctx.scopes.covers(*scope)) {
-        // The handler refuses it before it checks anything else.
+        // The handler rejects it before it checks anything else.
         return Ok(next.run(Request::from_parts(parts, body)).await);
     }
     check_accept(&parts, app)?;
-    let key = key_of(&parts.headers)?.ok_or_else(|| AppError::internal("a header is gone"))?;
+    let key = key_of(&parts.headers)?.ok_or_else(|| AppError::internal("a header is missing"))?;
     let bytes = read_bounded(Request::from_parts(parts.clone(), body), RECORD_BYTES_MAX).await?;
     let bytes = Bytes::from(bytes);
     let named = NamedRequest { key, digest: digest_of(endpoint, &parts, &bytes), parts: 1 };
@@ -85,7 +86,7 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
         }
         let transaction = Transaction::begin(&app.registry);
         transaction.begin_entry(0);
-        let request = anew(&parts, &bytes);
+        let request = unmatched(&parts, &bytes);
         let response = InnerRouter::of_one(&app.with_registry(transaction.registry())).answer(request).await;
         if !response.status().is_success() {
             if once.is_done_meanwhile(&ctx, &*app.registry.store, 0).await? {
@@ -113,8 +114,8 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
     Err(AppError::Overtaken.into())
 }
 
-/// The request as it came, without what matching its route left in it: the route is matched once more.
-fn anew(parts: &Parts, bytes: &Bytes) -> Request {
+/// The original request without its matched route: the route is matched once more.
+fn unmatched(parts: &Parts, bytes: &Bytes) -> Request {
     let mut request = Request::new(Body::from(bytes.clone()));
     *request.method_mut() = parts.method.clone();
     *request.uri_mut() = parts.uri.clone();
@@ -125,15 +126,15 @@ fn anew(parts: &Parts, bytes: &Bytes) -> Request {
     request
 }
 
-/// What is remembered of an entry.
+/// The stored response to an entry.
 pub fn answer_of(transaction: &Transaction, entry: usize, status: u16) -> RememberedAnswer {
     RememberedAnswer { status, record: transaction.written_by(entry).last().map(|record| record.place()) }
 }
 
-/// The name that a client gave its request.
+/// Reads the idempotency key of a request.
 ///
 /// # Errors
-/// 400 when it is none, or stands twice.
+/// 400 if it is invalid or appears twice.
 pub fn key_of(headers: &HeaderMap) -> ApiResult<Option<IdempotencyKey>> {
     let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
     let Some(first) = values.next() else { return Ok(None) };
@@ -145,8 +146,8 @@ pub fn key_of(headers: &HeaderMap) -> ApiResult<Option<IdempotencyKey>> {
     Ok(Some(key))
 }
 
-/// SHA-256 of what a request asks for: where, under which condition, with which body. Spellings of a path that mean the same, and
-/// spaces and the order of members in JSON, make no difference.
+/// SHA-256 of a request: path, condition and body. Equivalent spellings of a path, and spaces and the order of members
+/// in JSON, make no difference.
 fn digest_of(endpoint: &Endpoint, parts: &Parts, body: &[u8]) -> [u8; 32] {
     let path = parts.uri.path();
     let first = endpoint.paths.first().map_or(path, String::as_str);
@@ -159,7 +160,7 @@ fn digest_of(endpoint: &Endpoint, parts: &Parts, body: &[u8]) -> [u8; 32] {
     digest(&[first.as_bytes(), &named, query.as_bytes(), condition, body])
 }
 
-/// SHA-256 of parts, each with its length before it.
+/// SHA-256 of parts, each prefixed by its length.
 pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for part in parts {
@@ -169,11 +170,11 @@ pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// Goes with a request within another one that was done before: how it was answered.
+/// Extension of a nested request that was executed before: its stored response.
 #[derive(Debug, Clone, Copy)]
 pub struct DoneBefore(pub RememberedAnswer);
 
-/// Answers what was done before instead of doing it once more.
+/// Returns the stored response instead of executing the request again.
 pub async fn answered_before(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let Some(DoneBefore(answer)) = request.extensions().get().copied() else { return next.run(request).await };
     let (parts, body) = request.into_parts();
@@ -183,29 +184,29 @@ pub async fn answered_before(State(app): State<AppState>, request: Request, next
             let again = response(&app, &ctx, &parts.headers, Some(&answer)).await;
             again.unwrap_or_else(IntoResponse::into_response)
         }
-        // The handler refuses it before it checks anything else.
+        // The handler rejects it before it checks anything else.
         None => next.run(Request::from_parts(parts, body)).await,
     }
 }
 
-/// Answers again.
+/// Returns a stored response again.
 ///
 /// # Errors
-/// [`AppError::NotFound`] for a change of what is not there any more for the client. When the store fails, or what is remembered
-/// makes no sense.
+/// [`AppError::NotFound`] if the client no longer sees the changed record. If the store fails, or the stored response
+/// is inconsistent.
 pub async fn response(
     app: &AppState,
     ctx: &OpContext,
     headers: &HeaderMap,
     answer: Option<&RememberedAnswer>,
 ) -> ApiResult {
-    let answer = answer.ok_or_else(|| AppError::internal("a request is remembered without its answer"))?;
+    let answer = answer.ok_or_else(|| AppError::internal("a request is stored without its response"))?;
     let status = StatusCode::from_u16(answer.status).map_err(|error| AppError::Internal(error.into()))?;
     let Some(record) = answer.record else { return Ok(status.into_response()) };
     let shown = replay(ctx, &app.registry, languages(app, headers), record).await?;
     let (kind, identifiers) = (record.0, identifiers_of(&shown));
     let mut entry = audit::entry(ctx, AuditAction::Read, AuditOutcome::Allowed, records::references(kind, identifiers));
-    entry.note = Some("the answer to a request that was done before".to_owned());
+    entry.note = Some("the response to a repeated request".to_owned());
     app.registry.audit.record(ctx, entry).await?;
     Ok(match &shown {
         IdempotentReplay::Individual(view) => record::individual_answer(app, status, view).await?,

@@ -1,15 +1,16 @@
-//! Responses that come as lines of JSON while the work that they report continues. The lines wait for their reader in a spool: in memory first,
-//! then in a temporary file of the server.
+//! Responses as lines of JSON, sent while the reported work continues. Lines that the client has not read yet wait in a
+//! spool: first in memory, then in a temporary file of the server.
 //!
-//! **Invariant:** work does not wait for the reader of its lines for as long as there is space for them: what it holds it gives back when it
-//! ends, and not when its lines were read.
+//! **Invariant:** work does not wait for the reader of its lines while there is space for them: it releases its
+//! resources when it ends, not when its lines were read.
 //!
 //! **Invariant:** lines are read in the order in which they are written, each once.
 //!
-//! **Invariant:** the memory of all spools has a bound, and so have their files, of which one client has a quarter at most. Where there is
-//! no space the writer waits, and ends when the reader takes nothing for `READER_TIMEOUT`.
+//! **Invariant:** the memory of all spools is limited, and so are their files, of which one client has at most a
+//! quarter. Without space the writer waits, and ends when the reader reads nothing for `READER_TIMEOUT`.
 //!
-//! **Invariant:** a file has no name and is readable by the server alone; it ends with its response, or with the server.
+//! **Invariant:** a file has no name and is readable by the server alone; it is deleted with its response, or with the
+//! server.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -33,24 +34,25 @@ use tracing::Instrument as _;
 use crate::api::extract::accept::LINES;
 use daftar_domain::audit::Actor;
 
-/// What of some work is told, and how.
+/// Formats the progress of some work.
 pub trait Telling: Send + Unpin + 'static {
-    /// What happens on the way.
+    /// Event of the work.
     type Event: Send + 'static;
-    /// What the work comes to.
+    /// Result of the work.
     type End: Send + 'static;
 
-    /// What is said of an event: whole lines, or nothing.
+    /// Returns the complete lines of an event, if any.
     fn lines(&mut self, event: Self::Event) -> Option<Vec<u8>>;
 
     /// The last line.
     fn last(&mut self, end: Self::End) -> Vec<u8>;
 }
 
-/// An answer that tells of work as it goes on. The work is a task of its own and goes on whether or not its lines are read: these wait in
-/// a spool (`spool`), and when that is full, for the reader. It ends when the caller leaves.
+/// Returns a response that reports work in progress. The work is a separate task that does not wait for the client:
+/// unread lines wait in a spool; only when that is full the task waits for the reader. It ends when the client
+/// disconnects.
 ///
-/// The work tells its events to the sender of `events`; what it told before it ended is sent before the last line.
+/// The work sends its events to `events`; all events are sent before the last line.
 pub fn answer<T: Telling>(
     spools: &Arc<Spools>,
     actor: &Actor,
@@ -59,7 +61,7 @@ pub fn answer<T: Telling>(
     telling: T,
 ) -> Response {
     let spool = Arc::new(Spool::new(spools, actor));
-    // Ends its task when it is dropped, with the answer.
+    // Dropping it with the response aborts the task.
     let mut task = JoinSet::new();
     task.spawn(tell(work, events, telling, Arc::clone(&spool)).in_current_span());
     let lines = stream::unfold((spool, task), |(spool, task)| async {
@@ -71,7 +73,7 @@ pub fn answer<T: Telling>(
     response
 }
 
-/// Writes a value as a line of JSON; one that cannot be JSON is left out.
+/// Writes a value as a line of JSON; a value that cannot be JSON is left out.
 pub fn write_line(value: &impl Serialize, out: &mut Vec<u8>) {
     let before = out.len();
     match serde_json::to_writer(&mut *out, value) {
@@ -80,7 +82,7 @@ pub fn write_line(value: &impl Serialize, out: &mut Vec<u8>) {
     }
 }
 
-/// Does the work, and writes what it tells.
+/// Runs the work and writes its reports.
 async fn tell<T: Telling>(
     work: impl Future<Output = T::End> + Send,
     mut events: Receiver<T::Event>,
@@ -120,7 +122,7 @@ async fn tell<T: Telling>(
     }
 }
 
-/// Says that nothing more is written, however the task ends.
+/// Closes the spool, however the task ends.
 struct CloseOnDrop(Arc<Spool>);
 
 impl Drop for CloseOnDrop {
@@ -129,15 +131,15 @@ impl Drop for CloseOnDrop {
     }
 }
 
-/// The most memory of one spool, in bytes: a reader that keeps up meets no file.
+/// Maximum memory of a spool, in bytes: for a fast reader no file is created.
 const MEMORY_OF_SPOOL_MAX: u64 = 1 << 20;
-/// The most memory of all spools.
+/// Maximum memory of all spools, in bytes.
 const MEMORY_MAX: usize = 64 << 20;
-/// The most bytes of all files. A line of a subject has about 100 bytes: the quarter of one client holds ten million.
+/// Maximum size of all files, in bytes. A line of a subject has about 100 bytes: a client has ten million lines.
 const FILES_MAX: u64 = 4 << 30;
-/// How long a writer waits for space while the reader takes nothing.
+/// Maximum time that a writer waits for space while the reader reads nothing.
 const READER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many bytes are read of a file at once.
+/// Number of bytes read from a file at a time.
 const READ_BYTES: u64 = 256 << 10;
 
 /// The spools of a server.
@@ -145,9 +147,9 @@ const READ_BYTES: u64 = 256 << 10;
 pub struct Spools {
     folder: PathBuf,
     bounds: Bounds,
-    /// A permit for each byte of memory.
+    /// One permit for each byte of memory.
     memory: Arc<Semaphore>,
-    /// The bytes of files by client; those that have no file are not in it.
+    /// The bytes of files by client; clients without a file are absent.
     files: Mutex<HashMap<Actor, u64>>,
 }
 
@@ -177,19 +179,19 @@ impl Spools {
         Arc::new(Self { folder, bounds, memory, files: Mutex::default() })
     }
 
-    /// How many bytes wait in memory and in files.
+    /// Returns the bytes waiting in memory and in files.
     #[must_use]
     pub fn usage(&self) -> (u64, u64) {
         let memory = self.bounds.memory.saturating_sub(self.memory.available_permits());
         (memory as u64, self.lock().values().sum())
     }
 
-    /// Takes memory, if there is as much; it is given back when it is dropped.
+    /// Reserves memory, if available; released when it is dropped.
     fn take_memory(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.memory).try_acquire_many_owned(u32::try_from(bytes).ok()?).ok()
     }
 
-    /// Takes space in files, if there is as much.
+    /// Reserves file space, if available.
     fn take_file(&self, actor: &Actor, bytes: u64) -> bool {
         let mut files = self.lock();
         let of_all = files.values().sum::<u64>().saturating_add(bytes);
@@ -217,7 +219,7 @@ impl Spools {
     }
 }
 
-/// The reader took nothing for too long, and there is no space for more.
+/// The reader read nothing for too long, and there is no space for more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client read nothing for {} s, and no more lines may wait for it", .0.as_secs())]
 struct Stalled(Duration);
@@ -228,36 +230,37 @@ struct Spool {
     spools: Arc<Spools>,
     actor: Actor,
     state: Mutex<State>,
-    /// Something was written, or nothing more will be.
+    /// Something was written, or the writer has finished.
     written: Notify,
     /// Something was read.
     read: Notify,
 }
 
-/// Lines, with what they took of the bound of all spools.
+/// Lines, with their share of the memory of all spools.
 type InMemory = (Vec<u8>, Option<OwnedSemaphorePermit>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// What was written before all that the file holds.
+    /// Lines written before all lines in the file.
     memory: VecDeque<InMemory>,
     memory_bytes: u64,
     file: Option<Arc<File>>,
-    /// How many bytes the file holds, and how many of them were read.
+    /// Number of bytes in the file, and how many of them were read.
     file_written: u64,
     file_read: u64,
     is_closed: bool,
     failure: Option<Stalled>,
 }
 
-/// Where the next lines go.
+/// Destination of the next lines.
 enum Target {
     Memory(Option<OwnedSemaphorePermit>),
     File(Option<Arc<File>>, u64),
     Nowhere,
 }
 
-/// Space in files that was taken for lines that are not written yet: it is given back when they cannot be, or the response ends first.
+/// File space reserved for lines that are not written yet: released if they cannot be written, or the response ends
+/// first.
 struct FileSpace<'s> {
     spool: &'s Spool,
     bytes: u64,
@@ -269,7 +272,7 @@ impl Drop for FileSpace<'_> {
     }
 }
 
-/// What is read next.
+/// Source of the next read.
 enum Next {
     Lines(Vec<u8>),
     OfFile(Arc<File>, u64, u64),
@@ -283,7 +286,7 @@ fn length(lines: &[u8]) -> u64 {
 }
 
 impl Spool {
-    /// An empty one, for a client.
+    /// An empty spool of a client.
     pub fn new(spools: &Arc<Spools>, actor: &Actor) -> Self {
         Self {
             spools: Arc::clone(spools),
@@ -294,10 +297,10 @@ impl Spool {
         }
     }
 
-    /// Writes lines, once there is space. There is one writer.
+    /// Writes lines once there is space. A spool has one writer.
     ///
     /// # Errors
-    /// There is none, and the reader took nothing for too long.
+    /// If there is no space, and the reader read nothing for too long.
     pub async fn write(&self, lines: Vec<u8>) -> Result<(), Stalled> {
         let mut lines = lines;
         let mut files_are_usable = true;
@@ -329,7 +332,7 @@ impl Spool {
                             tracing::warn!(error = %error, "lines of a response cannot be spooled to disk");
                             (lines, files_are_usable) = (unwritten, false);
                         }
-                        // The runtime stops, and the response with it.
+                        // The runtime stops, and so does the response.
                         Err(_) => return Ok(()),
                     }
                 }
@@ -343,7 +346,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Finds space for so many bytes, and reserves it.
+    /// Reserves space for that many bytes.
     fn reserve(&self, bytes: u64, files_are_usable: bool) -> Target {
         let mut state = self.lock();
         let is_file_read = state.file_read >= state.file_written;
@@ -357,11 +360,11 @@ impl Spool {
         if files_are_usable && self.spools.take_file(&self.actor, bytes) {
             return Target::File(state.file.clone(), state.file_written);
         }
-        // A reader that has read everything waits for these lines: they go through memory one by one.
+        // The reader has read everything and waits for these lines: they pass through memory one by one.
         if is_file_read && state.memory.is_empty() { Target::Memory(None) } else { Target::Nowhere }
     }
 
-    /// Reads what comes next; nothing at the end. There is one reader.
+    /// Reads the next lines; nothing at the end. A spool has one reader.
     pub async fn read(&self) -> Option<io::Result<Vec<u8>>> {
         loop {
             match self.next() {
@@ -403,13 +406,13 @@ impl Spool {
         }
     }
 
-    /// Nothing more is written.
+    /// Marks the end of the lines.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.written.notify_one();
     }
 
-    /// Nothing more is written, and the response is to end without its last line.
+    /// Ends the response without its last line.
     pub fn fail(&self, stalled: Stalled) {
         self.lock().failure = Some(stalled);
         self.close();
@@ -422,12 +425,12 @@ impl Spool {
 }
 
 impl State {
-    /// Ends a file of which everything was read.
+    /// Deletes a file that was read completely.
     fn end_file(&mut self, spools: &Spools, actor: &Actor) {
         let Some(file) = self.file.take() else { return };
         spools.give_back_file(actor, self.file_written);
         (self.file_written, self.file_read) = (0, 0);
-        // To free a large file takes a while.
+        // Deleting a large file takes time.
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(move || drop(file))),
             Err(_) => drop(file),
@@ -463,7 +466,7 @@ mod tests {
 
     use super::*;
 
-    /// Tells of even numbers, and in the end how many there were in all.
+    /// Reports even numbers, and at the end the count of all numbers.
     struct Even(u32);
 
     impl Telling for Even {
@@ -611,7 +614,7 @@ mod spool_tests {
         for number in 10..12 {
             spool.write(line(number)).await.unwrap();
         }
-        assert_eq!(spools.usage(), (20, 0), "the file is gone");
+        assert_eq!(spools.usage(), (20, 0), "the file is deleted");
         spool.close();
         assert_eq!(read + &read_all(&spool).await, lines(0..12));
     }
@@ -629,7 +632,7 @@ mod spool_tests {
         assert_eq!(stalled, Stalled(Duration::from_millis(50)));
         let of_another = Spool::new(&spools, &modest);
         of_another.write(line(0)).await.unwrap();
-        // A reader that reads makes space, and the writer goes on.
+        // A reader frees space, and the writer continues.
         let write = async {
             for number in 5..100 {
                 other.write(line(number)).await.unwrap();

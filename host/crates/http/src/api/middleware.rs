@@ -1,4 +1,4 @@
-//! What happens to every request and answer.
+//! Layers around every request and response.
 
 pub mod audit;
 pub mod entrance;

@@ -1,12 +1,13 @@
-//! The description of the API: OpenAPI 3.1, made from the table of routes.
+//! The description of the API: OpenAPI 3.1, generated from the table of routes.
 //!
-//! **Invariant:** a route without an [`Operation`] does not compile, so nothing is served that the document does not tell.
+//! **Invariant:** a route without an [`Operation`] does not compile, so every route is in the document.
 //!
-//! **Invariant:** who may call an operation is not written here: it is what the handler's first argument says.
+//! **Invariant:** the permitted callers of an operation are declared by the handler's first argument, not here.
 //!
-//! The shapes of records come from the schema of records (`openapi/record.rs`), as their readers and writers do. Other bodies are types of
-//! `daftar-api-types`, and their shapes are derived from these (`openapi/shape.rs`). The few requests that no type can describe whole,
-//! because they hold records or filters of a search, are completed in `openapi/<noun>.rs`. The end-to-end tests hold every answer to them.
+//! The shapes of records come from the schema of records (`openapi/record.rs`), as their readers and writers do. Other
+//! bodies are types of `daftar-api-types`, and their shapes are derived from these (`openapi/shape.rs`). The few
+//! requests that no type describes completely, because they contain records or filters of a search, are completed in
+//! `openapi/<noun>.rs`. The end-to-end tests check every response against them.
 //!
 //! Examples of requests and of values are rows of `openapi/examples.json`, by operation and by shape.
 

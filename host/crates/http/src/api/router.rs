@@ -1,4 +1,4 @@
-//! The routes of the public listener: the table of all of them, and the routers that are made of it.
+//! The routes of the public listener: the table of all routes, and the routers built from it.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::state::AppState;
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::scope::Resource;
 
-/// The table of all routes. The authorization test walks it: an endpoint that the test does not know fails it.
+/// The table of all routes. The authorization test fails for an endpoint that it does not list.
 #[must_use]
 pub fn endpoints() -> Vec<Endpoint> {
     const GET: Method = Method::GET;
@@ -113,7 +113,7 @@ pub fn router(state: AppState) -> Router {
         .with_state(state)
 }
 
-/// What a batch may call: reads and writes of records, and reads of vocabularies.
+/// The endpoints that a batch may call: reads and writes of records, and reads of vocabularies.
 fn within_request(endpoints: &[Endpoint]) -> Router<AppState> {
     routes(endpoints.iter().filter(|endpoint| endpoint.is_of_records()))
         .fallback(unknown_within)
@@ -121,7 +121,7 @@ fn within_request(endpoints: &[Endpoint]) -> Router<AppState> {
 }
 
 impl Endpoint {
-    /// Whether it reads or writes records, or reads vocabularies.
+    /// True if it reads or writes records, or reads vocabularies.
     fn is_of_records(&self) -> bool {
         let Access::Scopes(scopes) = self.access else { return false };
         scopes.iter().all(|scope| match scope.resource {
@@ -154,7 +154,7 @@ fn routes<'e>(endpoints: impl IntoIterator<Item = &'e Endpoint>) -> Router<AppSt
 
 async fn unknown_path(_: Public, uri: Uri) -> ApiError {
     let path = uri.path().to_ascii_lowercase();
-    // An identifier whose slashes are no part of the path any more, or a base path left out.
+    // Probably an identifier with unencoded slashes, or a missing base path.
     let detail = if path.contains("://") || path.contains("%7c") || path.contains('|') {
         "there is nothing at this path; in an identifier encode / as %2F and # as %23"
     } else {

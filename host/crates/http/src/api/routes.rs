@@ -1,4 +1,4 @@
-//! Handlers, one file a noun.
+//! Handlers, one file for each noun.
 
 pub mod description;
 pub mod eligibility;

@@ -1,4 +1,4 @@
-//! Reads the values of fields, by what the schema says of them: those that every registry has and those that modules add.
+//! Reads the values of fields, by the schema: the standard fields and the fields of modules.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -20,18 +20,18 @@ use daftar_domain::schema::{Field, Kind, PERIOD, Struct};
 use daftar_domain::value::{END, Reference, START, Value, Values, Word};
 use daftar_service::photo;
 
-/// The longest word or name of a field that is compared with the known ones, in bytes.
+/// Maximum length of a word or field name that is compared with the known ones, in bytes.
 const WORD_BYTES_MAX: usize = 100;
 
-/// The words of a field, as bodies and queries have them.
+/// The words of a field, as in bodies and queries.
 #[must_use]
 pub fn words<W: Word>() -> Vec<(&'static str, W)> {
     W::WORDS.iter().map(|word| (word.word(), *word)).collect()
 }
 
-/// How codes of a request are held until they are checked.
+/// Representation of a code in a request before it is checked.
 pub trait SentCode: Sized + PartialEq {
-    /// The code of that URI; nothing where records of the kind have no coded fields.
+    /// Returns the code of that URI; nothing where records of the kind have no coded fields.
     fn sent(uri: CodeUri) -> Option<Self>;
 }
 
@@ -47,9 +47,9 @@ impl SentCode for CodedValue {
     }
 }
 
-/// How other records that a request names are held until they are found.
+/// Representation of a reference in a request before it is resolved.
 pub trait SentKey: Sized + PartialEq {
-    /// The record of that identifier; nothing where records of the kind have no references.
+    /// Returns the record of that identifier; nothing where records of the kind have no references.
     fn sent(key: IdentifierKey) -> Option<Self>;
 }
 
@@ -65,7 +65,7 @@ impl SentKey for RecordId {
     }
 }
 
-/// Where a field is, which decides how its references are written.
+/// Level of a field, which decides the form of its references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// In the record itself: a reference is a text, or an object as in parts.
@@ -74,7 +74,7 @@ pub enum Level {
     Part,
 }
 
-/// Collects the problems of a body, and the photo that it has.
+/// Collects the problems of a body, and its photo.
 #[derive(Debug)]
 pub struct Reading<'p> {
     /// The problems.
@@ -83,7 +83,7 @@ pub struct Reading<'p> {
     pub photo: Option<Photo>,
 }
 
-/// Reads these fields of a record or part; leaves other members in `reader`. A field that is needed and absent is a problem.
+/// Reads these fields of a record or part; leaves other members in `reader`. An absent required field is a problem.
 pub fn read_fields<C: SentCode, I: SentKey>(
     reader: &mut ObjectReader,
     fields: impl Iterator<Item = &'static Field> + Clone,
@@ -91,7 +91,7 @@ pub fn read_fields<C: SentCode, I: SentKey>(
     reading: &mut Reading<'_>,
 ) -> Values<C, I> {
     let mut values = Values::default();
-    // The server names consents.
+    // The server assigns the ids of consents.
     let is_sent = |field: &&Field| !field.is_internal && !matches!(field.kind, Kind::ConsentId);
     for field in fields.clone().filter(is_sent) {
         let Some(value) = reader.take(field.name) else { continue };
@@ -110,7 +110,7 @@ pub fn read_fields<C: SentCode, I: SentKey>(
     values
 }
 
-/// Reads a value that is at `at`; nothing where it is none of that kind, which is a problem then.
+/// Reads the value at the path `at`. A value of another kind is a problem.
 pub fn read<C: SentCode, I: SentKey>(
     at: &str,
     kind: &'static Kind,
@@ -162,7 +162,7 @@ fn organization(at: &str, value: Json, problems: &mut Problems) -> Option<Organi
     problems.accept(at, "invalid", Organization::parse(&text))
 }
 
-/// An expression, which may hold line breaks as other texts may not.
+/// Reads an expression, which may contain line breaks, unlike other texts.
 pub fn expression(at: &str, value: Json, problems: &mut Problems) -> Option<String> {
     match value {
         Json::String(text) if text.len() > EXPRESSION_BYTES_MAX => {
@@ -188,7 +188,7 @@ fn field_name(at: &str, value: Json, problems: &mut Problems) -> Option<String> 
     None
 }
 
-/// The place of a word among those that are known.
+/// Returns the position of a word in the known words.
 fn word(at: &str, words: &[&str], value: Json, problems: &mut Problems) -> Option<u8> {
     let text = text_value(at, value, WORD_BYTES_MAX, problems)?;
     let place = words.iter().position(|word| *word == text);
@@ -227,7 +227,7 @@ fn reference<I: SentKey>(
     Some(Reference { kind, id })
 }
 
-/// Reads `<kind>/<system>|<value>` that is at `at`.
+/// Parses `<kind>/<system>|<value>` at the path `at`.
 pub fn parse_reference(
     at: &str,
     text: &str,
@@ -246,13 +246,13 @@ fn forms(kinds: &[RecordKind]) -> String {
     forms.join(" or ")
 }
 
-/// The name of a consent.
+/// Reads the id of a consent.
 pub fn consent_id(at: &str, value: &Json, problems: &mut Problems) -> Option<ConsentId> {
     let text = problems.require(at, "wrong_type", value.as_str(), || "must be a text with a UUID")?;
     problems.accept(at, "invalid", ConsentId::parse(text))
 }
 
-/// A photo in base64 (RFC 4648 §4, with padding). Its content is not inspected.
+/// Reads a photo in base64 (RFC 4648 §4, with padding). Its content is not inspected.
 fn photo(at: &str, value: Json, reading: &mut Reading<'_>) -> Option<PhotoReference> {
     let problems = &mut *reading.problems;
     let Json::String(text) = value else {
@@ -279,7 +279,7 @@ fn photo(at: &str, value: Json, reading: &mut Reading<'_>) -> Option<PhotoRefere
     Some(reference)
 }
 
-/// The items of a list. Words and names of fields are in it once.
+/// Reads the items of a list. Words and names of fields must be unique.
 fn list<C: SentCode, I: SentKey>(
     at: &str,
     of: &'static Kind,
@@ -304,7 +304,7 @@ fn list<C: SentCode, I: SentKey>(
     Some(values)
 }
 
-/// A part with fields of its own. What is no object is a problem, and has none of them.
+/// Reads a part with fields of its own. Any value but an object is a problem.
 pub fn part<C: SentCode, I: SentKey>(
     at: &str,
     of: &'static Struct,
@@ -323,7 +323,7 @@ pub fn part<C: SentCode, I: SentKey>(
     values
 }
 
-/// A period that is at `at`.
+/// Reads the period at the path `at`.
 pub fn period(at: &str, value: Json, problems: &mut Problems) -> Option<Period> {
     let mut reading = Reading { problems, photo: None };
     let values: Values<CodedValue> = part(at, &PERIOD, value, &mut reading);

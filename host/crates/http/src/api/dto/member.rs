@@ -1,4 +1,4 @@
-//! The members of a group one by one, told from the side of the group and of the person.
+//! The members of a group, one by one, from the side of the group and of the individual.
 
 use jiff::civil::Date;
 use serde::ser::SerializeMap;
@@ -16,14 +16,14 @@ use daftar_domain::value::{Reference, Typed, Value, Values};
 use daftar_service::group::history::{HistoryEntry, PlaceChange};
 use daftar_service::group::members::{GroupPlace, MemberChange};
 
-/// Reads one member that is at `path`; nothing where no person is named, which is a problem then.
+/// Reads the member at `path`. A missing individual is a problem.
 pub fn read_member(path: String, item: Json, problems: &mut Problems) -> Option<Member<CodeUri, IdentifierKey>> {
     let mut reading = Reading { problems, photo: None };
     let values: Values<CodeUri, IdentifierKey> = field::part(&path, &MEMBERS, item, &mut reading);
     <Member as Typed<CodeUri, IdentifierKey>>::read(&Value::Struct(values))
 }
 
-/// Reads the person who leaves a group, and on which day: `{entity, period: {end}}`.
+/// Reads the individual who leaves a group, and the day: `{entity, period: {end}}`.
 pub fn read_removal(path: String, item: Json, problems: &mut Problems) -> Option<(IdentifierKey, Option<Date>)> {
     let mut reader = ObjectReader::at(path, item, problems);
     let entity = MEMBERS.fields.iter().filter(|field| field.tag == MEMBER_ENTITY.tag());
@@ -39,7 +39,7 @@ pub fn read_removal(path: String, item: Json, problems: &mut Problems) -> Option
     Some((values.get(MEMBER_ENTITY)?.id.clone(), last_day))
 }
 
-/// Reads the changes of a member's place: what is named is changed, `null` takes it out.
+/// Reads the changes of a membership in a group: named fields are changed, `null` removes them.
 pub fn read_member_patch(path: String, item: Json, individual: IdentifierKey, problems: &mut Problems) -> MemberChange {
     let names = |name: &str| item.get(name).is_some();
     let (has_role, has_period, has_inactive) = (names("role"), names("period"), names("inactive"));
@@ -64,7 +64,7 @@ fn values_of(member: &Member) -> Values {
     }
 }
 
-/// One change of a place in a group.
+/// A change of a membership in a group.
 pub struct HistoryBody<'a> {
     change: &'static str,
     member: Values,
@@ -74,7 +74,7 @@ pub struct HistoryBody<'a> {
 }
 
 impl<'a> HistoryBody<'a> {
-    /// Writes an entry; nothing where the person cannot be shown.
+    /// Writes an entry; nothing if the individual cannot be shown.
     pub fn new(entry: &'a HistoryEntry, shows: &'a dyn Shows) -> Option<Self> {
         let change = match entry.change {
             PlaceChange::Added => "added",
@@ -98,7 +98,7 @@ impl Serialize for HistoryBody<'_> {
     }
 }
 
-/// A person's place in a group, told from the person's side.
+/// A membership of an individual in a group, from the individual's side.
 pub struct PlaceBody<'a> {
     group: ShownRecord<'a>,
     place: Values,
@@ -106,7 +106,7 @@ pub struct PlaceBody<'a> {
 }
 
 impl<'a> PlaceBody<'a> {
-    /// Writes a place; nothing where the group has no identifier, which cannot be.
+    /// Writes a membership; nothing if the group has no identifier, which is impossible.
     pub fn new(place: &'a GroupPlace, shows: &'a dyn Shows) -> Option<Self> {
         let mut values = values_of(&place.member);
         values.take(MEMBER_ENTITY.tag());

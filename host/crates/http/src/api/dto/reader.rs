@@ -1,7 +1,7 @@
-//! Reads the members of a JSON object one by one, remembers every problem with its path, and refuses what nobody asked for, with the known
-//! name that is closest to it.
+//! Reads the members of a JSON object one by one, collects every problem with its path, and rejects unknown members
+//! with the closest match.
 //!
-//! **Invariant:** a body may hold very many unknown names: a name is compared with the known ones only where the answer reports it.
+//! **Invariant:** a body may contain very many unknown names: only a reported name is compared with the known ones.
 
 #[cfg(test)]
 mod tests;
@@ -14,9 +14,9 @@ use daftar_domain::calendar::{Period, parse_date};
 use daftar_domain::code::{CodeError, CodeUri};
 use daftar_domain::error::{AppError, FieldProblem};
 
-/// The most problems that are collected before reading stops caring.
+/// Maximum number of collected problems; further ones are ignored.
 pub(super) const PROBLEMS_MAX: usize = 100;
-/// A misspelt name is at most this far from the right one.
+/// Maximum edit distance of a misspelt name from its suggestion.
 const NAME_EDITS_MAX: usize = 2;
 
 /// Problems found so far.
@@ -31,7 +31,7 @@ impl Problems {
         }
     }
 
-    /// What is read, if nothing of it was wrong.
+    /// Returns the result of `read`, if it found no problem.
     ///
     /// # Errors
     /// Every problem found.
@@ -41,12 +41,12 @@ impl Problems {
         problems.finish(value)
     }
 
-    /// The value of a result; its error is a problem.
+    /// Returns the value of a result; its error is a problem.
     pub fn accept<T, E: ToString>(&mut self, field: &str, code: &'static str, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.add(field, code, error.to_string())).ok()
     }
 
-    /// The value; that there is none is a problem.
+    /// Returns the value; its absence is a problem.
     pub fn require<T, M: Into<String>>(
         &mut self,
         field: &str,
@@ -60,19 +60,19 @@ impl Problems {
         value
     }
 
-    /// True if what else is found wrong is not told any more: it need not be put into words.
+    /// True if further problems are ignored: their messages need not be generated.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.0.len() >= PROBLEMS_MAX
     }
 
-    /// Takes over the problems of a part that was checked by itself.
+    /// Adds the problems of a part that was checked separately.
     pub fn extend(&mut self, problems: Vec<FieldProblem>) {
         let room = PROBLEMS_MAX.saturating_sub(self.0.len());
         self.0.extend(problems.into_iter().take(room));
     }
 
-    /// The value, if nothing was wrong.
+    /// Returns the value if there are no problems.
     ///
     /// # Errors
     /// Every problem found.
@@ -81,7 +81,7 @@ impl Problems {
     }
 }
 
-/// One object being read.
+/// An object in the process of being read.
 #[derive(Debug)]
 pub struct ObjectReader {
     path: String,
@@ -90,13 +90,13 @@ pub struct ObjectReader {
 }
 
 impl ObjectReader {
-    /// Starts reading the body itself.
+    /// Starts to read the body itself.
     #[must_use]
     pub fn root(members: Map<String, Value>) -> Self {
         Self { path: String::new(), members, asked: Vec::new() }
     }
 
-    /// Starts reading an object that lies at `path`; anything else is a problem and reads as empty.
+    /// Starts to read the object at `path`; any other value is a problem and reads as empty.
     pub fn at(path: String, value: Value, problems: &mut Problems) -> Self {
         let members = object_value(&path, value, problems).unwrap_or_default();
         Self { path, members, asked: Vec::new() }
@@ -108,7 +108,7 @@ impl ObjectReader {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// Takes a member out; `null` is like absent.
+    /// Removes and returns a member; `null` means absent.
     pub fn take(&mut self, name: &'static str) -> Option<Value> {
         self.asked.push(name);
         self.members.remove(name).filter(|value| !value.is_null())
@@ -132,7 +132,7 @@ impl ObjectReader {
         date_value(&self.path_of(name), value, problems)
     }
 
-    /// A whole number from 1; `1.0` is one too.
+    /// A whole number from 1; `1.0` is accepted too.
     pub fn count(&mut self, name: &'static str, problems: &mut Problems) -> Option<u32> {
         let value = self.take(name)?;
         count_value(&self.path_of(name), &value, problems)
@@ -146,7 +146,7 @@ impl ObjectReader {
         problems.require(&self.path_of(name), "unknown_value", found, known)
     }
 
-    /// The items of a list, each with its path; absent and empty are different.
+    /// The items of a list, each with its path; absent and empty are distinct.
     pub fn list(
         &mut self,
         name: &'static str,
@@ -163,7 +163,7 @@ impl ObjectReader {
         Some(Self::at(self.path_of(name), value, problems))
     }
 
-    /// The members of an object inside this one, which are not read here.
+    /// The unread members of an object inside this one.
     pub fn members(&mut self, name: &'static str, problems: &mut Problems) -> Option<Map<String, Value>> {
         let value = self.take(name)?;
         object_value(&self.path_of(name), value, problems)
@@ -175,7 +175,7 @@ impl ObjectReader {
         code_value(&self.path_of(name), value, problems)
     }
 
-    /// A text that is part of a code, whatever it says.
+    /// A text that is part of a code, not validated here.
     fn code_part(&mut self, name: &'static str, problems: &mut Problems) -> Option<String> {
         match self.take(name)? {
             Value::String(text) => Some(text),
@@ -192,7 +192,7 @@ impl ObjectReader {
         field::period(&self.path_of(name), value, problems)
     }
 
-    /// The value of a member that must be there; where it is absent, a problem, unless another one of that member says why.
+    /// Returns the value of a required member. Its absence is a problem, unless the member has a problem already.
     pub fn needed<T>(&self, name: &str, value: Option<T>, message: &str, problems: &mut Problems) -> Option<T> {
         if value.is_none() && !self.is_problem(name, problems) {
             problems.add(self.path_of(name), "required", message);
@@ -200,14 +200,14 @@ impl ObjectReader {
         value
     }
 
-    /// True if something was found wrong with a member already.
+    /// True if a member has a problem.
     #[must_use]
     pub fn is_problem(&self, name: &str, problems: &Problems) -> bool {
         let path = self.path_of(name);
         problems.0.iter().any(|problem| problem.field == path)
     }
 
-    /// True if something was found wrong with a member or inside it already.
+    /// True if a member or a part of it has a problem.
     #[must_use]
     pub fn is_problem_within(&self, name: &str, problems: &Problems) -> bool {
         let path = self.path_of(name);
@@ -219,7 +219,7 @@ impl ObjectReader {
         })
     }
 
-    /// Reports every member that nobody asked for, with the nearest name, as long as problems are reported at all.
+    /// Reports every unknown member with the closest match, unless the limit of problems is reached.
     pub fn finish(self, problems: &mut Problems) {
         for name in self.members.keys() {
             if problems.is_full() {
@@ -235,14 +235,14 @@ impl ObjectReader {
     }
 }
 
-/// The message for a word that is none of those that a field knows.
+/// The message for an unknown word of a field.
 #[must_use]
 pub fn known_values<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     format!("known values: {}", words.join(", "))
 }
 
-/// A text that lies at `path`.
+/// The text at `path`.
 pub fn text_value(path: &str, value: Value, bytes_max: usize, problems: &mut Problems) -> Option<String> {
     let Value::String(text) = value else {
         problems.add(path, "wrong_type", format!("must be a text, not {}", kind(&value)));
@@ -260,7 +260,7 @@ pub fn text_value(path: &str, value: Value, bytes_max: usize, problems: &mut Pro
     None
 }
 
-/// The members of an object that lies at `path`.
+/// The members of the object at `path`.
 pub fn object_value(path: &str, value: Value, problems: &mut Problems) -> Option<Map<String, Value>> {
     match value {
         Value::Object(members) => Some(members),
@@ -271,27 +271,27 @@ pub fn object_value(path: &str, value: Value, problems: &mut Problems) -> Option
     }
 }
 
-/// `true` or `false` that lies at `path`.
+/// `true` or `false` at `path`.
 pub fn boolean_value(path: &str, value: &Value, problems: &mut Problems) -> Option<bool> {
     let message = || format!("must be `true` or `false`, not {}", kind(value));
     problems.require(path, "wrong_type", value.as_bool(), message)
 }
 
-/// A day that lies at `path`.
+/// The day at `path`.
 pub fn date_value(path: &str, value: Value, problems: &mut Problems) -> Option<Date> {
     let text = text_value(path, value, 40, problems)?;
     problems.accept(path, "invalid_date", parse_date(&text))
 }
 
-/// A whole number from 1 that lies at `path`; `1.0` is one too.
+/// The whole number from 1 at `path`; `1.0` is accepted too.
 pub fn count_value(path: &str, value: &Value, problems: &mut Problems) -> Option<u32> {
     let number = value.as_f64().filter(|number| number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(number));
     let number = problems.require(path, "wrong_type", number, || "must be a whole number from 1");
-    // Every whole number up to the greatest of 32 bits is exact in 64 bits of floating point.
+    // Every whole number of 32 bits is exact in 64 bits of floating point.
     number.map(|number| number as u32)
 }
 
-/// The items of a list that lies at `path`, each with its own path.
+/// The items of the list at `path`, each with its own path.
 pub fn items_value(
     path: &str,
     value: Value,
@@ -309,7 +309,7 @@ pub fn items_value(
     Some(items.into_iter().enumerate().map(|(at, item)| (format!("{path}[{at}]"), item)).collect())
 }
 
-/// A code that lies at `path`: the URI string `<namespace>#<code>`, `<namespace>|<code>`, the coded object of an answer, or
+/// The code at `path`: the URI string `<namespace>#<code>`, `<namespace>|<code>`, the coded object of a response, or
 /// `{coding: [{system, code}]}`.
 pub fn code_value(path: &str, value: Value, problems: &mut Problems) -> Option<CodeUri> {
     let parsed = match value {
@@ -326,7 +326,7 @@ pub fn code_value(path: &str, value: Value, problems: &mut Problems) -> Option<C
 const CODE_FORMS: &str =
     "a code is written as a text `<namespace>#<code>`, as the object of a response, or as `{coding: [{system, code}]}`";
 
-/// A code written as an object: as an answer has it, in parts, or with one coding. `display` is not checked.
+/// A code as an object: as in a response, in parts, or with one coding. `display` is not checked.
 fn code_of_object(
     path: &str,
     members: Map<String, Value>,
@@ -365,7 +365,7 @@ fn code_of_object(
         problems.add(path, "wrong_type", CODE_FORMS);
     }
     reader.finish(problems);
-    // Where there is no space for another problem there is one already.
+    // If the limit of problems is reached, this object has one already.
     parsed.filter(|_| problems.0.len() == found_before)
 }
 
@@ -376,7 +376,7 @@ fn one_coding(codings: Value) -> Option<Map<String, Value>> {
     Some(coding)
 }
 
-/// What a JSON value is, for messages.
+/// The type of a JSON value, for messages.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -388,15 +388,15 @@ pub fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// How much of an unknown name is repeated, in characters.
+/// Maximum length of an unknown name in a message, in characters.
 const SHOWN_CHARACTERS: usize = 60;
 
-/// An unknown name as an answer repeats it.
+/// An unknown name for a message.
 pub fn shown(name: &str) -> String {
     name.chars().filter(|one| !one.is_control()).take(SHOWN_CHARACTERS).collect()
 }
 
-/// The known name that is the fewest edits away, of those that are at most `edits_max` away; of several the first in order.
+/// The known name with the fewest edits, at most `edits_max`; of several the first in order.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, edits_max: usize) -> Option<&'a str> {
     #[cfg(test)]
     searches::count();
@@ -404,7 +404,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, edits_m
     distances.min().filter(|(edits, _)| *edits <= edits_max).map(|(_, known)| known)
 }
 
-/// How often names were compared on this thread.
+/// Number of name comparisons on this thread.
 #[cfg(test)]
 pub mod searches {
     use std::cell::Cell;
@@ -417,7 +417,7 @@ pub mod searches {
         MADE.set(MADE.get() + 1);
     }
 
-    /// How many searches something makes.
+    /// Returns the number of comparisons that a function makes.
     pub fn made_by(something: impl FnOnce()) -> usize {
         let before = MADE.get();
         something();

@@ -1,6 +1,6 @@
-//! Bodies of records, driven by the schema (`daftar_domain::schema`): what a kind of record has beyond its rows is a check of
-//! `record/read.rs` or a function of this file. The parts that all kinds have (identifiers, codes, meta) are here too, and so is the merge
-//! patch (RFC 7396): its members replace those of a body, `null` takes one out.
+//! Bodies of records, driven by the schema (`daftar_domain::schema`): the exceptions of a kind of record are a check of
+//! `record/read.rs` or a function of this file. Also contains the common parts (identifiers, codes, meta) and the merge
+//! patch (RFC 7396): its members replace those of a body, `null` removes one.
 
 mod read;
 mod write;
@@ -114,7 +114,7 @@ impl Shows for ConsentView {
     }
 }
 
-/// A person among these as other records show it.
+/// An individual as other records show it.
 #[must_use]
 pub fn shown_individual(people: &People, id: RecordId) -> Option<ShownRecord<'_>> {
     let Seen { record, fields } = people.get(&id)?;
@@ -134,7 +134,7 @@ pub fn shown_group(Seen { record, fields }: &Seen<GroupDetails>) -> Option<Shown
     Some(ShownRecord { reference: records::reference(RecordKind::Group, key).into(), display: name.map(Cow::Borrowed) })
 }
 
-/// A person, with what lies beside the record.
+/// An individual, with the data stored outside the record.
 #[must_use]
 pub fn individual(view: &IndividualView) -> RecordBody<'_> {
     let IndividualView { individual, fields, beside, .. } = view;
@@ -142,7 +142,7 @@ pub fn individual(view: &IndividualView) -> RecordBody<'_> {
     body.with_computed(beside.places.as_deref().map(Computed::Places))
 }
 
-/// A person that a search found, without what lies beside the record.
+/// An individual of a search result, without the data stored outside the record.
 #[must_use]
 pub fn found_individual<'a>(found: &'a FoundPeople, seen: &'a Seen<IndividualDetails>) -> RecordBody<'a> {
     RecordBody::new(&seen.record, &seen.fields, found)
@@ -160,8 +160,8 @@ pub fn program<'a>(record: &'a Program, seen: &'a FieldSet) -> RecordBody<'a> {
     RecordBody::new(record, seen, &Plain)
 }
 
-/// A membership. Whether it is known to have no identifiers is shown to clients that see everything: to others it has an empty list in
-/// any case, as identifiers always stay.
+/// A membership. Only clients that see everything are shown the known absence of identifiers: others get an empty list
+/// in any case, because identifiers are always included.
 #[must_use]
 pub fn membership(view: &MembershipView) -> RecordBody<'_> {
     membership_of(&view.membership, &view.fields, view)
@@ -192,7 +192,7 @@ pub fn consent_of<'a>(
     RecordBody::new(record, seen, shows).with_computed(Some(Computed::Status(status.name())))
 }
 
-/// The members of a body with those of the membership that are not written: they stay, whatever the body leaves out.
+/// The members of a body with the stored membership's members that are never written, even if the body omits them.
 ///
 /// # Errors
 /// As `members_of`.
@@ -207,7 +207,7 @@ pub fn with_persisted(
     Ok(all)
 }
 
-/// A program just written, with what is doubtful about its expression.
+/// A written program, with warnings about its expression.
 #[derive(Serialize)]
 pub struct WrittenProgramBody<'a> {
     #[serde(flatten)]
@@ -217,7 +217,7 @@ pub struct WrittenProgramBody<'a> {
 }
 
 impl<'a> WrittenProgramBody<'a> {
-    /// The program and the diagnostics that did not stop it.
+    /// The program and its non-fatal diagnostics.
     #[must_use]
     pub fn new(record: &'a Program, warnings: &'a [Diagnostic]) -> Self {
         Self { program: program(record, &FieldSet::All), warnings: diagnostics(warnings) }
@@ -259,7 +259,7 @@ fn read_identifier(path: String, item: Value, problems: &mut Problems) -> Option
     Some(Identifier { key: IdentifierKey { system: system?, value: value? }, period })
 }
 
-/// Reads `type` and `resourceType`: either may say what the body is, and must be right then.
+/// Reads `type` and `resourceType`: either may name the kind of the body, and must be correct then.
 pub fn read_type(reader: &mut ObjectReader, kind: RecordKind, problems: &mut Problems) {
     for name in ["type", "resourceType"] {
         if let Some(text) = reader.text(name, 100, problems)
@@ -306,10 +306,10 @@ pub fn meta(meta: &RecordMeta) -> body::Meta<'_> {
     }
 }
 
-/// The members of a body as it is shown.
+/// The members of a shown body.
 ///
 /// # Errors
-/// [`AppError::Internal`] when what is shown is no object.
+/// [`AppError::Internal`] if the shown value is no object.
 fn members_of(shown: impl Serialize) -> Result<Map<String, Value>, AppError> {
     match serde_json::to_value(shown).map_err(|error| AppError::Internal(error.into()))? {
         Value::Object(members) => Ok(members),
@@ -317,9 +317,9 @@ fn members_of(shown: impl Serialize) -> Result<Map<String, Value>, AppError> {
     }
 }
 
-/// The members of a body as it is shown, with a patch applied.
+/// The members of a shown body, with a patch applied.
 ///
-/// Codes are texts there: a patch that names another code, in whatever form, is not mixed with the one that is there.
+/// Codes are texts in it: a patch with another code, in any form, is not merged with the existing code.
 ///
 /// # Errors
 /// As `members_of`.
@@ -330,7 +330,7 @@ pub fn patched(shown: impl Serialize, patch: Map<String, Value>) -> Result<Map<S
     Ok(members)
 }
 
-/// Puts the URI of a coded object in its place, wherever one lies.
+/// Replaces every coded object by its URI, at any depth.
 fn codes_as_texts(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -350,7 +350,7 @@ fn codes_as_texts(value: &mut Value) {
     }
 }
 
-/// Applies a patch. The depth of both was bounded when they were read.
+/// Applies a patch. The depth of both was limited when they were read.
 pub fn merge(body: &mut Map<String, Value>, patch: Map<String, Value>) {
     for (name, value) in patch {
         match value {
@@ -372,8 +372,8 @@ pub fn merge(body: &mut Map<String, Value>, patch: Map<String, Value>) {
     }
 }
 
-/// The fields that the members of a body name, `null` ones too: of an `extension` that is an object its keys, of any other the
-/// whole.
+/// The fields that the members of a body name, including `null` ones: the keys of an `extension` that is an object,
+/// otherwise the complete member.
 #[must_use]
 pub fn named(resource: Resource, members: &Map<String, Value>) -> FieldSet {
     let mut names: Vec<String> = Vec::with_capacity(members.len());

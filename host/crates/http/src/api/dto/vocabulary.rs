@@ -1,5 +1,5 @@
-//! Bodies about vocabularies: their descriptions, their codes, the results of a search, the codes of `$validate` and `$lookup`, and concept
-//! groups.
+//! Bodies about vocabularies: their descriptions, their codes, the results of a search, the codes of `$validate` and
+//! `$lookup`, and concept groups.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub fn vocabulary<'a>(generation: &'a Generation, vocabulary: &'a Vocabulary) ->
     }
 }
 
-/// A code with its name in the language that serves the client best.
+/// A code with its name in the preferred language of the client.
 pub fn labelled<'a>(
     concept: ConceptRef<'a>,
     languages: &LanguagePreference,
@@ -82,7 +82,7 @@ fn neighbour<'a>(concept: ConceptRef<'a>, languages: &LanguagePreference) -> bod
     }
 }
 
-/// A code with all its properties; `requested_code` is the alias that the request names.
+/// A code with all its properties; `requested_code` is the alias in the request.
 pub fn concept<'a>(
     concept: ConceptRef<'a>,
     languages: &LanguagePreference,
@@ -111,7 +111,7 @@ pub fn concept<'a>(
     }
 }
 
-/// A code that a search found, with the text that matched.
+/// A code in a search result, with the text that matched.
 pub fn found<'a>(
     found: Found<'a>,
     languages: &LanguagePreference,
@@ -162,10 +162,10 @@ fn status(concept: ConceptRef<'_>) -> body::CodeStatus {
     }
 }
 
-/// How a code of a batch is written.
+/// Written forms of a code in a batch.
 const FORMS: &str = "a code is written as a text `<namespace>#<code>`, or as `{namespace, code}`";
 
-/// Reads `{"codes": […]}`. A text that is no code is answered, in its place; anything but a text is refused here.
+/// Reads `{"codes": […]}`. An invalid text has a response in its place; any other type is rejected here.
 pub fn read_codes(members: Map<String, Value>, problems: &mut Problems) -> Vec<Asked> {
     let mut reader = ObjectReader::root(members);
     let items = reader.list("codes", BATCH_CODES_MAX, problems);
@@ -187,7 +187,7 @@ fn read_code(item: Value) -> Option<Asked> {
         Value::Object(members) => {
             let text = |name: &str| members.get(name).and_then(Value::as_str).map(str::to_owned);
             if members.contains_key("uri") {
-                // The coded object of an answer, or part of it.
+                // The coded object of a response, or part of it.
                 let is_known = |(name, value): (&String, &Value)| match name.as_str() {
                     "uri" | "code" | "display" | "namespace" | "language" => value.is_string(),
                     "fallback" | "local" => value.is_boolean(),
@@ -202,7 +202,7 @@ fn read_code(item: Value) -> Option<Asked> {
     }
 }
 
-/// The texts that the answer depends on.
+/// The texts that the response depends on.
 #[must_use]
 pub fn code_texts(asked: &[Asked]) -> Vec<&str> {
     let parts = asked.iter().flat_map(|asked| match asked {
@@ -219,7 +219,7 @@ pub fn validities(answers: Vec<Answer<ConceptRef<'_>>>) -> body::Validities<'sta
         let uri = Cow::Owned(answer.uri);
         match answer.outcome {
             Ok(concept) => {
-                // In an open vocabulary another spelling is valid too; this is the one that records keep.
+                // In an open vocabulary another spelling is valid too; this is the stored one.
                 let kept = format!("{}#{}", concept.vocabulary().namespace(), concept.code());
                 let suggestion = (kept != uri).then_some(Cow::Owned(kept));
                 body::Validity { uri, valid: true, reason: None, message: None, suggestion }
@@ -325,8 +325,8 @@ fn parts(selection: &Selection) -> (&CodeUri, bool) {
     }
 }
 
-/// How many selections are put into words; the lists hold all.
-const SELECTIONS_TOLD_MAX: usize = 20;
+/// Maximum number of selections in the description; the lists contain all.
+const SELECTIONS_DESCRIBED_MAX: usize = 20;
 
 /// `descendants of urn:a#1 and urn:a#2, except urn:a#11`
 fn in_words(includes: &[Selection], excludes: &[Selection]) -> String {
@@ -335,8 +335,8 @@ fn in_words(includes: &[Selection], excludes: &[Selection]) -> String {
             (uri, true) => format!("descendants of {uri} and itself"),
             (uri, false) => uri.to_string(),
         };
-        let told: Vec<String> = selections.iter().take(SELECTIONS_TOLD_MAX).map(one).collect();
-        let untold = selections.len().saturating_sub(SELECTIONS_TOLD_MAX);
+        let told: Vec<String> = selections.iter().take(SELECTIONS_DESCRIBED_MAX).map(one).collect();
+        let untold = selections.len().saturating_sub(SELECTIONS_DESCRIBED_MAX);
         let more = if untold > 0 { format!(" and {untold} more") } else { String::new() };
         told.join("; ") + &more
     };
@@ -406,7 +406,7 @@ mod concept_group_tests {
         assert_eq!(in_words(&includes, &excludes), "descendants of urn:a#6 and itself; urn:a#92 except urn:a#63");
         assert_eq!(in_words(&includes[1..], &[]), "urn:a#92");
         assert_eq!(in_words(&[], &excludes), "nothing yet");
-        let many = vec![Selection::Code(uri("urn:a#1")); SELECTIONS_TOLD_MAX + 2];
+        let many = vec![Selection::Code(uri("urn:a#1")); SELECTIONS_DESCRIBED_MAX + 2];
         assert!(in_words(&many, &[]).ends_with("urn:a#1 and 2 more"));
     }
 }

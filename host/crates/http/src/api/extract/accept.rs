@@ -1,9 +1,9 @@
-//! `Accept`: whether a client takes a response in a form that the endpoint has (RFC 9110, section 12.5.1); and `If-Match`: at which versions a
-//! change may find its record (section 13.1.1).
+//! `Accept`: checks that a client accepts a media type of the endpoint (RFC 9110, section 12.5.1); and `If-Match`: the
+//! record versions that a change accepts (section 13.1.1).
 //!
-//! The table of routes says in which forms an endpoint responds, and nothing else does. A request without the header takes anything. The
-//! token endpoint answers in JSON and the probes in text whatever is asked: the standard of the one has no such refusal, and of
-//! the others the status is what counts.
+//! Only the table of routes defines the media types of an endpoint. A request without the header accepts any. The token
+//! endpoint responds in JSON and the probes in text for any `Accept`: the standard of the former has no such error, and
+//! of the latter only the status counts.
 
 use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
@@ -18,13 +18,13 @@ use daftar_domain::error_code::ErrorCode;
 use daftar_domain::record::{VersionCondition, VersionId};
 use daftar_service::codes::LanguagePreference;
 
-/// The media type of one JSON value a line.
+/// Media type of lines with one JSON value each.
 pub const LINES: &str = "application/x-ndjson";
 
-/// Refuses a request whose `Accept` admits nothing that the endpoint answers with.
+/// Rejects a request whose `Accept` excludes every media type of the endpoint.
 ///
 /// # Errors
-/// 406 naming what there is.
+/// 406 naming the media types.
 pub fn check_accept(parts: &Parts, app: &AppState) -> Result<(), Problem> {
     if !parts.headers.contains_key(header::ACCEPT) {
         return Ok(());
@@ -35,31 +35,31 @@ pub fn check_accept(parts: &Parts, app: &AppState) -> Result<(), Problem> {
     check_offered(&parts.headers, &offered.unwrap_or_default())
 }
 
-/// Refuses a request whose `Accept` admits nothing of what there is; where there is no body, anything will do.
+/// Rejects a request whose `Accept` excludes every offered media type. A response without a body is always accepted.
 ///
 /// # Errors
-/// 406 naming what there is.
+/// 406 naming the media types.
 pub fn check_offered(headers: &HeaderMap, offered: &[&'static str]) -> Result<(), Problem> {
     let accepted = Accepted::read(headers);
     if accepted.is_anything() || offered.is_empty() || offered.iter().any(|media_type| accepted.takes(media_type)) {
         return Ok(());
     }
     let known: Vec<String> = offered.iter().map(|media_type| format!("`{media_type}`")).collect();
-    let detail = format!("`Accept` admits nothing that is offered here: this is answered as {}", known.join(" or "));
+    let detail = format!("`Accept` excludes the media types of this response: {}", known.join(" or "));
     Err(Problem::new(ErrorCode::NotAcceptable, detail))
 }
 
-/// Whether a request asks for lines of JSON by name.
+/// True if a request names lines of JSON in `Accept`.
 #[must_use]
 pub fn asks_for_lines(headers: &HeaderMap) -> bool {
     Accepted::read(headers).0.iter().any(|(range, is_wanted)| *is_wanted && range == LINES)
 }
 
-/// The media ranges of a request, in lower case, each with whether it is wanted at all. None where anything will do.
+/// The media ranges of a request, in lower case, each with its acceptance. Empty if any media type is accepted.
 struct Accepted(Vec<(String, bool)>);
 
 impl Accepted {
-    /// Reads every `Accept` header. What is no media range is left out (section 12.4 lets a recipient do so).
+    /// Reads every `Accept` header. Invalid media ranges are left out (section 12.4 permits this).
     fn read(headers: &HeaderMap) -> Self {
         let texts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let ranges = texts.flat_map(|text| text.split(',')).filter_map(|element| {
@@ -81,7 +81,7 @@ impl Accepted {
         self.0.is_empty() || matches!(self.0.as_slice(), [(range, true)] if range == "*/*")
     }
 
-    /// Whether a media type is wanted: what names it most closely counts.
+    /// True if a media type is accepted: the most specific range counts.
     fn takes(&self, media_type: &str) -> bool {
         let kind = media_type.split('/').next().unwrap_or_default();
         let closest = [media_type.to_owned(), format!("{kind}/*"), "*/*".to_owned()];
@@ -90,10 +90,10 @@ impl Accepted {
     }
 }
 
-/// The most tags of one header.
+/// Maximum number of tags in a header.
 const TAGS_MAX: usize = 20;
 
-/// The condition that the header makes; none, where it is absent or `*`.
+/// The condition of the header; none if it is absent or `*`.
 #[derive(Debug)]
 pub struct IfMatch(pub VersionCondition);
 
@@ -118,12 +118,12 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
     }
 }
 
-/// What a change says beside its body, without any parameter: at which versions, and in which languages it wants the answer.
+/// Headers of a change: the accepted versions, and the languages of the response. Excludes parameters.
 #[derive(Debug)]
 pub struct Conditions {
-    /// At which versions.
+    /// Accepted versions.
     pub condition: VersionCondition,
-    /// In which languages.
+    /// Preferred languages.
     pub languages: LanguagePreference,
 }
 
@@ -137,7 +137,7 @@ impl FromRequestParts<AppState> for Conditions {
     }
 }
 
-/// A version in quotation marks, as an `ETag` of ours is written. A weak tag names none: it never matches strongly.
+/// A version in quotation marks, as in our `ETag`. A weak tag has none: it never matches strongly.
 fn read(tag: &str) -> Option<VersionId> {
     let digits = tag.strip_prefix('"')?.strip_suffix('"')?;
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -148,7 +148,7 @@ fn read(tag: &str) -> Option<VersionId> {
 
 fn malformed() -> Problem {
     Problem::malformed(
-        "`If-Match` holds the `ETag` of an answer, such as `\"3\"`, several of them separated by commas, or `*`",
+        "`If-Match` must be the `ETag` of a response, such as `\"3\"`, several of them separated by commas, or `*`",
     )
 }
 

@@ -1,4 +1,4 @@
-//! The first argument of every handler: who calls, and whether that is allowed.
+//! The first argument of every handler: identifies the caller and checks its permission.
 
 use std::marker::PhantomData;
 use std::net::IpAddr;
@@ -30,45 +30,45 @@ use daftar_domain::scope::{Action, Resource, Scope};
 
 /// A client whose token grants one of the scopes of `R`. Counted in the client's bucket.
 pub struct Auth<R> {
-    /// As whom the handler acts.
+    /// Context of the operations.
     pub ctx: OpContext,
-    /// The server, with the register as this request meets it.
+    /// The server, with this request's view of the register.
     pub app: AppState,
     rule: PhantomData<R>,
 }
 
-/// A client, whatever its token grants: what the call does asks for scopes of its own. Counted in the client's bucket.
+/// Any client: the operation requires scopes of its own. Counted in the client's bucket.
 #[derive(Debug)]
 pub struct AnyClient {
-    /// As whom the handler acts.
+    /// Context of the operations.
     pub context: OpContext,
     /// The request.
     pub info: RequestInfo,
 }
 
-/// Goes with a request that is made within another one: its client is known and it is counted already.
+/// Extension of a nested request: its client is known and already counted.
 #[derive(Debug, Clone)]
 pub struct WithinRequest {
-    /// As whom it is made.
+    /// Context of the operations.
     pub context: OpContext,
-    /// Where its lines for the audit log go, if they are not to be written down before the whole is.
+    /// Destination of its audit entries, if they are written with the outer request.
     pub lines: Option<HeldLines>,
 }
 
-/// Anybody. Counted in the unauthenticated bucket of the address.
+/// Any caller. Counted in the unauthenticated bucket of the address.
 #[derive(Debug, Clone, Copy)]
 pub struct Public;
 
-/// Any reader of a page of the documentation. Counted in the documentation bucket of the address, so that a client whose calls are refused
-/// can still read why.
+/// Any reader of a page of the documentation. Counted in the documentation bucket of the address, so that a client
+/// whose calls are rejected can still read the reason.
 #[derive(Debug, Clone, Copy)]
 pub struct DocumentationCall;
 
-/// Anybody who wants a token. Counted in the token bucket of the address.
+/// Any caller that requests a token. Counted in the token bucket of the address.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenCall;
 
-/// Anybody. Not counted.
+/// Any caller. Not counted.
 #[derive(Debug, Clone, Copy)]
 pub struct HealthCall;
 
@@ -92,12 +92,12 @@ impl<R: ScopeRule> FromRequestParts<AppState> for Auth<R> {
 }
 
 impl WithinRequest {
-    /// The context of the request with that trail.
+    /// The context of the request with its audit context.
     fn context_of(&self, info: &RequestInfo) -> OpContext {
         OpContext { trail: info.trail.clone(), ..self.context.clone() }
     }
 
-    /// As whom a request that is made within another one acts, if it is one and its client holds one of these scopes.
+    /// The context of a nested request whose client has one of these scopes.
     #[must_use]
     pub fn allowed_by(scopes: &[Scope], parts: &Parts, app: &AppState) -> Option<OpContext> {
         let context = parts.extensions.get::<Self>()?.context_of(&request_info(parts, app));
@@ -110,10 +110,10 @@ fn grants_one(context: &OpContext, scopes: &[Scope]) -> bool {
     scopes.iter().any(|scope| context.scopes.covers(*scope))
 }
 
-/// Who calls; counted in that client's bucket. The store is asked for nothing on behalf of a token that is not sound or of a client whose
-/// bucket is empty; the context has the client as it is in the store, also where this process did not know of its last change.
+/// Identifies the caller and counts it in the client's bucket. The store is not read for an invalid token or a client
+/// over its rate limit. The context has the stored client, even if this process did not know its last change.
 async fn identify(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<OpContext, ApiError> {
-    // Before the client is looked up: a change that is applied in between has it looked up again.
+    // Before the client is looked up: a change applied in between repeats the lookup.
     let is_current = app.is_current();
     let authorization = || parts.headers.get_all(header::AUTHORIZATION).iter().map(|value| value.as_bytes());
     let mut now = app.clock.now();
@@ -158,7 +158,7 @@ impl FromRequestParts<AppState> for AnyClient {
 }
 
 impl AnyClient {
-    /// Who calls, whatever form of answer it wants.
+    /// Identifies the caller, for any `Accept`.
     ///
     /// # Errors
     /// 401 or 429.
@@ -169,10 +169,10 @@ impl AnyClient {
         Ok(Self { context, info })
     }
 
-    /// Counts the rest of a call that costs `calls` in all, the first of which is counted already.
+    /// Counts the rest of a call that costs `calls` in total, the first of which is already counted.
     ///
     /// # Errors
-    /// 429 when the bucket has not so many left: none of the rest is counted then. 422 when it never has.
+    /// 429 if the bucket has too few calls left: none of the rest is counted then. 422 if it can never have so many.
     pub async fn charge_rest(&self, app: &AppState, calls: usize) -> Result<(), ApiError> {
         let client = self.context.client().and_then(|id| app.clients.directory.find(id));
         let client =
@@ -203,7 +203,7 @@ fn audited_action(accepted: &[Scope]) -> AuditAction {
     }
 }
 
-/// Counts a call whose token is not sound, and says so: 429 once its bucket is empty, else 401.
+/// Counts a call with an invalid token and returns its error: 429 over the rate limit, else 401.
 async fn refuse(app: &AppState, info: &RequestInfo, fault: &AuthFault) -> Result<ApiError, ApiError> {
     match fault.charged_to() {
         ChargedTo::Client(client) => {
@@ -211,7 +211,7 @@ async fn refuse(app: &AppState, info: &RequestInfo, fault: &AuthFault) -> Result
             charge_client(app, info, client).await?;
         }
         ChargedTo::Address => {
-            // A revoked token is still proof of whose it was.
+            // A revoked token still identifies its client.
             info.trail.about(fault.client.iter().map(|client| client.id.to_string()));
             info.trail.set_caller(Actor::Unknown, AuditAction::Authenticate);
             charge_address(app, info).await?;
@@ -252,7 +252,7 @@ impl FromRequestParts<AppState> for DocumentationCall {
     }
 }
 
-/// Checks what is known of a caller without a token: whether it reads its responses, and takes what there is.
+/// Checks a caller without a token: it must read its responses, and accept the media types.
 fn check_reader(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<(), ApiError> {
     check_unread(app, &Reader::of_address(address(info)?))?;
     Ok(check_accept(parts, app)?)
@@ -283,7 +283,7 @@ impl FromRequestParts<AppState> for TokenCall {
     }
 }
 
-/// A token request that cannot be answered now, in OAuth's form.
+/// A token request that cannot be handled now, in OAuth's format.
 pub(in crate::api) fn token_unavailable(detail: &str) -> Response {
     let error = OAuthError::new(OAuthErrorCode::TemporarilyUnavailable, detail);
     let headers = [(header::RETRY_AFTER, RETRY_AFTER_S)];
@@ -294,7 +294,7 @@ async fn charge_client(app: &AppState, info: &RequestInfo, client: &Client) -> R
     accept(info, app.limits.charge_client(client).await?)
 }
 
-/// Counts a call without a valid token, or of something that needs none.
+/// Counts a call without a valid token, or of a public endpoint.
 pub(in crate::api) async fn charge_address(app: &AppState, info: &RequestInfo) -> Result<(), ApiError> {
     accept(info, app.limits.charge_unauthenticated(address(info)?).await?)
 }
@@ -310,7 +310,7 @@ fn accept(info: &RequestInfo, decision: Decision) -> Result<(), ApiError> {
     Err(problem.with_header(header::RETRY_AFTER, &retry_after_s.to_string()).into())
 }
 
-/// Where the request comes from.
+/// Address of the caller.
 fn address(info: &RequestInfo) -> Result<IpAddr, ApiError> {
     let caller = info.caller.ok_or_else(|| AppError::internal("a request has no address"))?;
     Ok(caller.address)

@@ -1,4 +1,4 @@
-//! A JSON body, strictly: media type, size, depth, UTF-8, no member twice.
+//! Strict JSON bodies: media type, size, depth, UTF-8, no duplicate members.
 
 use std::fmt;
 
@@ -13,13 +13,13 @@ use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::response::{BodyTimes, RequestInfo};
 use daftar_domain::error_code::ErrorCode;
 
-/// The biggest body of most calls.
+/// Maximum size of the body of most calls.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
-/// The biggest body of a call that writes an individual.
+/// Maximum size of the body of a call that writes an individual.
 pub const RECORD_BYTES_MAX: usize = 8 << 20;
-/// How much room is made at once for a body that says how long it is: as much as most have.
+/// Maximum size initially reserved for a body of known length: sufficient for most.
 const FIRST_BYTES_MAX: usize = 64 << 10;
-/// How deep arrays and objects may lie in each other. Our own bodies need 8.
+/// Maximum nesting depth of arrays and objects. Our own bodies need 8.
 const DEPTH_MAX: usize = 32;
 
 /// A JSON object of at most `LIMIT` bytes.
@@ -36,10 +36,10 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
     }
 }
 
-/// Reads a whole body of at most `limit` bytes.
+/// Reads a complete body of at most `limit` bytes.
 ///
 /// # Errors
-/// 413 when it is longer, 400 when it ends early, 408 when it takes too long or stops arriving.
+/// 413 if it is longer, 400 if it ends early, 408 if it takes too long or stops arriving.
 pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, ApiError> {
     let declared = request.headers().get(header::CONTENT_LENGTH);
     let declared = declared.and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<u64>().ok());
@@ -66,7 +66,7 @@ pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, Api
             Ok(None) => return Ok(bytes),
             Ok(Some(Err(_))) => return Err(Problem::malformed("the body ended before it was complete").into()),
             Ok(Some(Ok(frame))) => {
-                // What is no part of the body stands behind it and is not checked.
+                // Trailers follow the body and are ignored.
                 let Ok(part) = frame.into_data() else { continue };
                 if part.len() > limit.saturating_sub(bytes.len()) {
                     return Err(too_large().into());
@@ -77,7 +77,7 @@ pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, Api
     }
 }
 
-/// Checks that the headers announce JSON in UTF-8 as it is.
+/// Checks that the headers declare unencoded JSON in UTF-8.
 fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     let unsupported = |detail: &str| Problem::new(ErrorCode::UnsupportedMediaType, detail);
     let mut content_types = headers.get_all(header::CONTENT_TYPE).iter();
@@ -112,7 +112,7 @@ fn is_json(content_type: &str) -> bool {
 /// Reads one JSON object.
 ///
 /// # Errors
-/// 400 that says what is wrong and where.
+/// 400 with the problem and its position.
 pub fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|_| Problem::malformed("the body is not UTF-8"))?;
     if text.starts_with('\u{feff}') {
@@ -132,15 +132,15 @@ pub fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
     }
 }
 
-/// A JSON value, refused where a body would be: a member twice, great depth, NUL characters.
+/// A JSON value with the checks of a body: duplicate members, great depth and NUL characters are rejected.
 ///
 /// # Errors
-/// When it is none.
+/// If it is invalid.
 pub fn strict_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     Strict { depth: 0 }.deserialize(deserializer)
 }
 
-/// Builds a value, refusing what serde_json would take: a member twice, great depth, NUL characters.
+/// Builds a value, rejecting input that serde_json accepts: duplicate members, great depth, NUL characters.
 struct Strict {
     depth: usize,
 }

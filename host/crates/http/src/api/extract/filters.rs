@@ -1,4 +1,4 @@
-//! What a query asks of records: conditions, order and page.
+//! Parameters of a search: conditions, order and page.
 
 use super::query::Parameters;
 use crate::api::error::{ApiError, Problem};
@@ -17,13 +17,13 @@ use daftar_domain::search::{
 };
 use daftar_service::search::{CodeFilter, Reach};
 
-/// What every search takes beside its filters.
+/// Parameters of every search, in addition to its filters.
 pub const ENVELOPE: [&str; 6] = ["_count", "_offset", "_cursor", "_sort", "_last_updated", "_elements"];
-/// How the name of a coded filter ends that takes what is below a code too.
+/// Suffix of a coded filter that includes the descendants of a code.
 const BELOW: &str = ":below";
-/// The longest text of a filter, in bytes.
+/// Maximum length of a filter's text, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
-/// The most words that one search looks for.
+/// Maximum number of words in a search.
 const WORDS_MAX: usize = 50;
 
 const OPERATORS: [(&str, DateOperator); 6] = [
@@ -35,11 +35,11 @@ const OPERATORS: [(&str, DateOperator); 6] = [
     ("le", DateOperator::OnOrBefore),
 ];
 
-/// A filter by name, with the field of the record that it looks at; none, where every client may look.
+/// A filter by name, with the field of the record that it checks; none if no field permission is required.
 pub type NamedFilter = (&'static str, Option<&'static str>);
 
-/// The filters of a kind of record: those that its search reads by name, those on days, on whole texts and by code. The latter three follow from the
-/// schema and from the fields that installed modules add.
+/// The filters of a kind of record: those that its search reads by name, those on days, on complete texts and by code.
+/// The latter three follow from the schema and from the fields of installed modules.
 pub struct Filters {
     named: &'static [NamedFilter],
     dates: Vec<&'static str>,
@@ -67,7 +67,7 @@ impl Filters {
         single.chain(self.coded.iter().flat_map(|(name, _)| [name.clone(), format!("{name}{BELOW}")])).collect()
     }
 
-    /// The fields of the record that parameters look at.
+    /// The fields of the record that parameters check.
     #[must_use]
     pub fn looked_at(&self, parameters: &Parameters) -> Vec<String> {
         parameters.names().filter_map(|name| self.field(name)).collect()
@@ -87,7 +87,7 @@ impl Filters {
         self.coded.iter().find(|(known, _)| known == name).map(|(_, place)| place.field().into_owned())
     }
 
-    /// Reads every code.
+    /// Reads all filters by code.
     ///
     /// # Errors
     /// 400 naming the parameter.
@@ -101,7 +101,7 @@ impl Filters {
         Ok(filters)
     }
 
-    /// Reads every condition on a text.
+    /// Reads all conditions on texts.
     ///
     /// # Errors
     /// 400 naming the parameter.
@@ -117,7 +117,7 @@ impl Filters {
         })
     }
 
-    /// Reads every condition on a day.
+    /// Reads all conditions on days.
     ///
     /// # Errors
     /// 400 naming the parameter.
@@ -133,7 +133,7 @@ impl Filters {
     }
 }
 
-/// The codes of a filter, each with how far it reaches.
+/// The codes of a filter, each with its reach.
 ///
 /// # Errors
 /// 400 naming the parameter.
@@ -162,7 +162,7 @@ pub fn identifiers(parameters: &Parameters, name: &str) -> Result<Vec<Identifier
 /// The words of a filter.
 ///
 /// # Errors
-/// 400 where there is none, or more than a search takes.
+/// 400 if there is none, or more than a search permits.
 pub fn words(parameters: &Parameters, name: &str) -> Result<Vec<String>, ApiError> {
     let mut all = Vec::new();
     for text in parameters.all(name) {
@@ -175,17 +175,17 @@ pub fn words(parameters: &Parameters, name: &str) -> Result<Vec<String>, ApiErro
             return Err(Problem::malformed(format!("`{name}` holds more than {WORDS_MAX} words")).into());
         }
     }
-    // A word that begins another one is found wherever that one is, and sorts right before it.
+    // A prefix of another word matches wherever that word does, and sorts directly before it.
     all.sort_unstable();
     all.reverse();
     all.dedup_by(|beginning, word| word.starts_with(beginning.as_str()));
     Ok(all)
 }
 
-/// The whole texts of a filter, in the form in which they are compared.
+/// The complete texts of a filter, normalized for comparison.
 ///
 /// # Errors
-/// 400 where there is no word in one.
+/// 400 if one has no word.
 pub fn phrases(parameters: &Parameters, name: &str) -> Result<Vec<String>, ApiError> {
     let mut all = Vec::new();
     for text in parameters.all(name) {
@@ -222,7 +222,7 @@ pub fn days(parameters: &Parameters, name: &str) -> Result<Vec<DateCondition>, A
     conditions.collect()
 }
 
-/// The conditions on when a record was last written.
+/// The conditions on the time of a record's last write.
 ///
 /// # Errors
 /// 400 naming the parameter.
@@ -249,7 +249,7 @@ fn compared(text: &str) -> (DateOperator, &str) {
 /// Reads `_sort=name,-birth_date`.
 ///
 /// # Errors
-/// 400 naming a key that such records are not sorted by, and those that they are.
+/// 400 naming an unknown sort key, and the sort keys of such records.
 pub fn sort(parameters: &Parameters, sortable: &[SortField]) -> Result<Vec<SortKey>, ApiError> {
     let Some(text) = parameters.one("_sort")? else { return Ok(Vec::new()) };
     let mut keys: Vec<SortKey> = Vec::new();

@@ -1,4 +1,4 @@
-//! What a path names: a record by identifier, a vocabulary, a code, a concept group.
+//! Names in paths: a record by identifier, a vocabulary, a code, a concept group.
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, MatchedPath, Path};
@@ -15,7 +15,7 @@ use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::RecordKind;
 use daftar_service::records::reference;
 
-/// The characters of a name or an identifier that a part of a path cannot hold as they are.
+/// Characters of a name or an identifier that a path segment must encode.
 pub const PATH_PART: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -34,7 +34,7 @@ pub const PATH_PART: &AsciiSet = &CONTROLS
     .add(b'[')
     .add(b']');
 
-/// An identifier `<system>|<value>` as the last part of a path, percent-decoded.
+/// An identifier `<system>|<value>` as the last segment of a path, percent-decoded.
 #[derive(Debug)]
 pub struct IdentifierPath(pub IdentifierKey);
 
@@ -42,15 +42,15 @@ pub struct IdentifierPath(pub IdentifierKey);
 #[derive(Debug)]
 pub struct MemberPath(pub IdentifierKey, pub IdentifierKey);
 
-/// The name of a consent.
+/// The id of a consent.
 #[derive(Debug)]
 pub struct ConsentPath(pub ConsentId);
 
-/// The namespace of a vocabulary as a part of a path, percent-decoded.
+/// The namespace of a vocabulary as a path segment, percent-decoded.
 #[derive(Debug)]
 pub struct NamespacePath(pub Namespace);
 
-/// The namespace and a code of it, percent-decoded. Whether the code can be one is the use case's to say.
+/// A namespace and a code of it, percent-decoded. The operation validates the code.
 #[derive(Debug)]
 pub struct CodePath(pub Namespace, pub String);
 
@@ -58,7 +58,7 @@ pub struct CodePath(pub Namespace, pub String);
 #[derive(Debug)]
 pub struct NamePath(pub String);
 
-/// The decoded parts of a path.
+/// The decoded segments of a path.
 async fn decoded<P: DeserializeOwned + Send>(parts: &mut Parts, fault: &str) -> Result<P, Problem> {
     let path: Result<Path<P>, PathRejection> = Path::from_request_parts(parts, &()).await;
     path.map(|Path(decoded)| decoded).map_err(|_| Problem::malformed(fault))
@@ -128,7 +128,8 @@ impl<S: Send + Sync> FromRequestParts<S> for NamePath {
     }
 }
 
-/// Tells the request's trail which records it is about, so that its failure names them. A member of a group is an individual.
+/// Adds the requested records to the audit context, so that an error entry names them. A member of a group is an
+/// individual.
 fn about(parts: &Parts, keys: &[&IdentifierKey]) {
     let (Some(info), Some(route)) = (parts.extensions.get::<RequestInfo>(), parts.extensions.get::<MatchedPath>())
     else {

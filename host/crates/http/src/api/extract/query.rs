@@ -1,4 +1,4 @@
-//! The parameters of a query, strictly: what is not known is refused, never ignored.
+//! Strict query parameters: unknown ones are rejected, never ignored.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -12,12 +12,12 @@ use daftar_domain::record::RecordKind;
 use daftar_domain::search::{PAGE_COUNT_MAX, Page};
 use daftar_domain::subject::Subject;
 
-/// The most parameters of one request.
+/// Maximum number of parameters in a request.
 const PARAMETERS_MAX: usize = 500;
-/// The greatest offset: beyond it a client wants a cursor.
+/// Maximum offset: beyond it a client should use a cursor.
 pub const OFFSET_MAX: u64 = 100_000_000;
 
-/// A query without any parameter, for calls that take none.
+/// A query of a call without parameters.
 #[derive(Debug)]
 pub struct NoParameters;
 
@@ -30,7 +30,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NoParameters {
     }
 }
 
-/// Named parameters, in the order given.
+/// Named parameters, in their order.
 #[derive(Debug)]
 pub struct Parameters(Vec<(String, String)>);
 
@@ -59,16 +59,16 @@ impl Parameters {
         Ok(Self(parameters))
     }
 
-    /// Parameters that stand in a body; none where they are more than a query may have.
+    /// Parameters from a body; none if there are more than a query may have.
     #[must_use]
     pub fn of_pairs(pairs: Vec<(String, String)>) -> Option<Self> {
         (pairs.len() <= PARAMETERS_MAX).then_some(Self(pairs))
     }
 
-    /// Refuses every parameter that is not among the known ones.
+    /// Rejects every unknown parameter.
     ///
     /// # Errors
-    /// 400 naming the parameter and the nearest known one, or all known ones.
+    /// 400 naming the parameter and the closest known one, or all known ones.
     pub fn expect_only(&self, known: &[&str]) -> Result<(), ApiError> {
         for (name, _) in &self.0 {
             if !known.contains(&name.as_str()) {
@@ -83,15 +83,15 @@ impl Parameters {
         self.0.iter().filter(move |(at, _)| at == name).map(|(_, value)| value.as_str())
     }
 
-    /// The name of every parameter, as often as it stands.
+    /// The name of every parameter, once for each occurrence.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The value of a parameter that may stand once.
+    /// The value of a parameter that may appear once.
     ///
     /// # Errors
-    /// 400 when it stands twice.
+    /// 400 if it appears twice.
     pub fn one<'a>(&'a self, name: &'a str) -> Result<Option<&'a str>, ApiError> {
         let mut values = self.all(name);
         let first = values.next();
@@ -117,7 +117,7 @@ impl Parameters {
     /// One of some words.
     ///
     /// # Errors
-    /// 400 for any other, naming them.
+    /// 400 for any other word, with the known words.
     pub fn word<T: Clone>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
         let Some(text) = self.one(name)? else { return Ok(None) };
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
@@ -130,32 +130,36 @@ impl Parameters {
     /// `_count` and `_offset`.
     ///
     /// # Errors
-    /// 400 when either is no whole number or out of its bounds.
+    /// 400 if either is no whole number or out of its bounds.
     pub fn page(&self) -> Result<Page, ApiError> {
         let mut page = Page::default();
         if let Some(text) = self.one("_count")? {
             let count = whole_number(text).filter(|count| (1..=u64::from(PAGE_COUNT_MAX)).contains(count));
             let Some(count) = count.and_then(|count| u32::try_from(count).ok()) else {
-                return Err(Problem::malformed(format!("`_count` must be a whole number from 1 to {PAGE_COUNT_MAX}")).into());
+                return Err(
+                    Problem::malformed(format!("`_count` must be a whole number from 1 to {PAGE_COUNT_MAX}")).into()
+                );
             };
             page.count = count;
         }
         if let Some(text) = self.one("_offset")? {
             let Some(offset) = whole_number(text).filter(|offset| *offset <= OFFSET_MAX) else {
-                return Err(Problem::malformed(format!("`_offset` must be a whole number from 0 to {OFFSET_MAX}")).into());
+                return Err(
+                    Problem::malformed(format!("`_offset` must be a whole number from 0 to {OFFSET_MAX}")).into()
+                );
             };
             page.offset = offset;
         }
         Ok(page)
     }
 
-    /// The parameters without the named ones, encoded again: what links are made of.
+    /// The parameters without the named ones, encoded again for links.
     #[must_use]
     pub fn encode_without(&self, left_out: &[&str]) -> String {
         encode(self.0.iter().filter(|(name, _)| !left_out.contains(&name.as_str())))
     }
 
-    /// The same, in an order that does not depend on the order given: what shows whether two queries ask for the same.
+    /// The same in a canonical order, to compare queries.
     #[must_use]
     pub fn sorted_without(&self, left_out: &[&str]) -> String {
         let mut kept: Vec<&(String, String)> =
@@ -173,7 +177,7 @@ fn encode<'a>(pairs: impl Iterator<Item = &'a (String, String)>) -> String {
     text.finish()
 }
 
-/// Reads `<kind>/<system>|<value>` or `<system>|<value>`; the kind, where it is named.
+/// Parses `<kind>/<system>|<value>` or `<system>|<value>`; returns the kind, if it is named.
 ///
 /// # Errors
 /// 400 when it is neither.
@@ -191,7 +195,7 @@ pub fn reference(
     Ok((kind, key))
 }
 
-/// Reads who is meant: a person or a group, of either kind where none is named.
+/// Parses a reference to an individual or a group, of either kind if none is named.
 ///
 /// # Errors
 /// 400 as [`reference()`].

@@ -1,7 +1,7 @@
-//! What a request leaves in the audit log: begun before anything else is done, ended when its answer is known.
+//! The audit context of a request: created before any other work, completed when the status of the response is known.
 //!
-//! **Invariant:** whoever is answered, refused or gone meanwhile, the lines that use cases handed in are written down; a call
-//! that cannot be audited is answered 503.
+//! **Invariant:** the audit entries of operations are written for every outcome, including errors and disconnects; a
+//! call that cannot be audited returns 503.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use daftar_domain::audit::{AuditEntry, kept_address};
 use daftar_domain::context::audit_context::{AuditContext, AuditedRequest, HeldLines};
 use daftar_domain::error::{AppError, FieldProblem};
 
-/// How many problems of fields the reason of a refusal names.
+/// Maximum number of field problems in the reason of an error.
 const PROBLEMS_MAX: usize = 10;
-/// The longest name of a field that a reason tells, in bytes.
+/// Maximum length of a field name in a reason, in bytes.
 const FIELD_BYTES_MAX: usize = 64;
 
-/// What is done to things that are there, by the last part of its route.
+/// Actions on existing records, by the last part of their route.
 const ACTIONS: [&str; 8] =
     ["backup", "disable", "enable", "rotate-secret", "grants", "deprecate", "withdraw", "plugin-reports"];
-/// What is answered with nothing when it is deleted, by the part of its route.
+/// Deletions with an empty response, by a part of their route.
 const EMPTIED: [&str; 3] = ["/Consent/", "/consents/{", "/plugins/{"];
 
-/// The trail of a request that has just arrived from that address.
+/// The audit context of a request that has just arrived from that address.
 pub(super) fn begin(request: &Request, id: &Arc<str>, address: Option<IpAddr>) -> AuditContext {
     let matched = request.extensions().get::<MatchedPath>();
     let route = matched.map_or("unknown path", MatchedPath::as_str);
@@ -41,13 +41,14 @@ pub(super) fn begin(request: &Request, id: &Arc<str>, address: Option<IpAddr>) -
     })
 }
 
-/// The trail of a request that is made within another one.
+/// The audit context of a nested request.
 pub(super) fn begin_part(request: &Request, whole: &AuditContext) -> AuditContext {
     let route = request.extensions().get::<MatchedPath>().map_or("unknown path", MatchedPath::as_str);
     whole.of_part(&format!("{} {route}", request.method()), success_status(request.method(), route))
 }
 
-/// The status of a change that succeeds: known before the answer, since the line of a change is written with the change.
+/// The status of a successful change: known before the response, because the entry of a change is written with the
+/// change.
 pub fn success_status(method: &Method, route: &str) -> u16 {
     let last = route.rsplit('/').next().unwrap_or_default();
     let status = match *method {
@@ -59,14 +60,14 @@ pub fn success_status(method: &Method, route: &str) -> u16 {
     status.as_u16()
 }
 
-/// Whether the last part of a route names something done to what is there, so that nothing is made.
+/// True if the last part of a route is an action on an existing record, so that nothing is created.
 fn is_action(last: &str) -> bool {
     let dollar = last.strip_prefix('$').or_else(|| last.strip_prefix("%24"));
     dollar.is_some_and(|name| name != "add-member") || ACTIONS.contains(&last)
 }
 
-/// The reason of a refusal for the audit log: which fields, and which kinds of faults. What a 401 and a 403 say names faults of
-/// tokens, scopes and fields; other details may repeat what was sent, and stay out.
+/// The reason of an error for the audit log: the fields and the codes of the problems. The details of a 401 and a 403
+/// name only faults of tokens, scopes and fields; other details may repeat parts of the request, and are left out.
 fn reason(problem: &Problem) -> String {
     if matches!(problem.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         return problem.detail.clone();
@@ -81,12 +82,12 @@ fn reason(problem: &Problem) -> String {
 fn fault(problem: &FieldProblem) -> String {
     let FieldProblem { field, code, .. } = problem;
     let is_ours = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.[]".contains(&byte);
-    // A member that nobody knows may be anything that was sent.
+    // The name of an unknown member may be any text of the client.
     let is_told = *code != "unknown_field" && field.len() <= FIELD_BYTES_MAX && field.bytes().all(is_ours);
     if is_told && !field.is_empty() { format!("{field}: {code}") } else { (*code).to_owned() }
 }
 
-/// Ends the trail of a request.
+/// Ends the audit context of a request.
 pub(super) struct AuditContextEnd {
     app: AppState,
     trail: AuditContext,
@@ -94,15 +95,16 @@ pub(super) struct AuditContextEnd {
 }
 
 impl AuditContextEnd {
-    /// The end of that trail; its lines are kept back where the request is part of another that says what becomes of them.
+    /// The end of that audit context. Entries of a nested request go to `held`, if present, until the outer request
+    /// ends.
     pub(super) fn new(app: AppState, trail: AuditContext, held: Option<HeldLines>) -> Self {
         Self { app, trail, held }
     }
 
-    /// Writes the lines down, or keeps them back.
+    /// Writes the entries, or passes them to the outer request.
     ///
     /// # Errors
-    /// The answer to give instead, when they cannot be.
+    /// The response to send instead, if they cannot be written.
     pub(super) async fn end(self, status: StatusCode, problem: Option<&Problem>) -> Result<(), Problem> {
         let reason = problem.map(reason);
         let lines = self.trail.end(self.app.clock.now(), status.as_u16(), reason.as_deref());
@@ -118,11 +120,12 @@ impl AuditContextEnd {
 }
 
 impl Drop for AuditContextEnd {
-    /// The caller left before it was answered. Whether the call was done is not known here: a change that was has its line.
+    /// The client disconnected before the response. The result is unknown here; a completed change has an entry of its
+    /// own.
     fn drop(&mut self) {
-        // What access logs call it; no answer was sent.
+        // Conventional status in access logs; no response was sent.
         const CALLER_LEFT: u16 = 499;
-        let reason = "the caller left before it was answered; whether it was done is not known";
+        let reason = "the client disconnected before the response; the result is unknown";
         let lines = self.trail.end(self.app.clock.now(), CALLER_LEFT, Some(reason));
         if lines.is_empty() {
             return;
@@ -139,7 +142,8 @@ fn log_unwritten(error: &AppError) {
     }
 }
 
-/// Writes lines down, which the store nearly always takes at once. Where it does not a task writes them, whether or not it is waited for.
+/// Writes entries, which the store usually accepts immediately. Otherwise a task writes them, even if the future is
+/// dropped.
 async fn write(app: &AppState, lines: Vec<AuditEntry>) -> Result<(), AppError> {
     let audit = app.registry.audit.clone();
     let mut writing = Box::pin(async move { audit.record_ended(lines).await });

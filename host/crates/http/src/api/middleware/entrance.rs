@@ -1,13 +1,13 @@
-//! Whether a request of the public listener is let in: by its connection, its address, the origin of a page in a browser (Fetch standard,
-//! section 3.3), and while there is a place.
+//! Admission of requests on the public listener: by connection, by address, by the origin of a page in a browser (Fetch
+//! standard, section 3.3), and by free slots.
 //!
-//! **Invariant:** probes of health are answered whatever else is refused.
+//! **Invariant:** health probes are served even while all other requests are rejected.
 //!
-//! **Invariant:** the one place that knows an address from a header. Only the public listener believes headers, and only those of a
-//! trusted proxy.
+//! **Invariant:** the only code that reads an address from a header. Only the public listener trusts such headers, and
+//! only those of a trusted proxy.
 //!
-//! **Invariant:** an origin is let in by name only, and never with the browser's cookies or certificates: a page shows a token that it
-//! was given, or nothing. Where no origin is named no answer says anything of origins.
+//! **Invariant:** an origin is allowed by name only, and never with the browser's cookies or certificates: a page shows
+//! the token it was given, or nothing. Without allowed origins no response names origins.
 
 use std::net::IpAddr;
 
@@ -24,7 +24,7 @@ use crate::state::AppState;
 use daftar_auth::limits::response_memory::{MemoryBound, Reader};
 use daftar_domain::error_code::ErrorCode;
 
-/// Answers a request, if it is let in.
+/// Handles a request, if it is admitted.
 pub(super) async fn enter(app: &AppState, info: &RequestInfo, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     if route.is_some_and(|route| HEALTH_PATHS.contains(&route)) {
@@ -49,7 +49,7 @@ pub(super) async fn enter(app: &AppState, info: &RequestInfo, request: Request, 
     next.run(request).await
 }
 
-/// Whether so much waits already for that reader that nothing more is made for it.
+/// Checks that the unread responses of the reader are below the limit.
 ///
 /// # Errors
 /// 503.
@@ -57,7 +57,7 @@ pub(in crate::api) fn check_unread(app: &AppState, reader: &Reader) -> Result<()
     if app.response_memory.admits(reader) { Ok(()) } else { Err(too_much_unread(MemoryBound::Client, reader)) }
 }
 
-/// 503: responses that were not read take all memory that they may.
+/// 503: unread responses use all memory that they may.
 pub(super) fn too_much_unread(bound: MemoryBound, reader: &Reader) -> Problem {
     let (code, detail) = match (bound, reader) {
         (MemoryBound::Client, Reader::Client(_)) => (
@@ -86,14 +86,14 @@ fn refused(refusal: Refusal, peer: &Peer, is_for_token: bool) -> Response {
         Refusal::NotAProxy => {
             let address = peer.address.to_canonical();
             let detail = format!(
-                "plain HTTP is answered to the trusted proxies of this server alone, and {address} is none of them: ask by the server's HTTPS address; an administrator names proxies as `trusted_proxies` in `[server]`"
+                "plain HTTP is accepted from trusted proxies alone, and {address} is not one of them: use the server's HTTPS address; an administrator sets `trusted_proxies` in `[server]`"
             );
             ApiError::from(Problem::new(ErrorCode::UntrustedProxy, detail)).into_response()
         }
     }
 }
 
-/// 503 in the form that the endpoint's errors have.
+/// 503 in the error format of the endpoint.
 fn unavailable(code: ErrorCode, detail: &str, is_for_token: bool) -> Response {
     if is_for_token {
         return token_unavailable(detail);
@@ -101,50 +101,50 @@ fn unavailable(code: ErrorCode, detail: &str, is_for_token: bool) -> Response {
     ApiError::from(Problem::new(code, detail)).into_response()
 }
 
-/// The other end of a connection, as its listener knows it. A request that came over no connection has none.
+/// The peer of a connection, as reported by its listener. A request without a connection has none.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer {
     /// Its address.
     pub address: IpAddr,
-    /// Whether it speaks TLS with us.
+    /// True if the connection to this server uses TLS.
     pub is_tls: bool,
-    /// Why nothing but its probes of health are answered, where that is so.
+    /// Reason why only health probes are served, if so.
     pub refusal: Option<Refusal>,
 }
 
-/// Why a connection is not served.
+/// Reason why a connection is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// There are too many connections.
     Full,
     /// There are too many connections from its address.
     AddressFull,
-    /// It came by plain HTTP, which only trusted proxies may, and is none.
+    /// It came by plain HTTP, which is accepted from trusted proxies only.
     NotAProxy,
 }
 
-/// Which side of the server a request came to.
+/// Side of the server that a request arrived on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entrance {
-    /// The public listener: by proxies, from browsers, and by anybody.
+    /// The public listener: for proxies, browsers and all clients.
     Public,
-    /// A listener of the administrator, or a request that is made within another one.
+    /// A listener of the administrator, or a nested request.
     Inside,
 }
 
-/// Who asks.
+/// Address and protocol of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     /// The address; an IPv4 address is never written as IPv6.
     pub address: IpAddr,
-    /// Whether it asks by HTTPS, of us or of a trusted proxy.
+    /// True if it uses HTTPS to this server or to a trusted proxy.
     pub is_https: bool,
-    /// Whether it asks through a trusted proxy.
+    /// True if the request came through a trusted proxy.
     pub is_by_proxy: bool,
 }
 
 impl Caller {
-    /// Who sent a request.
+    /// Returns the caller of a request.
     pub(super) fn of(app: &AppState, request: &Request, entrance: Entrance) -> Option<Self> {
         let peer = request.extensions().get::<Peer>()?;
         let own = Self { address: peer.address.to_canonical(), is_https: peer.is_tls, is_by_proxy: false };
@@ -165,19 +165,19 @@ fn lines<'h>(headers: &'h HeaderMap, name: &'static str) -> impl DoubleEndedIter
     headers.get_all(name).iter().map(|value| value.as_bytes())
 }
 
-/// What a page may ask with.
+/// Methods allowed for pages.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
-/// The headers that it may send beside those that every page may.
+/// Request headers allowed for pages, in addition to those always allowed.
 const HEADERS: HeaderValue =
     HeaderValue::from_static("Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key");
-/// The headers of an answer that it may read beside those that every page may.
+/// Response headers readable by pages, in addition to those always readable.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "ETag, Location, Content-Location, Retry-After, WWW-Authenticate, X-Request-Id, X-API-Version, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Idempotency-Replayed",
 );
-/// How long a browser may go by the answer to its question, in seconds.
+/// Time that a browser may cache the preflight response, in seconds.
 const MAX_AGE_S: HeaderValue = HeaderValue::from_static("600");
 
-/// The origin of a request, where it is one that the settings name.
+/// The origin of a request, if the configuration allows it.
 pub(super) fn allowed_origin(app: &AppState, headers: &HeaderMap) -> Option<HeaderValue> {
     let named = &app.config.server.cors_origins;
     if named.is_empty() {
@@ -188,7 +188,7 @@ pub(super) fn allowed_origin(app: &AppState, headers: &HeaderMap) -> Option<Head
     named.iter().any(|named| named.as_str().as_bytes() == origin.as_bytes()).then(|| origin.clone())
 }
 
-/// Whether a browser asks whether a page may make a request of a route.
+/// True if the request is a preflight request for a route.
 pub(super) fn is_preflight(app: &AppState, request: &Request) -> bool {
     let headers = request.headers();
     request.method() == Method::OPTIONS
@@ -198,8 +198,8 @@ pub(super) fn is_preflight(app: &AppState, request: &Request) -> bool {
         && request.extensions().get::<MatchedPath>().is_some()
 }
 
-/// The answer to that, to a page of an origin that the settings name or of another. It needs no token, since browsers send none, and is
-/// counted as other calls without one are.
+/// The preflight response, for an allowed origin or another one. It needs no token, since browsers send none, and is
+/// counted like other calls without a token.
 pub(super) async fn answer_preflight(app: &AppState, info: &RequestInfo, origin: Option<HeaderValue>) -> Response {
     if let Err(refusal) = charge_address(app, info).await {
         return refusal.into_response();
@@ -216,7 +216,7 @@ pub(super) async fn answer_preflight(app: &AppState, info: &RequestInfo, origin:
     (StatusCode::NO_CONTENT, told).into_response()
 }
 
-/// Says on an answer which page may read it.
+/// Adds the headers by which a page may read the response.
 pub(super) fn write_headers(app: &AppState, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
     if app.config.server.cors_origins.is_empty() {
         return;

@@ -1,8 +1,8 @@
-//! Gives a request its id and its span, bounds its time, catches what must not escape, and writes out errors and the headers that every
-//! answer carries.
+//! Assigns a request its id and its span, limits its time, catches panics, and writes errors and the headers of every
+//! response.
 //!
-//! **Invariant:** a caller's `traceparent` is believed from trusted proxies alone, and only where the settings say so: whoever may
-//! name the trace decides what is kept of it, and puts own requests among those of others.
+//! **Invariant:** a caller's `traceparent` is accepted from trusted proxies alone, and only if configured: a caller
+//! that names the trace decides its sampling, and may add its requests to another trace.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,10 +30,10 @@ use daftar_domain::context::audit_context::AuditContext;
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::trace_parent::TraceParent;
 
-/// How the path of the token endpoint ends: it says in OAuth's form that it cannot answer.
+/// Suffix of the token endpoint's path: its errors have OAuth's format.
 const TOKEN_ROUTE: &str = "/oauth/token";
 
-/// The version of the API, on every answer.
+/// The version of the API, sent with every response.
 pub const API_VERSION: &str = "2.0.0";
 
 static API_VERSION_HEADER: HeaderName = HeaderName::from_static("x-api-version");
@@ -42,33 +42,33 @@ static LIMIT_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 static REMAINING_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 static RESET_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// How many headers every answer gets.
+/// Number of headers added to every response.
 const HEADERS_ADDED: usize = 8;
 
-/// What extractors and handlers are told of their request, and where they leave what the answer needs.
+/// The request's data for extractors and handlers, and their data for the response.
 #[derive(Debug, Clone)]
 pub struct RequestInfo {
-    /// Names this request in answers, logs and the audit log.
+    /// The request id in responses, logs and the audit log.
     pub id: Arc<str>,
-    /// What it leaves in the audit log.
+    /// Its audit context.
     pub trail: AuditContext,
-    /// When it came, by [`daftar_domain::context::Clock::elapsed`]: the time that it may take counts from here.
+    /// Arrival time by [`daftar_domain::context::Clock::elapsed`]: its timeout counts from here.
     pub begun: Duration,
-    /// Who sent it; nobody, where it came over no connection.
+    /// The caller; none without a connection.
     pub caller: Option<Caller>,
-    /// How long its body may take.
+    /// Timeouts of its body.
     pub body_times: BodyTimes,
     rate: Arc<Mutex<Option<RateHeaders>>>,
 }
 
 impl RequestInfo {
-    /// A request of that id and trail, come at that time.
+    /// A request with that id and audit context, arrived at that time.
     #[must_use]
     pub fn new(id: Arc<str>, trail: AuditContext, begun: Duration) -> Self {
         Self { id, trail, begun, caller: None, body_times: BodyTimes::default(), rate: Arc::default() }
     }
 
-    /// Leaves the state of the bucket that counted this request.
+    /// Sets the state of the bucket that counted this request.
     pub fn set_rate(&self, headers: RateHeaders) {
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner) = Some(headers);
     }
@@ -78,12 +78,12 @@ impl RequestInfo {
     }
 }
 
-/// How long a body may take to arrive.
+/// Timeouts of a request body.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyTimes {
     /// From its beginning to its end.
     pub whole: Duration,
-    /// From any part of it to the next.
+    /// Between two parts of it.
     pub stall: Duration,
 }
 
@@ -93,8 +93,8 @@ impl Default for BodyTimes {
     }
 }
 
-/// How long a request of the administrator may take at least: installing a plugin may take its compiler's whole time on a busy
-/// machine.
+/// Minimum timeout of a request of the administrator: installing a plugin may take the complete time of its compiler on
+/// a busy machine.
 const ADMINISTRATION_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The outermost layer of the public listener.
@@ -103,7 +103,7 @@ pub async fn answer_public(State(app): State<AppState>, request: Request, next: 
     answer_within(timeout, Entrance::Public, &app, request, next).await
 }
 
-/// The outermost layer of the metrics listener, and of requests that are made within others.
+/// The outermost layer of the metrics listener, and of nested requests.
 pub async fn answer(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let timeout = Duration::from_millis(app.config.server.request_timeout_ms);
     answer_within(timeout, Entrance::Inside, &app, request, next).await
@@ -174,7 +174,7 @@ async fn answer_in_span(
         }
     };
 
-    // The answer to HEAD has no body when it is sent, and shows nothing.
+    // The response to HEAD is sent without a body, and shows nothing.
     if response.status().is_success() && method != Method::HEAD && info.trail.wants_shown() {
         let (whole, fields) = fields_shown(response).await;
         response = whole;
@@ -182,7 +182,7 @@ async fn answer_in_span(
     }
     let is_counted = match &within {
         None => entrance == Entrance::Public,
-        // What a batch reads it gathers. The rest of a batch is not refused once something of it was done.
+        // A batch gathers its reads. The rest of a batch is not rejected after some of it was done.
         Some(within) => method == Method::GET && within.lines.is_none(),
     };
     let reader = is_counted.then(|| reader(&info)).flatten();
@@ -210,14 +210,14 @@ async fn answer_in_span(
             write_problem(&mut response, &problem, &app.public_url, route.as_deref(), &info.id);
         }
         if within.is_some() {
-            // Whoever made the request tells it in words of its own.
+            // The outer request reports it in its own form.
             response.extensions_mut().insert(problem);
         }
     }
     write_headers(&mut response, &info);
     if let Some(reader) = &reader {
         let bytes = response.body().size_hint().exact();
-        // An error is reserved for when it is written.
+        // Memory for an error is reserved when it is written.
         let reserve = |bytes| app.response_memory.reserve_always(reader, bytes);
         if let Some(memory) = reserved.filter(|memory| Some(memory.bytes()) == bytes).or_else(|| bytes.map(reserve)) {
             response.extensions_mut().insert(Arc::new(memory));
@@ -237,12 +237,12 @@ async fn answer_in_span(
         http.route = route.as_deref(),
         http.status = response.status().as_u16(),
         duration_ms = milliseconds(taken),
-        "request answered"
+        "request completed"
     );
     response
 }
 
-/// Under whom the response of a request is counted while it waits to be taken.
+/// Client or address under which the unread response is counted.
 fn reader(info: &RequestInfo) -> Option<Reader> {
     match info.trail.caller() {
         Some((Actor::Client(client), _)) => Some(Reader::Client(client)),
@@ -250,7 +250,8 @@ fn reader(info: &RequestInfo) -> Option<Reader> {
     }
 }
 
-/// Counts a response that is finished and not written yet. One to a change is sent in any case: what was done is reported as done.
+/// Counts a finished response that is not sent yet. The response to a change is always sent: a completed change is
+/// reported.
 fn reserve(
     app: &AppState,
     info: &RequestInfo,
@@ -286,7 +287,7 @@ fn write_problem(response: &mut Response, problem: &Problem, public_url: &str, r
     }
 }
 
-/// Tells browsers that the server is reached by HTTPS alone (RFC 6797).
+/// Adds the header by which browsers use HTTPS alone (RFC 6797).
 fn write_transport_security(app: &AppState, response: &mut Response) {
     let value = format!("max-age={}", app.config.server.hsts_max_age_s);
     if let Ok(value) = HeaderValue::from_str(&value) {
@@ -296,16 +297,16 @@ fn write_transport_security(app: &AppState, response: &mut Response) {
 
 fn write_headers(response: &mut Response, info: &RequestInfo) {
     let headers = response.headers_mut();
-    // Room for all of them at once.
+    // Capacity for all of them together.
     headers.reserve(HEADERS_ADDED);
     headers.insert(&API_VERSION_HEADER, HeaderValue::from_static(API_VERSION));
     if let Ok(id) = HeaderValue::from_str(&info.id) {
         headers.insert(&REQUEST_ID_HEADER, id);
     }
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // Paths hold people's identifiers.
+    // Paths contain identifiers of individuals.
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    // Nearly every answer holds personal data or depends on who asks; what may be kept says so itself.
+    // Nearly every response contains personal data or depends on the client; a cacheable one sets the header itself.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if let Some(rate) = info.rate() {
         headers.insert(&LIMIT_HEADER, HeaderValue::from(rate.limit));
@@ -316,12 +317,12 @@ fn write_headers(response: &mut Response, info: &RequestInfo) {
 
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Probes and scrapes come every few seconds and tell nothing.
+/// Probes and scrapes arrive every few seconds and are not interesting.
 fn is_routine(route: Option<&str>) -> bool {
     route.is_some_and(|route| route.starts_with("/health/") || route == "/metrics")
 }
 
-/// The span of a request that came; none of one that nobody wants to see.
+/// The span of a request; none if it is not needed.
 fn begin_span(app: &AppState, request: &Request, entrance: Entrance) -> Span {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     if !app.program.is_traced() || is_routine(route) {
@@ -331,7 +332,7 @@ fn begin_span(app: &AppState, request: &Request, entrance: Entrance) -> Span {
     spans::request(request.method().as_str(), route, parent)
 }
 
-/// The trace that a trusted proxy names, if it names one.
+/// The trace that a trusted proxy names, if any.
 fn remote_parent(app: &AppState, request: &Request, entrance: Entrance) -> Option<TraceParent> {
     if !Caller::of(app, request, entrance)?.is_by_proxy {
         return None;

@@ -1,4 +1,5 @@
-//! Which fields an answer shows: read off the answer itself, so that the audit log says what was sent, whichever route sent it.
+//! The fields that a response shows, read from the response itself, so that the audit log reports the sent fields for
+//! every route.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,26 +10,27 @@ use axum::http::header;
 use axum::response::Response;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// The biggest answer that is looked at. None of records is bigger.
+/// Maximum size of a checked response. No response with records is larger.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
-/// The member that holds the records of a search.
+/// The member with the records of a search.
 const RECORDS: &str = "data";
 /// The field whose own members are fields too.
 const EXTENSION: &str = "extension";
-/// What says nothing of a person.
-const NOT_TOLD: [&str; 2] = ["type", "meta"];
+/// Members without personal data.
+const NOT_PERSONAL: [&str; 2] = ["type", "meta"];
 
-/// Goes with an answer whose bytes were looked at when they were made: what [`fields_of`] said of them.
+/// Extension of a response that was checked when it was generated: the result of [`fields_of`].
 #[derive(Debug, Clone)]
 pub struct ShownFields(pub Arc<[String]>);
 
-/// The fields of the records that these bytes of an answer show, in the order of the alphabet.
+/// The fields of the records that these bytes of a response show, in alphabetical order.
 #[must_use]
 pub fn fields_of(bytes: &[u8]) -> Vec<String> {
     read(bytes).into_iter().collect()
 }
 
-/// The fields of the records that an answer shows, and the answer. None of an answer that is no JSON or is still being made.
+/// The fields of the records that a response shows, and the response. None if it is no JSON or is still being
+/// generated.
 pub(super) async fn fields_shown(mut response: Response) -> (Response, Arc<[String]>) {
     if let Some(ShownFields(fields)) = response.extensions_mut().remove::<ShownFields>() {
         return (response, fields);
@@ -54,12 +56,12 @@ fn read(bytes: &[u8]) -> BTreeSet<String> {
     let mut answer = serde_json::Deserializer::from_slice(bytes);
     let read = Members { fields: &mut fields, level: Level::Answer }.deserialize(&mut answer);
     if read.is_err() {
-        tracing::error!("an answer could not be read again, so that the audit log does not say which fields it shows");
+        tracing::error!("response could not be read again, its fields are missing in the audit log");
     }
     fields
 }
 
-/// Which part of an answer is read.
+/// Part of a response that is being read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     /// A record, or a page of records.
@@ -68,11 +70,11 @@ enum Level {
     Records,
     /// One of them.
     Record,
-    /// What modules add to a record.
+    /// Fields of modules in a record.
     Extension,
 }
 
-/// Notes the names of an object's members.
+/// Collects the names of an object's members.
 struct Members<'f> {
     fields: &'f mut BTreeSet<String>,
     level: Level,
@@ -103,7 +105,7 @@ impl<'de> Visitor<'de> for Members<'_> {
     names_nothing!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str);
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an answer")
+        formatter.write_str("a response")
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
@@ -125,12 +127,12 @@ impl<'de> Visitor<'de> for Members<'_> {
                 map.next_value::<IgnoredAny>()?;
                 if is_extension {
                     names.insert(format!("{EXTENSION}.{name}"));
-                } else if !NOT_TOLD.contains(&name.as_ref()) {
+                } else if !NOT_PERSONAL.contains(&name.as_ref()) {
                     names.insert(name.into_owned());
                 }
             }
         }
-        // Beside records stand totals and links.
+        // Totals and links are outside the records.
         if !has_records {
             fields.append(&mut names);
         }

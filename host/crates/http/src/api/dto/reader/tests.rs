@@ -1,4 +1,4 @@
-//! What readers of bodies take, and what they say of the rest.
+//! Values that readers of bodies accept, and their problems with others.
 
 use serde_json::json;
 
@@ -88,7 +88,7 @@ fn collects_every_problem_with_its_path() {
 }
 
 #[test]
-fn of_very_many_unknown_members_only_those_are_looked_up_that_are_told() {
+fn only_reported_unknown_members_are_looked_up() {
     for (members, told) in [(99, 99), (100, 100), (101, 100), (100_000, 100)] {
         let body = (0..members).map(|number| (format!("a{number:05}"), Value::Null)).collect();
         let mut problems = Problems::default();

@@ -1,4 +1,4 @@
-//! Reads bodies of records: the rows of the schema first, then the rules that go beyond one field.
+//! Reads bodies of records: first by the rows of the schema, then by the rules about several fields.
 
 use serde_json::{Map, Value as Json};
 
@@ -29,26 +29,25 @@ use daftar_service::group::GroupDraft;
 use daftar_service::individual::IndividualDraft;
 use daftar_service::program_membership::MembershipDraft;
 
-/// True if a body must have an identifier.
+/// Requirement of an identifier in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identification {
-    /// It is to be stored under it.
+    /// The record is stored under it.
     Required,
-    /// It is an inline record of a rule, or is stored without one.
+    /// The record is inline in a rule, or is stored without one.
     Optional,
 }
 
-/// True if a body makes a membership or replaces one.
+/// Purpose of the body of a membership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// A membership without a status is a draft.
     Create,
-    /// The status must be given: taking a beneficiary back to `draft` by leaving it out would surprise.
+    /// The status is required: its omission must not reset a beneficiary to `draft`.
     Replace,
 }
 
-/// Reads a record whose codes and references are not checked yet, with its photo; leaves the members that it does not know in
-/// `reader`.
+/// Reads a record whose codes and references are not checked yet, with its photo; leaves unknown members in `reader`.
 fn read_record<T: RecordType, C: SentCode, I: SentKey>(
     reader: &mut ObjectReader,
     identification: Identification,
@@ -68,7 +67,7 @@ fn read_record<T: RecordType, C: SentCode, I: SentKey>(
         true => extension::read(reader, declared, problems),
         false => Extension::default(),
     };
-    // Members that the server writes may be sent back as they were received. A consent is given once, and never sent back.
+    // Members that the server writes may be sent back unchanged. A consent is given once, and never sent back.
     if T::KIND != RecordKind::Consent {
         reader.take("meta");
         if let Some(name) = computed(T::KIND) {
@@ -84,7 +83,7 @@ fn path_of<V>(reader: &ObjectReader, kind: RecordKind, key: Key<V>) -> String {
     reader.path_of(row.map_or("", |row| row.name))
 }
 
-/// Reads the fields of a person; leaves the members that it does not know in `reader`.
+/// Reads the fields of an individual; leaves unknown members in `reader`.
 pub fn read_individual_fields(
     reader: &mut ObjectReader,
     identification: Identification,
@@ -102,7 +101,7 @@ pub fn read_individual_fields(
     draft
 }
 
-/// Reads the body of a person.
+/// Reads the body of an individual.
 pub fn read_individual(
     members: Map<String, Json>,
     declared: &ExtensionFields,
@@ -114,8 +113,8 @@ pub fn read_individual(
     draft
 }
 
-/// Reads the members of a patch of a person that the client may not see by themselves: whether they are right does not depend on
-/// what they will be merged with.
+/// Checks the members of an individual's patch that the client may not see: their validity must not depend on the
+/// values that they are merged with.
 ///
 /// # Errors
 /// [`AppError::Invalid`] with every problem.
@@ -127,7 +126,7 @@ pub fn check_unseen(patch: &Map<String, Json>, seen: &FieldSet, declared: &Exten
     problems.finish(())
 }
 
-/// Reads the fields of a group; leaves the members that it does not know in `reader`.
+/// Reads the fields of a group; leaves unknown members in `reader`.
 pub fn read_group_fields(
     reader: &mut ObjectReader,
     identification: Identification,
@@ -171,7 +170,7 @@ pub fn read_membership(members: Map<String, Json>, purpose: Purpose, problems: &
     draft
 }
 
-/// Reads the body of a consent of that name.
+/// Reads the body of a consent with that id.
 pub fn read_consent(id: ConsentId, members: Map<String, Json>, problems: &mut Problems) -> ConsentDraft {
     let mut reader = ObjectReader::root(members);
     let (details, _) = read_record(&mut reader, Identification::Optional, &ExtensionFields::default(), problems);
@@ -195,7 +194,7 @@ pub fn read_consent(id: ConsentId, members: Map<String, Json>, problems: &mut Pr
     draft
 }
 
-/// A consent opens something, and something that is about its subject.
+/// Checks that a consent grants access to something, including data of its subject.
 fn check_scopes(reader: &ObjectReader, draft: &ConsentDraft, problems: &mut Problems) {
     let path = path_of(reader, RecordKind::Consent, SCOPES);
     let resources: Vec<Resource> = draft.resources().collect();

@@ -1,7 +1,7 @@
-//! Writes records as a client sees them, straight from the values of their fields.
+//! Writes records as a client sees them, directly from the values of their fields.
 //!
-//! **Invariant:** a field that the client does not see is not written, and an item that names a record which is not there for the
-//! client is left out.
+//! **Invariant:** a field that the client does not see is not written, and an item with a reference to a record that
+//! the client does not see is left out.
 
 use std::borrow::Cow;
 
@@ -24,35 +24,35 @@ use daftar_domain::value::{Reference, Value, Values};
 use daftar_service::codes::CodeView;
 use daftar_service::group::members::GroupPlace;
 
-/// Shows a client the codes and the other records that a record names.
+/// Shows a client the codes and the other records of a record.
 pub trait Shows {
-    /// How codes are shown with their names; nothing where they are shown in another way, or there are none.
+    /// Returns the view of codes with their names; nothing for another form, or for records without codes.
     fn codes(&self) -> Option<&CodeView> {
         None
     }
 
-    /// A code as it is shown; nothing where records of the kind have no codes.
+    /// A code as shown; nothing where records of the kind have no codes.
     fn code(&self, code: CodedValue) -> Option<ShownCode> {
         self.codes().map(|codes| ShownCode::Object(code_body(codes.show(code))))
     }
 
-    /// Another record as it is shown; nothing where it is not there for the client.
+    /// Another record as shown; nothing if the client does not see it.
     fn record(&self, _reference: &Reference) -> Option<ShownRecord<'_>> {
         None
     }
 
-    /// The fields that installed modules add; nothing where they add none to records of the kind.
+    /// The fields of installed modules; nothing where records of the kind have none.
     fn declared(&self) -> Option<&ExtensionFields> {
         self.codes().map(CodeView::extension_fields)
     }
 }
 
-/// Shows records that name neither codes nor other records.
+/// Shows records without codes and references.
 pub struct Plain;
 
 impl Shows for Plain {}
 
-/// A code as it is shown.
+/// A code as shown.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum ShownCode {
@@ -62,18 +62,18 @@ pub enum ShownCode {
     Uri(String),
 }
 
-/// Another record as it is shown: reference and, where the client may see it, the name.
+/// Another record as shown: the reference and, if the client may see it, the name.
 #[derive(Debug, Clone, Serialize)]
 pub struct ShownRecord<'a> {
     /// `<kind>/<system>|<value>`
     pub reference: Cow<'a, str>,
-    /// The name, where the client may see it.
+    /// The name, if the client may see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display: Option<Cow<'a, str>>,
 }
 
 impl<'a> From<&'a str> for ShownRecord<'a> {
-    /// By its reference alone.
+    /// The reference alone.
     fn from(reference: &'a str) -> Self {
         Self { reference: Cow::Borrowed(reference), display: None }
     }
@@ -92,18 +92,18 @@ pub struct RecordBody<'a> {
     computed: Option<Computed<'a>>,
 }
 
-/// The value of the member that the server computes from other records.
+/// The value of a member that the server computes from other records.
 pub enum Computed<'a> {
-    /// How many members a group has today.
+    /// Number of members of a group today.
     Quantity(usize),
-    /// The places of a person in groups.
+    /// The memberships of an individual in groups.
     Places(&'a [GroupPlace]),
     /// The status of a consent.
     Status(&'static str),
 }
 
 impl<'a> RecordBody<'a> {
-    /// The fields of a record that are seen.
+    /// The visible fields of a record.
     #[must_use]
     pub fn new<T: RecordType>(record: &'a Record<Fields<T>>, seen: &'a FieldSet, shows: &'a dyn Shows) -> Self {
         let Fields { identifiers, values, extension, .. } = &record.details;
@@ -138,7 +138,7 @@ impl<'a> RecordBody<'a> {
         Self { identifiers: None, ..self }
     }
 
-    /// The same without what is known of its versions.
+    /// The same without its versions.
     #[must_use]
     pub fn without_meta(self) -> Self {
         Self { meta: None, ..self }
@@ -205,7 +205,7 @@ fn rows<'v>(fields: &'static [Field], values: &'v Values) -> impl Iterator<Item 
     })
 }
 
-/// A value as it is shown.
+/// A value as shown.
 struct Shown<'a> {
     kind: &'static Kind,
     value: &'a Value,
@@ -263,13 +263,13 @@ fn write_items<S: Serializer>(
     list.end()
 }
 
-/// A part of a record as it is shown.
+/// A part of a record as shown.
 pub struct Part<'a> {
     /// Its rows.
     pub fields: &'static [Field],
     /// Its values.
     pub values: &'a Values,
-    /// The record that it names, as that is shown.
+    /// The record of its reference, as shown.
     pub record: Option<ShownRecord<'a>>,
     /// Shows its codes.
     pub shows: &'a dyn Shows,
@@ -279,7 +279,7 @@ impl Part<'_> {
     /// Writes its fields as members of an object.
     ///
     /// # Errors
-    /// If the object does not take them.
+    /// If the object does not accept them.
     pub fn write<M: SerializeMap>(&self, object: &mut M) -> Result<(), M::Error> {
         for (field, value) in rows(self.fields, self.values) {
             match (value, &self.record) {
@@ -338,7 +338,7 @@ mod tests {
     use daftar_domain::schema::Tag;
     use daftar_domain::scope::Resource;
 
-    /// Shows codes by number, and of all records the one with the key 1.
+    /// Shows codes by number, and of all records only the one with the key 1.
     struct One;
 
     impl Shows for One {
