@@ -13,12 +13,12 @@ const PLACEHOLDER_PATTERN: &str = "^urn:uuid:[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-
 /// `POST /$batch`
 pub fn submit() -> Operation {
     Operation::new(Tag::Batches, "submitBatch", "Send several requests in one")
-        .says("A `transaction` does all of its entries or none (422 naming the entry that is wrong); a `batch` does each by itself. Each entry needs the scope that it needs alone, and costs one call of the bucket. In a transaction `full_url` is a placeholder `urn:uuid:…` by which references of other entries mean the record that the entry creates.")
+        .says("A `transaction` executes all of its entries or none (422 naming the invalid entry); the entries of a `batch` are independent. Each entry requires the same scope as a single request, and counts as one call of the rate limit. In a transaction `full_url` is a placeholder `urn:uuid:…` by which other entries refer to the record that the entry creates.")
         .in_languages()
         .body("The requests.", any_of(["Transaction", "Batch"].map(named)))
         .parameter(idempotency_key())
         .answer(
-            Answer::json(200, "An answer for each entry, in order.", named("BatchAnswer"))
+            Answer::json(200, "A response for each entry, in order.", named("BatchAnswer"))
                 .header("Idempotency-Replayed"),
         )
         .refuses(&[404, 409])
@@ -27,22 +27,23 @@ pub fn submit() -> Operation {
 /// The shapes of this noun, by name.
 #[must_use]
 pub fn shapes() -> Vec<(String, Shape)> {
-    let transaction = object("Requests that are done all or not at all.")
+    let transaction = object("Requests that are executed atomically.")
         .needs("type", word(["transaction"]))
         .needs("entry", entries(&["BatchCreate", "BatchChange", "BatchDelete"], TRANSACTION_ENTRIES_MAX));
-    let batch = object("Requests that are done each by itself.")
+    let batch = object("Requests that are executed independently.")
         .needs("type", word(["batch"]))
         .needs("entry", entries(&["BatchCreate", "BatchChange", "BatchDelete", "BatchRead"], BATCH_ENTRIES_MAX));
-    let placeholder = pattern(PLACEHOLDER_PATTERN).about("How other entries refer to what this one creates.");
-    let create = entry("A record to be created.", &["POST"]).may_or_null("full_url", placeholder);
-    let body = || any_object("The body, as the call alone takes it.");
+    let placeholder =
+        pattern(PLACEHOLDER_PATTERN).about("Name by which other entries refer to the record that this one creates.");
+    let create = entry("A record to create.", &["POST"]).may_or_null("full_url", placeholder);
+    let body = || any_object("The body, as in a single request.");
     let requests = [
         ("Transaction", transaction),
         ("Batch", batch),
         ("BatchCreate", create.needs("resource", body())),
-        ("BatchChange", entry("A record to be changed.", &["PUT", "PATCH"]).needs("resource", body())),
-        ("BatchDelete", entry("A consent to be withdrawn.", &["DELETE"])),
-        ("BatchRead", entry("Something to be read.", &["GET"])),
+        ("BatchChange", entry("A record to change.", &["PUT", "PATCH"]).needs("resource", body())),
+        ("BatchDelete", entry("A consent to withdraw.", &["DELETE"])),
+        ("BatchRead", entry("A resource to read.", &["GET"])),
     ];
     by_name(requests).into_iter().chain(shape::response::<BatchAnswer<'_>>()).collect()
 }
@@ -53,9 +54,9 @@ fn entries(names: &[&str], count_max: usize) -> Shape {
 
 fn entry(description: &str, methods: &[&str]) -> Shape {
     let url = "Below the API's base path, such as `Individual/<system>%7C<value>`.";
-    let request = object("What is called.")
+    let request = object("The request line.")
         .needs("method", word(methods.iter().copied()))
         .needs("url", written(URL_BYTES_MAX).about(url))
-        .may_or_null("if_match", written(500).about("At which version the change may find its record."));
+        .may_or_null("if_match", written(500).about("The record version that the change accepts."));
     object(description).needs("request", request)
 }

@@ -49,11 +49,11 @@ pub fn document(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFiel
 }
 
 /// What a reader needs to know before the first call.
-const ABOUT: &str = "The register of a social protection programme: who is in it, in which household, on which programs, \
-with whose consent.\n\nA client gets a token at `/api/v2/oauth/token` and sends it with each call. Coded values are written \
+const ABOUT: &str = "The register of a social protection programme: individuals, households, enrolments in programs and \
+consents.\n\nA client gets a token at `/api/v2/oauth/token` and sends it with each call. Coded values are written \
 `<namespace>#<code>`; in a URL `#` is `%23`. Records are addressed by any of their identifiers, `<system>|<value>`.\n\n\
-Unknown parameters are refused with 400, unknown members of a body with 422. In a request `null` is like absent. Each path \
-has other spellings (`x-also-at`) that behave alike; a `$` in a path may be sent as `%24`.\n\nAn answer carries the state of \
+Unknown parameters are 400, unknown members of a body 422. In a request `null` means absent. Each path \
+has equivalent spellings (`x-also-at`); a `$` in a path may be sent as `%24`.\n\nA response contains the state of \
 the bucket that counted the call: `X-RateLimit-Limit`, `X-RateLimit-Remaining`, and the seconds until it is full again, \
 `X-RateLimit-Reset`.";
 
@@ -179,7 +179,7 @@ fn schemes(public_url: &str, endpoints: &[Endpoint]) -> Value {
         SECRET: {
             "type": "http",
             "scheme": "basic",
-            "description": "Client id and secret, each form-urlencoded (RFC 6749, section 2.3.1). They may stand in the body instead.",
+            "description": "Client id and secret, each form-urlencoded (RFC 6749, section 2.3.1). They may be sent in the body instead.",
         },
     })
 }

@@ -20,35 +20,35 @@ use daftar_service::eligibility::preview::SAMPLE_MAX;
 
 /// `POST /Eligibility/$validate`
 pub fn validate() -> Operation {
-    Operation::new(Tag::Eligibility, "validateRule", "Say what is wrong with an expression")
-        .says("Checks an expression without looking at anybody: syntax, fields, types, codes and concept groups. A wrong expression is `valid: false`, with diagnostics; one that exhausts a budget while it is checked is 422 naming the budget and its size. Fields that the client may not read of the register are warnings: records in a request may hold them, stored ones are refused.")
-        .body("The expression and what it is about.", named("Validation"))
-        .answers("What is known of the expression.", named("Validated"))
+    Operation::new(Tag::Eligibility, "validateRule", "Validate an expression")
+        .says("Checks an expression without evaluating it: syntax, fields, types, codes and concept groups. An invalid expression is `valid: false`, with diagnostics; one that exhausts a budget while it is checked is 422 naming the budget and its size. Fields that the client may not read in the register are warnings: records in a request may contain them, stored ones are denied.")
+        .body("The expression and the kind of its subjects.", named("Validation"))
+        .answers("The result of the validation.", named("Validated"))
 }
 
 /// `POST /Eligibility/$evaluate`
 pub fn evaluate() -> Operation {
-    Operation::new(Tag::Eligibility, "evaluateRule", "Decide who is eligible")
-        .says("Evaluates an expression, or a program's, on stored records and on records in the request. What the expression reads of the register needs that scope too: `individual:read`, for `members` also `group:read`, for `programs` `program_membership:read`; a program's expression needs `program:read`. A `decision` that is sent back is decided again, with the records as it names them; 409 names what is not as it was. One that was changed, or given to another organization, is 422 `decision_not_authentic`. A wrong expression is 422 with `diagnostics`; so is one that exhausts a budget.")
+    Operation::new(Tag::Eligibility, "evaluateRule", "Evaluate a rule")
+        .says("Evaluates an expression, or a program's, on stored records and on records in the request. Data that the expression reads in the register requires its scope too: `individual:read`, for `members` also `group:read`, for `programs` `program_membership:read`; a program's expression requires `program:read`. A `decision` that is sent back is evaluated again, with the record versions that it names; 409 names the inputs that have changed. A modified one, or one issued to another organization, is 422 `decision_not_authentic`. An invalid expression is 422 with `diagnostics`; so is one that exhausts a budget.")
         .body(
             "The rule and its subjects.",
             any_of(["EvaluationOfIndividuals", "EvaluationOfGroups", "EvaluationOfProgram"].map(named)),
         )
-        .answers("One result a subject, in order, and what is needed to repeat the decision.", named("Evaluated"))
+        .answers("One result for each subject, in order, and the inputs that repeat the decision.", named("Evaluated"))
         .refuses(&[404, 409])
 }
 
 /// `POST /Eligibility/$preview`
 pub fn preview() -> Operation {
-    Operation::new(Tag::Eligibility, "previewRule", "Count who is eligible in the whole register")
-        .says("Evaluates an expression over everybody whom `filter` finds, a search's own parameters, as the register stands at that moment, and counts the outcomes, also by gender, age band and region. It needs `individual:read` (for groups `group:read`), and what the expression and the filter read. A breakdown that the client may not see is left out and named in `withheld`. With `Accept: application/x-ndjson` the answer comes as lines: progress, with `subjects: true` one for each subject in the order of registration, and the result as the last one, or `error` where it fails on the way. Closing the connection ends it. A wrong expression is 422 with `diagnostics`; so is one that exhausts a budget.")
+    Operation::new(Tag::Eligibility, "previewRule", "Count eligible subjects in the register")
+        .says("Evaluates an expression for all individuals or groups that match `filter`, the parameters of a search, on a snapshot of the register, and counts the outcomes, also by gender, age band and region. It requires `individual:read` (for groups `group:read`), and the scopes of all data that the expression and the filter read. A breakdown that the client may not see is left out and named in `withheld`. With `Accept: application/x-ndjson` the response is a sequence of lines: progress, with `subjects: true` one for each subject in the order of registration, and the result as the last one, or `error` if it fails after it began. Closing the connection aborts it. An invalid expression is 422 with `diagnostics`; so is one that exhausts a budget.")
         .body(
-            "The expression and whom it is asked about.",
+            "The expression and its subjects.",
             any_of(["PreviewOfIndividuals", "PreviewOfGroups"].map(named)),
         )
         .in_languages()
         .answer(
-            Answer::json(200, "Who is eligible, counted.", named("Previewed"))
+            Answer::json(200, "The number of eligible subjects.", named("Previewed"))
                 .or(LINES, named("PreviewLine")),
         )
 }
@@ -57,15 +57,15 @@ pub fn preview() -> Operation {
 #[must_use]
 pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
     let [person, group] = Subject::ALL.map(|subject| word([subject.name()]));
-    let over_people = preview_request("An expression to be tried over people.", "IndividualFilter");
-    let over_groups = preview_request("An expression to be tried over groups.", "GroupFilter");
+    let over_people = preview_request("An expression to evaluate for individuals.", "IndividualFilter");
+    let over_groups = preview_request("An expression to evaluate for groups.", "GroupFilter");
     let people = [record::reference_sent(&[RecordKind::Individual]), named("InlineIndividual")];
-    let people = with_expression(evaluation("An expression on people.", people));
+    let people = with_expression(evaluation("An expression for individuals.", people));
     let groups = [record::reference_sent(&[RecordKind::Group]), named("InlineGroup")];
-    let groups = with_expression(evaluation("An expression on groups.", groups));
+    let groups = with_expression(evaluation("An expression for groups.", groups));
     let either = record::reference_sent(&Subject::ALL.map(Subject::record_kind));
     let either = [either, named("InlineIndividual"), named("InlineGroup")];
-    let of_program = evaluation("A program's expression on the subjects that the program is for.", either)
+    let of_program = evaluation("A program's expression for subjects of the program's kind.", either)
         .needs("program", record::reference_sent(&[RecordKind::Program]))
         .may("expression", null());
     let membership =
@@ -122,8 +122,8 @@ fn inline(members: Shape) -> Shape {
 }
 
 fn preview_request(description: &str, filter: &str) -> Shape {
-    let sample = whole(0).with("maximum", SAMPLE_MAX).about("The number of subjects to show.");
+    let sample = whole(0).with("maximum", SAMPLE_MAX).about("The number of subjects to return.");
     of_type::<PreviewRequest<'_>>(description)
-        .may_or_null("filter", named(filter).about("The subjects; all where absent."))
+        .may_or_null("filter", named(filter).about("The subjects; all if absent."))
         .may_or_null("sample", sample)
 }

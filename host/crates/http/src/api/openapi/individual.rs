@@ -17,9 +17,9 @@ use daftar_domain::vocabulary::CodedField;
 pub fn search() -> Operation {
     let key = KEY_PATTERN.trim_start_matches('^');
     let kind = RecordKind::Individual;
-    let group = "A group that the person is in: `<system>|<value>`, or `none`. Needs `group:read`.";
+    let group = "A group of the individual: `<system>|<value>`, or `none`. Requires `group:read`.";
     Operation::new(Tag::Individuals, "searchIndividuals", "Search people")
-        .says("All conditions must hold. Without any, everybody is found. `membership_role` needs `group:read`, as `group` does. A condition on a field that the client may not see is 403.")
+        .says("All conditions must match. Without conditions all individuals match. `membership_role` requires `group:read`, as `group` does. A condition on a field that the client may not see is 403.")
         .parameters(common())
         .parameters(date_filters(kind).map(day))
         .parameters(texts(kind))
@@ -35,7 +35,7 @@ pub fn search() -> Operation {
 /// `GET /Individual/{identifier}`
 pub fn read() -> Operation {
     Operation::new(Tag::Individuals, "readIndividual", "Read a person")
-        .says("By any identifier. 409 where several records once carried an identifier that ended.")
+        .says("By any identifier. 409 if several records once had an identifier that ended.")
         .parameter(parameter::elements(RecordKind::Individual))
         .in_languages()
         .answers_record("The person.", "Individual")
@@ -44,9 +44,9 @@ pub fn read() -> Operation {
 
 /// `POST /Individual`
 pub fn create() -> Operation {
-    let answer = Answer::written(201, "The person is in the register.", "Individual");
+    let answer = Answer::written(201, "The individual is registered.", "Individual");
     Operation::new(Tag::Individuals, "createIndividual", "Register a person")
-        .says("409 where an identifier is in use. The answer holds what a read would give this client.")
+        .says("409 if an identifier is in use. The response contains the fields that a read returns to this client.")
         .parameter(parameter::idempotency_key())
         .in_languages()
         .body("The person.", named("IndividualSent"))
@@ -64,40 +64,40 @@ pub fn read_from_body(operation: &'static str) -> Link {
 
 /// `PUT /Individual/{identifier}`
 pub fn replace() -> Operation {
-    Operation::new(Tag::Individuals, "replaceIndividual", "Replace what is said of a person")
-        .says("What the body leaves out is no longer said, but identifiers: they are added and ended (`period.end`), never taken away or altered.")
+    Operation::new(Tag::Individuals, "replaceIndividual", "Replace an individual")
+        .says("Fields that the body omits are removed, except identifiers: they are added and ended (`period.end`), never removed or altered.")
         .in_languages()
         .body("The person.", named("IndividualSent"))
-        .changes(Answer::written(200, "The person as changed.", "Individual"))
+        .changes(Answer::written(200, "The individual as changed.", "Individual"))
 }
 
 /// `PATCH /Individual/{identifier}`
 pub fn patch() -> Operation {
     Operation::new(Tag::Individuals, "patchIndividual", "Change some fields of a person")
-        .says("A merge patch (RFC 7396): what it names is replaced, lists as a whole, and `null` takes a field out.")
+        .says("A merge patch (RFC 7396): named fields are replaced, lists completely, and `null` removes a field.")
         .in_languages()
         .merge_patch("The fields to change.", "IndividualPatch")
-        .changes(Answer::written(200, "The person as changed.", "Individual"))
+        .changes(Answer::written(200, "The individual as changed.", "Individual"))
 }
 
 /// `GET /Individual/{identifier}/groups`
 pub fn groups() -> Operation {
-    Operation::new(Tag::Individuals, "listGroupsOfIndividual", "List the groups that a person is in or was")
-        .says("Needs `group:read` as well.")
+    Operation::new(Tag::Individuals, "listGroupsOfIndividual", "List current and former groups of an individual")
+        .says("Requires `group:read` as well.")
         .parameters(parameter::page())
         .in_languages()
-        .answers("A page of places in groups.", record::page_of("Place"))
+        .answers("A page of memberships in groups.", record::page_of("Place"))
         .refuses(&[404, 409])
 }
 
 /// The shapes of this noun, by name; `fields` are those that installed modules add.
 #[must_use]
 pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
-    let about = "A person. A field that is not there is not recorded, or not for this client; an empty list is known to be empty.";
-    let place = object("The membership of a person in a group, told from the person's side.");
+    let about = "An individual. An absent field is not recorded, or not visible to this client; an empty list is known to be empty.";
+    let place = object("The membership of an individual in a group, from the individual's side.");
     let of_member = MEMBERS.fields.iter().filter(|field| field.tag != MEMBER_ENTITY.tag());
     let place = fields_answered(place.may("group", named("Reference")), of_member, Level::Part);
-    let texts = [about, "A person, to be written.", "The changes of a person."];
+    let texts = [about, "An individual to write.", "The changes of an individual."];
     let own = [("IndividualPage", record::page_of("Individual")), ("Place", place)];
     let mut shapes = record::of_kind(RecordKind::Individual, texts, fields);
     shapes.extend(by_name(own));

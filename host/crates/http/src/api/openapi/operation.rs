@@ -1,4 +1,4 @@
-//! What is told of one endpoint, beside what its handler says of itself, and the examples that the document shows (`examples.json`). A test
+//! What is reported one endpoint, beside what its handler says of itself, and the examples that the document shows (`examples.json`). A test
 //! sends each request among them to a server and holds the answer to what is told here.
 
 use std::collections::BTreeMap;
@@ -39,14 +39,14 @@ pub enum Tag {
 pub const TAGS: [(Tag, &str, &str); 10] = [
     (Tag::Tokens, "Tokens", "Access tokens for client credentials (OAuth 2.0, RFC 6749)."),
     (Tag::Individuals, "Individuals", "The people of the register."),
-    (Tag::Groups, "Groups", "Households and other groups, who is in them and who was."),
+    (Tag::Groups, "Groups", "Households and other groups, with current and former members."),
     (Tag::Programs, "Programs", "Social programs. The administrator manages them."),
-    (Tag::ProgramMemberships, "Program memberships", "Who is on which program, and since when."),
+    (Tag::ProgramMemberships, "Program memberships", "Enrolments of individuals and groups in programs."),
     (Tag::Consents, "Consents", "Consents given to the client's organization. The administrator manages them."),
     (Tag::Eligibility, "Eligibility", "Rules on people and groups."),
     (Tag::Vocabularies, "Vocabularies", "Code lists, their codes, and named groups of codes."),
     (Tag::Batches, "Batches", "Several calls in one request."),
-    (Tag::Server, "Server", "What the server is and offers."),
+    (Tag::Server, "Server", "Metadata and health of the server."),
 ];
 
 /// A body that a request must have.
@@ -260,7 +260,7 @@ impl Operation {
                 answer.headers.extend(["Vary", "Content-Language"]);
             }
         }
-        let mut unchanged = Answer::empty(304, "The client has the answer: nothing changed.");
+        let mut unchanged = Answer::empty(304, "The response is unchanged: the client has it.");
         unchanged.headers.extend(["ETag", "Cache-Control"]);
         if languages {
             unchanged.headers.push("Vary");

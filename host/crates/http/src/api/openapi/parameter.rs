@@ -24,7 +24,7 @@ use daftar_domain::search::{PAGE_COUNT_DEFAULT, PAGE_COUNT_MAX};
 use daftar_domain::vocabulary::CodedField;
 
 /// What is said of a parameter that may stand several times.
-pub const SEVERAL: &str = "May stand several times: all must hold.";
+pub const SEVERAL: &str = "May be repeated: all values must match.";
 
 /// An identifier `<system>|<value>`. How long each half may be, a pattern can say only by looking ahead, which few tools follow.
 #[must_use]
@@ -49,7 +49,7 @@ pub struct Parameter {
     pub description: String,
     required: bool,
     schema: Shape,
-    /// Whether a list stands as several parameters of that name; none where it is no list.
+    /// True if a list stands as several parameters of that name; none where it is no list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explode: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,8 +140,8 @@ pub fn page() -> [Parameter; 2] {
     let count = shape::whole(1).with("maximum", PAGE_COUNT_MAX).with("default", PAGE_COUNT_DEFAULT);
     let offset = shape::whole(0).with("maximum", OFFSET_MAX).with("default", 0);
     [
-        query("_count", "How many items a page holds at most.", count),
-        query("_offset", "How many items lie before the page.", offset),
+        query("_count", "The maximum number of items in a page.", count),
+        query("_offset", "The number of items before the page.", offset),
     ]
 }
 
@@ -160,21 +160,21 @@ pub fn elements_without(kind: RecordKind, left_out: &[&str]) -> Parameter {
         Parts::Any => format!(r"{name}(\.[^.,\s]+)?"),
     });
     let path = paths.collect::<Vec<_>>().join("|");
-    let description = "The fields that the answer holds, separated by commas, such as `name,address.city`. `type`, `identifier` and `meta` always stay.";
+    let description = "The fields of the response, separated by commas, such as `name,address.city`. `type`, `identifier` and `meta` are always included.";
     query("_elements", description, pattern(&format!("^({path})(,({path})){{0,99}}$")))
 }
 
 /// `If-Match`.
 #[must_use]
 pub fn if_match() -> Parameter {
-    let description = "At which version the change may find the record: an `ETag`, several separated by commas, or `*`. Any other version is 409.";
+    let description = "The record version that the change accepts: an `ETag`, several separated by commas, or `*`. Any other version is 409.";
     header("If-Match", description, pattern(r#"^(\*|"[0-9]{1,19}"(, ?"[0-9]{1,19}"){0,19})$"#).filled())
 }
 
 /// `Idempotency-Key`.
 #[must_use]
 pub fn idempotency_key() -> Parameter {
-    let description = "Names the request: sent again with the same body within 24 hours it is answered again and not done again; with another body it is 422.";
+    let description = "Identifies the request: repeated with the same body within 24 hours it returns the same response and is not executed again; with another body it is 422.";
     let shape = pattern(r"^[\x21\x23-\x5B\x5D-\x7E]+$").filled().at_most(KEY_BYTES_MAX);
     header("Idempotency-Key", description, shape)
 }
@@ -182,20 +182,21 @@ pub fn idempotency_key() -> Parameter {
 /// `If-None-Match`.
 #[must_use]
 pub fn if_none_match() -> Parameter {
-    header("If-None-Match", "The `ETag` of an answer that the client has: 304 where it still holds.", shape::text())
+    header("If-None-Match", "The `ETag` of a response that the client has: 304 if it is still valid.", shape::text())
 }
 
 /// `Accept-Language`.
 #[must_use]
 pub fn accept_language() -> Parameter {
-    let description = "The languages that names of codes are wanted in, best first; where none of them is there, the vocabulary's own.";
+    let description =
+        "The preferred languages of the names of codes, best first; if none of them exists, the vocabulary's own.";
     header("Accept-Language", description, shape::text())
 }
 
 /// The one filter whose name begins as that of what is not a filter.
 const LAST_UPDATED: &str = "_last_updated";
 /// What [`SEVERAL`] is where a filter is a member of an object.
-const SEVERAL_LISTED: &str = "Of several in a list all must hold.";
+const SEVERAL_LISTED: &str = "All values of a list must match.";
 
 /// Words to search for.
 #[must_use]
@@ -210,7 +211,7 @@ pub fn common() -> [Parameter; 3] {
     [
         repeatable("identifier", "An identifier, `<system>|<value>`.", key()),
         repeatable("name", name, words()),
-        query("active", "Whether the record is in use.", boolean()),
+        query("active", "True if the record is active.", boolean()),
     ]
 }
 
@@ -221,7 +222,7 @@ pub fn texts(kind: RecordKind) -> Vec<Parameter> {
     let whole = PhraseField::all(kind).map(|field| {
         let name = field.name();
         let of = name.rsplit('.').next().unwrap_or(&name);
-        repeatable(&name, &format!("The whole name of a {of}, without case or accents."), words())
+        repeatable(&name, &format!("The complete name of a {of}, without case or accents."), words())
     });
     std::iter::once(address).chain(whole).collect()
 }
@@ -247,7 +248,7 @@ pub fn coded_as(name: &str, field: CodedField) -> [Parameter; 2] {
 }
 
 fn pair(name: &str, description: &str, code: &str) -> [Parameter; 2] {
-    let below = format!("{description} The codes below it are meant too.");
+    let below = format!("{description} Includes the codes below it.");
     [repeatable(name, description, pattern(code)), repeatable(&format!("{name}:below"), &below, pattern(code))]
 }
 
@@ -269,7 +270,7 @@ pub fn filters(search: &Operation, fields: &ExtensionFields) -> Shape {
     let filters = parameters
         .filter(|parameter| parameter.parameter_in == ParameterIn::Query)
         .filter(|parameter| !parameter.name.starts_with('_') || parameter.name == LAST_UPDATED);
-    filters.fold(object("Filters of a search by name: all of them must hold."), |members, filter| {
+    filters.fold(object("Filters of a search by name: all of them must match."), |members, filter| {
         // Written in JSON, not in a URL.
         let description = filter.description.replace("%23", "#").replace(SEVERAL, SEVERAL_LISTED);
         let shape = match filter.schema.items() {
@@ -290,12 +291,12 @@ pub fn reference(kind: RecordKind) -> Shape {
 #[must_use]
 pub fn envelope(elements: Parameter, sortable: &[SortField]) -> Vec<Parameter> {
     let mut parameters = page().to_vec();
-    let cursor = "Where a page begins: only as `links.next` of an answer has it, without `_offset`. Pages that follow each other by it neither repeat nor skip a record while others change.";
+    let cursor = "Position of a page: only as in `links.next` of a response, without `_offset`. Consecutive pages neither repeat nor skip a record during concurrent changes.";
     parameters.push(query("_cursor", cursor, pattern("^[A-Za-z0-9_-]+$")));
     let keys = sortable.iter().flat_map(|field| [field.name().to_owned(), format!("-{}", field.name())]);
     let keys: Vec<String> = keys.collect();
     let keys = shape::list(word(keys.iter().map(String::as_str))).with("uniqueItems", true);
-    let sort = "In what order: fields separated by commas, the opposite way after `-`. Each once.";
+    let sort = "The order: fields separated by commas, descending after `-`. Each once.";
     parameters.push(listed(false, query("_sort", sort, keys.filled().at_most(SORT_KEYS_MAX))));
     let changed =
         "When the record was changed last: a day or an instant, perhaps after `eq`, `ne`, `gt`, `ge`, `lt` or `le`.";

@@ -23,7 +23,7 @@ fn program() -> Parameter {
 /// `GET /ProgramMembership/{identifier}`
 pub fn read_membership() -> Operation {
     Operation::new(Tag::ProgramMemberships, "readProgramMembership", "Read a membership")
-        .says("By its own identifier or by the beneficiary's. 409 where several are meant and no program is named.")
+        .says("By its own identifier or by the beneficiary's. 409 if several match and no program is named.")
         .parameter(program())
         .answers_record("The membership.", "ProgramMembership")
         .refuses(&[404, 409, 422])
@@ -46,7 +46,7 @@ pub fn search_memberships() -> Operation {
         ))
         .parameter(query(
             "status",
-            "Where the membership stands.",
+            "The status of the membership.",
             word(MembershipStatus::ALL.map(MembershipStatus::name)),
         ))
         .parameters(envelope(elements(KIND), sort_fields(KIND)))
@@ -56,19 +56,19 @@ pub fn search_memberships() -> Operation {
 
 /// `POST /ProgramMembership`
 pub fn create_membership() -> Operation {
-    Operation::new(Tag::ProgramMemberships, "createProgramMembership", "Enrol somebody")
-        .says("A second open membership of a beneficiary in a program is 409. Where the program enforces its rule, entering `enrolled` against it is 409 with the `outcome`, unless an `override` is given.")
+    Operation::new(Tag::ProgramMemberships, "createProgramMembership", "Enrol a beneficiary")
+        .says("A second open membership of a beneficiary in a program is 409. If the program enforces its rule, entering `enrolled` against it is 409 with the `outcome`, unless an `override` is given.")
         .parameter(idempotency_key())
         .in_languages()
         .body("The membership.", named("ProgramMembershipSent"))
-        .answer(Answer::written(201, "The membership is in the register.", "ProgramMembership"))
+        .answer(Answer::written(201, "The membership is registered.", "ProgramMembership"))
         .refuses(&[409])
 }
 
 /// `PUT /ProgramMembership/{identifier}`
 pub fn replace_membership() -> Operation {
-    Operation::new(Tag::ProgramMemberships, "replaceProgramMembership", "Replace what a membership says")
-        .says("`program` and `beneficiary` stay what they are. What may follow on what: `draft` to `enrolled`, `not_eligible`, `duplicated`; `enrolled` to `paused`, `exited`, `not_eligible`, `duplicated`; `paused` to `enrolled` and the same; `not_eligible` to `draft`, `enrolled`, `duplicated`; `duplicated` to `draft`; nothing follows on `exited`. Anything else is 409.")
+    Operation::new(Tag::ProgramMemberships, "replaceProgramMembership", "Replace a membership")
+        .says("`program` and `beneficiary` cannot change. Allowed status changes: `draft` to `enrolled`, `not_eligible`, `duplicated`; `enrolled` to `paused`, `exited`, `not_eligible`, `duplicated`; `paused` to `enrolled` and the same; `not_eligible` to `draft`, `enrolled`, `duplicated`; `duplicated` to `draft`; none from `exited`. Any other change is 409.")
         .parameter(program())
         .body("The membership.", named("ProgramMembershipReplacement"))
         .changes(Answer::written(200, "The membership as changed.", "ProgramMembership"))
@@ -82,11 +82,11 @@ pub fn membership_shapes() -> Vec<(String, Shape)> {
         let members = record::sent(object(description), KIND, &fields);
         members.may_or_null("identifier", list_sent(named("IdentifierSent")))
     };
-    let replacement = sent("A membership, to be replaced.");
-    let status = word(MembershipStatus::ALL.map(MembershipStatus::name)).about("Where it stands.");
+    let replacement = sent("A membership to replace.");
+    let status = word(MembershipStatus::ALL.map(MembershipStatus::name)).about("The status.");
     by_name([
         ("ProgramMembership", record::answered(KIND, "The membership of a beneficiary in a program.", &fields)),
-        ("ProgramMembershipSent", sent("A membership, to be written.")),
+        ("ProgramMembershipSent", sent("A membership to write.")),
         ("ProgramMembershipReplacement", replacement.needs("status", status)),
     ])
 }
@@ -102,12 +102,8 @@ pub fn read_program() -> Operation {
 pub fn search_programs() -> Operation {
     Operation::new(Tag::Programs, "searchPrograms", "Search programs")
         .parameters(common())
-        .parameter(query("target_type", "Whom it enrols.", word(Subject::ALL.map(Subject::name))))
-        .parameter(query(
-            "status",
-            "Whether it has begun and ended, by its period and today.",
-            word(["upcoming", "current", "ended"]),
-        ))
+        .parameter(query("target_type", "The kind of its beneficiaries.", word(Subject::ALL.map(Subject::name))))
+        .parameter(query("status", "The status by its period and today.", word(["upcoming", "current", "ended"])))
         .parameters(envelope(elements(RecordKind::Program), sort_fields(RecordKind::Program)))
         .answers_page("A page of programs.", record::page_of("Program"), "readProgram")
         .refuses(&[422])
@@ -132,7 +128,7 @@ pub fn read_consent() -> Operation {
 pub fn withdraw_consent() -> Operation {
     Operation::new(Tag::Consents, "withdrawConsent", "Withdraw a consent")
         .says(
-            "The record stays readable as withdrawn. Withdrawing it again changes nothing, and the answer is the same.",
+            "The record stays readable as withdrawn. Withdrawing it again changes nothing, and the response is the same.",
         )
         .parameter(parameter::if_match())
         .answer(Answer::empty(204, "The consent is withdrawn."))
@@ -142,6 +138,6 @@ pub fn withdraw_consent() -> Operation {
 /// The shapes of this noun, by name.
 #[must_use]
 pub fn consent_shapes() -> Vec<(String, Shape)> {
-    let about = "The consent of a person or group that an organization sees what the register records of them.";
+    let about = "The consent of an individual or group to an organization's access to its data.";
     vec![("Consent".to_owned(), record::answered(RecordKind::Consent, about, &ExtensionFields::default()))]
 }

@@ -91,8 +91,10 @@ pub fn of_kind(kind: RecordKind, descriptions: [&str; 3], fields: &ExtensionFiel
 /// The member that the server computes.
 fn computed_shape(kind: RecordKind) -> Option<Shape> {
     match kind {
-        RecordKind::Individual => Some(list(named("Place")).about("Only where one person is read, with `group:read`.")),
-        RecordKind::Group => Some(whole(0).about("How many active members there are today.")),
+        RecordKind::Individual => {
+            Some(list(named("Place")).about("Only in a read of one individual, with `group:read`."))
+        }
+        RecordKind::Group => Some(whole(0).about("The number of active members today.")),
         RecordKind::Consent => {
             let all = [ConsentStatus::Given, ConsentStatus::Withdrawn, ConsentStatus::Expired];
             Some(word(all.map(ConsentStatus::name)))
@@ -180,7 +182,7 @@ pub fn value_answered(kind: &'static Kind, level: Level) -> Shape {
             Level::Part => named("Reference"),
         },
         Kind::ConsentId => text().with("format", "uuid"),
-        Kind::Photo => text().about("In base64; only where one person is read."),
+        Kind::Photo => text().about("In base64; only in a read of one individual."),
         Kind::List { of, .. } => list(value_answered(of, Level::Part)),
         Kind::Struct(part) => named(part.name),
     }
@@ -210,8 +212,8 @@ pub fn shapes() -> Vec<(String, Shape)> {
 }
 
 fn identifier_sent() -> Shape {
-    let system = "What kind of identifier it is: a code of the vocabulary of ID types, or a system that the administrator registered.";
-    object("One of the names by which others know a record. Of one system and value there is one open identifier.")
+    let system = "The system of the identifier: a code of the vocabulary of ID types, or a system that the administrator registered.";
+    object("An external identifier of a record. At most one current identifier has a given system and value.")
         .needs("system", pattern(SYSTEM_PATTERN).at_most(SYSTEM_BYTES_MAX).about(system))
         .needs("value", pattern(VALUE_PATTERN).at_most(VALUE_BYTES_MAX).about("The identifier itself."))
         .may_or_null("period", named("PeriodSent"))
@@ -223,7 +225,7 @@ fn code_sent() -> Shape {
     let bare = || pattern(r"^[^\x00-\x20\x7F-\xA0#\s]+$").at_most(CODE_BYTES_MAX);
     let uri = || pattern(CODE_PATTERN).at_most(CODE_URI_BYTES_MAX);
     let parts = object("Namespace and code.").needs("namespace", namespace()).needs("code", bare());
-    let shown = object("A code as answers have it.").needs("uri", uri());
+    let shown = object("A code as in responses.").needs("uri", uri());
     let shown = shown.may_or_null("code", text()).may_or_null("namespace", text());
     let coding = object("A coding.").needs("system", namespace()).needs("code", bare()).may("display", ignored());
     let concept = object("A concept with one coding.").needs("coding", list(coding).filled().at_most(1));
@@ -233,14 +235,14 @@ fn code_sent() -> Shape {
         shown.may("display", ignored()),
         concept,
     ])
-    .about("A code that new records may hold.")
+    .about("A code that new records may contain.")
 }
 
 /// The longest code with its namespace, in bytes.
 const CODE_URI_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + 1 + CODE_BYTES_MAX;
 
 fn receipt() -> Shape {
-    object("What stays of a record for a client that may write it and not read it.")
+    object("The parts of a record for a client that may write it but not read it.")
         .needs("type", text())
         .may("identifier", list(named("Identifier")))
         .needs("meta", named("Meta"))
@@ -249,13 +251,13 @@ fn receipt() -> Shape {
 fn reference() -> Shape {
     object("A record, by one of its identifiers.")
         .may("reference", text().about("`<kind>/<system>|<value>`"))
-        .may("display", text().about("Its name, where this client may see it."))
+        .may("display", text().about("Its name, if this client may see it."))
 }
 
 /// A reference to a record of one of those kinds, as an object.
 #[must_use]
 pub fn reference_to(kinds: &[RecordKind]) -> Shape {
-    let members = object("A record by any identifier, with the name that answers show.");
+    let members = object("A record by any identifier, with the name in responses.");
     members.needs("reference", reference_sent(kinds)).may("display", ignored())
 }
 
@@ -279,7 +281,7 @@ pub fn code_pattern_of(field: CodedField) -> String {
     format!(r"^({})[#|][^\x00-\x20\x7F-\xA0#\s]{{1,{CODE_BYTES_MAX}}}$", namespaces.join("|"))
 }
 
-/// The code of a field, as a request writes it; the vocabularies are told.
+/// The code of a field, as a request writes it; the vocabularies are reported.
 #[must_use]
 pub fn code_sent_of(field: CodedField) -> Shape {
     named("CodeSent").about(&vocabularies_of(field))
@@ -313,7 +315,7 @@ pub fn reference_sent(kinds: &[RecordKind]) -> Shape {
 /// What installed modules add below a path of keys, as objects in each other: the member `extension` of answers or of requests.
 fn extension(fields: &ExtensionFields, above: &str, is_sent: bool) -> Shape {
     let member = |shape: Shape| if is_sent { shape.or_null() } else { shape };
-    let mut members = object("What installed modules add.");
+    let mut members = object("Fields of installed modules.");
     let mut last = "";
     for (field, rest) in fields.iter().filter_map(|field| Some((field, field.path.as_str().strip_prefix(above)?))) {
         match rest.split_once('.') {

@@ -13,7 +13,7 @@ use daftar_domain::error_code::ErrorCode;
 type Refusal = (u16, &'static str, &'static str, &'static [&'static str]);
 
 const REFUSALS: &[Refusal] = &[
-    (400, "Malformed", "The request cannot be understood; `detail` says what is wrong with it.", &[]),
+    (400, "Malformed", "The request is malformed; `detail` names the problem.", &[]),
     (401, "Unauthorized", "There is no token, or it is malformed, expired or disabled.", &["WWW-Authenticate"]),
     (
         403,
@@ -21,43 +21,53 @@ const REFUSALS: &[Refusal] = &[
         "The client's grants do not allow this; `detail` names the scope or the field.",
         &["WWW-Authenticate"],
     ),
-    (404, "NotFound", "There is no such record, or none that this client may see.", &[]),
-    (406, "NotAcceptable", "`Accept` admits none of the media types that are answered here.", &[]),
+    (404, "NotFound", "The record does not exist, or this client may not see it.", &[]),
+    (406, "NotAcceptable", "`Accept` excludes the media types of the response.", &[]),
     (
         408,
         "TimedOut",
-        "The body took longer to arrive than the server waits: 20 seconds, and 10 for any part of it, unless it is set up otherwise.",
+        "The body took longer to arrive than the timeout: by default 20 seconds, and 10 for any part of it.",
         &[],
     ),
-    (409, "Conflict", "What is there does not allow it: another version, an identifier in use, several records.", &[]),
-    (413, "TooLarge", "The body is over the limit that `detail` names.", &[]),
-    (414, "UrlTooLong", "The URL has more than 64 KiB. The answer has no body, and no request id.", &[]),
+    (
+        409,
+        "Conflict",
+        "The current state does not allow it: another version, an identifier in use, several records.",
+        &[],
+    ),
+    (413, "TooLarge", "The body exceeds the limit in `detail`.", &[]),
+    (414, "UrlTooLong", "The URL has more than 64 KiB. The response has no body, and no request id.", &[]),
     (415, "NotJson", "The body is of another media type.", &[]),
-    (422, "Invalid", "The request can be read and is not right; `errors` names each field or parameter.", &[]),
-    (429, "TooMany", "The bucket is empty; wait as long as `Retry-After` says.", &["Retry-After"]),
-    (500, "Failed", "The server failed; the request id names the failure in its log.", &[]),
-    (503, "Unavailable", "The server cannot answer now; try again.", &["Retry-After"]),
+    (422, "Invalid", "The request is well-formed but invalid; `errors` names each field or parameter.", &[]),
+    (429, "TooMany", "Rate limit exceeded; retry after the time in `Retry-After`.", &["Retry-After"]),
+    (500, "Failed", "The server failed; the request id identifies the failure in its log.", &[]),
+    (503, "Unavailable", "The server is unavailable; retry later.", &["Retry-After"]),
 ];
 
 /// Refusals of the token endpoint (RFC 6749, section 5.2).
 const TOKEN_REFUSALS: &[Refusal] = &[
-    (400, "TokenMalformed", "The request is not right; `error` says which way.", &["Cache-Control"]),
+    (400, "TokenMalformed", "The request is invalid; `error` names the reason.", &["Cache-Control"]),
     (
         401,
         "TokenUnauthorized",
-        "The client is not known, or its secret is not right.",
+        "The client is unknown, or its secret is invalid.",
         &["Cache-Control", "WWW-Authenticate"],
     ),
     (
         408,
         "TokenTimedOut",
-        "The body took longer to arrive than the server waits: 20 seconds, and 10 for any part of it, unless it is set up otherwise.",
+        "The body took longer to arrive than the timeout: by default 20 seconds, and 10 for any part of it.",
         &["Cache-Control"],
     ),
-    (413, "TokenTooLarge", "The body is over the limit.", &["Cache-Control"]),
-    (429, "TokenTooMany", "The address asked too often; wait as long as `Retry-After` says.", &["Retry-After"]),
+    (413, "TokenTooLarge", "The body exceeds the limit.", &["Cache-Control"]),
+    (
+        429,
+        "TokenTooMany",
+        "Rate limit of the address exceeded; retry after the time in `Retry-After`.",
+        &["Retry-After"],
+    ),
     (500, "TokenFailed", "The server failed.", &["Cache-Control"]),
-    (503, "TokenUnavailable", "The server cannot answer now; try again.", &["Retry-After"]),
+    (503, "TokenUnavailable", "The server is unavailable; retry later.", &["Retry-After"]),
 ];
 
 /// How an operation may fail.
@@ -132,20 +142,20 @@ type DescribedHeader = (&'static str, &'static str, fn() -> Shape);
 const HEADERS: &[DescribedHeader] = &[
     ("X-API-Version", "The version of the API.", shape::text),
     ("X-Request-Id", "Names the request in the server's log and audit log.", shape::text),
-    ("X-RateLimit-Limit", "How many calls the bucket nearest its end holds.", || shape::whole(1)),
-    ("X-RateLimit-Remaining", "How many of them are left.", || shape::whole(0)),
-    ("X-RateLimit-Reset", "In how many seconds it is full again.", || shape::whole(0)),
-    ("Retry-After", "After how many seconds a new attempt is worth it.", || shape::whole(1)),
-    ("ETag", "The version of what the answer shows.", || shape::pattern(r#"^"[^"]*"$"#)),
-    ("Idempotency-Replayed", "There where the request was done before.", || shape::word(["true"])),
-    ("Location", "Where the new record is.", shape::text),
-    ("Content-Location", "The URL of the code itself, where it was asked for by another name.", shape::text),
-    ("Cache-Control", "Whether the answer may be kept.", shape::text),
+    ("X-RateLimit-Limit", "The limit of calls of the bucket with the fewest calls left.", || shape::whole(1)),
+    ("X-RateLimit-Remaining", "The number of calls left in it.", || shape::whole(0)),
+    ("X-RateLimit-Reset", "Seconds until it is full again.", || shape::whole(0)),
+    ("Retry-After", "Seconds to wait before a retry.", || shape::whole(1)),
+    ("ETag", "The version of the content of the response.", || shape::pattern(r#"^"[^"]*"$"#)),
+    ("Idempotency-Replayed", "Present if the request was executed before.", || shape::word(["true"])),
+    ("Location", "The URL of the new record.", shape::text),
+    ("Content-Location", "The URL of the code itself, if it was requested by an alias.", shape::text),
+    ("Cache-Control", "Rules for caching the response.", shape::text),
     ("Pragma", "As `Cache-Control`, for old clients.", shape::text),
-    ("Vary", "What else the answer depends on.", shape::text),
-    ("Content-Language", "The languages of the names in the answer.", shape::text),
-    ("Content-Security-Policy", "What the page may load.", shape::text),
-    ("WWW-Authenticate", "How to prove who calls, and what was wrong.", shape::text),
+    ("Vary", "The request headers that the response depends on.", shape::text),
+    ("Content-Language", "The languages of the names in the response.", shape::text),
+    ("Content-Security-Policy", "The permitted sources of the page's content.", shape::text),
+    ("WWW-Authenticate", "The authentication scheme, and the problem.", shape::text),
 ];
 
 /// Every header, by name.

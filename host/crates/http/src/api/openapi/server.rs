@@ -10,22 +10,22 @@ pub fn token() -> Operation {
     let form =
         "Client credentials by HTTP Basic with a form, as form fields, or as a JSON object: exactly one of the three.";
     Operation::new(Tag::Tokens, "issueToken", "Get an access token")
-        .says("OAuth 2.0 client credentials (RFC 6749, section 4.4). 5 in any 60 seconds and 50 a day from one address, counted before any secret is looked at. Unknown fields are ignored; two ways of giving credentials at once, or a repeated field, are 400; so are credentials in the URL. After ten failures that claim one client id, further failing answers come ever later, or as 429 where too many wait; a right secret is let through at once.")
+        .says("OAuth 2.0 client credentials (RFC 6749, section 4.4). At most 5 requests in any 60 seconds and 50 a day from one address, counted before any secret is checked. Unknown fields are ignored; credentials sent in two ways, or a repeated field, are 400; so are credentials in the URL. After ten failures with one client id, responses to further failures are delayed increasingly, or 429 if too many are delayed; a valid secret is never delayed.")
         .body_of(&["application/x-www-form-urlencoded", "application/json"], form, named("TokenRequest"))
         .answer(Answer::json(200, "A token.", named("Token")).header("Cache-Control").header("Pragma"))
 }
 
 /// `GET /.well-known/oauth-authorization-server`
 pub fn authorization_server() -> Operation {
-    Operation::new(Tag::Tokens, "readAuthorizationServer", "Find out how tokens are had")
-        .says("The authorization server's metadata (RFC 8414).")
+    Operation::new(Tag::Tokens, "readAuthorizationServer", "Read the authorization server's metadata")
+        .says("The endpoints and methods for tokens (RFC 8414).")
         .answers("The metadata.", named("AuthorizationServer"))
 }
 
 /// `GET /metadata`
 pub fn metadata() -> Operation {
-    Operation::new(Tag::Server, "readMetadata", "Find out what the server offers")
-        .says("Resources with their operations and search parameters, installed modules, limits, where tokens are had.")
+    Operation::new(Tag::Server, "readMetadata", "Read the server's metadata")
+        .says("Resources with their operations and search parameters, installed modules, limits, the token endpoint.")
         .answers("The metadata.", named("Metadata"))
         .conditional(false)
 }
@@ -40,7 +40,7 @@ pub fn openapi() -> Operation {
 
 /// `GET /docs`
 pub fn docs() -> Operation {
-    pages("readDocs", "Look at this document")
+    pages("readDocs", "Read this document as a page")
 }
 
 /// `GET /docs/errors`
@@ -65,7 +65,7 @@ fn pages(id: &'static str, summary: &'static str) -> Operation {
 pub fn workbench() -> Operation {
     let page = Answer::text("A page in HTML.", &["text/html"]).header("Content-Security-Policy").header("Vary");
     Operation::new(Tag::Server, "readWorkbench", "Open the workbench")
-        .says("A page on which analysts write rules and see whom they reach. It holds nothing of the register: whoever signs in there calls this API with a client's own token, scopes and limits.")
+        .says("A page on which analysts write rules and preview their results. It contains no data of the register: a signed-in user calls this API with a client's own token, scopes and limits.")
         .answer(page)
         .refuses(&[404])
         .conditional(false)
@@ -76,7 +76,7 @@ pub fn workbench_file() -> Operation {
     let file =
         Answer::text("The file.", &["text/javascript", "text/css", "text/plain", "image/svg+xml"]).header("Vary");
     Operation::new(Tag::Server, "readWorkbenchFile", "Read a file of the workbench")
-        .says("What the page loads. A file whose name holds a digest never changes and may be kept for good.")
+        .says("A file of the page. A file with a digest in its name never changes and may be cached permanently.")
         .answer(file)
         .refuses(&[404])
         .conditional(false)
@@ -84,15 +84,15 @@ pub fn workbench_file() -> Operation {
 
 /// `GET /health/live`
 pub fn live() -> Operation {
-    Operation::new(Tag::Server, "checkLive", "Does the process answer?")
+    Operation::new(Tag::Server, "checkLive", "Check that the process is alive")
         .says("Not counted against any bucket.")
         .answer(Answer::text("It does.", &["text/plain"]))
 }
 
 /// `GET /health/ready`
 pub fn ready() -> Operation {
-    Operation::new(Tag::Server, "checkReady", "Can the server serve?")
-        .says("Whether the store answers. The body is `ok`, or names what is degraded, a line each: a server without an active eligibility engine is ready, and only calls that need the engine are 503. Not counted against any bucket.")
+    Operation::new(Tag::Server, "checkReady", "Check that the server is ready")
+        .says("Checks that the store responds. The body is `ok`, or names each degraded part on a line: a server without an active eligibility engine is ready, and only calls that need the engine are 503. Not counted against any bucket.")
         .answer(Answer::text("It can.", &["text/plain"]))
         .refuses(&[503])
 }

@@ -87,7 +87,7 @@ impl Shape {
         self.with(keyword, 1)
     }
 
-    /// An object that may have other members beside those that are told.
+    /// An object that may have other members beside those that are reported.
     #[must_use]
     pub fn open(mut self) -> Self {
         self.0.remove("additionalProperties");
@@ -279,7 +279,7 @@ pub fn list(of: Shape) -> Shape {
     Shape::of("array").with("items", of)
 }
 
-/// An object that has the members told of it and no other.
+/// An object that has the members reported it and no other.
 #[must_use]
 pub fn object(description: &str) -> Shape {
     any_object(description).with("additionalProperties", false)
@@ -297,10 +297,10 @@ pub fn any_of(shapes: impl IntoIterator<Item = Shape>) -> Shape {
     Shape::default().with("anyOf", shapes.into_iter().collect::<Value>())
 }
 
-/// Any value: it is taken so that an answer may be sent back as it was received, and not looked at.
+/// Any value: it is taken so that an answer may be sent back as it was received, and not checked.
 #[must_use]
 pub fn ignored() -> Shape {
-    Shape::default().about("Not looked at, so that an answer may be sent back as it was received.")
+    Shape::default().about("Ignored, so that a response may be sent back as it was received.")
 }
 
 /// The schema of a response and of every type that it refers to, by name. A member that may be absent is not `null`.

@@ -14,11 +14,11 @@ const CODE_PATTERN: &str = r"^([\x21\x22\x24-\x7B\x7D\x7E]{1,200}#)?[^\x00-\x20\
 const SEARCH_BYTES_MAX: usize = 1_000;
 
 fn version() -> Parameter {
-    query("version", "An earlier version that is still there.", shape::plain().filled())
+    query("version", "An earlier version that is still stored.", shape::plain().filled())
 }
 
 fn deprecated() -> Parameter {
-    query("include_deprecated", "Whether codes that new records may not hold are there too.", boolean())
+    query("include_deprecated", "True to include codes that new records may not contain.", boolean())
 }
 
 fn domain() -> Parameter {
@@ -56,7 +56,7 @@ pub fn codes() -> Operation {
         .parameter(version())
         .parameter(query(
             "parent",
-            "Codes one level below this one; the topmost ones where it is empty.",
+            "Codes one level below this one; the topmost ones if it is empty.",
             pattern(&format!("^$|{CODE_PATTERN}")),
         ))
         .parameter(query("below", "Codes anywhere below this one.", code()))
@@ -70,7 +70,7 @@ pub fn codes() -> Operation {
 /// `GET /Vocabulary/{namespace}/codes/{code}`
 pub fn code() -> Operation {
     let mut operation = Operation::new(Tag::Vocabularies, "readCode", "Describe a code")
-        .says("An alias leads to its code: `requested_code` is the alias, `Content-Location` the code's own URL.")
+        .says("An alias returns its code: `requested_code` is the alias, `Content-Location` the code's own URL.")
         .parameter(version())
         .answers("The code.", named("Concept"))
         .conditional(true)
@@ -107,20 +107,20 @@ pub fn search_all() -> Operation {
 /// `GET /Vocabulary/{namespace}/$subsumes`
 pub fn subsumes() -> Operation {
     let code = || pattern(CODE_PATTERN);
-    Operation::new(Tag::Vocabularies, "compareCodes", "Say how two codes stand to each other")
+    Operation::new(Tag::Vocabularies, "compareCodes", "Compare two codes")
         .parameter(needed("a", "A code.", code()))
         .parameter(needed("b", "Another code.", code()))
         .parameter(version())
-        .answers("How `a` stands to `b`.", named("Subsumption"))
+        .answers("The relation of `a` to `b`.", named("Subsumption"))
         .conditional(true)
         .refuses(&[404, 422, 503])
 }
 
 /// `POST /Vocabulary/$validate`
 pub fn validate() -> Operation {
-    Operation::new(Tag::Vocabularies, "validateCodes", "Say of many codes whether new records may hold them")
+    Operation::new(Tag::Vocabularies, "validateCodes", "Validate many codes for new records")
         .body("The codes, at most 1,000.", named("CodeBatch"))
-        .answers("One result a code, in order.", named("Validities"))
+        .answers("One result for each code, in order.", named("Validities"))
         .conditional(true)
         .refuses(&[503])
 }
@@ -129,7 +129,7 @@ pub fn validate() -> Operation {
 pub fn lookup() -> Operation {
     Operation::new(Tag::Vocabularies, "lookUpCodes", "Describe many codes")
         .body("The codes, at most 1,000.", named("CodeBatch"))
-        .answers("One result a code, in order.", named("LookedUp"))
+        .answers("One result for each code, in order.", named("LookedUp"))
         .conditional(true)
         .refuses(&[503])
 }
