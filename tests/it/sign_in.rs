@@ -1,4 +1,4 @@
-//! Who guesses at a secret is slowed down, from however many addresses; who knows it is not.
+//! Brute-force attempts at a secret are throttled, from any number of addresses; clients with the valid secret are not.
 
 use std::thread::JoinHandle;
 
@@ -6,9 +6,9 @@ use daftar_tests::token::FORM;
 use daftar_tests::{Credentials, Request, Response, Server, TestApp, process};
 use serde_json::{Value, json};
 
-/// So many failures are answered at once.
+/// Number of failures without a delay.
 const FREE: usize = 10;
-/// So many answers are held back at a time.
+/// Maximum number of delayed responses at a time.
 const HELD_MAX: usize = 64;
 const SLOWED: &str = "/audit?actor=unknown&action=authenticate&text=slowed";
 
@@ -21,14 +21,14 @@ fn in_background(request: Request) -> JoinHandle<Response> {
     std::thread::spawn(move || request.send())
 }
 
-/// A figure of the metrics page.
+/// A value of the metrics page.
 fn figure(app: &TestApp, name: &str) -> u64 {
     let page = app.admin_listener().request("GET", "/metrics").bearer(app.admin().token()).send().expect(200);
     let line = page.text().lines().find_map(|line| line.strip_prefix(&format!("{name} ")).map(str::to_owned));
     line.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
 }
 
-/// Waits until so many answers are held back, which nothing but the server's own work stands in the way of.
+/// Waits until this number of responses is delayed, which depends on the server's own work alone.
 fn wait_until_held(app: &TestApp, answers: u64) {
     for _ in 0..20_000 {
         if figure(app, "daftar_token_responses_delayed") == answers {
@@ -36,7 +36,7 @@ fn wait_until_held(app: &TestApp, answers: u64) {
         }
         std::thread::yield_now();
     }
-    panic!("{answers} answers are not held back");
+    panic!("{answers} responses are not delayed");
 }
 
 fn app_with_client() -> (TestApp, Credentials) {
@@ -45,7 +45,7 @@ fn app_with_client() -> (TestApp, Credentials) {
     (app, credentials)
 }
 
-/// What a failing answer says, whenever it comes.
+/// The visible content of a failure response, delayed or not.
 fn shown(response: &Response) -> (u16, Value, Option<String>) {
     (response.status, response.json(), response.header("www-authenticate").map(str::to_owned))
 }
@@ -61,7 +61,7 @@ fn failure_responses_are_delayed_and_a_valid_secret_is_not() {
     let slow = [in_background(request(&app, &credentials.id, "wrong")), in_background(request(&app, unknown, "wrong"))];
     wait_until_held(&app, 2);
     assert_eq!(app.client_of(&credentials).get("/Individual").status, 200, "the right secret, while others are held");
-    assert_eq!(request(&app, "client-another", "wrong").send().status, 401, "and so does whoever failed once");
+    assert_eq!(request(&app, "client-another", "wrong").send().status, 401, "and so does a client that failed once");
     assert!(slow.iter().all(|answer| !answer.is_finished()));
     app.advance_seconds(1);
     for answer in slow {
@@ -72,11 +72,11 @@ fn failure_responses_are_delayed_and_a_valid_secret_is_not() {
     let told = app.admin().get(SLOWED).expect(200).json()["data"].take();
     let told = told.as_array().unwrap();
     let records: Vec<&Value> = told.iter().map(|line| &line["records"]).collect();
-    assert_eq!(told.len(), 2, "one line for each, and no name of nobody: {told:#?}");
+    assert_eq!(told.len(), 2, "one line for each, and no unknown client id: {told:#?}");
     assert!(records.contains(&&json!([credentials.id])) && records.contains(&&json!([])), "{told:#?}");
     assert_eq!(figure(&app, "daftar_token_throttled_total"), 2);
     assert_eq!(figure(&app, "daftar_token_failures_total"), 2 * (FREE as u64 + 1) + 1);
-    // A quarter of an hour later nothing of it is left.
+    // A quarter of an hour later it is forgotten.
     app.advance_seconds(15 * 60);
     assert_eq!(request(&app, &credentials.id, "wrong").send().status, 401);
 }
@@ -146,7 +146,7 @@ fn the_log_names_a_client_that_is_slowed_down_and_no_secret() {
     }
     let log = server.stop().expect_success().stderr;
     let lines: Vec<&str> =
-        log.lines().filter(|line| line.contains("requests for tokens of a client keep failing")).collect();
+        log.lines().filter(|line| line.contains("token requests of a client keep failing")).collect();
     assert_eq!(lines.len(), 1, "{log}");
     assert!(lines[0].contains("WARN") && lines[0].contains(&client.id), "{log}");
     assert!(!log.contains("guess-") && !log.contains(&client.secret), "{log}");

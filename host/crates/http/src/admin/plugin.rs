@@ -51,9 +51,9 @@ async fn installed(app: AppState, name: PluginName) -> Result<PluginBody, AppErr
 /// The header with the line of the plugin's `.sig` file.
 pub const SIGNATURE_HEADER: &str = "daftar-plugin-signature";
 
-/// Installs the component in the body, with the signature in the header. `allow_unsigned=true` allows an unsigned plugin,
-/// `allow_downgrade=true` an older version than the installed one, `accept_loss=true` a version that lacks extension fields
-/// or concept groups of the installed one.
+/// Installs the component in the body, with the signature in the header. `allow_unsigned=true` allows an unsigned
+/// plugin, `allow_downgrade=true` an older version than the installed one, `accept_loss=true` a version that lacks
+/// extension fields or concept groups of the installed one.
 async fn install(
     call: Administrator,
     parameters: Parameters,

@@ -1,7 +1,7 @@
 //! Problems: errors that are sent to the client, with the code, the status and the body of the response.
 //!
-//! A handler's error becomes a [`Problem`] in the response's extensions; [`crate::api::middleware::response`] writes it out,
-//! because only there the request id and the matched route are known.
+//! A handler's error becomes a [`Problem`] in the response's extensions; [`crate::api::middleware::response`]
+//! serializes it, because only there the request id and the matched route are known.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -63,7 +63,7 @@ pub fn answer<T: Telling>(
     let spool = Arc::new(Spool::new(spools, actor));
     // Dropping it with the response aborts the task.
     let mut task = JoinSet::new();
-    task.spawn(tell(work, events, telling, Arc::clone(&spool)).in_current_span());
+    task.spawn(run(work, events, telling, Arc::clone(&spool)).in_current_span());
     let lines = stream::unfold((spool, task), |(spool, task)| async {
         let lines = spool.read().await?;
         Some((lines, (spool, task)))
@@ -83,7 +83,7 @@ pub fn write_line(value: &impl Serialize, out: &mut Vec<u8>) {
 }
 
 /// Runs the work and writes its reports.
-async fn tell<T: Telling>(
+async fn run<T: Telling>(
     work: impl Future<Output = T::End> + Send,
     mut events: Receiver<T::Event>,
     mut telling: T,
@@ -487,7 +487,7 @@ mod tests {
         answer(&Spools::new(std::env::temp_dir()), &Actor::Administrator, work, events, Even(0))
     }
 
-    async fn told(response: Response) -> String {
+    async fn received_text(response: Response) -> String {
         String::from_utf8(to_bytes(response.into_body(), 1_000).await.unwrap().to_vec()).unwrap()
     }
 
@@ -506,7 +506,7 @@ mod tests {
         };
         let response = answered(work, received);
         assert_eq!(response.headers()["content-type"], LINES);
-        assert_eq!(told(response).await, "0\n2\n4\nof 5\n");
+        assert_eq!(received_text(response).await, "0\n2\n4\nof 5\n");
     }
 
     #[tokio::test]
@@ -517,7 +517,7 @@ mod tests {
             count(events, 1).await;
             gone.await.unwrap()
         };
-        let lines = tokio::spawn(told(answered(work, received)));
+        let lines = tokio::spawn(received_text(answered(work, received)));
         tokio::task::yield_now().await;
         go.send("late").unwrap();
         assert_eq!(lines.await.unwrap(), "0\nlate 1\n");

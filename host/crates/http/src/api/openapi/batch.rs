@@ -7,7 +7,7 @@ use super::parameter::idempotency_key;
 use super::shape::{self, Shape, any_object, any_of, by_name, list, named, object, pattern, word, written};
 use crate::api::batch::envelope::{BATCH_ENTRIES_MAX, TRANSACTION_ENTRIES_MAX, URL_BYTES_MAX};
 
-/// A placeholder by which other entries mean the record that an entry creates.
+/// A placeholder by which other entries refer to the record that an entry creates.
 const PLACEHOLDER_PATTERN: &str = "^urn:uuid:[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
 
 /// `POST /$batch`

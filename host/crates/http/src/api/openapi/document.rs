@@ -1,7 +1,7 @@
-//! Puts the document together from the table of routes, and holds it as it is sent, with the page that shows it.
+//! Generates the document from the table of routes, and caches it as it is sent, with its page.
 //!
-//! **Invariant:** both are made again only when the installed modules add other fields; every request in between gets the same
-//! bytes.
+//! **Invariant:** both are generated again only when the fields of installed modules change; all requests in between
+//! get the same bytes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use crate::api::middleware::response::API_VERSION;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::scope::{Action, Scope};
 
-/// The document of a server that clients know by that URL, with the fields that installed modules add.
+/// The document of a server with that URL, with the fields of installed modules.
 #[must_use]
 pub fn document(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFields) -> Value {
     let mut paths: BTreeMap<&str, BTreeMap<String, Value>> = BTreeMap::new();
@@ -48,7 +48,7 @@ pub fn document(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFiel
     })
 }
 
-/// What a reader needs to know before the first call.
+/// Introduction for a reader before the first call.
 const ABOUT: &str = "The register of a social protection programme: individuals, households, enrolments in programs and \
 consents.\n\nA client gets a token at `/api/v2/oauth/token` and sends it with each call. Coded values are written \
 `<namespace>#<code>`; in a URL `#` is `%23`. Records are addressed by any of their identifiers, `<system>|<value>`.\n\n\
@@ -153,7 +153,7 @@ fn response(answer: &Answer, access: Access) -> Value {
     }))
 }
 
-/// An object of those members, where there are any.
+/// An object of those members; none if there are no members.
 fn some<'n>(members: impl Iterator<Item = (&'n str, Value)>) -> Option<Value> {
     let mut members = members.peekable();
     members.peek().is_some().then(|| members.collect())
@@ -164,7 +164,7 @@ const TOKENS: &str = "client_credentials";
 /// The name of the scheme of client id and secret, at the token endpoint.
 const SECRET: &str = "client_secret_basic";
 
-/// The ways to prove who calls.
+/// The authentication schemes.
 fn schemes(public_url: &str, endpoints: &[Endpoint]) -> Value {
     let scopes = scopes_on_offer(endpoints).into_iter().map(|scope| (scope.to_string(), describe(scope)));
     json!({
@@ -184,7 +184,7 @@ fn schemes(public_url: &str, endpoints: &[Endpoint]) -> Value {
     })
 }
 
-/// What a scope allows.
+/// The description of a scope.
 fn describe(scope: Scope) -> String {
     let resource = scope.resource.name();
     match scope.action {
@@ -195,7 +195,7 @@ fn describe(scope: Scope) -> String {
     }
 }
 
-/// What a caller must have: one of these.
+/// The alternative authentication requirements of a caller.
 fn requirements(access: Access) -> Vec<Value> {
     match access {
         Access::Scopes(accepted) => accepted.iter().map(|scope| json!({TOKENS: [scope.to_string()]})).collect(),
@@ -223,17 +223,17 @@ impl TaggedBytes {
     }
 }
 
-/// What describes a server.
+/// Description of a server.
 #[derive(Debug)]
 pub struct Description {
     /// The document.
     pub document: TaggedBytes,
-    /// The page that shows it.
+    /// The page that shows the document.
     pub page: TaggedBytes,
     fields: ExtensionFields,
 }
 
-/// Makes the description of a server and keeps it.
+/// Generates and caches the description of a server.
 #[derive(Debug)]
 pub struct ServedDescription {
     public_url: String,
@@ -241,13 +241,13 @@ pub struct ServedDescription {
 }
 
 impl ServedDescription {
-    /// Of a server that clients know by that URL.
+    /// For a server with that URL.
     #[must_use]
     pub fn new(public_url: String) -> Self {
         Self { public_url, made: Mutex::default() }
     }
 
-    /// The description of those endpoints, the same for the whole life of a server, with the fields that installed modules add.
+    /// The description of those endpoints, which never change, with the fields of installed modules.
     #[must_use]
     pub fn of(&self, endpoints: &[Endpoint], fields: &ExtensionFields) -> Arc<Description> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,5 @@
-//! `/Eligibility`: goes with `dto/eligibility.rs` and `routes/eligibility.rs`. Bodies that are not records come from their types.
+//! `/Eligibility`: goes with `dto/eligibility.rs` and `routes/eligibility.rs`. Only bodies with records are written
+//! here.
 
 use daftar_api_types::public::eligibility as body;
 use daftar_api_types::public::preview::{PreviewLine, PreviewRequest};
@@ -93,7 +94,7 @@ pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
     requests.chain(bodies.into_iter().flatten()).collect()
 }
 
-/// A request of one of the three forms, of which the type has the members.
+/// A request of one of the three forms, with the members of the type.
 fn evaluation(description: &str, subjects: impl IntoIterator<Item = Shape>) -> Shape {
     let subjects = list(any_of(subjects)).filled().at_most(body::SUBJECTS_MAX);
     of_type::<body::Evaluation<'_>>(description).needs("subjects", subjects)
@@ -105,7 +106,7 @@ fn with_expression(evaluation: Shape) -> Shape {
     evaluation.needs("expression", expression).may("program", null())
 }
 
-/// A record that is given in the request.
+/// An inline record of a request.
 fn given(kind: RecordKind, description: &str, fields: &ExtensionFields) -> Shape {
     let members = record::sent(object(description), kind, fields);
     members.may_or_null("identifier", list_sent(named("IdentifierSent")))

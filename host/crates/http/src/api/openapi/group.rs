@@ -69,7 +69,7 @@ pub fn patch() -> Operation {
         .changes(Answer::written(200, "The group as changed.", "Group"))
 }
 
-/// The shapes of this noun, by name; `fields` are those that installed modules add.
+/// The shapes of this noun, by name; `fields` are those of installed modules.
 #[must_use]
 pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
     let about = "A group. An absent field is not recorded, or not visible to this client.";

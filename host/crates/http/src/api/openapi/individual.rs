@@ -54,7 +54,7 @@ pub fn create() -> Operation {
         .refuses(&[409])
 }
 
-/// How a record that an answer holds is asked for: by its first identifier.
+/// Parameters that read the record of a response: its first identifier.
 #[must_use]
 pub fn read_from_body(operation: &'static str) -> Link {
     const PARAMETERS: &[(&str, &str)] =
@@ -90,7 +90,7 @@ pub fn groups() -> Operation {
         .refuses(&[404, 409])
 }
 
-/// The shapes of this noun, by name; `fields` are those that installed modules add.
+/// The shapes of this noun, by name; `fields` are those of installed modules.
 #[must_use]
 pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
     let about = "An individual. An absent field is not recorded, or not visible to this client; an empty list is known to be empty.";

@@ -1,5 +1,5 @@
-//! What is reported one endpoint, beside what its handler says of itself, and the examples that the document shows (`examples.json`). A test
-//! sends each request among them to a server and holds the answer to what is told here.
+//! Descriptions of endpoints, in addition to those derived from their handlers, and the examples of the document
+//! (`examples.json`). A test sends each example request to a server and checks the response against the description.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::parameter::{self, Parameter};
 use super::shape::{self, Shape, any_of, named};
 
-/// What an operation is about.
+/// Subject of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tag {
     /// Tokens.
@@ -35,7 +35,7 @@ pub enum Tag {
     Server,
 }
 
-/// Every tag in the document's order, with its name there and what is found under it.
+/// Every tag in the document's order, with its name and its description.
 pub const TAGS: [(Tag, &str, &str); 10] = [
     (Tag::Tokens, "Tokens", "Access tokens for client credentials (OAuth 2.0, RFC 6749)."),
     (Tag::Individuals, "Individuals", "The people of the register."),
@@ -49,64 +49,64 @@ pub const TAGS: [(Tag, &str, &str); 10] = [
     (Tag::Server, "Server", "Metadata and health of the server."),
 ];
 
-/// A body that a request must have.
+/// A required request body.
 #[derive(Clone)]
 pub struct SentBody {
-    /// What it is.
+    /// Description.
     pub description: &'static str,
-    /// The media types that it may have; the first is shown.
+    /// Accepted media types; the first is shown.
     pub media_types: &'static [&'static str],
     /// Its shape.
     pub shape: Shape,
 }
 
-/// What can be asked after an answer.
+/// Request that can follow a response.
 #[derive(Debug, Clone, Copy)]
 pub struct Link {
     /// Its name in the document.
     pub name: &'static str,
-    /// The operation that it leads to.
+    /// The operation that it calls.
     pub operation: &'static str,
-    /// The parameters of that operation, as runtime expressions on the answer.
+    /// The parameters of that operation, as runtime expressions on the response.
     pub parameters: &'static [(&'static str, &'static str)],
 }
 
-/// A successful answer.
+/// A successful response.
 #[derive(Clone)]
 pub struct Answer {
     /// The status.
     pub status: u16,
-    /// What it means.
+    /// Description.
     pub description: &'static str,
-    /// Media type and shape of the body, where there is one.
+    /// Media type and shape of the body, if any.
     pub bodies: Vec<(&'static str, Shape)>,
-    /// The headers that it has beside those of every answer.
+    /// Headers, in addition to those of every response.
     pub headers: Vec<&'static str>,
-    /// What can be asked next.
+    /// Requests that can follow.
     pub links: Vec<Link>,
 }
 
 impl Answer {
-    /// An answer with a JSON body.
+    /// A response with a JSON body.
     #[must_use]
     pub fn json(status: u16, description: &'static str, shape: Shape) -> Self {
         Self { bodies: vec![("application/json", shape)], ..Self::empty(status, description) }
     }
 
-    /// An answer without a body.
+    /// A response without a body.
     #[must_use]
     pub fn empty(status: u16, description: &'static str) -> Self {
         Self { status, description, bodies: Vec::new(), headers: Vec::new(), links: Vec::new() }
     }
 
-    /// An answer with a text, in one of those media types.
+    /// A response with a text, in one of those media types.
     #[must_use]
     pub fn text(description: &'static str, media_types: &[&'static str]) -> Self {
         let bodies = media_types.iter().map(|media_type| (*media_type, shape::text())).collect();
         Self { bodies, ..Self::empty(200, description) }
     }
 
-    /// The answer to a write of a record of that shape: what a read would give this client.
+    /// The response to a write of a record of that shape: the fields that a read returns to this client.
     #[must_use]
     pub fn written(status: u16, description: &'static str, name: &str) -> Self {
         let shape = any_of([named(name), named("Receipt")]);
@@ -121,14 +121,14 @@ impl Answer {
         self
     }
 
-    /// Has that header, one of those that `refusal` lists.
+    /// Adds that header, one of those in `refusal`.
     #[must_use]
     pub fn header(mut self, name: &'static str) -> Self {
         self.headers.push(name);
         self
     }
 
-    /// Leads to another operation.
+    /// Adds a link to another operation.
     #[must_use]
     pub fn link(mut self, link: Link) -> Self {
         self.links.push(link);
@@ -136,32 +136,32 @@ impl Answer {
     }
 }
 
-/// What the document says of an endpoint.
+/// Description of an endpoint.
 #[derive(Clone)]
 #[must_use]
 pub struct Operation {
-    /// Its name, once in the document: `readIndividual`.
+    /// Its unique name in the document: `readIndividual`.
     pub id: &'static str,
-    /// What it is about.
+    /// Its subject.
     pub tag: Tag,
-    /// What it does, in a few words.
+    /// Short summary.
     pub summary: &'static str,
-    /// All that a caller needs to know beside.
+    /// Details for callers.
     pub description: String,
-    /// What query and headers may say; the path says its own.
+    /// Parameters in query and headers; those of the path are derived from it.
     pub parameters: Vec<Parameter>,
-    /// The body that it needs.
+    /// The required body.
     pub body: Option<SentBody>,
-    /// How it succeeds.
+    /// Successful responses.
     pub answers: Vec<Answer>,
-    /// How it fails, beside the ways in which every operation fails that has the same access and the same kinds of input.
+    /// Error statuses, in addition to those of every operation with the same access and kinds of input.
     pub refusals: Vec<u16>,
-    /// Requests that are shown, and tested.
+    /// Example requests, which a test sends.
     pub examples: Vec<Example>,
 }
 
 impl Operation {
-    /// An operation that is still without parameters, body and answers, with its examples.
+    /// An operation without parameters, body and responses yet, with its examples.
     pub fn new(tag: Tag, id: &'static str, summary: &'static str) -> Self {
         Self {
             id,
@@ -176,41 +176,41 @@ impl Operation {
         }
     }
 
-    /// Says more of it.
+    /// Adds a description.
     pub fn says(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();
         self
     }
 
-    /// Takes that parameter.
+    /// Adds that parameter.
     pub fn parameter(mut self, parameter: Parameter) -> Self {
         self.parameters.push(parameter);
         self
     }
 
-    /// Takes those parameters.
+    /// Adds those parameters.
     pub fn parameters(mut self, parameters: impl IntoIterator<Item = Parameter>) -> Self {
         self.parameters.extend(parameters);
         self
     }
 
-    /// Needs a JSON body.
+    /// Requires a JSON body.
     pub fn body(self, description: &'static str, shape: Shape) -> Self {
         self.body_of(&["application/json"], description, shape)
     }
 
-    /// Needs a merge patch.
+    /// Requires a merge patch.
     pub fn merge_patch(self, description: &'static str, name: &str) -> Self {
         self.body_of(&["application/merge-patch+json", "application/json"], description, named(name))
     }
 
-    /// Needs a body of one of those media types.
+    /// Requires a body of one of those media types.
     pub fn body_of(mut self, media_types: &'static [&'static str], description: &'static str, shape: Shape) -> Self {
         self.body = Some(SentBody { description, media_types, shape });
         self
     }
 
-    /// Succeeds with that answer.
+    /// Adds that successful response.
     pub fn answer(mut self, answer: Answer) -> Self {
         self.answers.push(answer);
         self
@@ -235,23 +235,23 @@ impl Operation {
         self.answer(Answer::json(200, description, named(name)).header("ETag"))
     }
 
-    /// Fails with those statuses.
+    /// Adds those error statuses.
     pub fn refuses(mut self, statuses: &[u16]) -> Self {
         self.refusals.extend(statuses);
         self
     }
 
-    /// Names codes in the languages that the client wants.
+    /// Names codes in the preferred languages of the client.
     pub fn in_languages(self) -> Self {
         self.parameter(parameter::accept_language())
     }
 
-    /// Changes a record, at whatever version the client says, and answers with it.
+    /// Changes a record with an optional version condition; responds with the record.
     pub fn changes(self, answer: Answer) -> Self {
         self.parameter(parameter::if_match()).answer(answer).refuses(&[404, 409])
     }
 
-    /// Answers 304 where the client has the answer already: every answer so far gets an entity tag, and may be in several
+    /// Returns 304 if the client has the response: every response so far gets an entity tag, and may be in several
     /// languages.
     pub fn conditional(mut self, languages: bool) -> Self {
         for answer in &mut self.answers {
@@ -281,22 +281,22 @@ pub struct Examples {
     pub shapes: BTreeMap<&'static str, Value>,
 }
 
-/// All of them.
+/// All examples.
 pub static EXAMPLES: LazyLock<Examples> =
     LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).unwrap_or_default());
 
-/// One request with the status of its answer.
+/// A request with the status of its response.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Example {
-    /// What the document calls it; once an operation.
+    /// Its name in the document, unique in an operation.
     pub name: &'static str,
-    /// What it shows.
+    /// Short summary.
     pub summary: &'static str,
-    /// The status of the answer.
+    /// Status of the response.
     #[serde(default = "success")]
     pub status: u16,
-    /// Parameters of path, query and header that differ from what the parameters themselves show.
+    /// Values that replace the example values of parameters in path, query and header.
     #[serde(default, borrow)]
     pub parameters: BTreeMap<&'static str, String>,
     /// The body.
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
     use crate::api::router::endpoints;
 
-    /// A value is what the type reads and writes, with no member left out.
+    /// Checks that the type reads and writes exactly this value.
     #[track_caller]
     fn hold<T: Serialize + DeserializeOwned>(value: &Value) {
         let read: T = serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{value}: {error}"));

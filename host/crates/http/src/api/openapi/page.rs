@@ -1,6 +1,6 @@
-//! The page that shows the document, and those about error codes: plain HTML without scripts, and nothing from elsewhere.
+//! The HTML page of the document, and the pages of error codes, without scripts and external resources.
 //!
-//! **Invariant:** every text of the document is escaped; the page's policy lets nothing run and nothing load but its own style.
+//! **Invariant:** every text of the document is escaped; the page's policy permits nothing but its own style.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use daftar_domain::error_code::{ErrorCode, ErrorEntry};
 const STYLE: &str = include_str!("page/style.css");
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// What the page may load: the style inside it.
+/// Content security policy: permits the inline style alone.
 pub static CONTENT_SECURITY_POLICY: LazyLock<String> = LazyLock::new(|| {
     let digest = STANDARD.encode(Sha256::digest(STYLE));
     format!(
@@ -52,7 +52,7 @@ pub fn page(document: &Value) -> String {
     html
 }
 
-/// The beginning of a page, up to its contents; each part is HTML already.
+/// The beginning of a page, up to its contents; each argument is HTML already.
 fn head(title: &str, heading: &str, links: &str) -> String {
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title}</title><style>{STYLE}</style></head><body><header><h1>{heading}</h1><p>{links}</p></header>"
@@ -135,7 +135,7 @@ fn write_parameters(html: &mut String, operation: &Value) {
     html.push_str("</dl>");
 }
 
-/// The shapes of a body, and the examples of the first of its media types.
+/// The shapes of a body, and the examples of its first media type.
 fn write_contents(html: &mut String, body: &Value) {
     for (at, (media_type, content)) in members(body, "content").enumerate() {
         let shape = content.get("schema").map(shape).unwrap_or_default();
@@ -165,7 +165,7 @@ fn write_scopes(html: &mut String, document: &Value) {
     html.push_str("</dl></section>");
 }
 
-/// What a `$ref` leads to, or the value itself.
+/// Target of a `$ref`, or the value itself.
 fn resolved<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
     let leads = value.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#'));
     leads.and_then(|path| document.pointer(path)).unwrap_or(value)
@@ -188,7 +188,7 @@ fn anchor(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' }).collect()
 }
 
-/// A text that cannot be mistaken for HTML.
+/// A text with HTML escaped.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -204,7 +204,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A text in which what stands between backticks is code.
+/// A text with parts in backticks formatted as code.
 fn prose(text: &str) -> String {
     let parts = text.split('`').enumerate();
     parts
@@ -286,7 +286,7 @@ pub fn write_schemas(html: &mut String, document: &Value) {
     html.push_str("</section>");
 }
 
-/// How deep objects inside objects are shown.
+/// Maximum depth of nested objects on the page.
 const DEPTH_MAX: usize = 6;
 
 fn write_members(html: &mut String, schema: &Value, depth: usize) {
@@ -314,7 +314,7 @@ fn write_members(html: &mut String, schema: &Value, depth: usize) {
     html.push_str("</dl>");
 }
 
-/// A shape in a few words, with a link where it has a name.
+/// A short description of a shape, with a link if it has a name.
 pub fn shape(schema: &Value) -> String {
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
         let name = name.rsplit('/').next().unwrap_or_default();

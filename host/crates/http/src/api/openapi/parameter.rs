@@ -23,18 +23,19 @@ use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::search::{PAGE_COUNT_DEFAULT, PAGE_COUNT_MAX};
 use daftar_domain::vocabulary::CodedField;
 
-/// What is said of a parameter that may stand several times.
+/// Description of a parameter that may be repeated.
 pub const SEVERAL: &str = "May be repeated: all values must match.";
 
-/// An identifier `<system>|<value>`. How long each half may be, a pattern can say only by looking ahead, which few tools follow.
+/// An identifier `<system>|<value>`. The length of each half would require lookahead in the pattern, which few tools
+/// support.
 #[must_use]
 pub fn key() -> Shape {
     pattern(KEY_PATTERN)
 }
 
-/// The identifier that examples ask for.
+/// The identifier in examples.
 pub const SAMPLE_PERSON: &str = "urn:svc:vocab:id-type#national_id|PERSON-1";
-/// The group that examples ask for.
+/// The group in examples.
 pub const SAMPLE_GROUP: &str = "urn:svc:vocab:id-type#tax_id|HOUSEHOLD-1";
 
 /// A parameter of an operation.
@@ -42,14 +43,14 @@ pub const SAMPLE_GROUP: &str = "urn:svc:vocab:id-type#tax_id|HOUSEHOLD-1";
 pub struct Parameter {
     /// Its name.
     pub name: String,
-    /// Where it stands in a request.
+    /// Location in a request.
     #[serde(rename = "in")]
     pub parameter_in: ParameterIn,
     /// Its meaning.
     pub description: String,
     required: bool,
     schema: Shape,
-    /// True if a list stands as several parameters of that name; none where it is no list.
+    /// True if a list is sent as repeated parameters of that name; none if it is no list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explode: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +60,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// The same with the value that an example gives it, in the form that its shape has.
+    /// The same with its value in an example, in the form of its shape.
     #[must_use]
     pub fn with_example(mut self, text: &str) -> Self {
         self.example = Some(match self.schema.kind() {
@@ -71,7 +72,7 @@ impl Parameter {
     }
 }
 
-/// A parameter of the query that may stand once.
+/// A query parameter that may appear once.
 #[must_use]
 pub fn query(name: &str, description: &str, schema: Shape) -> Parameter {
     Parameter {
@@ -86,19 +87,19 @@ pub fn query(name: &str, description: &str, schema: Shape) -> Parameter {
     }
 }
 
-/// A parameter of the query that must stand once.
+/// A query parameter that must appear once.
 #[must_use]
 pub fn needed(name: &str, description: &str, shape: Shape) -> Parameter {
     Parameter { required: true, ..query(name, description, shape) }
 }
 
-/// A parameter of the query that may stand several times: all of them must hold.
+/// A query parameter that may be repeated: all values must match.
 #[must_use]
 pub fn repeatable(name: &str, description: &str, shape: Shape) -> Parameter {
     listed(true, query(name, &format!("{description} {SEVERAL}"), shape::list(shape)))
 }
 
-/// A list as several parameters or, separated by commas, as one.
+/// A list as repeated parameters or, separated by commas, as one.
 fn listed(explode: bool, parameter: Parameter) -> Parameter {
     Parameter { style: Some("form"), explode: Some(explode), ..parameter }
 }
@@ -109,7 +110,7 @@ pub fn header(name: &str, description: &str, shape: Shape) -> Parameter {
     Parameter { parameter_in: ParameterIn::Header, ..query(name, description, shape) }
 }
 
-/// A part of a path, by its name in the route; none where the name is not known here.
+/// A path parameter, by its name in the route; none if the name is unknown.
 #[must_use]
 pub fn of_path(name: &str) -> Option<Parameter> {
     let (description, shape) = match name {
@@ -193,9 +194,9 @@ pub fn accept_language() -> Parameter {
     header("Accept-Language", description, shape::text())
 }
 
-/// The one filter whose name begins as that of what is not a filter.
+/// The only filter whose name begins with an underscore, as parameters that are no filters do.
 const LAST_UPDATED: &str = "_last_updated";
-/// What [`SEVERAL`] is where a filter is a member of an object.
+/// Replaces [`SEVERAL`] for a filter as a member of an object.
 const SEVERAL_LISTED: &str = "All values of a list must match.";
 
 /// Words to search for.
@@ -215,7 +216,7 @@ pub fn common() -> [Parameter; 3] {
     ]
 }
 
-/// `address`, and each text that a kind of record is filtered by as a whole.
+/// `address`, and each text by which a kind of record is filtered as a whole.
 #[must_use]
 pub fn texts(kind: RecordKind) -> Vec<Parameter> {
     let address = repeatable("address", "Words of an address: each begins a word of it.", words());
@@ -227,13 +228,13 @@ pub fn texts(kind: RecordKind) -> Vec<Parameter> {
     std::iter::once(address).chain(whole).collect()
 }
 
-/// A day of the record, perhaps after a comparison.
+/// A day of the record, optionally after a comparison.
 #[must_use]
 pub fn day(name: &str) -> Parameter {
     repeatable(name, "A day, perhaps after `eq`, `ne`, `gt`, `ge`, `lt` or `le`.", date_condition())
 }
 
-/// A code, and a code with everything below it.
+/// A code, and a code with its descendants.
 #[must_use]
 pub fn coded(field: CodedField) -> [Parameter; 2] {
     coded_as(field.path(), field)
@@ -252,7 +253,7 @@ fn pair(name: &str, description: &str, code: &str) -> [Parameter; 2] {
     [repeatable(name, description, pattern(code)), repeatable(&format!("{name}:below"), &below, pattern(code))]
 }
 
-/// The coded fields that installed modules add; for the operations that search people and groups.
+/// The coded fields of installed modules, for the operations that search individuals and groups.
 pub fn of_modules<'f>(operation: &Operation, fields: &'f ExtensionFields) -> impl Iterator<Item = Parameter> + 'f {
     let is_search = ["searchIndividuals", "searchGroups"].contains(&operation.id);
     let coded = fields.iter().filter(move |field| is_search && field.kind == ExtensionFieldKind::Coded);
@@ -263,7 +264,7 @@ pub fn of_modules<'f>(operation: &Operation, fields: &'f ExtensionFields) -> imp
     })
 }
 
-/// The filters of a search as members of an object, each with one value or, where it may stand several times, a list of them.
+/// The filters of a search as members of an object, each with one value or, if it may be repeated, a list.
 #[must_use]
 pub fn filters(search: &Operation, fields: &ExtensionFields) -> Shape {
     let parameters = search.parameters.iter().cloned().chain(of_modules(search, fields));
@@ -281,13 +282,13 @@ pub fn filters(search: &Operation, fields: &ExtensionFields) -> Shape {
     })
 }
 
-/// A reference to a record of that kind, which need not be named.
+/// A reference to a record of that kind, whose name may be omitted.
 #[must_use]
 pub fn reference(kind: RecordKind) -> Shape {
     pattern(&format!("^({kind}/)?{}", KEY_PATTERN.trim_start_matches('^')))
 }
 
-/// What every search of records takes beside its filters.
+/// Parameters of every search of records, in addition to its filters.
 #[must_use]
 pub fn envelope(elements: Parameter, sortable: &[SortField]) -> Vec<Parameter> {
     let mut parameters = page().to_vec();
@@ -311,7 +312,7 @@ mod tests {
     use crate::api::openapi::{group, individual};
 
     #[test]
-    fn filters_of_a_preview_are_those_of_the_search_and_nothing_beside_them() {
+    fn filters_of_a_preview_are_exactly_those_of_the_search() {
         for (search, own) in [(individual::search(), "birth_date"), (group::search(), "member")] {
             let shape = serde_json::to_value(filters(&search, &ExtensionFields::default())).unwrap();
             let names: Vec<&String> = shape["properties"].as_object().unwrap().keys().collect();

@@ -25,7 +25,7 @@ use daftar_domain::record::RecordKind;
 use daftar_domain::schema::{self, Field, Kind, Struct};
 use daftar_domain::vocabulary::CodedField;
 
-/// The shapes of the parts of records, as answers have them and, with `Sent` behind the name, as requests write them.
+/// The shapes of the parts of records, for responses and, with the suffix `Sent`, for requests.
 #[must_use]
 pub fn part_shapes() -> Vec<(String, Shape)> {
     let mut parts = BTreeMap::new();
@@ -33,7 +33,7 @@ pub fn part_shapes() -> Vec<(String, Shape)> {
     let shapes = parts.into_values().flat_map(|part| {
         let answered = object(part.about);
         let answered = match part.fields {
-            // No request can ask for the part without it.
+            // A request always contains this part.
             [only] if only.required.is_some() => answered.needs(only.name, value_answered(&only.kind, Level::Part)),
             fields => fields_answered(answered, fields.iter(), Level::Part),
         };
@@ -52,7 +52,7 @@ fn gather(fields: &'static [Field], parts: &mut BTreeMap<&'static str, &'static 
     }
 }
 
-/// A kind of record as answers have it.
+/// A kind of record in responses.
 #[must_use]
 pub fn answered(kind: RecordKind, description: &str, declared: &ExtensionFields) -> Shape {
     let names = fields_of(kind.resource());
@@ -73,8 +73,8 @@ pub fn answered(kind: RecordKind, description: &str, declared: &ExtensionFields)
     members.needs("meta", named("Meta"))
 }
 
-/// The shapes of a kind of record whose records clients register and change: the record as answers have it, as a request writes it, and
-/// its changes, with a description each; `fields` are those that installed modules add.
+/// The shapes of a kind of record that clients register and change: in responses, in requests, and as changes, with a
+/// description each; `fields` are those of installed modules.
 #[must_use]
 pub fn of_kind(kind: RecordKind, descriptions: [&str; 3], fields: &ExtensionFields) -> Vec<(String, Shape)> {
     let identifiers = || list_sent(named("IdentifierSent")).filled();
@@ -103,11 +103,11 @@ fn computed_shape(kind: RecordKind) -> Option<Shape> {
     }
 }
 
-/// Every member of a kind of record that a request may have beside the identifiers.
+/// Every member of a kind of record in a request, except identifiers.
 #[must_use]
 pub fn sent(members: Shape, kind: RecordKind, declared: &ExtensionFields) -> Shape {
     let own_name = pattern(&any_case(&kind.name().to_ascii_lowercase())).about(&format!("`{kind}`, in any case."));
-    // The body may say what it is.
+    // The body may name its kind.
     let members = members.may_or_null("type", own_name.clone()).may_or_null("resourceType", own_name);
     let mut members = fields_sent(members, schema::fields(kind).iter(), Level::Record);
     if fields_of(kind.resource()).contains(&EXTENSION) {
@@ -116,7 +116,7 @@ pub fn sent(members: Shape, kind: RecordKind, declared: &ExtensionFields) -> Sha
     computed(kind).into_iter().chain(["meta"]).fold(members, |members, name| members.may(name, ignored()))
 }
 
-/// Fields as answers have them. Only what always stays is always there: a client sees some fields, and asks for parts.
+/// Fields in responses. Only always included members are required: a client sees some fields and requests parts.
 pub fn fields_answered(members: Shape, fields: impl Iterator<Item = &'static Field>, level: Level) -> Shape {
     fields.filter(|field| !field.is_internal).fold(members, |members, field| {
         let shape = value_answered(&field.kind, level).about(field.about);
@@ -125,7 +125,7 @@ pub fn fields_answered(members: Shape, fields: impl Iterator<Item = &'static Fie
     })
 }
 
-/// Fields as requests write them.
+/// Fields in requests.
 pub fn fields_sent(members: Shape, fields: impl Iterator<Item = &'static Field>, level: Level) -> Shape {
     let is_sent = |field: &&Field| !field.is_internal && !matches!(field.kind, Kind::ConsentId);
     fields.filter(is_sent).fold(members, |members, field| {
@@ -134,7 +134,7 @@ pub fn fields_sent(members: Shape, fields: impl Iterator<Item = &'static Field>,
     })
 }
 
-/// A value as requests write it.
+/// A value in requests.
 #[must_use]
 pub fn value_sent(kind: &'static Kind, level: Level) -> Shape {
     match kind {
@@ -163,7 +163,7 @@ pub fn value_sent(kind: &'static Kind, level: Level) -> Shape {
     }
 }
 
-/// A value as answers have it.
+/// A value in responses.
 #[must_use]
 pub fn value_answered(kind: &'static Kind, level: Level) -> Shape {
     match kind {
@@ -219,7 +219,7 @@ fn identifier_sent() -> Shape {
         .may_or_null("period", named("PeriodSent"))
 }
 
-/// The forms in which a request writes a code.
+/// The forms of a code in requests.
 fn code_sent() -> Shape {
     let namespace = || pattern(NAMESPACE_PATTERN).at_most(NAMESPACE_BYTES_MAX);
     let bare = || pattern(r"^[^\x00-\x20\x7F-\xA0#\s]+$").at_most(CODE_BYTES_MAX);
@@ -238,7 +238,7 @@ fn code_sent() -> Shape {
     .about("A code that new records may contain.")
 }
 
-/// The longest code with its namespace, in bytes.
+/// Maximum length of a code with its namespace, in bytes.
 const CODE_URI_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + 1 + CODE_BYTES_MAX;
 
 fn receipt() -> Shape {
@@ -261,7 +261,7 @@ pub fn reference_to(kinds: &[RecordKind]) -> Shape {
     members.needs("reference", reference_sent(kinds)).may("display", ignored())
 }
 
-/// How references to records of those kinds are written.
+/// References to records of those kinds, as texts.
 #[must_use]
 pub fn reference_forms(kinds: &[RecordKind]) -> String {
     let forms: Vec<String> = kinds.iter().map(|kind| format!("`{kind}/<system>|<value>`")).collect();
@@ -281,7 +281,7 @@ pub fn code_pattern_of(field: CodedField) -> String {
     format!(r"^({})[#|][^\x00-\x20\x7F-\xA0#\s]{{1,{CODE_BYTES_MAX}}}$", namespaces.join("|"))
 }
 
-/// The code of a field, as a request writes it; the vocabularies are reported.
+/// The code of a field in requests; the description names its vocabularies.
 #[must_use]
 pub fn code_sent_of(field: CodedField) -> Shape {
     named("CodeSent").about(&vocabularies_of(field))
@@ -292,13 +292,13 @@ fn vocabularies_of(field: CodedField) -> String {
     format!("A code of {}.", namespaces.join(" or "))
 }
 
-/// A list in a request, of at most as many items as lists of records have.
+/// A list in a request, limited to the maximum length of lists in records.
 #[must_use]
 pub fn list_sent(of: Shape) -> Shape {
     list(of).at_most(LIST_ITEMS_MAX)
 }
 
-/// A pattern of a word that does not mind case.
+/// A case-insensitive pattern of a word.
 fn any_case(word: &str) -> String {
     let letters = word.chars().map(|letter| format!("[{}{letter}]", letter.to_ascii_uppercase()));
     format!("^{}$", letters.collect::<String>())
@@ -312,7 +312,8 @@ pub fn reference_sent(kinds: &[RecordKind]) -> Shape {
     pattern(&format!("^({})/{key}", names.join("|"))).about(&format!("{}, by any identifier.", reference_forms(kinds)))
 }
 
-/// What installed modules add below a path of keys, as objects in each other: the member `extension` of answers or of requests.
+/// The fields of installed modules below a path of keys, as nested objects: the member `extension` of responses or of
+/// requests.
 fn extension(fields: &ExtensionFields, above: &str, is_sent: bool) -> Shape {
     let member = |shape: Shape| if is_sent { shape.or_null() } else { shape };
     let mut members = object("Fields of installed modules.");

@@ -1,4 +1,4 @@
-//! How operations fail: which statuses, what such a response looks like, and the headers of responses.
+//! Errors of operations: their statuses and responses, and the headers of responses.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::api::openapi::operation::Operation;
 use crate::api::openapi::shape::{self, Shape, named};
 use daftar_domain::error_code::ErrorCode;
 
-/// A failure: its status, its name in the document, what it means, the headers that it has beside those of every answer.
+/// An error: its status, name in the document, description, and headers in addition to those of every response.
 type Refusal = (u16, &'static str, &'static str, &'static [&'static str]);
 
 const REFUSALS: &[Refusal] = &[
@@ -70,7 +70,7 @@ const TOKEN_REFUSALS: &[Refusal] = &[
     (503, "TokenUnavailable", "The server is unavailable; retry later.", &["Retry-After"]),
 ];
 
-/// How an operation may fail.
+/// Error statuses of an operation.
 #[must_use]
 pub fn statuses_of(told: &Operation, access: Access, takes_path: bool) -> BTreeSet<u16> {
     let mut statuses: BTreeSet<u16> = told.refusals.iter().copied().collect();
@@ -94,14 +94,14 @@ pub fn statuses_of(told: &Operation, access: Access, takes_path: bool) -> BTreeS
     statuses
 }
 
-/// The name of such a refusal in the document.
+/// The name of such an error in the document.
 #[must_use]
 pub fn refusal_name(status: u16, access: Access) -> &'static str {
     let table = if access == Access::Token { TOKEN_REFUSALS } else { REFUSALS };
     table.iter().find(|refusal| refusal.0 == status).map_or("Failed", |refusal| refusal.1)
 }
 
-/// The refusals, by name.
+/// The errors, by name.
 pub fn components() -> impl Iterator<Item = (&'static str, Value)> {
     let problems = REFUSALS.iter().map(|refusal| {
         let (status, name, description, headers) = *refusal;
@@ -112,7 +112,7 @@ pub fn components() -> impl Iterator<Item = (&'static str, Value)> {
             [only] => format!("{description} `code` is {only}."),
             several => format!("{description} `code` is one of {}.", several.join(", ")),
         };
-        // The connection itself refuses an URL that is too long, before there is a request.
+        // The connection itself rejects a URL that is too long, before there is a request.
         let response = match status {
             414 => json!({"description": description}),
             _ => response(&description, ("application/problem+json", named("Problem")), headers),
@@ -135,10 +135,10 @@ pub fn header_references<'n>(names: impl Iterator<Item = &'n str>) -> Value {
     names.map(|name| (name, json!({"$ref": format!("#/components/headers/{name}")}))).collect()
 }
 
-/// A header: its name, what it says, its shape.
+/// A header: its name, its description, its shape.
 type DescribedHeader = (&'static str, &'static str, fn() -> Shape);
 
-/// Every header that the document names.
+/// Every header in the document.
 const HEADERS: &[DescribedHeader] = &[
     ("X-API-Version", "The version of the API.", shape::text),
     ("X-Request-Id", "Names the request in the server's log and audit log.", shape::text),
@@ -166,7 +166,7 @@ pub fn headers() -> Value {
     HEADERS.iter().map(described).collect()
 }
 
-/// What an answer has whatever it answers; `Vary`, where pages of some origins may call the server.
+/// Headers of every response; `Vary`, if pages of some origins may call the server.
 #[must_use]
 pub fn of_every_answer(access: Access) -> &'static [&'static str] {
     match access {

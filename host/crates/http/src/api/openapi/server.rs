@@ -1,4 +1,4 @@
-//! Tokens and what the server says of itself: goes with `routes/token.rs` and `routes/description.rs`.
+//! Tokens and metadata of the server: goes with `routes/token.rs` and `routes/description.rs`.
 
 use daftar_api_types::public::server as body;
 
@@ -100,7 +100,7 @@ pub fn ready() -> Operation {
 /// The shapes of this part, by name.
 #[must_use]
 pub fn shapes() -> Vec<(String, Shape)> {
-    // OAuth has requests for tokens take members that are not described.
+    // OAuth requires requests for tokens to accept undescribed members.
     let requests = response::<body::TokenRequest<'_>>().into_iter().map(|(name, shape)| (name, shape.open()));
     let bodies = [
         response::<body::Token<'_>>(),

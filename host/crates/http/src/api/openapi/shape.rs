@@ -1,9 +1,9 @@
-//! Shapes of JSON values, in few words, and those that are derived from the types of `daftar-api-types`.
+//! Short constructors of JSON Schemas, and shapes derived from the types of `daftar-api-types`.
 //!
-//! **Invariant:** an object is closed: a member that is not told here is refused in a request and never stands in an answer.
+//! **Invariant:** an object is closed: an undescribed member is rejected in a request and never appears in a response.
 //!
-//! **Invariant:** the types say which members there are; this is the one place that closes their objects, joins the parts that a type has
-//! flattened into it, and says that a member of a response that may be absent is never `null`.
+//! **Invariant:** the types define the members; only this file closes their objects, merges flattened parts, and
+//! excludes `null` for an optional member of a response.
 
 use std::collections::BTreeMap;
 
@@ -27,17 +27,17 @@ macro_rules! day {
 
 /// A day of the calendar.
 pub const DATE_PATTERN: &str = concat!("^", day!(), "$");
-/// A day, perhaps after a comparison.
+/// A day, optionally after a comparison.
 const DATE_CONDITION_PATTERN: &str = concat!("^(eq|ne|gt|ge|lt|le)?", day!(), "$");
 
-/// A day or an instant, perhaps after a comparison.
+/// A day or a timestamp, optionally after a comparison.
 const INSTANT_CONDITION_PATTERN: &str = concat!(
     "^(eq|ne|gt|ge|lt|le)?",
     day!(),
     r"(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-](0[0-9]|1[0-2]):[0-5][0-9]))?$"
 );
 
-/// An identifier as paths and filters have it, decoded.
+/// An identifier in paths and filters, decoded.
 pub const KEY_PATTERN: &str = r"^[A-Za-z][A-Za-z0-9+.\-]*:[\x21-\x7B\x7D\x7E]+\|[^\x00-\x1F\x7F-\x9F\s]([^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s])?$";
 /// The system of an identifier.
 pub const SYSTEM_PATTERN: &str = r"^[A-Za-z][A-Za-z0-9+.\-]*:[\x21-\x7B\x7D\x7E]+$";
@@ -50,7 +50,7 @@ pub const NAMESPACE_PATTERN: &str = r"^[\x21\x22\x24-\x7B\x7D\x7E]+$";
 /// A consent's id in a path.
 pub const CONSENT_ID_PATTERN: &str = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$";
 
-/// The schema of a JSON value, or the name of one, as the document has it (JSON Schema 2020-12).
+/// The schema of a JSON value, or a reference to one, as in the document (JSON Schema 2020-12).
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Shape(Map<String, Value>);
@@ -67,13 +67,13 @@ impl Shape {
         self
     }
 
-    /// The same with a description, where there is one to give.
+    /// The same with a description, if it is not empty.
     #[must_use]
     pub fn about(self, description: &str) -> Self {
         if description.is_empty() { self } else { self.with("description", description) }
     }
 
-    /// The same with at most so many characters or, of a list, items.
+    /// The same with a maximum number of characters or, of a list, items.
     #[must_use]
     pub fn at_most(self, count_max: usize) -> Self {
         let keyword = if self.kind() == Some("array") { "maxItems" } else { "maxLength" };
@@ -87,7 +87,7 @@ impl Shape {
         self.with(keyword, 1)
     }
 
-    /// An object that may have other members beside those that are reported.
+    /// An object that may have undescribed members.
     #[must_use]
     pub fn open(mut self) -> Self {
         self.0.remove("additionalProperties");
@@ -114,7 +114,7 @@ impl Shape {
         self
     }
 
-    /// An object's member that must be there.
+    /// Adds a required member.
     #[must_use]
     pub fn needs(mut self, name: &str, shape: Self) -> Self {
         if !self.needed().any(|one| one == name)
@@ -125,7 +125,7 @@ impl Shape {
         self.may(name, shape)
     }
 
-    /// An object's member that may be left out, and is not `null`.
+    /// Adds an optional member, which is never `null`.
     #[must_use]
     pub fn may(mut self, name: &str, shape: Self) -> Self {
         if let Value::Object(members) = self.0.entry("properties").or_insert_with(|| json!({})) {
@@ -134,13 +134,13 @@ impl Shape {
         self
     }
 
-    /// A request's member that may be left out or be `null`.
+    /// Adds an optional member of a request, which may be `null`.
     #[must_use]
     pub fn may_or_null(self, name: &str, shape: Self) -> Self {
         self.may(name, shape.or_null())
     }
 
-    /// The type of the value, where it is one.
+    /// The type of the value, if it has a single one.
     #[must_use]
     pub fn kind(&self) -> Option<&str> {
         self.0.get("type").and_then(Value::as_str)
@@ -155,7 +155,7 @@ impl Shape {
         }
     }
 
-    /// The names of the members that must be there.
+    /// The names of the required members.
     fn needed(&self) -> impl Iterator<Item = &str> {
         self.0.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
@@ -173,28 +173,28 @@ pub fn by_name<const COUNT: usize>(shapes: [(&str, Shape); COUNT]) -> Vec<(Strin
     shapes.into_iter().map(|(name, shape)| (name.to_owned(), shape)).collect()
 }
 
-/// The shape that has that name in the document.
+/// A reference to the shape of that name.
 #[must_use]
 pub fn named(name: &str) -> Shape {
     Shape::default().with("$ref", format!("{NAMED}{name}"))
 }
 
-/// How a reference to a shape begins.
+/// Prefix of a reference to a shape.
 const NAMED: &str = "#/components/schemas/";
 
-/// Any text, as answers have it.
+/// Any text of a response.
 #[must_use]
 pub fn text() -> Shape {
     Shape::of("string")
 }
 
-/// A text that a request may write as it likes, but for NUL, which no request holds.
+/// Any text of a request; NUL is rejected everywhere.
 #[must_use]
 pub fn plain() -> Shape {
     pattern(r"^[^\x00]*$")
 }
 
-/// A text that a request writes: not empty, without control characters, of at most so many bytes.
+/// A text of a request: not empty, without control characters, with at most so many bytes.
 #[must_use]
 pub fn written(bytes_max: usize) -> Shape {
     pattern(TEXT_PATTERN).filled().at_most(bytes_max)
@@ -224,13 +224,13 @@ pub fn date() -> Shape {
     pattern(DATE_PATTERN).with("format", "date")
 }
 
-/// A day in a filter, perhaps after a comparison.
+/// A day in a filter, optionally after a comparison.
 #[must_use]
 pub fn date_condition() -> Shape {
     pattern(DATE_CONDITION_PATTERN)
 }
 
-/// A day or an instant in a filter, perhaps after a comparison.
+/// A day or a timestamp in a filter, optionally after a comparison.
 #[must_use]
 pub fn instant_condition() -> Shape {
     pattern(INSTANT_CONDITION_PATTERN)
@@ -255,7 +255,7 @@ pub fn integer() -> Shape {
     Shape::of("integer")
 }
 
-/// A whole number from `least` on.
+/// A whole number of at least `least`.
 #[must_use]
 pub fn whole(least: u32) -> Shape {
     integer().with("minimum", least)
@@ -279,7 +279,7 @@ pub fn list(of: Shape) -> Shape {
     Shape::of("array").with("items", of)
 }
 
-/// An object that has the members reported it and no other.
+/// A closed object.
 #[must_use]
 pub fn object(description: &str) -> Shape {
     any_object(description).with("additionalProperties", false)
@@ -297,32 +297,32 @@ pub fn any_of(shapes: impl IntoIterator<Item = Shape>) -> Shape {
     Shape::default().with("anyOf", shapes.into_iter().collect::<Value>())
 }
 
-/// Any value: it is taken so that an answer may be sent back as it was received, and not checked.
+/// Any value: accepted, so that a response may be sent back as it was received, and ignored.
 #[must_use]
 pub fn ignored() -> Shape {
     Shape::default().about("Ignored, so that a response may be sent back as it was received.")
 }
 
-/// The schema of a response and of every type that it refers to, by name. A member that may be absent is not `null`.
+/// The schema of a response and of every type that it refers to, by name. An optional member is never `null`.
 #[must_use]
 pub fn response<T: ToSchema>() -> Vec<(String, Shape)> {
     Types::of::<T>(false).shapes(&T::name())
 }
 
-/// The schema of a request and of every type that it refers to, by name. A member that may be absent may also be `null`.
+/// The schema of a request and of every type that it refers to, by name. An optional member may also be `null`.
 #[must_use]
 pub fn request<T: ToSchema>() -> Vec<(String, Shape)> {
     Types::of::<T>(true).shapes(&T::name())
 }
 
-/// The schema of a request or a page that is to be completed, where the type cannot describe all of it.
+/// The schema of a request or a page that is completed by the caller, because the type cannot describe all of it.
 #[must_use]
 pub fn of_type<T: ToSchema>(description: &str) -> Shape {
     let types = Types::of::<T>(true);
     types.schemas.get(T::name().as_ref()).map(|schema| types.closed(schema)).unwrap_or_default().about(description)
 }
 
-/// A type and those that it refers to.
+/// A type and the types that it refers to.
 struct Types {
     schemas: BTreeMap<String, Shape>,
     takes_null: bool,
@@ -379,7 +379,7 @@ impl Types {
         }
     }
 
-    /// The members of all parts as one object: closed parts would refuse each other's members.
+    /// The members of all parts in one object: closed parts would reject each other's members.
     fn joined(&self, whole: Shape, parts: Vec<Value>) -> Shape {
         let (mut members, mut required) = (Map::new(), Vec::new());
         for part in parts {

@@ -10,7 +10,7 @@ use super::shape::{self, Shape, boolean, named, pattern, response, searched as s
 
 /// A code of the vocabulary, alone or with its namespace.
 const CODE_PATTERN: &str = r"^([\x21\x22\x24-\x7B\x7D\x7E]{1,200}#)?[^\x00-\x20\x7F-\xA0#\s]{1,100}$";
-/// The longest text that is searched for, in bytes.
+/// Maximum length of a searched text, in bytes.
 const SEARCH_BYTES_MAX: usize = 1_000;
 
 fn version() -> Parameter {
@@ -159,7 +159,7 @@ pub fn shapes() -> Vec<(String, Shape)> {
         response::<body::Concept<'_>>(),
         response::<body::FoundCode<'_>>(),
         response::<body::Subsumption<'_>>(),
-        // The codes of a batch are read as responses have them: without `null`.
+        // The codes of a batch are described like responses: without `null`.
         response::<body::CodeBatch<'_>>(),
         response::<body::CodeParts<'_>>(),
         response::<body::ShownCode<'_>>(),

@@ -1,5 +1,5 @@
-//! What the server says of itself: the OpenAPI document, the page that shows it, the pages about error codes, its metadata, where tokens
-//! are had, and whether it lives and can serve.
+//! Descriptions of the server: the OpenAPI document and its page, the pages of error codes, metadata, the token
+//! endpoint, liveness and readiness.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -63,29 +63,29 @@ pub async fn error_page(
     page(&headers, &TaggedBytes::new(page::error_page(code).into_bytes()))
 }
 
-/// Sends a page with the policy of what it may load.
+/// Sends a page with its content security policy.
 fn page(headers: &HeaderMap, kept: &TaggedBytes) -> ApiResult {
     let mut response = unless_kept(headers, kept, "text/html; charset=utf-8");
     let policy = HeaderValue::from_str(&CONTENT_SECURITY_POLICY);
     let policy = policy.map_err(|_| AppError::internal("the policy of the pages cannot be a header"))?;
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
-    // For browsers that do not know `frame-ancestors`.
+    // For browsers without support for `frame-ancestors`.
     response.headers_mut().insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     Ok(response)
 }
 
-/// What the server offers.
+/// The metadata of the server.
 pub async fn metadata(_: Public, State(app): State<AppState>, _: NoParameters, headers: HeaderMap) -> ApiResult {
     let body = write(&app);
     Ok(unless_kept(&headers, &TaggedBytes::new(serde_json::to_vec(&body).unwrap_or_default()), "application/json"))
 }
 
-/// The process answers.
+/// Liveness of the process.
 pub async fn live(_: HealthCall) -> &'static str {
     "ok\n"
 }
 
-/// The store answers; the body names what is degraded, a line each.
+/// Readiness of the store; the body names each degraded part on a line.
 pub async fn ready(_: HealthCall, State(app): State<AppState>) -> ApiResult<Cow<'static, str>> {
     match app.readiness() {
         Ok(degraded) if degraded.is_empty() => Ok(Cow::Borrowed("ok\n")),
@@ -94,7 +94,7 @@ pub async fn ready(_: HealthCall, State(app): State<AppState>) -> ApiResult<Cow<
     }
 }
 
-/// Where and how tokens are had.
+/// The metadata of the token endpoint.
 pub async fn authorization_server(_: Public, State(app): State<AppState>) -> Json<AuthorizationServer<'static>> {
     Json(AuthorizationServer {
         issuer: Cow::Owned(app.public_url.clone()),
@@ -146,7 +146,7 @@ pub fn write(app: &AppState) -> Metadata<'static> {
     }
 }
 
-/// What is about a resource, and what is not.
+/// Separates operations on a resource from others.
 fn sorted(endpoints: &[Endpoint]) -> (Vec<MetadataResource<'static>>, Vec<MetadataOperation<'static>>) {
     let mut resources: BTreeMap<String, MetadataResource<'static>> = BTreeMap::new();
     let mut others = Vec::new();
@@ -172,7 +172,7 @@ fn sorted(endpoints: &[Endpoint]) -> (Vec<MetadataResource<'static>>, Vec<Metada
     (resources.into_values().collect(), others)
 }
 
-/// `Individual` of `/api/v2/Individual/{identifier}`: resources are written with a capital.
+/// `Individual` of `/api/v2/Individual/{identifier}`: resources begin with a capital letter.
 fn resource_of(path: &str) -> Option<&str> {
     let first = first_part(path)?;
     first.starts_with(|letter: char| letter.is_ascii_uppercase()).then_some(first)
@@ -204,7 +204,7 @@ fn conditions(endpoint: &Endpoint) -> Vec<MetadataParameter<'static>> {
     of_query.map(body).collect()
 }
 
-/// What is installed and in force.
+/// The installed and active modules.
 fn modules(app: &AppState) -> Vec<MetadataModule<'static>> {
     let generation = app.registry.vocabularies.current();
     let brought = |name: &str| {

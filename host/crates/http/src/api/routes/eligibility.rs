@@ -32,10 +32,10 @@ use daftar_service::eligibility::evaluate::evaluate as decide;
 use daftar_service::eligibility::preview::{Preview, PreviewEvent, PreviewRequest, SubjectSelection, prepare};
 use daftar_service::{program, records};
 
-/// How many events wait to be sent: subjects come some thousands an event.
+/// Maximum number of events waiting to be sent; an event has some thousand subjects.
 const WAITING_MAX: usize = 2;
 
-/// Says what is wrong with an expression.
+/// Validates an expression.
 pub async fn validate(
     call: Auth<scope::EligibilityRead>,
     _: NoParameters,
@@ -44,14 +44,14 @@ pub async fn validate(
     checked(&call.ctx, &call.app, members).await
 }
 
-/// Answers a body of `$validate`.
+/// Handles a body of `$validate`.
 pub async fn checked(ctx: &OpContext, app: &AppState, members: Map<String, Value>) -> ApiResult {
     let (expression, subject) = Problems::of(|problems| body::read_validation(members, problems))?;
     let checked = check(ctx, &app.registry, &app.engine, &expression, subject).await?;
     Ok(Json(answer::validated(&checked)).into_response())
 }
 
-/// Evaluates a rule on stored and inline records.
+/// Evaluates a rule for stored and inline records.
 pub async fn evaluate(
     call: Auth<scope::EligibilityRead>,
     _: NoParameters,
@@ -60,11 +60,11 @@ pub async fn evaluate(
     evaluated(&call.ctx, &call.app, members).await
 }
 
-/// Answers a body of `$evaluate`.
+/// Handles a body of `$evaluate`.
 pub async fn evaluated(ctx: &OpContext, app: &AppState, mut members: Map<String, Value>) -> ApiResult {
     let mut problems = Problems::default();
     let sealer = Sealer::new(ctx, &app.decision_keys);
-    // Before anything of it counts, the version of a program's rule among it.
+    // Before any other member is used, including the version of a program's rule.
     let sent = decision::read(&mut members, &mut problems);
     if let Some(sent) = &sent {
         check_authentic(app, &sealer, sent).await?;
@@ -83,24 +83,24 @@ pub async fn evaluated(ctx: &OpContext, app: &AppState, mut members: Map<String,
     let request = problems.finish(request)?;
     let names = answer::subject_names(&request);
     let evaluated = decide(ctx, &app.registry, &app.engine, request).await?;
-    // The same answer again has the same seal, also where the key was replaced since.
+    // A repeated decision has the same seal, even if the key was replaced since.
     let same = sent.filter(|sent| sent.decision == evaluated.decision);
     let seal = same.map_or_else(|| sealer.seal(&evaluated.decision), |sent| sent.seal);
     Ok(Json(answer::evaluated(&names, &evaluated, seal)).into_response())
 }
 
-/// Checks that this client or its organization was given a decision that was sent back.
+/// Checks that a decision sent back was issued to this client or its organization.
 async fn check_authentic(app: &AppState, sealer: &Sealer, sent: &SentDecision) -> Result<(), AppError> {
     let SentDecision { decision, seal } = sent;
     let verified = match sealer.verify(decision, seal) {
-        // Another server of this register may have sealed it with a key that is new.
+        // Another server of this register may have sealed it with a new key.
         Err(SealFault::UnknownKey) if app.look_for_signing_key().await => sealer.verify(decision, seal),
         other => other,
     };
     verified.map_err(|_| not_authentic())
 }
 
-/// Evaluates a rule over everybody whom a search finds.
+/// Evaluates a rule for all individuals or groups that match a search.
 pub async fn preview(
     call: Auth<scope::EligibilityRead>,
     _: NoParameters,
@@ -110,10 +110,10 @@ pub async fn preview(
     previewed(&call.ctx, &call.app, &headers, members).await
 }
 
-/// Answers a body of `$preview`: with one JSON object, or with lines where the request asks for these.
+/// Handles a body of `$preview`: with one JSON object, or with lines if the request accepts them.
 ///
 /// # Errors
-/// As the API tells of them.
+/// As the API reports them.
 pub async fn previewed(ctx: &OpContext, app: &AppState, headers: &HeaderMap, members: Map<String, Value>) -> ApiResult {
     let is_streamed = asks_for_lines(headers);
     let asked = Problems::of(|problems| preview_body::read(members, is_streamed, problems))?;
@@ -136,7 +136,7 @@ pub async fn previewed(ctx: &OpContext, app: &AppState, headers: &HeaderMap, mem
     Ok(lines::answer(&app.spools, &ctx.actor, ready.run(Some(events)), told, lines))
 }
 
-/// What a preview tells as lines.
+/// Reports a preview as lines.
 struct Lines {
     languages: LanguagePreference,
     sealer: Sealer,

@@ -1,4 +1,4 @@
-//! The members of a group, one at a time, and a person's places in groups.
+//! The members of a group, one at a time, and an individual's memberships in groups.
 
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
@@ -22,7 +22,7 @@ use daftar_service::codes::CodeView;
 use daftar_service::group::history::membership_history;
 use daftar_service::group::members::{MemberChange, change_member, places_of};
 
-/// Adds somebody to a group.
+/// Adds a member to a group.
 pub async fn add(
     call: Auth<scope::GroupUpdate>,
     IdentifierPath(key): IdentifierPath,
@@ -33,7 +33,7 @@ pub async fn add(
     changed(call, &key, conditions, (StatusCode::CREATED, change)).await
 }
 
-/// Lets somebody leave a group.
+/// Ends a membership in a group.
 pub async fn remove(
     call: Auth<scope::GroupUpdate>,
     IdentifierPath(key): IdentifierPath,
@@ -45,7 +45,7 @@ pub async fn remove(
     changed(call, &key, conditions, (StatusCode::OK, change)).await
 }
 
-/// Changes what the body names of a member's place; `null` takes it out (RFC 7396).
+/// Changes the named fields of a membership; `null` removes a field (RFC 7396).
 pub async fn patch(
     call: Auth<scope::GroupUpdate>,
     MemberPath(key, individual): MemberPath,
@@ -56,7 +56,7 @@ pub async fn patch(
     changed(call, &key, conditions, (StatusCode::OK, change)).await
 }
 
-/// Changes a member, and answers with the group.
+/// Changes a member, and responds with the group.
 async fn changed(
     Auth { ctx, app, .. }: Auth<scope::GroupUpdate>,
     key: &IdentifierKey,
@@ -73,10 +73,10 @@ fn whole<T>(
     read: impl FnOnce(String, Value, &mut Problems) -> Option<T>,
 ) -> Result<T, AppError> {
     let read = Problems::of(|problems| read(String::new(), Value::Object(members), problems))?;
-    read.ok_or_else(|| AppError::internal("a member was neither read nor refused"))
+    read.ok_or_else(|| AppError::internal("a member was neither read nor rejected"))
 }
 
-/// Tells who joined and left a group.
+/// Lists the membership changes of a group.
 pub async fn history(
     call: Auth<scope::GroupRead>,
     IdentifierPath(key): IdentifierPath,
@@ -90,7 +90,7 @@ pub async fn history(
     Ok(Json(page_of(bodies, found.total, page, &path, &parameters)).into_response())
 }
 
-/// Lists a person's places in groups.
+/// Lists an individual's memberships in groups.
 pub async fn groups(
     call: Auth<scope::IndividualRead>,
     IdentifierPath(key): IdentifierPath,

@@ -38,7 +38,7 @@ pub async fn read(call: Auth<scope::ProgramRead>, IdentifierPath(key): Identifie
     Ok(tagged(StatusCode::OK, &program.record.meta, body::program(&program.record, &program.fields)))
 }
 
-/// The filters, each with the field of the record that it looks at; none, where everybody may look.
+/// The filters, each with the field of the record that it checks; none if no field permission is required.
 const FILTERS: [(&str, Option<&str>); 5] = [
     ("identifier", None),
     ("name", Some("name")),
@@ -84,7 +84,7 @@ pub async fn read_membership(
     Ok(tagged(StatusCode::OK, &view.membership.meta, body::membership(&view)))
 }
 
-/// The filters, each of which looks at the field of its name.
+/// The filters, each of which checks the field of its name.
 const MEMBERSHIP_FILTERS: [&str; 3] = ["beneficiary", "program", "status"];
 
 /// Searches memberships.
@@ -109,7 +109,7 @@ pub async fn create_membership(
     Ok(membership_answer(&call.app, StatusCode::CREATED, &view, sent.as_ref()))
 }
 
-/// Replaces what a membership says.
+/// Replaces a membership.
 pub async fn replace_membership(
     call: Auth<scope::ProgramMembershipUpdate>,
     IdentifierPath(key): IdentifierPath,
@@ -129,13 +129,13 @@ pub async fn replace_membership(
     Ok(membership_answer(&call.app, StatusCode::OK, &view, None))
 }
 
-/// What a request for a new membership calls its beneficiary and its program.
+/// The beneficiary and the program named in a request for a new membership.
 fn sent(draft: &MembershipDraft) -> Option<MembershipAddress> {
     let (beneficiary, program) = (draft.get(BENEFICIARY)?, draft.get(PROGRAM)?);
     Some(MembershipAddress { key: beneficiary.id.clone(), program: Some(program.id.clone()) })
 }
 
-/// The answer to a write; `sent` is what a request for a new membership called its beneficiary and its program.
+/// The response to a write; `sent` is the beneficiary and the program in a request for a new membership.
 pub(in crate::api) fn membership_answer(
     app: &AppState,
     status: StatusCode,
@@ -147,8 +147,8 @@ pub(in crate::api) fn membership_answer(
     (AppendHeaders(location), tagged(status, &view.membership.meta, body::membership(view))).into_response()
 }
 
-/// The URL of a new membership: by its own identifier, or by the beneficiary's within the program. What these are called is told
-/// to whoever sees it; to others they are what the request called them, and where it is not known any more there is no URL.
+/// The URL of a new membership: by its own identifier, or by the beneficiary's within the program. A client that does
+/// not see their identifiers gets those of its request; if these are no longer valid there is no URL.
 fn membership_location(app: &AppState, view: &MembershipView, sent: Option<&MembershipAddress>) -> Option<String> {
     let base = format!("{}{BASE_PATH}/{}", app.public_url, RecordKind::ProgramMembership);
     if let Some(own) = records::called(&view.membership.details.identifiers) {
@@ -187,13 +187,13 @@ fn read_membership_conditions(parameters: &Parameters) -> ApiResult<MembershipQu
     Ok(query)
 }
 
-/// Reads one consent that is given to the client's organization.
+/// Reads a consent given to the client's organization.
 pub async fn read_consent(call: Auth<scope::ConsentRead>, ConsentPath(id): ConsentPath, _: NoParameters) -> ApiResult {
     let view = consent::read(&call.ctx, &call.app.registry, id).await?;
     Ok(tagged(StatusCode::OK, &view.consent.meta, body::consent(&view)))
 }
 
-/// Withdraws one; the second time nothing is left to do, and the answer is the same.
+/// Withdraws a consent; a repeated call changes nothing and returns the same response.
 pub async fn withdraw_consent(
     call: Auth<scope::ConsentDelete>,
     ConsentPath(id): ConsentPath,

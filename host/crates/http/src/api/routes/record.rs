@@ -61,7 +61,7 @@ pub async fn read_individual(
     individual::read(&call.ctx, &call.app.registry, languages(&call.app, &headers), (&key, wanted), answer).await
 }
 
-/// The body of a person as it is sent.
+/// The body of an individual as it is sent.
 fn sent(view: &IndividualView) -> ApiResult<SentBody> {
     let bytes: Arc<[u8]> =
         serde_json::to_vec(&body::individual(view)).map_err(|error| AppError::Internal(error.into()))?.into();
@@ -93,7 +93,7 @@ pub async fn create_individual(
     Ok(individual_answer(&call.app, StatusCode::CREATED, &view).await?)
 }
 
-/// Replaces what is said of an individual.
+/// Replaces an individual.
 pub async fn replace_individual(
     call: Auth<scope::IndividualUpdate>,
     IdentifierPath(key): IdentifierPath,
@@ -108,7 +108,7 @@ pub async fn replace_individual(
     Ok(individual_answer(&call.app, StatusCode::OK, &view).await?)
 }
 
-/// Changes the fields that the body names; `null` takes one out (RFC 7396).
+/// Changes the named fields; `null` removes a field (RFC 7396).
 pub async fn patch_individual(
     call: Auth<scope::IndividualUpdate>,
     IdentifierPath(key): IdentifierPath,
@@ -129,10 +129,10 @@ pub async fn patch_individual(
     Ok(individual_answer(&call.app, StatusCode::OK, &view).await?)
 }
 
-/// The answer to a write.
+/// The response to a write.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub(in crate::api) async fn individual_answer(
     app: &AppState,
     status: StatusCode,
@@ -147,7 +147,7 @@ pub fn etag(meta: &RecordMeta) -> String {
     tag_of(meta.version)
 }
 
-/// A record as an answer, with its entity tag.
+/// A record as a response, with its entity tag.
 pub fn tagged(status: StatusCode, meta: &RecordMeta, body: impl Serialize) -> Response {
     (status, [(header::ETAG, etag(meta))], Json(body)).into_response()
 }
@@ -156,7 +156,7 @@ fn tag_of(version: VersionId) -> String {
     format!("\"{version}\"")
 }
 
-/// The answer to a write of a record, with its URL where it is new; `body` makes the body.
+/// The response to a write of a record, with its URL if it is new; `body` generates the body.
 async fn written<D: Details, B: Serialize>(
     app: &AppState,
     status: StatusCode,
@@ -178,7 +178,7 @@ pub(super) fn location_of(app: &AppState, kind: RecordKind, key: &IdentifierKey)
     format!("{}{BASE_PATH}/{kind}/{}", app.public_url, path_part(&key.reveal()))
 }
 
-/// A text as one part of a path.
+/// A text as one path segment.
 #[must_use]
 pub fn path_part(text: &str) -> String {
     utf8_percent_encode(text, PATH_PART).to_string()
@@ -212,7 +212,7 @@ pub async fn create_group(
     Ok(group_answer(&call.app, StatusCode::CREATED, &view).await?)
 }
 
-/// Replaces what is said of a group.
+/// Replaces a group.
 pub async fn replace_group(
     call: Auth<scope::GroupUpdate>,
     IdentifierPath(key): IdentifierPath,
@@ -227,7 +227,7 @@ pub async fn replace_group(
     Ok(group_answer(&call.app, StatusCode::OK, &view).await?)
 }
 
-/// Changes the fields that the body names; `null` takes one out (RFC 7396).
+/// Changes the named fields; `null` removes a field (RFC 7396).
 pub async fn patch_group(
     call: Auth<scope::GroupUpdate>,
     IdentifierPath(key): IdentifierPath,
@@ -243,7 +243,7 @@ pub async fn patch_group(
     Ok(group_answer(&call.app, StatusCode::OK, &view).await?)
 }
 
-/// Of whom besides the group an answer with these elements tells something.
+/// The related records that a response with these elements requires.
 pub(super) fn wanted(elements: Option<&Elements>) -> group::Includes {
     group::Includes {
         members: Elements::wants(elements, "member"),
@@ -254,10 +254,10 @@ pub(super) fn wanted(elements: Option<&Elements>) -> group::Includes {
     }
 }
 
-/// The answer to a write of a group or of its members.
+/// The response to a write of a group or of its members.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub(in crate::api) async fn group_answer(
     app: &AppState,
     status: StatusCode,

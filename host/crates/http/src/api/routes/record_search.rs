@@ -1,8 +1,10 @@
-//! Searches of records: what each takes and answers with (`_count`, `_offset`, `_cursor`, `_sort`, `_elements`), and those of `/Individual` and
-//! `/Group`. A cursor says where a walk through the pages stands, in a form that clients carry and cannot read.
+//! Searches of records: their common parameters and pages (`_count`, `_offset`, `_cursor`, `_sort`, `_elements`), and
+//! the searches of `/Individual` and `/Group`. A cursor is the position of a client in the pages, sealed so that the
+//! client cannot read it.
 //!
-//! **Invariant:** a cursor is good for the client, the search, its conditions and its order alone that it was given for; any other
-//! use is 400. It holds nothing that the client was not shown, and no length tells what it holds.
+//! **Invariant:** a cursor is valid only for the client, the search, its conditions and its order that it was issued
+//! for; any other use is 400. It contains no data that the client was not shown, and its length reveals nothing about
+//! its content.
 
 use axum::Json;
 use axum::http::{HeaderMap, header};
@@ -30,7 +32,7 @@ use daftar_service::group::{self, GroupSearchRequest};
 use daftar_service::individual::{self, GroupFilter, SearchRequest};
 use daftar_service::search::{FoundPage, Paging};
 
-/// A search, its own filters not yet read.
+/// A search whose own filters are not read yet.
 pub struct Search<'c> {
     app: &'c AppState,
     ctx: &'c OpContext,
@@ -43,7 +45,7 @@ pub struct Search<'c> {
 }
 
 impl<'c> Search<'c> {
-    /// Reads what every search takes, and refuses what this one does not take.
+    /// Reads the parameters of every search, and rejects unknown ones.
     ///
     /// # Errors
     /// 400 naming the parameter.
@@ -69,22 +71,22 @@ impl<'c> Search<'c> {
         Ok(Self { app, ctx, kind, parameters, paging, elements })
     }
 
-    /// What `_elements` chooses.
+    /// The selection of `_elements`.
     #[must_use]
     pub fn elements(&self) -> Option<&Elements> {
         self.elements.as_ref()
     }
 
-    /// Whether `_elements` names a field.
+    /// True if `_elements` names a field.
     #[must_use]
     pub fn names_element(&self, field: &str) -> bool {
         self.elements.is_some() && Elements::wants(self.elements.as_ref(), field)
     }
 
-    /// The page as an answer; `write` makes the body of a record.
+    /// The page as a response; `write` generates the body of a record.
     ///
     /// # Errors
-    /// When a body or the cursor cannot be written.
+    /// If a body or the cursor cannot be written.
     pub fn answer<'p, R, B: Serialize>(&self, page: &'p FoundPage<R>, write: impl Fn(&'p R) -> B) -> ApiResult {
         let purpose = || cursor_purpose(self.ctx, self.kind, &self.parameters);
         let cursor = page.next.clone().map(|next| write_cursor(self.app, &purpose(), next));
@@ -122,7 +124,7 @@ impl<'c> Search<'c> {
     }
 }
 
-/// The filters beside those on days, on whole texts and by code.
+/// The filters other than those on days, on complete texts and by code.
 const GROUP_FILTERS: [NamedFilter; 5] = [
     ("identifier", None),
     ("name", Some("name")),
@@ -148,10 +150,10 @@ fn group_filters(app: &AppState) -> Filters {
     Filters::new(RecordKind::Group, &GROUP_FILTERS, app.registry.vocabularies.current().extension_fields())
 }
 
-/// What a client asks for by the filters of a search alone, each of which it may look at.
+/// Reads the search of a client from filters alone, and checks its permission for each.
 ///
 /// # Errors
-/// 400 that names a parameter that there is not, or a value that cannot be read, and 403 naming a field.
+/// 400 naming an unknown parameter or an invalid value, and 403 naming a field.
 pub fn group_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> ApiResult<GroupSearchRequest> {
     let known = group_filters(app);
     let names = known.names();
@@ -175,12 +177,12 @@ fn read_group_conditions(parameters: &Parameters, known: &Filters) -> ApiResult<
     })
 }
 
-/// The filters beside those on days, on whole texts and by code.
+/// The filters other than those on days, on complete texts and by code.
 const INDIVIDUAL_FILTERS: [NamedFilter; 4] =
     [("identifier", None), ("name", Some("name")), ("address", Some("address")), ("active", Some("active"))];
-/// The filters that look at groups.
+/// The filters that check groups.
 const BY_GROUPS: [&str; 3] = ["group", "membership_role", "membership_role:below"];
-/// What lies beside the records and a search does not give: a page of the largest photos would be half a gigabyte.
+/// Members stored outside the records, which a search omits: a page of the largest photos would be half a gigabyte.
 pub const BESIDE: [&str; 2] = ["photo", "group_membership"];
 
 /// Searches individuals.
@@ -214,10 +216,10 @@ fn individual_filters(app: &AppState) -> Filters {
     Filters::new(RecordKind::Individual, &INDIVIDUAL_FILTERS, app.registry.vocabularies.current().extension_fields())
 }
 
-/// What a search asks for whose parameters are filters and those `others`.
+/// Reads a search request whose parameters are filters and `others`.
 ///
 /// # Errors
-/// 400 that names a parameter that there is not, or a value that cannot be read.
+/// 400 naming an unknown parameter, or an invalid value.
 pub fn individual_request(app: &AppState, parameters: &Parameters, others: &[&str]) -> ApiResult<SearchRequest> {
     let known = individual_filters(app);
     let names = known.names();
@@ -227,7 +229,7 @@ pub fn individual_request(app: &AppState, parameters: &Parameters, others: &[&st
     read_individual_conditions(parameters, &known)
 }
 
-/// What a client asks for by the filters of a search alone, each of which it may look at.
+/// Reads the search of a client from filters alone, and checks its permission for each.
 ///
 /// # Errors
 /// 400 as [`individual_request`], and 403 naming a field.
@@ -277,7 +279,7 @@ pub fn page_of<T>(data: Vec<T>, total: u64, page: Page, path: &str, parameters: 
     PageBody::new(data, total, page.offset, links)
 }
 
-/// The languages a client wants displays in.
+/// The preferred languages of the client.
 #[must_use]
 pub fn languages(app: &AppState, headers: &HeaderMap) -> LanguagePreference {
     // A list may be sent in several headers.
@@ -287,16 +289,16 @@ pub fn languages(app: &AppState, headers: &HeaderMap) -> LanguagePreference {
     LanguagePreference::parse(wanted)
 }
 
-/// The parameters that may change from page to page.
+/// The parameters that may differ between pages.
 const FREE: [&str; 4] = ["_cursor", "_count", "_offset", "_elements"];
 
-/// The form that is sealed. Another form is another version; cursors of versions before are refused.
+/// The sealed format. Another format has another version; cursors of earlier versions are rejected.
 #[derive(Serialize, Deserialize)]
 enum CursorForm {
     V1(Position),
 }
 
-/// What a cursor of a search is good for.
+/// The purpose that a cursor of a search is sealed for.
 fn cursor_purpose(ctx: &OpContext, kind: RecordKind, parameters: &Parameters) -> Vec<u8> {
     let client = ctx.client().map(ToString::to_string).unwrap_or_default();
     format!("{client}\n{kind}\n{}", parameters.sorted_without(&FREE)).into_bytes()
@@ -305,7 +307,7 @@ fn cursor_purpose(ctx: &OpContext, kind: RecordKind, parameters: &Parameters) ->
 /// Writes a cursor.
 ///
 /// # Errors
-/// When it cannot be sealed.
+/// If it cannot be sealed.
 fn write_cursor(app: &AppState, purpose: &[u8], position: Position) -> Result<String, AppError> {
     let said = to_stdvec(&CursorForm::V1(position)).map_err(|error| AppError::Internal(error.into()))?;
     let sealed = app.cursors.seal(purpose, &said);

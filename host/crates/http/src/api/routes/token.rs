@@ -59,10 +59,10 @@ pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) 
     match app.token_desk().issue(&request, app.clock.now()) {
         Ok(issued) => match audit_grant(&app, &trail, &issued).await {
             Ok(()) => grant(&issued),
-            Err(error) => unavailable(error, "a token could not be audited, so none was issued"),
+            Err(error) => unavailable(error, "token not issued: its audit entry could not be written"),
         },
         Err(error) => {
-            // Only the name of a client that there is: what else stands there may be a secret in the wrong place.
+            // Only the id of an existing client: any other text may be a secret in the wrong field.
             let named = ClientId::parse(&request.client_id).ok();
             let known = named.and_then(|id| app.clients.directory.find(&id)).map(|client| client.id.clone());
             trail.about(known.iter().map(ToString::to_string));
@@ -77,9 +77,9 @@ pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) 
     }
 }
 
-/// Delays a failing response for as long as the failures of the claimed client require; one that cannot be delayed is rejected. Neither
-/// takes longer for a known client than for an unknown one: a delay begins before the audit log is written, and a rejection does not wait
-/// for it.
+/// Delays the response to a failure for as long as the failures of the claimed client require; one that cannot be
+/// delayed is rejected. Neither takes longer for a known client than for an unknown one: a delay begins before the
+/// audit log is written, and a rejection does not wait for it.
 async fn slow_down(app: &AppState, trail: &AuditContext, claimed: &str, known: Option<&ClientId>) -> Option<Response> {
     let failure = app.failed_sign_ins.count(claimed, app.clock.elapsed());
     if failure.delay.is_zero() {
@@ -102,21 +102,21 @@ async fn slow_down(app: &AppState, trail: &AuditContext, claimed: &str, known: O
     None
 }
 
-/// The response where no token can be issued now. An outage is logged by itself.
+/// The response if no token can be issued now. An outage is logged separately.
 fn unavailable(error: AppError, event: &'static str) -> Response {
     if error.is_outage() {
-        // Written in OAuth's form where the request is counted as one that failed by it.
+        // Converted to OAuth's format where the outage's failed requests are counted.
         return ApiError::from(error).into_response();
     }
     tracing::error!(error = %error, "{event}");
     let code = OAuthErrorCode::TemporarilyUnavailable;
-    refuse(status(code), &OAuthError::new(code, "the server cannot answer now, retry later"))
+    refuse(status(code), &OAuthError::new(code, "the server is unavailable, retry later"))
 }
 
-/// Tells the operator that somebody guesses at the secret of a client, or that a client was not told of its new one.
+/// Reports a suspected brute-force attempt on a client's secret, or a client that still uses an old secret.
 async fn log_throttled(app: &AppState, trail: &AuditContext, known: Option<&ClientId>, failures: u16) {
     if let Some(client) = known {
-        tracing::warn!(client.id = %client, client.failures = failures, "requests for tokens of a client keep failing and are answered slowly from now on");
+        tracing::warn!(client.id = %client, client.failures = failures, "token requests of a client keep failing, responses are delayed from now on");
     }
     let ctx = OpContext {
         actor: Actor::Unknown,
@@ -128,10 +128,10 @@ async fn log_throttled(app: &AppState, trail: &AuditContext, known: Option<&Clie
     let entry = audit::entry(&ctx, AuditAction::Authenticate, AuditOutcome::Refused, targets);
     let entry = entry
         .with_reason("invalid_client: slowed down")
-        .with_note(format!("{failures} requests for tokens of one client failed; further ones are answered slowly"))
+        .with_note(format!("{failures} token requests of one client failed; responses to further ones are delayed"))
         .with_status(StatusCode::UNAUTHORIZED.as_u16());
-    // A client that there is has a line of its own, which no flood of others covers up: there are as many as clients in a quarter of an
-    // hour. Names of nobody are counted together, so that nobody can fill the log by claiming many.
+    // An existing client has an entry of its own, which no flood of others hides: at most one per client in a quarter
+    // of an hour. Unknown names are counted together, so that claiming many names cannot fill the log.
     let audit = &app.registry.audit;
     let told = match known {
         Some(_) => audit.record_now(vec![entry]).await,
@@ -142,7 +142,7 @@ async fn log_throttled(app: &AppState, trail: &AuditContext, known: Option<&Clie
     }
 }
 
-/// What a failing request is answered while too many others are held back. It tells no more than the answer that it stands for.
+/// The response to a failure while too many others are delayed. It reveals no more than the response that it replaces.
 fn turn_away(delay: Duration) -> Response {
     let retry_after_s = delay.as_secs().saturating_add(u64::from(delay.subsec_nanos() > 0)).max(1);
     let detail = format!("too many requests for tokens fail at once: retry in {retry_after_s} s");
@@ -152,7 +152,7 @@ fn turn_away(delay: Duration) -> Response {
     response
 }
 
-/// Writes down who got which token: its name, never the token.
+/// Writes the grant of a token to the audit log: its id, never the token.
 async fn audit_grant(app: &AppState, trail: &AuditContext, issued: &IssuedAnswer) -> Result<(), AppError> {
     let ctx = OpContext {
         actor: Actor::Client(issued.client.id.clone()),
@@ -187,7 +187,7 @@ fn status(code: OAuthErrorCode) -> StatusCode {
     }
 }
 
-/// The body of a refusal.
+/// The body of an error.
 #[must_use]
 pub fn refusal(error: &OAuthError) -> TokenError<'_> {
     TokenError {

@@ -25,7 +25,7 @@ use daftar_service::vocabulary::{
     self, Asked, CodeFilter, Edition, Parent, SearchIn, SearchQuery, concept_group, concept_groups,
 };
 
-/// A call that is allowed, with what of its request the answer depends on.
+/// A permitted call, with the parts of its request that the response depends on.
 pub struct Call {
     ctx: OpContext,
     app: AppState,
@@ -56,7 +56,7 @@ impl Call {
         Ok(parameters)
     }
 
-    /// Begins its answer; `asked` is what its body says.
+    /// Begins its response for that request body.
     fn reading(&self, asked: &[&str]) -> Reading {
         Reading::begin(&self.app, &self.method, &self.uri, &self.headers, asked)
     }
@@ -158,7 +158,7 @@ async fn find(call: Call, known: &[&str], path: String, namespace: Option<Namesp
     let page = parameters.page()?;
     let reading = call.reading(&[]);
     vocabulary::prepare_search(&call.ctx, &reading.generation, &place).await?;
-    // A wrong namespace was refused above, so that it is never answered with 304.
+    // An invalid namespace was rejected above, so that it never returns 304.
     if let Some(unchanged) = reading.unchanged() {
         return Ok(unchanged);
     }
@@ -170,7 +170,7 @@ async fn find(call: Call, known: &[&str], path: String, namespace: Option<Namesp
     }))
 }
 
-/// Says how two codes stand to each other.
+/// Returns the relation of two codes.
 pub async fn subsumes(call: Call, NamespacePath(namespace): NamespacePath) -> ApiResult {
     let parameters = call.parameters(&["version", "a", "b"])?;
     let (Some(a), Some(b)) = (filled(&parameters, "a")?, filled(&parameters, "b")?) else {
@@ -183,7 +183,7 @@ pub async fn subsumes(call: Call, NamespacePath(namespace): NamespacePath) -> Ap
     Ok(reading.answer(|_| body::subsumption(outcome, &edition.namespace, a, b)))
 }
 
-/// Says of many codes whether new records may hold them.
+/// Tests for many codes whether new records may contain them.
 pub async fn validate(call: Call, JsonObject(members): JsonObject) -> ApiResult {
     let answer = |ctx: &OpContext, reading: &Reading, asked: &[Asked]| {
         reading.answer(|told| {
@@ -205,7 +205,7 @@ pub async fn lookup(call: Call, JsonObject(members): JsonObject) -> ApiResult {
     of_codes(call, members, answer).await
 }
 
-/// Answers a body that lists codes.
+/// Handles a body with a list of codes.
 async fn of_codes(
     call: Call,
     members: Map<String, Value>,
@@ -232,7 +232,7 @@ fn edition(namespace: Namespace, parameters: &Parameters) -> ApiResult<Edition> 
     Ok(Edition { namespace, version: filled(parameters, "version")?.map(str::to_owned) })
 }
 
-/// A parameter that says something if it is there.
+/// A parameter that is not empty if it is present.
 fn filled<'p>(parameters: &'p Parameters, name: &'p str) -> ApiResult<Option<&'p str>> {
     match parameters.one(name)? {
         Some("") => Err(Problem::malformed(format!("the parameter `{name}` is empty; leave it out instead")).into()),

@@ -1,7 +1,7 @@
-//! The workbench: a page for analysts, and the files that it loads, which are inside the program.
+//! The workbench: a page for analysts, and its files, which are embedded in the program.
 //!
-//! **Invariant:** they are the same for everybody and say nothing of the register; what the page shows it asks the public API for, with
-//! the token of whoever signed in.
+//! **Invariant:** the files are the same for all clients and contain no data of the register; the page requests data
+//! from the public API, with the token of the signed-in user.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ use crate::api::extract::query::NoParameters;
 use crate::api::openapi::document::TaggedBytes;
 use daftar_domain::error_code::ErrorCode;
 
-/// What never changes may be kept for a year, which is as long as caches go.
+/// Immutable files may be cached for a year, the maximum of caches.
 const FIXED: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 const VARY: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 
@@ -31,23 +31,23 @@ pub async fn file(_: Public, NamePath(name): NamePath, _: NoParameters, headers:
     serve_file(&headers, &name)
 }
 
-/// The page, whoever asks for it.
+/// Returns the page, without access control.
 ///
 /// # Errors
-/// The program was built without it.
+/// If the program was built without it.
 pub fn serve_page(headers: &HeaderMap) -> ApiResult {
     let mut response = serve(headers, find(PAGE).ok_or_else(|| absent(is_there()))?);
     let told = response.headers_mut();
     told.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
-    // For browsers that do not know `frame-ancestors`.
+    // For browsers without support for `frame-ancestors`.
     told.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     Ok(response)
 }
 
-/// A file that the page loads, whoever asks for it.
+/// Returns a file of the page, without access control.
 ///
 /// # Errors
-/// There is none of that name.
+/// If there is no file of that name.
 pub fn serve_file(headers: &HeaderMap, name: &str) -> ApiResult {
     let served = find(name).filter(|_| name != PAGE).ok_or_else(|| absent(is_there()))?;
     Ok(serve(headers, served))
@@ -69,7 +69,7 @@ fn serve(headers: &HeaderMap, served: &'static Served) -> Response {
     response
 }
 
-/// There is no such file, or none at all.
+/// There is no such file, or the page was not built.
 fn absent(is_built: bool) -> Problem {
     let detail = if is_built {
         "the workbench has no such file; open /workbench, which names those that it has"
@@ -79,7 +79,7 @@ fn absent(is_built: bool) -> Problem {
     Problem::new(ErrorCode::NotFound, detail)
 }
 
-/// Whether a client takes gzip (RFC 9110, section 12.5.3): named, or meant by `*`, and not with a quality of zero.
+/// True if a client accepts gzip (RFC 9110, section 12.5.3): named, or included in `*`, with a quality above zero.
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let texts = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let mut by_any = false;
@@ -99,30 +99,30 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 /// The page itself, by its name among the files.
 pub const PAGE: &str = "index.html";
 
-/// What the page may do: run its own scripts, show its own styles and pictures, and call this server. Nothing is taken from elsewhere,
-/// nothing inline runs, and no text becomes a script.
+/// Content security policy: the page may run its own scripts, show its own styles and pictures, and call this server.
+/// External resources, inline scripts and texts as scripts are forbidden.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// A file as it was built.
+/// A file of the build.
 struct File {
     name: &'static str,
     bytes: &'static [u8],
     compressed: &'static [u8],
 }
 
-/// Every file; none where the page was not built.
+/// Every file; empty if the page was not built.
 static FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/workbench.rs"));
 
 /// One of the files, ready to be sent.
 #[derive(Debug)]
 pub struct Served {
-    /// What it is.
+    /// Media type.
     pub media_type: &'static str,
-    /// Whether its name holds a digest of what it says, so that it never changes.
+    /// True if its name contains a digest of its content, so that it never changes.
     pub is_fixed: bool,
-    /// It as it is.
+    /// Uncompressed content.
     pub plain: TaggedBytes,
-    /// It compressed with gzip: the two are told apart by their tags.
+    /// Content compressed with gzip; its tag is different.
     pub gzip: TaggedBytes,
 }
 
@@ -144,7 +144,7 @@ pub fn find(name: &str) -> Option<&'static Served> {
     SERVED.get(name)
 }
 
-/// Whether the page was built.
+/// True if the page was built.
 #[must_use]
 pub fn is_there() -> bool {
     !FILES.is_empty()
@@ -207,7 +207,7 @@ mod workbench_tests {
     }
 
     #[test]
-    fn every_file_has_a_type_and_the_page_is_among_them_where_there_are_any() {
+    fn every_file_has_a_type_and_a_build_includes_the_page() {
         for file in FILES {
             assert!(find(file.name).is_some(), "{} has no media type", file.name);
         }
