@@ -1,13 +1,13 @@
-//! A store as a backup sees it: everything that cannot be worked out of something else, as it stood after one write.
+//! Snapshots of a store for backups: all data that cannot be derived from other data, at the state after one write.
 //!
-//! Who carries an identifier, which membership is open and what the audit log can be searched by follow from the records and the
-//! lines, and are made anew when a store is filled.
+//! Owners of identifiers, open memberships and the search index of the audit log are derived from the records and the
+//! audit entries, and rebuilt when a store is filled.
 //!
-//! **Invariant:** what is taken is what stood after one write, the [`Mark`]'s: nothing newer, nothing left out, however long the
-//! taking lasts. Writes and reads go on meanwhile.
+//! **Invariant:** a snapshot contains exactly the state after one write, the [`Mark`]'s, however long it is read. Reads
+//! and writes continue concurrently.
 //!
-//! **Invariant:** values cross in their stored forms (`record`), so that a backup reads as long as these do, whichever backend
-//! wrote it and whichever takes it up.
+//! **Invariant:** values are transferred in their stored forms (`record`), so that a backup is readable as long as
+//! these are, independent of the backends that write and read it.
 
 mod walk;
 
@@ -30,12 +30,12 @@ use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoDigest;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
-/// One thing that is kept.
+/// A stored item.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// What the deployment decided about something.
+    /// A setting of the deployment.
     Setting {
-        /// Of which kind.
+        /// Its kind.
         kind: SettingKind,
         /// Its stored form.
         value: Vec<u8>,
@@ -49,53 +49,53 @@ pub enum Entry {
     Counter {
         /// Its name.
         name: String,
-        /// Where it stands.
+        /// Its value.
         value: u64,
     },
-    /// Some of the codes and vocabulary versions that have numbers.
+    /// A part of the table of numbered codes and vocabulary versions.
     CodeTablePart {
-        /// Which part, counted from 0.
+        /// Number of the part, from 0.
         number: u64,
         /// Its stored form.
         value: Vec<u8>,
     },
-    /// A request that was done.
+    /// An idempotency record.
     Request {
-        /// Which one.
+        /// Its key.
         name: RequestName,
         /// Its stored form.
         value: Vec<u8>,
     },
-    /// A photo; before the first version of a record that has it. It may come again.
+    /// A photo, before the first version of a record that has it. May be repeated.
     Photo {
-        /// What it is kept under.
+        /// Its key.
         digest: PhotoDigest,
         /// The photo.
         bytes: Arc<[u8]>,
     },
-    /// A record at one version. All versions of a record follow one another, the first one first.
+    /// A version of a record. All versions of a record are consecutive, in order.
     Version {
-        /// Of which kind.
+        /// Kind of the record.
         kind: RecordKind,
         /// Its key.
         id: RecordId,
-        /// Which version.
+        /// The version number.
         version: VersionId,
-        /// Whether this is how it stands.
+        /// True for the current version.
         is_present: bool,
         /// Its stored form.
         value: Vec<u8>,
     },
-    /// What one write touched.
+    /// The records changed by a write.
     Change {
-        /// Its place in the order of writes.
+        /// Its sequence number.
         sequence: Sequence,
         /// Its stored form.
         value: Vec<u8>,
     },
-    /// Lines of the audit log that lie together.
+    /// A value of the audit log with consecutive entries.
     Audit {
-        /// Their place in the log.
+        /// Its number in the log.
         number: u64,
         /// Their stored form.
         value: Vec<u8>,
@@ -103,7 +103,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// As what it is counted.
+    /// Kind of the item.
     #[must_use]
     pub fn kind(&self) -> ItemKind {
         match self {
@@ -120,7 +120,7 @@ impl Entry {
         }
     }
 
-    /// About the memory that it takes.
+    /// Approximate memory of the item, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let value = match self {
@@ -138,48 +138,48 @@ impl Entry {
     }
 }
 
-/// Keeps what records say out of logs.
+/// Keeps the content of records out of logs.
 impl fmt::Debug for Entry {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Entry({}, {} bytes)", self.kind().name(), self.bytes())
     }
 }
 
-/// The kinds of things that are counted.
+/// Kinds of items, for counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ItemKind {
-    /// People, as they stand.
+    /// Current individuals.
     Individuals,
-    /// Groups, as they stand.
+    /// Current groups.
     Groups,
-    /// Programs, as they stand.
+    /// Current programs.
     Programs,
-    /// Memberships, as they stand.
+    /// Current memberships.
     ProgramMemberships,
-    /// Consents, as they stand.
+    /// Current consents.
     Consents,
-    /// Versions of records before the present ones.
+    /// Earlier versions of records.
     OlderVersions,
     /// Photos.
     Photos,
     /// Clients.
     Clients,
-    /// What the deployment decided.
+    /// Settings of the deployment.
     Settings,
     /// Parts of the table of codes.
     CodeTableParts,
     /// Counters.
     Counters,
-    /// Requests that were done.
+    /// Idempotency records.
     Requests,
-    /// Writes.
+    /// Entries of the change log.
     Changes,
-    /// Values of the audit log, each with some lines.
+    /// Values of the audit log, each with several entries.
     AuditValues,
 }
 
 impl ItemKind {
-    /// As what records of that kind are counted.
+    /// Kind of the current records of that kind.
     #[must_use]
     pub fn of_kind(kind: RecordKind) -> Self {
         match kind {
@@ -191,7 +191,7 @@ impl ItemKind {
         }
     }
 
-    /// What it is called where it is told.
+    /// Name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -213,63 +213,64 @@ impl ItemKind {
     }
 }
 
-/// The write after which everything stood as it is taken.
+/// The write that a snapshot contains as its last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// The register's own id.
+    /// The id of the register.
     pub register: RegisterId,
-    /// Its place in the order of writes; there are as many writes.
+    /// Its sequence number, which is also the number of writes.
     pub sequence: Sequence,
-    /// How many records of each kind there are: those with keys up to that number.
+    /// The last key of each kind of record, which is also the number of records.
     pub records: [(RecordKind, u64); 5],
 }
 
-/// Reads a store whole: for backups, moves into another store, to bring another store up to this one, and for verification. Every backend
-/// implements it.
+/// Reads a complete store: for backups, migration and incremental migration into another store, and verification. Every
+/// backend implements it.
 ///
-/// - Atomicity: a [`Snapshot`] is what stood after one write, its [`Mark`]'s. Nothing newer is in it and nothing is left out, however long
-///   it is read; writes and reads continue, and wait no longer for it than for another write.
-/// - Order: settings, clients, counters, parts of the table of codes, requests, records by kind and key (each with its versions from the
-///   first on and its photos before them), writes, values of the audit log. What has a number comes in the order of its numbers.
-/// - Durability: nothing is changed. What a snapshot gives is on disk in the store that it is taken of.
-/// - A crash ends the snapshot, and leaves nothing behind.
+/// - Atomicity: a [`Snapshot`] is exactly the state after one write, its [`Mark`]'s, however long it is read; reads and
+///   writes continue concurrently, and wait no longer for it than for another write.
+/// - Order: settings, clients, counters, parts of the table of codes, idempotency records, records by kind and key
+///   (each after its photos, with its versions in order), change log, audit log. Numbered items are in the order of
+///   their numbers.
+/// - Durability: read-only. The items of a snapshot are on disk in the source store.
+/// - A crash ends the snapshot without a trace.
 #[async_trait::async_trait]
 pub trait Archive: Send + Sync + 'static {
-    /// Begins a snapshot of everything.
+    /// Begins a snapshot of all items.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn snapshot(&self) -> Result<Snapshot, StoreError>;
 
-    /// What it has at the ends of what the other one holds.
+    /// Returns the last values of this store, and its values at the last numbers of the other store.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn ends(&self, held: &Held) -> Result<Ends, StoreError>;
 
-    /// Begins a snapshot of what was written since another store was filled from this one, in proportion to how much that is: nothing that
-    /// stood before is walked through. In the order of a whole snapshot come
-    /// - settings, clients, counters and requests, all of them;
-    /// - parts of the table of codes and writes behind those that are held;
-    /// - every record that these writes touched, with all its versions and their photos;
-    /// - of the audit log the oldest values, [`OLDEST_AUDIT`] of those that are held, then the one that tells of the last removal
-    ///   before it, then those behind.
+    /// Begins a snapshot of the changes since another store was filled from this one, in time proportional to the
+    /// changes: unchanged records are not read. In the order of a complete snapshot it contains
+    /// - all settings, clients, counters and idempotency records;
+    /// - parts of the table of codes and entries of the change log after those of the other store;
+    /// - every record changed by these writes, with all its versions and their photos;
+    /// - the oldest values of the audit log, [`OLDEST_AUDIT`] of those in the other store, then the one that reports
+    ///   the last removal before it, then the newer ones.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read; [`StoreError::LimitReached`] when too many records were written.
+    /// If the store fails or a value cannot be read; [`StoreError::LimitReached`] if too many records were changed.
     async fn since(&self, held: &Held) -> Result<Snapshot, StoreError>;
 
-    /// All values as they are, to be verified.
+    /// Returns the raw values for verification.
     ///
     /// # Errors
-    /// When the store cannot be read at all.
+    /// If the store cannot be read at all.
     async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError>;
 }
 
-/// The entries of a snapshot, some at a time.
+/// The items of a snapshot, in steps.
 type Steps = Pin<Box<dyn Stream<Item = Result<Vec<Entry>, StoreError>> + Send>>;
 
-/// A store, or a backup's file, as it stood after one write, read step by step.
+/// A store, or a backup file, at the state after one write, read step by step.
 pub struct Snapshot {
     mark: Mark,
     /// Absent after a failure.
@@ -277,7 +278,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// As it stood after that write. `next` takes the source and gives it back with the next entries; none at the end.
+    /// A snapshot at that write. `next` consumes the source and returns it with the next items; none at the end.
     pub fn new<S, F>(mark: Mark, source: S, next: impl Fn(S) -> F + Send + 'static) -> Self
     where
         S: Send + 'static,
@@ -290,18 +291,18 @@ impl Snapshot {
         Self { mark, steps: Some(Box::pin(steps)) }
     }
 
-    /// Which write.
+    /// The last write of the snapshot.
     #[must_use]
     pub fn mark(&self) -> &Mark {
         &self.mark
     }
 
-    /// The next entries, some hundred kilobytes; none at the end. Memory does not grow with the register, only with how many records are
-    /// changed while it is read.
+    /// Returns the next items, some hundred kilobytes; none at the end. Memory grows only with the number of records
+    /// that are changed during the snapshot, not with the register.
     ///
     /// # Errors
-    /// When the store fails, a value cannot be read or is missing, more records are changed meanwhile than can be kept apart, or it
-    /// failed before.
+    /// If the store fails, a value cannot be read or is missing, too many records are changed during the snapshot, or
+    /// an earlier call failed.
     pub async fn next(&mut self) -> Result<Vec<Entry>, StoreError> {
         let steps = self.steps.as_mut().ok_or_else(|| StoreError::Failed("the snapshot failed before".into()))?;
         let step = steps.next().await.transpose();
@@ -312,42 +313,43 @@ impl Snapshot {
     }
 }
 
-/// Fills an empty store with what another one held, or brings a store that was filled before up to it. Every backend implements it for
-/// an empty store; PostgreSQL for the other as well.
+/// Fills an empty store from a snapshot, or updates a store that was filled before. Every backend implements it for an
+/// empty store; PostgreSQL implements updates as well.
 ///
-/// - Atomicity: what is put counts when it is finished. A database then has all of it in one transaction; a folder that is not
-///   finished is marked by its caller, and no server opens it.
-/// - Order: entries come in the order of a [`Snapshot`].
+/// - Atomicity: items become visible when the refill is finished. A database writes all in one transaction; the caller
+///   marks an unfinished folder, and no server opens it.
+/// - Order: items arrive in the order of a [`Snapshot`].
 /// - Durability: everything is on disk when [`Refill::finish`] returns.
-/// - A crash before that leaves a database as it was, and a folder that has to be removed.
+/// - A crash before that leaves a database unchanged, and a folder that must be deleted.
 #[async_trait::async_trait]
 pub trait Refill: Send {
-    /// Names the write after which everything that is put stood; before anything is put. A store that can be brought up later keeps it.
+    /// Records the snapshot's mark before any item is written. A store that supports updates stores it.
     fn note_origin(&mut self, _mark: &Mark) {}
 
-    /// Writes entries, in the order in which they were read.
+    /// Writes items, in the order in which they were read.
     ///
     /// # Errors
-    /// When the store fails, or a value cannot be read or kept.
+    /// If the store fails, or a value cannot be read or stored.
     async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError>;
 
-    /// Ends it, and says what it changed of what was there before: nothing where that was empty.
+    /// Finishes the refill and returns the changes to existing items; empty for a store that was empty.
     ///
     /// # Errors
-    /// When the store fails, or does not stand after the write that was named. A store that is brought up is as it was then; but where the
-    /// connection was lost at the very end everything may be there.
+    /// If the store fails, or its last write is not the recorded mark. An updated store is unchanged then, unless the
+    /// connection was lost during the final commit: its result is unknown.
     async fn finish(self: Box<Self>) -> Result<ApplyReport, StoreError>;
 }
 
-/// The identifiers of the record whose versions come to a [`Refill`], and whether each holds at the version that came last.
+/// Current and former identifiers of the record whose versions a [`Refill`] receives.
 #[derive(Debug, Default)]
 pub struct Carried(Option<(RecordKind, RecordId, BTreeMap<IdentifierKey, bool>)>);
 
 impl Carried {
-    /// Notes the identifiers of a version. With the present one it returns all that the record is an owner of, and whether each holds.
+    /// Adds the identifiers of a version. For the current version it returns all identifiers of the record, each with
+    /// true if it is still valid.
     ///
     /// # Errors
-    /// When the present version of the record before is missing.
+    /// If the previous record has no current version.
     pub fn see(
         &mut self,
         record: &ChangedRecord,
@@ -369,10 +371,10 @@ impl Carried {
         Ok(BTreeMap::new())
     }
 
-    /// Checks that no version is missing at the end.
+    /// Checks that the last record is complete.
     ///
     /// # Errors
-    /// When the present version of the last record is missing.
+    /// If the last record has no current version.
     pub fn finish(&self) -> Result<(), StoreError> {
         if self.0.is_none() {
             return Ok(());
@@ -381,74 +383,74 @@ impl Carried {
     }
 }
 
-/// How many of the oldest values of the audit log are told of whatever else was written. A removal takes old values and passes over
-/// [`REMOVAL_PASSED_OVER_MAX`] at most, one more being the line that tells of it: of those behind so many that are there none is gone.
+/// Number of the oldest audit log values in an incremental snapshot. A removal deletes old values and skips at most
+/// [`REMOVAL_PASSED_OVER_MAX`], plus the one that reports it: behind so many existing values none was deleted.
 pub const OLDEST_AUDIT: usize = REMOVAL_PASSED_OVER_MAX + 1;
 
-/// The most records that are told of as written since: their names take some hundred megabytes.
+/// Maximum number of changed records in an incremental snapshot: their keys take some hundred megabytes.
 const WRITTEN_SINCE_MAX: usize = 2_000_000;
 
-/// What is told where more were written.
+/// The error for more changed records.
 fn too_many_written() -> StoreError {
     StoreError::LimitReached(
         "more records were written since than can be caught up: fill an empty database from a new backup, and catch up soon after it",
     )
 }
 
-/// What a store holds of the one that it was filled from: everything up to these numbers.
+/// The state of a store that was filled from another one: everything up to these numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// Whose.
+    /// The id of the source register.
     pub register: RegisterId,
     /// The last write.
     pub sequence: Sequence,
-    /// How many parts the table of codes has.
+    /// Number of parts of the table of codes.
     pub code_table_parts: u64,
     /// The last value of the audit log.
     pub audit: u64,
-    /// The value of the audit log that tells of the last removal: it is written again with each step of that.
+    /// The audit log value that reports the last removal: each step of a removal rewrites it.
     pub removal: Option<u64>,
 }
 
-/// Where a store stands, and what it holds at the ends of what another one holds.
+/// The last values of a store, and its values at the last numbers of another store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
-    /// The register's own id.
+    /// The id of the register.
     pub register: RegisterId,
     /// The last write.
     pub sequence: Sequence,
-    /// How many parts the table of codes has.
+    /// Number of parts of the table of codes.
     pub code_table_parts: u64,
     /// The last value of the audit log.
     pub audit: u64,
-    /// The digest of what is stored of the write that is the other one's last.
+    /// The digest of this store's change log entry for the other store's last write.
     pub change: Option<[u8; 32]>,
-    /// The digest of the value of the audit log that is the other one's last; nothing where it was removed.
+    /// The digest of this store's audit log value with the other store's last number; none if it was removed.
     pub audit_value: Option<[u8; 32]>,
 }
 
-/// What was brought.
+/// Changes of an incremental refill.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ApplyReport {
-    /// How many things of each kind are new or changed.
+    /// Number of new or changed items by kind.
     pub written: BTreeMap<ItemKind, u64>,
-    /// How many things of each kind were taken out.
+    /// Number of removed items by kind.
     pub taken_out: BTreeMap<ItemKind, u64>,
 }
 
 impl ApplyReport {
-    /// Whether there was nothing to bring.
+    /// True if there were no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.written.is_empty() && self.taken_out.is_empty()
     }
 }
 
-/// A store that was filled before, and is to be brought up to the one that it was filled from. No client writes to it until that is over.
+/// A store that was filled before, to be updated from its source. No client writes to it until the update is finished.
 pub struct CatchUp {
-    /// What it holds.
+    /// Its state.
     pub held: Held,
-    /// What it has there at its own ends.
+    /// Its values at its own last numbers.
     pub ends: Ends,
     /// Writes the changes made since.
     pub refill: Box<dyn Refill>,

@@ -1,7 +1,8 @@
-//! The audit log: lines of reads and refusals that wait to be written together, as each would otherwise cost a write, and the removal of
-//! what is old enough.
+//! The audit log: entries of reads and denied requests wait to be written together, since each would otherwise cost a
+//! write; and the removal of old entries.
 //!
-//! **Invariant:** what waits is bounded, in lines and in bytes. A crash loses at most what came in during [`AUDIT_DELAY`].
+//! **Invariant:** waiting entries are limited in number and bytes. A crash loses at most the entries of the last
+//! [`AUDIT_DELAY`].
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,41 +16,41 @@ use crate::{StoreError, segment};
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 
-/// The longest that a line waits before it is written.
+/// Maximum time that an entry waits before it is written.
 pub const AUDIT_DELAY: Duration = Duration::from_millis(50);
-/// The most lines that wait. At 50 ms this is more than a million lines a second.
+/// Maximum number of waiting entries. At 50 ms this is more than a million entries a second.
 pub const WAITING_MAX: usize = 65_536;
-/// The most memory that lines take while they wait, in bytes: some hundred lines of a thousand long targets each.
+/// Maximum memory of waiting entries, in bytes: some hundred entries with a thousand long targets each.
 const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The most stored values that one step of a removal takes out: few enough for one batch, with the line that tells of it.
+/// Maximum number of stored values removed in one step: few enough for one batch, with the entry that reports the step.
 pub const REMOVAL_VALUES_MAX: usize = 48;
 
-/// How many values that are young enough to stay one step passes over: lines written while the clock was wrong keep nothing that
-/// was written after them.
+/// Number of younger values that one step skips: entries written with a wrong clock do not prevent the removal of those
+/// written after them.
 pub const REMOVAL_PASSED_OVER_MAX: usize = 256;
 
 /// One step of a removal.
 #[derive(Debug, Clone)]
 pub struct AuditRemoval {
-    /// Only what is older.
+    /// Only entries before this time.
     pub before: Timestamp,
-    /// The line that tells of it; its count is set to how many lines have been removed.
+    /// The entry that reports the removal; its count is set to the number of removed entries.
     pub line: AuditEntry,
-    /// What the steps before this one of the same removal did.
+    /// Result of the earlier steps of the same removal.
     pub told: Option<AuditRemoved>,
 }
 
-/// What the steps of a removal did so far.
+/// Result of the steps of a removal so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditRemoved {
-    /// Where the line is that tells of it.
+    /// Number of the value with the reporting entry.
     pub at: u64,
-    /// How many lines were removed.
+    /// Number of removed entries.
     pub lines: u64,
 }
 
-/// The lines that wait.
+/// The waiting entries.
 #[derive(Debug, Default)]
 pub struct AuditBuffer {
     waiting: Mutex<Lines>,
@@ -58,32 +59,32 @@ pub struct AuditBuffer {
 #[derive(Debug, Default)]
 struct Lines {
     entries: Vec<AuditEntry>,
-    /// About what the lines take.
+    /// Approximate memory of the entries, in bytes.
     bytes: usize,
 }
 
-/// About the memory that a line takes.
+/// Approximate memory of an entry, in bytes.
 fn memory_bytes(entry: &AuditEntry) -> usize {
     let fixed = size_of::<AuditEntry>().saturating_add(entry.targets.len().saturating_mul(size_of::<String>()));
     stored_bytes(entry).saturating_add(fixed)
 }
 
-/// Whether the writer has to hear of lines that came in.
+/// Notification for the writer about new entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// These are the first: it writes them after [`AUDIT_DELAY`].
+    /// The first ones: it writes them after [`AUDIT_DELAY`].
     First,
-    /// It knows.
+    /// None: it is already notified.
     More,
-    /// They fill a value: it can write them now.
+    /// They fill a value: it can write them immediately.
     Full,
 }
 
 impl AuditBuffer {
-    /// Adds lines.
+    /// Adds entries.
     ///
     /// # Errors
-    /// [`StoreError::Overloaded`] when too many wait; none is added then.
+    /// [`StoreError::Overloaded`] if too many are waiting; none is added then.
     pub fn add(&self, entries: Vec<AuditEntry>) -> Result<Waiting, StoreError> {
         let entries: Vec<_> = entries.into_iter().map(entry_as_stored).collect();
         let bytes = entries.iter().fold(0_usize, |bytes, entry| bytes.saturating_add(memory_bytes(entry)));
@@ -105,7 +106,7 @@ impl AuditBuffer {
         }
     }
 
-    /// Puts back what was taken and could not be written, before what came in since.
+    /// Returns entries that could not be written to the queue, before newer ones.
     pub fn put_back(&self, mut entries: Vec<AuditEntry>) {
         let bytes = entries.iter().fold(0_usize, |bytes, entry| bytes.saturating_add(memory_bytes(entry)));
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,46 +115,46 @@ impl AuditBuffer {
         waiting.entries = entries;
     }
 
-    /// How many lines wait, and about how much memory they take.
+    /// Number of waiting entries, and their approximate memory in bytes.
     pub fn waiting(&self) -> (usize, usize) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         (waiting.entries.len(), waiting.bytes)
     }
 
-    /// Takes everything that waits.
+    /// Takes all waiting entries.
     pub fn take(&self) -> Vec<AuditEntry> {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)).entries
     }
 }
 
-/// What passing over a segment costs, in lines examined.
+/// Cost of skipping a segment, in examined entries.
 const PASSED_OVER_COST: usize = 16;
 
-/// One search of the audit log, newest first: what it found, and how far it is.
+/// A search of the audit log, newest first: its matches and its position.
 pub struct AuditSearch<'q> {
     query: &'q AuditQuery,
     before: AuditPosition,
     bounds: AuditBounds,
     entries: Vec<AuditEntry>,
     examined: usize,
-    /// The last place that was examined.
+    /// The last examined position.
     at: AuditPosition,
 }
 
 impl<'q> AuditSearch<'q> {
-    /// A search of the lines before a place.
+    /// A search of the entries before a position.
     #[must_use]
     pub fn new(query: &'q AuditQuery, before: AuditPosition, bounds: AuditBounds) -> Self {
         Self { query, before, bounds, entries: Vec::new(), examined: 0, at: before }
     }
 
-    /// Whether it has found or examined enough.
+    /// True if it has found or examined enough.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.entries.len() >= self.bounds.lines_max || self.examined >= self.bounds.examined_max
     }
 
-    /// Examines the lines of a value, newest first, until the search is over; says whether it is not.
+    /// Examines the entries of a value, newest first, until the search has finished; returns true if it has not.
     pub fn examine(&mut self, value: u64, lines: Vec<AuditEntry>) -> bool {
         for (line, entry) in (0_u32..).zip(lines).collect::<Vec<_>>().into_iter().rev() {
             let at = AuditPosition { value, line };
@@ -172,7 +173,7 @@ impl<'q> AuditSearch<'q> {
         true
     }
 
-    /// Whether a segment may hold lines of the search; it is passed over where it does not.
+    /// True if a segment may contain entries of the search; otherwise it is skipped.
     pub fn may_hold(&mut self, segment: &AuditSegment) -> bool {
         let may_hold = segment::may_hold(segment, self.query);
         if !may_hold {
@@ -182,7 +183,7 @@ impl<'q> AuditSearch<'q> {
         may_hold
     }
 
-    /// What was found, and where to continue: nowhere when the first line of the oldest value was examined.
+    /// The matches, and the position where to continue; none after the first entry of the oldest value.
     #[must_use]
     pub fn page(self, oldest: Option<u64>) -> AuditPage {
         let end = oldest.map(|value| AuditPosition { value, line: 0 });

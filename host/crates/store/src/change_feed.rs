@@ -1,4 +1,4 @@
-//! What is written to a register that several processes share, for a process that keeps a copy of it in memory.
+//! Change feed of a register shared by several processes, for a process that caches the register in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,27 +9,29 @@ use super::StoreError;
 use super::partition::ReadSnapshot;
 use super::shared::History;
 
-/// What is written to a register, by whichever process. A backend whose register several processes share implements it; the store of one
-/// process tells its [`super::ChangeSink`] of everything.
+/// Changes of a register by any process. A backend with a shared register implements it; the store of a single process
+/// passes all changes to its [`super::ChangeSink`].
 ///
-/// - Atomicity: a snapshot shows each write whole or not at all.
-/// - Order: sequences count up within one [`History`]. A snapshot shows every write that was acknowledged before it was asked for.
-/// - Durability: nothing is changed.
-/// - A crash of the process leaves nothing behind.
+/// - Atomicity: a snapshot contains each write completely or not at all.
+/// - Order: sequence numbers increase within one [`History`]. A snapshot contains every write that was acknowledged
+///   before it was requested.
+/// - Durability: read-only.
+/// - A crash of the process leaves no trace.
 #[async_trait::async_trait]
 pub trait ChangeFeed: Send + Sync + 'static {
-    /// The last write now, and the history that it belongs to. Asks the store: one small question that waits for no lock.
+    /// Returns the last write and its timeline. Costs one small query without locks.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// If the store does not respond.
     async fn last(&self) -> Result<(History, Sequence), StoreError>;
 
-    /// The register as it stands now. There is one such snapshot of a process at a time: a second call waits until the first one is dropped.
+    /// Returns a snapshot of the current register. A process has one at a time: a second call waits until the first one
+    /// is dropped.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// If the store does not respond.
     async fn snapshot(&self) -> Result<Arc<dyn ReadSnapshot>, StoreError>;
 
-    /// Waits until a write of any process is heard of, or may have been missed; at most so long.
+    /// Waits at most that long until a write of any process is notified, or a notification may have been missed.
     async fn heard(&self, at_most: Duration);
 }

@@ -1,4 +1,5 @@
-//! What writes touched, in their order: how whatever is derived from the records finds what has changed since it was made.
+//! The change log: the records changed by each write, in order. Caches and indexes apply the changes since their own
+//! state.
 
 use std::fmt;
 
@@ -7,24 +8,24 @@ use sha2::{Digest, Sha256};
 use daftar_domain::change::Sequence;
 use daftar_domain::record::{RecordId, RecordKind};
 
-/// The most writes that one look gives, whatever is asked.
+/// Maximum number of changes that one call returns.
 pub const CHANGES_MAX: usize = 10_000;
 
-/// What one write touched.
+/// The records changed by a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touched {
-    /// Its place in the order of writes.
+    /// Its sequence number.
     pub sequence: Sequence,
-    /// The records that it created or changed, in order; one may occur more than once. None, where it was about something else.
+    /// The created or changed records, in order; a record may be repeated. Empty for a write of other data.
     pub records: Vec<(RecordKind, RecordId)>,
 }
 
-/// A register's own id, drawn when its store was made. A register that was restored from a backup is another one.
+/// The id of a register, random for each new store. A register restored from a backup has a new id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegisterId(pub [u8; 16]);
 
 impl RegisterId {
-    /// Draws the id of a new register.
+    /// Generates the id of a new register.
     #[must_use]
     #[expect(
         clippy::disallowed_methods,
@@ -34,7 +35,7 @@ impl RegisterId {
         Self(uuid::Uuid::new_v4().into_bytes())
     }
 
-    /// Reads an id as it is shown.
+    /// Parses the displayed form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_shown = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -46,19 +47,19 @@ impl RegisterId {
 }
 
 impl fmt::Display for RegisterId {
-    /// Shows 32 hexadecimal digits.
+    /// Formats 32 hexadecimal digits.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:032x}", u128::from_be_bytes(self.0))
     }
 }
 
-/// What tells the history of one register up to one write from every other history: of another register, or of a copy that went
-/// on by itself.
+/// Digest that identifies the history of a register up to a write: it differs for another register, and for a copy that
+/// diverged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryMark(pub [u8; 32]);
 
 impl HistoryMark {
-    /// The mark of a write of that register, from what is stored of it.
+    /// The mark of a write of that register, computed from its stored value.
     pub fn new(register: RegisterId, sequence: Sequence, stored: &[u8]) -> Self {
         let digest = Sha256::new().chain_update(register.0).chain_update(sequence.0.to_be_bytes()).chain_update(stored);
         Self(digest.finalize().into())

@@ -1,4 +1,4 @@
-//! Why a store did not do what it was asked.
+//! Errors of a store.
 
 use daftar_domain::client::ClientId;
 use daftar_domain::error::{AppError, Cause};
@@ -6,74 +6,74 @@ use daftar_domain::error_code::ErrorCode;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{RecordKind, VersionId};
 
-/// What is said of a folder, a database or a backup whose stored forms no release reads.
+/// Message for a folder, a database or a backup whose stored forms no release reads.
 pub const BEFORE_FIRST_RELEASE: &str = "was made before the first release, and this daftar does not read it: export its records with the program that made it \
     (`daftar export FILE`), and import them into an empty register (`daftar import FILE`)";
 
-/// Why the store did not do it.
+/// Error of a store operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another record of the same kind has an open identifier of that system and value.
+    /// Another record of the same kind has a current identifier with that system and value.
     #[error("an identifier of system `{}` is in use", .0.system)]
     IdentifierInUse(IdentifierKey),
-    /// The record was written since.
+    /// The record has been changed.
     #[error("the record is at version {actual}, not {expected}")]
     VersionMismatch {
-        /// What the writer expected.
+        /// The version that the writer expected.
         expected: VersionId,
-        /// What is stored.
+        /// The stored version.
         actual: VersionId,
     },
-    /// The beneficiary has a membership in the program that is open.
+    /// The beneficiary has an open membership in the program.
     #[error("the beneficiary has an open membership in this program already")]
     MembershipOpen,
-    /// What the write rests on was changed since it was looked at.
-    #[error("what the write rests on was changed meanwhile")]
+    /// A record in the write's read set was changed since it was checked.
+    #[error("a record that the write depends on was changed concurrently")]
     Overtaken,
-    /// A request of that client and that name was done, and is remembered still.
+    /// A request of that client with that idempotency key was executed, and is still stored.
     #[error("a request of that name was done already")]
     AlreadyDone,
-    /// The write could be made; it was only to be checked.
+    /// The write was valid, in a dry run.
     #[error("it was checked and could be done, and nothing was written")]
     Rehearsed,
-    /// There is no record of that key.
+    /// There is no record with that key.
     #[error("no such {0}")]
     NotFound(RecordKind),
-    /// A client of that id exists already.
+    /// A client with that id exists.
     #[error("the client `{0}` exists")]
     ClientExists(ClientId),
-    /// There is no client of that id.
+    /// There is no client with that id.
     #[error("no client `{0}`")]
     ClientNotFound(ClientId),
-    /// The client was changed meanwhile.
-    #[error("the client `{0}` was changed meanwhile")]
+    /// The client was changed concurrently.
+    #[error("the client `{0}` was changed concurrently")]
     ClientChanged(ClientId),
-    /// There are as many of something as the store keeps; says of what.
+    /// A limit of the store is reached; names the limit.
     #[error("{0}")]
     LimitReached(&'static str),
-    /// One thing takes more room than the store gives to one. Nothing was written.
+    /// An item exceeds the maximum size. Nothing was written.
     #[error("the {what} is stored in at most {bytes_max} bytes, and this one takes more: make it smaller")]
     TooLarge {
-        /// What kind of value.
+        /// Kind of the value.
         what: &'static str,
-        /// What it may take.
+        /// Maximum size, in bytes.
         bytes_max: usize,
     },
-    /// More writes wait than the store takes. Nothing of this one was done.
+    /// Too many writes are waiting. Nothing of this write was done.
     #[error("too many writes are waiting")]
     Overloaded,
     /// Records cannot be written before [`super::Store::attach_sink`]. Nothing was done.
     #[error("the store takes no records before its indexes are filled")]
     NotReady,
     /// [`super::Store::attach_sink`] was called a second time.
-    #[error("the store tells its changes to somebody already")]
+    #[error("a change sink is attached to the store already")]
     SinkAttached,
     /// A stored value cannot be read; names the key's kind, never its content.
     #[error("a stored {what} cannot be read: {reason}")]
     Corrupt {
-        /// What kind of value.
+        /// Kind of the value.
         what: &'static str,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// The disk or the database failed, or the store stopped after a failure. Nothing is written until it is reopened.

@@ -1,9 +1,9 @@
-//! What is asked of the register beyond single records: searches, who belongs where, what consents open.
+//! Queries on the register beyond single records: searches, memberships, and access by consent.
 //!
-//! The embedded backend answers from the register in memory, PostgreSQL from its indexes. Both give the same answers.
+//! The embedded backend answers from the register in memory, PostgreSQL from its indexes. Both return the same results.
 //!
-//! **Invariant:** under [`Sees`] a search gives what it would give if the other records were not there, no condition held on a field
-//! that may not be looked at, and such a field had no value to be put in order by: totals and pages alike.
+//! **Invariant:** under [`Sees`] a search behaves as if invisible records did not exist, no condition on an invisible
+//! field matched, and such a field had no value for sorting: for totals and pages alike.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,16 +24,16 @@ use daftar_domain::subject::SubjectReference;
 
 use super::StoreError;
 
-/// What a client sees of the register whose legal basis is consent.
+/// The visible part of the register for a client whose legal basis is consent.
 #[derive(Debug, Clone, Copy)]
 pub struct Sees<'a> {
-    /// By which consents.
+    /// The consents that grant access.
     pub filter: &'a ConsentFilter,
-    /// On which day.
+    /// The day on which they must be valid.
     pub day: Date,
 }
 
-/// How many records there are of the kinds that are counted together with searches.
+/// Number of records of the kinds with counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordCounts {
     /// People.
@@ -42,25 +42,27 @@ pub struct RecordCounts {
     pub groups: u64,
 }
 
-/// The register as it is searched. The embedded backend implements it by the register in memory, PostgreSQL by its indexes.
+/// Search index of the register. The embedded backend implements it by the register in memory, PostgreSQL by its
+/// indexes.
 ///
-/// - Atomicity: an answer is of one state of the register; a write is in it whole or not at all. Two answers may be of two states.
-/// - Order: an answer holds every write that was acknowledged by this process before it was asked for.
-/// - Durability: nothing is changed. An answer may hold a write that is on disk and not acknowledged yet.
-/// - After a crash the index is what the records say, whatever it held before.
+/// - Atomicity: a result is of one state of the register, with each write complete or absent. Two results may be of two
+///   states.
+/// - Order: a result includes every write that was acknowledged by this process before the query.
+/// - Durability: read-only. A result may include a write that is on disk and not acknowledged yet.
+/// - After a crash the index is rebuilt from the records, independent of its state before.
 #[async_trait::async_trait]
 pub trait Index: Send + Sync + 'static {
-    /// The last write that answers take into account at least: what a write rests on that was decided by them.
+    /// Returns the last write that results include at least: the baseline of a write's read set.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn sequence(&self) -> Result<Sequence, StoreError>;
 
-    /// The people that meet every condition: how many, and those of the page. A condition on places counts the groups that are there
-    /// for the client.
+    /// Returns the individuals that match every condition: their number, and a page. A condition on memberships counts
+    /// only groups that the client sees.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn search_individuals(
         &self,
         query: &IndividualQuery,
@@ -69,10 +71,10 @@ pub trait Index: Send + Sync + 'static {
         window: &Window,
     ) -> Result<Found, StoreError>;
 
-    /// The groups that meet every condition: how many, and those of the page.
+    /// Returns the groups that match every condition: their number, and a page.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn search_groups(
         &self,
         query: &GroupQuery,
@@ -81,10 +83,10 @@ pub trait Index: Send + Sync + 'static {
         window: &Window,
     ) -> Result<Found, StoreError>;
 
-    /// The memberships that meet every condition: how many, and those of the page.
+    /// Returns the memberships that match every condition: their number, and a page.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn search_memberships(
         &self,
         conditions: &MembershipConditions,
@@ -93,36 +95,36 @@ pub trait Index: Send + Sync + 'static {
         window: &Window,
     ) -> Result<Found, StoreError>;
 
-    /// The memberships that hold one term of each list: how many, and those of the page, in the order of their keys. No list at all:
-    /// every membership.
+    /// Returns the memberships that have at least one term of each list: their number, and a page in the order of their
+    /// keys. Without lists all memberships match.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn memberships(&self, conditions: &[Vec<MembershipTerm>], page: Page) -> Result<Found, StoreError>;
 
-    /// The consents that hold one term of each list, as [`Index::memberships`] does.
+    /// Returns the consents that have at least one term of each list, as [`Index::memberships`] does.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn consents(&self, conditions: &[Vec<ConsentTerm>], page: Page) -> Result<Found, StoreError>;
 
-    /// Every group that names the person as a member, in use or not, in the order of their keys.
+    /// Returns every group with the individual as a current or former member, in the order of their keys.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn groups_of(&self, individual: RecordId) -> Result<Vec<RecordId>, StoreError>;
 
-    /// Every program, in the order of their keys.
+    /// Returns every program, in the order of their keys.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn programs(&self) -> Result<Vec<Arc<Program>>, StoreError>;
 
-    /// What opens the record of each of these people and groups, or its memberships in programs, to a client, in the order asked;
-    /// nothing where no consent does.
+    /// Returns for each of these subjects the consent that grants a client access to its record, or to its memberships
+    /// in programs, in order; none without such a consent.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn opened(
         &self,
         resource: Resource,
@@ -130,37 +132,38 @@ pub trait Index: Send + Sync + 'static {
         sees: Sees<'_>,
     ) -> Result<Vec<Option<Opened>>, StoreError>;
 
-    /// Whose each of these memberships is, in the order asked; nothing for one that is not there.
+    /// Returns the beneficiary of each of these memberships, in order; none for a missing one.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn beneficiaries(&self, memberships: &[RecordId]) -> Result<Vec<Option<SubjectReference>>, StoreError>;
 
-    /// How many records, individuals and groups, hold at least one of these codes now, in whatever field.
+    /// Returns the number of individuals and groups that currently contain at least one of these codes in any field.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn records_using(&self, numbers: &[CodeNumber]) -> Result<u64, StoreError>;
 
-    /// How many records hold each of these codes now, in whatever field; codes that none holds are left out.
+    /// Returns the number of records that currently contain each of these codes in any field, without unused codes.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn records_by_code(&self, numbers: &[CodeNumber]) -> Result<BTreeMap<CodeNumber, u64>, StoreError>;
 
-    /// Which individuals and which groups hold at least one of these codes, each in the order of their keys, at most `limit` in all.
+    /// Returns the individuals and groups that contain at least one of these codes, each in the order of their keys, at
+    /// most `limit` in total.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn holders_of(
         &self,
         numbers: &[CodeNumber],
         limit: usize,
     ) -> Result<(Vec<RecordId>, Vec<RecordId>), StoreError>;
 
-    /// How many people and groups there are.
+    /// Number of individuals and groups.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn record_counts(&self) -> Result<RecordCounts, StoreError>;
 }

@@ -1,22 +1,21 @@
-//! Where records live: the port that every backend fills.
+//! Storage of records: the interface that every backend implements.
 //!
-//! **Invariant:** one use case is one [`Write`]: everything in it is on disk together before [`Store::commit`] returns, or
-//! nothing of it is.
+//! **Invariant:** one operation is one [`Write`]: either all of it is on disk before [`Store::commit`] returns, or
+//! nothing of it is written.
 //!
 //! **Invariant:** records are never physically deleted.
 //!
-//! **Invariant:** the operations of a write happen one after the other, and each sees what those before it did; an
-//! identifier that one operation ends may be taken up by a later one of the same write, not by an earlier one.
+//! **Invariant:** the operations of a write are executed sequentially, and each sees the effects of those before it; an
+//! identifier that one operation ends may be used by a later one of the same write, not by an earlier one.
 //!
-//! **Invariant:** an operation names a record that an operation before it creates by [`RecordId::pending`]; such a key is never
-//! stored.
+//! **Invariant:** an operation refers to a record that an earlier operation creates by [`RecordId::pending`]; such a
+//! key is never stored.
 //!
-//! **Invariant:** instants are kept to the millisecond: what is finer is cut off when it is written, so that what a write
-//! returns is what a later read gives.
+//! **Invariant:** timestamps are stored in milliseconds: finer parts are truncated when they are written, so that a
+//! write returns the same value as a later read.
 //!
-//! How the indexes and the store come together at start: open the store, read the records with
-//! [`Store::scan_records`], then [`Store::attach_sink`]. Writes of records are refused until then, so that no change is
-//! missed or told twice.
+//! Connecting indexes and store at start: open the store, read the records with [`Store::scan_records`], then call
+//! [`Store::attach_sink`]. Until then writes of records are rejected, so that no change is missed or reported twice.
 
 pub mod archive;
 pub mod audit_log;
@@ -63,16 +62,16 @@ pub use self::write::{
     Committed, NewCodes, NumbersGiven, Operation, ReadSet, RecordDetails, Write, Written, changes_records,
 };
 
-/// A record that carries or carried an identifier.
+/// A record with a current or former identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdentifierOwner {
     /// The record.
     pub id: RecordId,
-    /// Whether the identifier still holds.
+    /// True if the identifier is current.
     pub is_open: bool,
 }
 
-/// Codes and vocabulary versions ever stored, by their numbers: entry `i` has number `i`.
+/// Codes and vocabulary versions ever stored, by their numbers: item `i` has number `i`.
 #[derive(Debug, Clone, Default)]
 pub struct StoredCodeTable {
     /// The codes.
@@ -81,114 +80,116 @@ pub struct StoredCodeTable {
     pub editions: Vec<(Namespace, String)>,
 }
 
-/// The most records that carry or carried one identifier.
+/// Maximum number of records that currently or formerly have one identifier.
 pub const IDENTIFIER_OWNERS_MAX: usize = 1_000;
 
-/// The most records that one scan gives, whatever is asked.
+/// Maximum number of records that one scan returns.
 pub const SCAN_RECORDS_MAX: usize = 10_000;
 
-/// Is notified of every write of a record, in order, after it is on disk and before it is acknowledged. The index in memory implements it.
+/// Is notified of every write of a record, in order, after it is on disk and before it is acknowledged. The index in
+/// memory implements it.
 pub trait ChangeSink: Send + Sync + 'static {
-    /// Takes the changes of one or more writes. Must not block on IO and must not panic.
+    /// Applies the changes of one or more writes. Must not block on IO and must not panic.
     fn apply(&self, changes: &[Change]);
 }
 
-/// A registry's storage: records of every kind and what is kept beside them, the audit log, and the order of writes. Both backends implement
-/// it, and [`overlay::Overlay`] on top of either; `store/suite.rs` is this contract as tests.
+/// The storage of a registry: records of every kind and their related data, the audit log, and the change log. Both
+/// backends implement it, and [`overlay::Overlay`] on top of either; `store/suite.rs` is this contract as tests.
 ///
-/// - Atomicity: a [`Write`] is made whole or not at all, with its audit entries, the request that is remembered with it, and everything
-///   that follows from its records (owners of identifiers, open memberships). Every other call makes its change whole or not at all,
-///   except [`Store::append_audit`], whose entries may be written apart, and [`Store::forget_requests`], which may forget some.
-/// - Order: writes have one order, in which they are numbered from 1 without a gap and the [`ChangeSink`] is notified of them. A read sees
-///   every write that was acknowledged to this process before the read began. Reads that belong together are not of one state; a
-///   [`archive::Snapshot`] is.
-/// - Durability: what is acknowledged is on disk, except the entries of [`Store::append_audit`], which follow within
+/// - Atomicity: a [`Write`] is executed completely or not at all, with its audit entries, its idempotency record, and
+///   all data derived from its records (owners of identifiers, open memberships). So is every other call, except
+///   [`Store::append_audit`], whose entries may be written separately, and [`Store::forget_requests`], which may delete
+///   some.
+/// - Order: writes are ordered and numbered from 1 without gaps, and the [`ChangeSink`] is notified in this order. A
+///   read sees every write that was acknowledged to this process before the read began. Several reads may see different
+///   states; an [`archive::Snapshot`] is consistent.
+/// - Durability: an acknowledged write is on disk, except the entries of [`Store::append_audit`], which follow within
 ///   [`audit_log::AUDIT_DELAY`].
-/// - A crash leaves every acknowledged change, of the others each whole or none of it, and may lose entries of
-///   [`Store::append_audit`] that were not on disk yet. No record becomes older by it.
+/// - A crash preserves every acknowledged change, and each other one completely or not at all. It may lose entries of
+///   [`Store::append_audit`] that were not on disk. No record returns to an earlier version.
 ///
-/// The overlay of a transaction acknowledges what is on disk only when the whole is written; that of a dry run changes nothing.
+/// The overlay of a transaction acknowledges durability only when the complete transaction is written; that of a dry
+/// run changes nothing.
 #[async_trait::async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Names who hears of changes from now on, and says which write was the last one before. Writes of records are refused
-    /// until this is done.
+    /// Attaches the receiver of changes, and returns the last write before. Writes of records are rejected until then.
     ///
     /// # Errors
     /// [`StoreError::SinkAttached`] the second time.
     fn attach_sink(&self, sink: Arc<dyn ChangeSink>) -> Result<Sequence, StoreError>;
 
-    /// Whether the store still takes writes; asks no disk.
+    /// Checks that the store accepts writes, without disk access.
     ///
     /// # Errors
-    /// [`StoreError::Failed`] with the first failure, when it does not, and [`StoreError::NotReady`] before
+    /// [`StoreError::Failed`] with the first failure, if it does not, and [`StoreError::NotReady`] before
     /// [`Store::attach_sink`].
     fn readiness(&self) -> Result<(), StoreError>;
 
-    /// How many writes of one import are worth having on their way at once: up to two groups of what is written together, so that one
-    /// is worked out while the other is told of. A write of somebody else waits behind so many at most.
+    /// Useful number of concurrent writes of an import: up to two groups that are written together, so that one is
+    /// computed while the other is synced. A write of another client waits behind that many at most.
     fn writes_at_once(&self) -> usize {
         256
     }
 
-    /// The writes that are kept back on top of a store, where this is the store of a transaction: no index knows them.
+    /// The overlay with pending writes, if this is the store of a transaction: no index contains them.
     fn pending_writes(&self) -> Option<&overlay::Overlay> {
         None
     }
 
-    /// Writes one use case durably.
+    /// Executes a write durably.
     ///
     /// # Errors
     /// A conflict, [`StoreError::LimitReached`], [`StoreError::TooLarge`], [`StoreError::Overloaded`] and
-    /// [`StoreError::NotReady`] leave everything as it was; [`StoreError::Failed`] stops all writes, and whether this one
-    /// will be found after reopening is not known.
+    /// [`StoreError::NotReady`] change nothing. [`StoreError::Failed`] stops all writes; the result of this one is
+    /// unknown until the store is reopened.
     async fn commit(&self, write: Write) -> Result<Committed, StoreError>;
 
-    /// Writes one use case durably, and with it how the request that asked for it was answered. Its records may be named by
+    /// Executes a write durably, together with its idempotency record. That may refer to records by
     /// [`RecordId::pending`].
     ///
     /// # Errors
-    /// As [`Store::commit`]; [`StoreError::AlreadyDone`] when a request of that name is remembered still.
+    /// As [`Store::commit`]; [`StoreError::AlreadyDone`] if a request with that key is still stored.
     async fn commit_once(&self, write: Write, request: RememberedRequest) -> Result<Committed, StoreError>;
 
-    /// What is remembered of the requests that a client called so: of the whole, and of entries done each by itself. Some may be
-    /// remembered longer than they are kept.
+    /// Returns the idempotency records of a client with that key: of a complete request, and of independent entries.
+    /// Some may be stored longer than required.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn remembered(
         &self,
         client: &ClientId,
         key: &IdempotencyKey,
     ) -> Result<Vec<Arc<RememberedRequest>>, StoreError>;
 
-    /// How many requests of a client are remembered.
+    /// Returns the number of idempotency records of a client.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn remembered_count(&self, client: &ClientId) -> Result<u64, StoreError>;
 
-    /// Forgets the requests that are not kept any more, and says how many these were.
+    /// Deletes expired idempotency records, and returns their number.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError>;
 
-    /// The record of that kind and key.
+    /// Returns the record of that kind and key.
     ///
     /// # Errors
-    /// When the store fails or the value cannot be read.
+    /// If the store fails or the value cannot be read.
     async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError>;
 
-    /// The records of those keys, all of one kind, in the order asked; one that does not exist is left out.
+    /// Returns the records of one kind with those keys, in order; missing ones are left out.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError>;
 
-    /// A record as it stood at that version, the present one or an older one.
+    /// Returns the current or an earlier version of a record.
     ///
     /// # Errors
-    /// When the store fails or the value cannot be read.
+    /// If the store fails or the value cannot be read.
     async fn record_version(
         &self,
         kind: RecordKind,
@@ -196,10 +197,11 @@ pub trait Store: Send + Sync + 'static {
         version: VersionId,
     ) -> Result<Option<ChangedRecord>, StoreError>;
 
-    /// Up to `limit` records of a kind with keys after `after`, by key, [`SCAN_RECORDS_MAX`] at most. Keys count up from 1 without a gap.
+    /// Returns up to `limit` records of a kind with keys after `after`, by key, at most [`SCAN_RECORDS_MAX`]. Keys
+    /// count from 1 without gaps.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn scan_records(
         &self,
         kind: RecordKind,
@@ -207,23 +209,23 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<ChangedRecord>, StoreError>;
 
-    /// The photo that a record has; none where it was never put.
+    /// Returns the photo of a record; none if it was never stored.
     ///
     /// # Errors
-    /// When the store fails or the photo cannot be read.
+    /// If the store fails or the photo cannot be read.
     async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError>;
 
-    /// The membership that holds the slot now: the one of that beneficiary in that program that is open.
+    /// Returns the open membership of that beneficiary in that program.
     ///
     /// # Errors
-    /// When the store fails or the value cannot be read.
+    /// If the store fails or the value cannot be read.
     async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError>;
 
-    /// Every record of a kind that carries or carried the identifier, at most `limit`: the one that it still holds for
+    /// Returns the records of a kind that currently or formerly have the identifier, at most `limit`: the current owner
     /// first, then by key.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn identifier_owners(
         &self,
         kind: RecordKind,
@@ -231,50 +233,51 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<IdentifierOwner>, StoreError>;
 
-    /// Every client.
+    /// Returns every client.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn clients(&self) -> Result<Vec<Client>, StoreError>;
 
-    /// Everything that the deployment decided, each kind by its keys.
+    /// Returns all settings of the deployment, each kind by its keys.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn settings(&self) -> Result<Vec<Setting>, StoreError>;
 
-    /// The table of codes and vocabulary versions.
+    /// Returns the table of codes and vocabulary versions.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError>;
 
-    /// Gives numbers to codes and editions that have none yet, durably, and returns the numbers of all, in the order asked.
+    /// Assigns numbers to unnumbered codes and vocabulary versions, durably, and returns all requested numbers, in
+    /// order.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn number_codes(
         &self,
         codes: Vec<CodeUri>,
         editions: Vec<(Namespace, String)>,
     ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError>;
 
-    /// Adds lines to the audit log that belong to no write: reads and refusals. May return before they are on disk.
+    /// Appends audit entries that belong to no write: of reads and denied requests. May return before they are on disk.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError>;
 
-    /// Up to `limit` lines of the audit log, newest first.
+    /// Returns up to `limit` entries of the audit log, newest first.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError>;
 
-    /// Looks through the lines of the audit log before a place, newest first.
+    /// Searches the entries of the audit log before a position, newest first.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn audit_page(
         &self,
         query: AuditQuery,
@@ -282,79 +285,79 @@ pub trait Store: Send + Sync + 'static {
         bounds: AuditBounds,
     ) -> Result<AuditPage, StoreError>;
 
-    /// Removes some of the oldest stored values of the audit log, none of whose lines is young enough to stay, and tells of it, in one
-    /// write. Nothing when there is nothing more to remove. What one value holds is removed together, once all of it is old enough. What
-    /// stays is passed over, up to [`audit_log::REMOVAL_PASSED_OVER_MAX`] values.
+    /// Removes some of the oldest values of the audit log, all of whose entries are old enough, and reports the
+    /// removal, in one write; returns nothing if there is none. The entries of a value are removed together. Younger
+    /// values are skipped, up to [`audit_log::REMOVAL_PASSED_OVER_MAX`].
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError>;
 
-    /// The register's own id.
+    /// Returns the id of the register.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn register_id(&self) -> Result<RegisterId, StoreError>;
 
-    /// What up to `limit` writes after that one touched, in their order, [`change_log::CHANGES_MAX`] at most.
+    /// Returns the changes of up to `limit` writes after that one, in order, at most [`change_log::CHANGES_MAX`].
     ///
     /// # Errors
-    /// When the store fails, a value cannot be read, or a write is missing.
+    /// If the store fails, a value cannot be read, or a write is missing.
     async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError>;
 
-    /// The mark of the history up to that write; absent where that write was never made.
+    /// Returns the mark of the history up to that write; none if there is no such write.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError>;
 
-    /// Raises a named counter to at least `value`, durably; it never goes down. Used for the day counts of rate limits.
+    /// Raises a named counter to at least `value`, durably; it never decreases. Used for daily counts of rate limits.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError>;
 
-    /// The counter of exactly that name; nothing where it was never raised.
+    /// Returns the counter with that name; none if it was never raised.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError>;
 
-    /// Every counter whose name begins with `prefix`, and its value.
+    /// Returns every counter whose name begins with `prefix`, and its value.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError>;
 
     /// Removes every counter whose name begins with `prefix`.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError>;
 }
 
-/// The reads of one kind of record, by the type of its details.
+/// Reads of one kind of record, by the type of its details.
 impl dyn Store + '_ {
-    /// The record with that key: see [`Store::record`].
+    /// Returns the record with that key: see [`Store::record`].
     ///
     /// # Errors
-    /// When the store fails or the value cannot be read.
+    /// If the store fails or the value cannot be read.
     pub async fn find<D: Details>(&self, id: RecordId) -> Result<Option<Arc<Record<D>>>, StoreError> {
         Ok(self.record(D::KIND, id).await?.and_then(D::of))
     }
 
-    /// The records with those keys: see [`Store::records`].
+    /// Returns the records with those keys: see [`Store::records`].
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     pub async fn find_all<D: Details>(&self, ids: &[RecordId]) -> Result<Vec<Arc<Record<D>>>, StoreError> {
         Ok(self.records(D::KIND, ids).await?.into_iter().filter_map(D::of).collect())
     }
 
-    /// A record as it stood at that version: see [`Store::record_version`].
+    /// Returns a version of a record: see [`Store::record_version`].
     ///
     /// # Errors
-    /// When the store fails or the value cannot be read.
+    /// If the store fails or the value cannot be read.
     pub async fn find_version<D: Details>(
         &self,
         id: RecordId,
@@ -363,10 +366,10 @@ impl dyn Store + '_ {
         Ok(self.record_version(D::KIND, id, version).await?.and_then(D::of))
     }
 
-    /// Records with keys after `after`: see [`Store::scan_records`].
+    /// Returns records with keys after `after`: see [`Store::scan_records`].
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     pub async fn scan<D: Details>(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Record<D>>>, StoreError> {
         Ok(self.scan_records(D::KIND, after, limit).await?.into_iter().filter_map(D::of).collect())
     }

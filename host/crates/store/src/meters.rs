@@ -1,6 +1,6 @@
-//! What a store measures of its writes.
+//! Metrics of writes.
 //!
-//! **Invariant:** measuring changes nothing: no answer waits for it, and a store that nobody measures counts all the same.
+//! **Invariant:** metrics have no effect: no response waits for them, and a store counts without recorders too.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -8,38 +8,38 @@ use std::time::Duration;
 
 use super::StoreError;
 
-/// What a store records how long its work takes with.
+/// Recorders of the durations of a store's work.
 pub struct StoreRecorders {
-    /// From the moment that a write is asked for to its answer, in seconds.
+    /// Time from the request of a write to its response, in seconds.
     pub commit: metrics::Histogram,
-    /// IncrementalApply a group of writes to disk, in seconds.
+    /// Time to write a group of writes to disk, in seconds.
     pub sync: metrics::Histogram,
-    /// How many jobs such a group had.
+    /// Number of jobs in such a group.
     pub group_jobs: metrics::Histogram,
-    /// In a database: how long a group waited for the lock that orders the writes of all processes, in seconds.
+    /// In a database: time that a group waited for the lock that orders the writes of all processes, in seconds.
     pub lock_wait: metrics::Histogram,
-    /// In a database: how long a group held that lock, in seconds.
+    /// In a database: time that a group owned that lock, in seconds.
     pub lock_held: metrics::Histogram,
 }
 
-/// How a write ended.
+/// Outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteOutcome {
     /// It is on disk.
     Committed,
-    /// It could not be made: a conflict, a limit, something that is gone.
+    /// It was rejected: a conflict, a limit, a missing record.
     Rejected,
-    /// Too many waited.
+    /// Too many writes were waiting.
     Overloaded,
     /// The store failed.
     Failed,
 }
 
 impl WriteOutcome {
-    /// All of them.
+    /// All outcomes.
     pub const ALL: [Self; 4] = [Self::Committed, Self::Rejected, Self::Overloaded, Self::Failed];
 
-    /// Its name on the metrics page.
+    /// Name on the metrics page.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl WriteOutcome {
     }
 }
 
-/// What is counted.
+/// The counters.
 #[derive(Default)]
 pub struct Meters {
     recorders: OnceLock<StoreRecorders>,
@@ -71,12 +71,12 @@ pub struct Meters {
 }
 
 impl Meters {
-    /// Names what times are recorded with; the first one stays.
+    /// Sets the recorders of durations; the first call counts.
     pub fn record_with(&self, recorders: StoreRecorders) {
         let _is_first = self.recorders.set(recorders).is_ok();
     }
 
-    /// Counts a write that was answered.
+    /// Counts a finished write.
     pub fn note_write<T>(&self, answer: &Result<T, StoreError>, time: Duration) {
         if let Some(count) = self.writes.get(WriteOutcome::of(answer) as usize) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -94,32 +94,32 @@ impl Meters {
         }
     }
 
-    /// Counts how long a group waited for the lock that orders writes.
+    /// Records the time that a group waited for the lock that orders writes.
     pub fn note_lock_wait(&self, time: Duration) {
         if let Some(recorders) = self.recorders.get() {
             recorders.lock_wait.record(time.as_secs_f64());
         }
     }
 
-    /// Counts how long a group held that lock.
+    /// Records the time that a group owned that lock.
     pub fn note_lock_held(&self, time: Duration) {
         if let Some(recorders) = self.recorders.get() {
             recorders.lock_held.record(time.as_secs_f64());
         }
     }
 
-    /// Counts a job as waiting for as long as the guard lives.
+    /// Counts a job as waiting for the lifetime of the guard.
     pub fn wait(&self) -> JobWaits<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         JobWaits(self)
     }
 
-    /// How many jobs wait for the writer or are being written.
+    /// Number of jobs that wait for the writer or are being written.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// How many writes ended in each way, by the name of the outcome.
+    /// Number of writes by the name of their outcome.
     pub fn writes(&self) -> [(&'static str, u64); WriteOutcome::ALL.len()] {
         let mut counted = WriteOutcome::ALL.map(|outcome| (outcome.name(), 0));
         for ((_, to), count) in counted.iter_mut().zip(&self.writes) {
@@ -129,7 +129,7 @@ impl Meters {
     }
 }
 
-/// A job that waits for its answer.
+/// A job that waits for its result.
 pub struct JobWaits<'m>(&'m Meters);
 
 impl Drop for JobWaits<'_> {

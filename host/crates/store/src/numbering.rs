@@ -1,8 +1,9 @@
-//! Gives codes and editions their numbers.
+//! Assigns numbers to codes and vocabulary versions.
 //!
-//! **Invariant:** append-only: a code keeps the number it once got, and no number is given twice.
+//! **Invariant:** append-only: a code keeps its number, and no number is assigned twice.
 //!
-//! **Invariant:** working numbers out changes nothing; only [`Numbering::apply`] does, with what is stored or about to be.
+//! **Invariant:** computing numbers changes nothing; only [`Numbering::apply`] does, with numbers that are stored or
+//! about to be.
 
 use std::collections::HashMap;
 
@@ -10,10 +11,10 @@ use daftar_domain::code::{Code, CodeNumber, CodeUri, EditionNumber, Namespace};
 
 use super::{NewCodes, StoreError, StoredCodeTable};
 
-/// The most codes that are ever numbered; the numbers beyond stay free for marks such as "no code".
+/// Maximum number of numbered codes; the numbers beyond are free for markers such as "no code".
 pub const CODES_MAX: u32 = 1 << 24;
 
-/// Which numbers are given.
+/// The assigned numbers.
 #[derive(Debug, Default)]
 pub struct Numbering {
     codes: HashMap<Namespace, HashMap<Code, u32>>,
@@ -21,19 +22,19 @@ pub struct Numbering {
     editions: HashMap<(Namespace, String), u32>,
 }
 
-/// What one request for numbers came to.
+/// Result of a request for numbers.
 #[derive(Debug, Default)]
 pub struct Numbered {
-    /// The numbers asked for, in order.
+    /// The requested numbers, in order.
     pub codes: Vec<CodeNumber>,
-    /// The numbers asked for, in order.
+    /// The requested numbers, in order.
     pub editions: Vec<EditionNumber>,
-    /// What got its number just now, in the order of the numbers.
+    /// The newly numbered codes and vocabulary versions, in the order of the numbers.
     pub added: StoredCodeTable,
 }
 
 impl Numbering {
-    /// Takes up what has numbers, in the order of the numbers: what is stored, or [`Numbered::added`].
+    /// Applies numbers, in order: stored ones, or [`Numbered::added`].
     pub fn apply(&mut self, numbered: StoredCodeTable) {
         for uri in numbered.codes {
             self.codes.entry(uri.namespace).or_default().insert(uri.code, self.code_count);
@@ -45,10 +46,10 @@ impl Numbering {
         }
     }
 
-    /// Finds numbers, and works out those of what has none yet. They are given when [`Numbered::added`] is taken up.
+    /// Looks up numbers, and computes missing ones. They are assigned when [`Numbered::added`] is applied.
     ///
     /// # Errors
-    /// [`StoreError::LimitReached`] when there would be more than [`CODES_MAX`].
+    /// [`StoreError::LimitReached`] if there would be more than [`CODES_MAX`].
     pub fn number(&self, codes: Vec<CodeUri>, editions: Vec<(Namespace, String)>) -> Result<Numbered, StoreError> {
         let room = CODES_MAX.saturating_sub(self.code_count.max(self.next_edition()));
         if codes.len().max(editions.len()) > room as usize {
@@ -82,10 +83,10 @@ impl Numbering {
         Ok(numbered)
     }
 
-    /// The codes that get their numbers with a write, in the order of the numbers.
+    /// Returns the codes that are numbered with a write, in the order of the numbers.
     ///
     /// # Errors
-    /// [`StoreError::Overtaken`] where the numbers are not the next ones, or a code has one; [`StoreError::LimitReached`].
+    /// [`StoreError::Overtaken`] if the numbers are not the next ones, or a code has one; [`StoreError::LimitReached`].
     pub fn of_write(&self, new_codes: &[NewCodes]) -> Result<Vec<CodeUri>, StoreError> {
         let mut codes: Vec<CodeUri> = Vec::new();
         for new in new_codes {

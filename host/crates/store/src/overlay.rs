@@ -1,16 +1,17 @@
-//! A store on top of another one. A transaction makes one write of several use cases: what each of them commits is worked out, shown to
-//! those after it, and kept back until all of it goes to the real store as one [`Write`]. A dry run checks writes and makes none: what a
-//! file of records would do to a register.
+//! A store on top of another one. A transaction combines several operations into one [`Write`]: their commits are
+//! pending, visible to later operations, and go to the base store together. A dry run checks writes without executing
+//! them: the effects of a file of records on a register.
 //!
-//! **Invariant:** nothing that is committed here is on disk before the whole is; a use case that fails leaves no trace.
+//! **Invariant:** nothing committed here is on disk before the complete transaction is; a failed operation leaves no
+//! trace.
 //!
-//! **Invariant:** whoever reads here sees what was committed here before, and the real store as it is for all else. What a
-//! change rests on is checked again when the whole is written: by the version of each changed record, by who carries each
-//! identifier, by the open memberships, and by what each part says it rests on.
+//! **Invariant:** reads return the pending writes, and the base store for all other data. The dependencies of a change
+//! are checked again when the transaction is written: by the version of each changed record, the owners of each
+//! identifier, the open memberships, and the read set of each part.
 //!
-//! **Invariant:** nothing of a dry run reaches the real store. A write that could be made is answered with [`StoreError::Rehearsed`], and what
-//! it would give out (identifiers, open memberships) is taken for those after it. Of what would be made only that is kept, some tens of
-//! bytes each, and programs, which are few.
+//! **Invariant:** a dry run never writes to the base store. A valid write returns [`StoreError::Rehearsed`], and the
+//! identifiers and open memberships that it would use are reserved for later ones. Only these are kept, some tens of
+//! bytes each, and the few programs.
 
 mod port;
 
@@ -35,16 +36,16 @@ use daftar_domain::program_membership::{MembershipSlot, ProgramMembershipDetails
 use daftar_domain::record::{Record, RecordId, RecordKind, VersionId};
 use daftar_domain::subject::SubjectReference;
 
-/// Keys of records that a dry run would make begin here: no register ever holds so many.
+/// First key of records in a dry run: no register ever has so many.
 const FIRST_OF_DRY_RUN: u64 = 1 << 62;
 
-/// Whether a key is of a record that a dry run would make.
+/// True if a key belongs to a record of a dry run.
 #[must_use]
 pub fn is_of_dry_run(id: RecordId) -> bool {
     id.0 >= FIRST_OF_DRY_RUN && id.pending_number().is_none()
 }
 
-/// Writes on top of a store: those of a transaction, or those that a dry run checks.
+/// Pending writes on top of a store: of a transaction, or of a dry run.
 pub struct Overlay {
     base: Arc<dyn Store>,
     is_dry_run: bool,
@@ -53,13 +54,13 @@ pub struct Overlay {
 
 struct State {
     last: Last,
-    /// What was read to work writes out, with what they left; of a dry run the open memberships and the programs.
+    /// Records read or changed by the writes; in a dry run the open memberships and the programs.
     records: Records,
-    /// Who would carry an identifier after a dry run.
+    /// Owners of identifiers after a dry run.
     carriers: Carriers,
     versions: BTreeMap<(RecordKind, RecordId, VersionId), ChangedRecord>,
     operations: Vec<Operation>,
-    /// What gets numbers with the whole.
+    /// Codes that are numbered with the transaction.
     new_codes: Vec<NewCodes>,
     audit: Vec<AuditEntry>,
     read_set: Vec<ReadSet>,
@@ -68,7 +69,7 @@ struct State {
     collision: Option<usize>,
 }
 
-/// The first carrier of each identifier, by the hash of kind and identifier.
+/// The first owner of each identifier, by the hash of kind and identifier.
 #[derive(Default)]
 struct Carriers {
     hashers: (RandomState, RandomState),
@@ -87,13 +88,13 @@ impl Carriers {
 }
 
 impl Overlay {
-    /// A transaction with nothing kept back yet.
+    /// A transaction without pending writes.
     #[must_use]
     pub fn transaction(base: Arc<dyn Store>) -> Self {
         Self::on(base, false)
     }
 
-    /// A dry run with nothing checked yet.
+    /// A dry run before its first write.
     #[must_use]
     pub fn dry_run(base: Arc<dyn Store>) -> Self {
         Self::on(base, true)
@@ -116,25 +117,25 @@ impl Overlay {
         Self { base, is_dry_run, state: Mutex::new(state) }
     }
 
-    /// The store below.
+    /// The base store.
     #[must_use]
     pub fn base(&self) -> &Arc<dyn Store> {
         &self.base
     }
 
-    /// What is committed from now on belongs to that part of the whole.
+    /// Assigns the following commits to that part of the transaction.
     pub fn begin_part(&self, part: usize) {
         self.state().part = part;
     }
 
-    /// The records that a part wrote, as it left them, in order.
+    /// The records written by a part, in their state after it, in order.
     #[must_use]
     pub fn written_by(&self, part: usize) -> Vec<ChangedRecord> {
         let state = self.state();
         state.written.iter().filter(|(of, _)| *of == part).map(|(_, record)| record.clone()).collect()
     }
 
-    /// The groups written here of which a person is or was a member as they are now.
+    /// The current state of the groups written here that have or had the individual as a member.
     #[must_use]
     pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
         let is_named = |group: &GroupDetails| group.members().any(|one| one.individual == individual);
@@ -149,14 +150,14 @@ impl Overlay {
         memberships.filter(|one| one.details.beneficiary() == subject).map(|one| one.id).collect()
     }
 
-    /// Whose membership that is, if it was written here.
+    /// The beneficiary of that membership, if it was written here.
     #[must_use]
     pub fn beneficiary_of(&self, membership: RecordId) -> Option<SubjectReference> {
         let memberships = self.now(ProgramMembershipDetails::of).into_iter();
         memberships.filter(|one| one.id == membership).map(|one| one.details.beneficiary()).next()
     }
 
-    /// The records of a kind that were written here, as they are now, in the order in which they were written first.
+    /// The current state of the records of a kind that were written here, in the order of their first write.
     fn now<D>(&self, of: impl Fn(ChangedRecord) -> Option<Arc<Record<D>>>) -> Vec<Arc<Record<D>>> {
         let state = self.state();
         let mut seen = HashSet::new();
@@ -165,13 +166,13 @@ impl Overlay {
         places.filter_map(|place| state.records.records.get(&place).cloned().and_then(&of)).collect()
     }
 
-    /// The part whose record has the identifier, or the open membership, that the last write to fail wanted for another record.
+    /// The part whose record has the identifier or the open membership that caused the last conflict.
     #[must_use]
     pub fn collided_with(&self) -> Option<usize> {
         self.state().collision
     }
 
-    /// All that was committed, as one write; nothing is kept back after that.
+    /// Takes all pending writes as one write.
     #[must_use]
     pub fn take(&self, at: Timestamp, source: Option<ClientId>) -> Write {
         let mut state = self.state();
@@ -185,7 +186,7 @@ impl Overlay {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is there now of all that the operations meet.
+    /// Reads the current state of all records that the operations depend on.
     async fn gather(&self, operations: &[Operation]) -> Result<Records, StoreError> {
         let mut found = Records::default();
         for operation in operations {
@@ -222,7 +223,7 @@ impl Overlay {
         }
     }
 
-    /// The record to be changed, and who carries the identifiers that it has and is to have.
+    /// Reads the record to change, and the owners of its current and new identifiers.
     async fn gather_for<D: Details>(
         &self,
         found: &mut Records,
@@ -245,12 +246,12 @@ impl Overlay {
         Ok(())
     }
 
-    /// Checks a write on top of what was checked here; everything that it needs of the real store is in `found`.
+    /// Checks a write on top of earlier ones; `found` contains all data that it requires of the base store.
     fn check(&self, mut write: Write, mut found: Records) -> Result<Committed, StoreError> {
-        // A dry run gives no number: nothing of it is there afterwards.
+        // A dry run assigns no numbers: nothing of it remains.
         drop(write.take_new_codes());
         let mut state = self.state();
-        // Other writes may have been checked since it was gathered.
+        // Other writes may have been checked since the data was read.
         for ((kind, key), owners) in &mut found.owners {
             if let Some(owner) = state.carriers.get(*kind, key) {
                 *owners = vec![owner];
@@ -279,12 +280,12 @@ impl Overlay {
         Err(StoreError::Rehearsed)
     }
 
-    /// Works a write out on top of what was committed here; everything that it needs of the real store is in `found`.
+    /// Computes a write on top of pending ones; `found` contains all data that it requires of the base store.
     fn keep_back(&self, mut write: Write, found: Records) -> Result<Committed, StoreError> {
         if !changes_records(&write) {
             return Err(no_part("it changes something else than records"));
         }
-        // Whether the numbers are the next ones is found out when the whole is written.
+        // The transaction checks when it is written that the numbers are the next ones.
         let new_codes = write.take_new_codes();
         let mut state = self.state();
         state.records.add_missing(found);
@@ -314,7 +315,7 @@ impl Overlay {
     }
 }
 
-/// The slot that a membership is to take or to leave.
+/// The slot that a membership enters or leaves.
 fn slot_of(operation: &Operation) -> Option<MembershipSlot> {
     match operation {
         Operation::Create(RecordDetails::ProgramMembership(details))
@@ -323,18 +324,18 @@ fn slot_of(operation: &Operation) -> Option<MembershipSlot> {
     }
 }
 
-/// Whether the program or the beneficiary is still to be written.
+/// True if the program or the beneficiary is not written yet.
 fn is_pending(slot: MembershipSlot) -> bool {
     slot.program.pending_number().is_some() || slot.beneficiary.id.pending_number().is_some()
 }
 
-/// Something that an overlay cannot do was asked for, which is a defect.
+/// The error for an operation that an overlay does not support, which is a defect.
 fn no_part(reason: &str) -> StoreError {
     StoreError::Corrupt { what: "part of a transaction", reason: reason.to_owned() }
 }
 
 impl State {
-    /// Which part wrote the record that a write collided with, if one did.
+    /// The part that wrote the record with which a write conflicts, if any.
     fn collision_of(&self, write: &Write, error: &StoreError) -> Option<usize> {
         if let StoreError::IdentifierInUse(key) = error {
             return self.part_that_carries(key);

@@ -1,9 +1,9 @@
-//! The register in partitions, each small enough to be kept in memory.
+//! The register in partitions, each small enough to be cached in memory.
 //!
-//! A register that no process holds in memory as a whole is looked at partition by partition: the subjects of 65,536 successive keys
-//! with everything that a rule may read about them.
+//! A register that no process holds in memory completely is evaluated partition by partition: the subjects of 65,536
+//! consecutive keys with all data that a rule may read about them.
 //!
-//! **Invariant:** all that is read of one [`ReadSnapshot`] stood in the register together.
+//! **Invariant:** all reads of one [`ReadSnapshot`] are of the same state.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use super::StoreError;
 use super::index::Sees;
 use super::shared::History;
 
-/// How many successive keys a partition has where nothing else is configured.
+/// Default number of consecutive keys in a partition.
 pub const PARTITION_KEYS: u32 = 65_536;
 
-/// The subjects of one kind whose keys follow one another.
+/// The subjects of one kind with consecutive keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition {
-    /// Of which kind.
+    /// Kind of the subjects.
     pub kind: Subject,
-    /// How many keys it has.
+    /// Number of keys.
     pub size: u32,
-    /// Which partition of that size, counted from 0: keys count from 1.
+    /// Number of the partition at that size, from 0; keys count from 1.
     pub number: u64,
 }
 
 impl Partition {
-    /// The partition of that size in which a subject is.
+    /// The partition of that size with a subject.
     #[must_use]
     pub fn of(kind: Subject, size: u32, id: RecordId) -> Self {
         Self { kind, size, number: id.0.saturating_sub(1) / u64::from(size.max(1)) }
@@ -47,7 +47,7 @@ impl Partition {
         RecordId(before.saturating_add(1))..=RecordId(before.saturating_add(size))
     }
 
-    /// The subject of a key, counted from 0 within the partition; none for one of another partition.
+    /// The position of a key in the partition, from 0; none for a key of another partition.
     #[must_use]
     pub fn place_of(&self, id: RecordId) -> Option<u32> {
         let place = id.0.checked_sub(self.keys().start().0)?;
@@ -55,67 +55,67 @@ impl Partition {
     }
 }
 
-/// The keys of what a rule may read about the subjects of a partition, each list in ascending order, each key once.
+/// The keys of all records that a rule may read about the subjects of a partition, ascending and without duplicates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PartitionDependencies {
-    /// The subjects, where they are people, and everybody in the groups below.
+    /// The subjects, if they are individuals, and all members of the groups below.
     pub individuals: Vec<RecordId>,
-    /// The subjects, where they are groups; else the groups that name them as members.
+    /// The subjects, if they are groups; else the groups that name them as members.
     pub groups: Vec<RecordId>,
     /// The memberships of the subjects in programs.
     pub memberships: Vec<RecordId>,
-    /// The consents of everybody above.
+    /// The consents of all individuals and groups above.
     pub consents: Vec<RecordId>,
 }
 
-/// The register as it stood after one write, for as long as this is held. A backend implements it that implements [`Partitions`].
+/// A snapshot of the register after one write, for its lifetime. Implemented by the backends of [`Partitions`].
 ///
-/// - Atomicity: all that is read of one moment stood together.
+/// - Atomicity: all reads are of the same state.
 /// - Order: keys come in ascending order.
-/// - Durability: nothing is changed.
+/// - Durability: read-only.
 /// - A crash of the process ends it.
 #[async_trait::async_trait]
 pub trait ReadSnapshot: Send + Sync + 'static {
     /// The last write.
     fn sequence(&self) -> Sequence;
 
-    /// The history in which that was the last write.
+    /// The timeline of that write.
     fn history(&self) -> History;
 
-    /// The greatest key of a kind: there are as many records of it.
+    /// The last key of a kind, which is also the number of its records.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn last(&self, kind: RecordKind) -> Result<RecordId, StoreError>;
 
-    /// The subjects that a search finds, in the order of their keys.
+    /// Returns the subjects that match a search, in the order of their keys.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn matching(&self, query: &SubjectQuery, sees: Option<Sees<'_>>) -> Result<Vec<RecordId>, StoreError>;
 
-    /// What a rule may read about the subjects of a partition.
+    /// Returns the records that a rule may read about the subjects of a partition.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn dependencies(&self, partition: Partition) -> Result<PartitionDependencies, StoreError>;
 
-    /// The records of those keys, all of one kind, in the order asked; one that does not exist is left out.
+    /// Returns the records of one kind with those keys, in order; missing ones are left out.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError>;
 
     /// Every program, in the order of their keys.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn programs(&self) -> Result<Vec<ChangedRecord>, StoreError>;
 
-    /// The records that were written after another write, each once; nothing where these are more than `limit`.
+    /// Returns the records written after another write, each once; none if there are more than `limit`.
     ///
     /// # Errors
-    /// When the store fails or a value cannot be read.
+    /// If the store fails or a value cannot be read.
     async fn touched_since(
         &self,
         after: Sequence,
@@ -123,22 +123,22 @@ pub trait ReadSnapshot: Send + Sync + 'static {
     ) -> Result<Option<Vec<(RecordKind, RecordId)>>, StoreError>;
 }
 
-/// A register in partitions. A backend whose register is not in memory as a whole implements it.
+/// A register in partitions. Implemented by backends that do not keep the complete register in memory.
 ///
-/// - Atomicity: all that is read of one moment stood together.
+/// - Atomicity: all reads of one snapshot are of the same state.
 /// - Order: that of [`ReadSnapshot`].
-/// - Durability: nothing is changed.
-/// - A crash of the process ends its moments.
+/// - Durability: read-only.
+/// - A crash of the process ends its snapshots.
 #[async_trait::async_trait]
 pub trait Partitions: Send + Sync + 'static {
-    /// The register as it stands now, for a preview of that client. Waits a while where the client has its share of the moments that there
-    /// may be, or all are held.
+    /// Returns a snapshot of the current register for a preview of that client. Waits for a limited time if the client
+    /// uses its share of the snapshots, or all are in use.
     ///
     /// # Errors
-    /// When the store fails, or none is free in time.
+    /// If the store fails, or none is free in time.
     async fn moment(&self, actor: &Actor) -> Result<Arc<dyn ReadSnapshot>, StoreError>;
 
-    /// How many keys its partitions have.
+    /// Number of keys in its partitions.
     fn partition_keys(&self) -> u32;
 }
 

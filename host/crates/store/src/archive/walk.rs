@@ -1,8 +1,9 @@
-//! The walk through a store as it stood after one write: settings, clients and counters first, the last value of the audit log at the end.
+//! Reads a store at the state after one write: settings, clients and counters first, the last value of the audit log at
+//! the end.
 //!
-//! A backend without snapshots is written to meanwhile. Keys count up and what has a number is never written again, so that newer codes,
-//! records, changes and values of the audit log are told by their numbers; a record that was changed since is told by the order of writes,
-//! and its older state is in its history.
+//! A backend without snapshots is changed concurrently. Keys increase and numbered items are never rewritten, so newer
+//! codes, records, changes and audit log values are recognized by their numbers. The change log shows which records
+//! were changed since; their older state is in their history.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
@@ -17,21 +18,21 @@ use super::{Entry, Held, Mark, OLDEST_AUDIT, Snapshot, WRITTEN_SINCE_MAX, too_ma
 use crate::verify::{RawPage, RawValue, RawValues, Table, blocking};
 use crate::{StoreError, record};
 
-/// About how many bytes one step gives. A photo or a long record may make it more.
+/// Approximate size of a step, in bytes. A photo or a long record may exceed it.
 const STEP_BYTES: usize = 512 * 1024;
-/// How many values are read at once: fewer where they are large.
+/// Minimum number of values per read: large values are read in smaller groups.
 const VALUES_MIN: usize = 4;
 const VALUES_MAX: usize = 512;
-/// How many photos are remembered as taken, so that one that many records share is not taken for each: 2 MB.
+/// Number of recently read photos that are remembered, so that a shared photo is not read for each record: 2 MB.
 const PHOTOS_REMEMBERED: usize = 65_536;
-/// The most changed records that are kept apart, some hundred megabytes.
+/// Maximum number of concurrently changed records, some hundred megabytes.
 const TOUCHED_MAX: usize = 2_000_000;
 
-/// What a backend fixes when it begins a snapshot: everything of which no older state is kept, and the last numbers.
+/// Data that a backend reads at the beginning of a snapshot: items without history, and the last numbers.
 pub struct Fixed {
-    /// The write.
+    /// The last write.
     pub mark: Mark,
-    /// How many parts the table of codes has.
+    /// Number of parts of the table of codes.
     pub code_table_parts: u64,
     /// The last value of the audit log.
     pub last_audit: u64,
@@ -39,10 +40,10 @@ pub struct Fixed {
     pub present: VecDeque<Entry>,
 }
 
-/// Reads settings, clients and counters as they are now.
+/// Reads the current settings, clients and counters.
 ///
 /// # Errors
-/// When a value cannot be read.
+/// If a value cannot be read.
 pub fn present_only(values: &dyn RawValues) -> Result<VecDeque<Entry>, StoreError> {
     let mut entries = VecDeque::new();
     for table in [Table::Settings, Table::Clients, Table::Counters] {
@@ -64,18 +65,18 @@ pub fn present_only(values: &dyn RawValues) -> Result<VecDeque<Entry>, StoreErro
     Ok(entries)
 }
 
-/// A snapshot of everything.
+/// A snapshot of all items.
 #[must_use]
 pub fn snapshot(values: Arc<dyn RawValues>, fixed: Fixed) -> Snapshot {
     Walk::new(values, fixed, None).into_snapshot()
 }
 
-/// A snapshot of what was written since another store held that much.
+/// A snapshot of the changes since that state of another store.
 ///
 /// # Errors
-/// When a value cannot be read; [`StoreError::LimitReached`] when too many records were written.
+/// If a value cannot be read; [`StoreError::LimitReached`] if too many records were changed.
 pub async fn since(values: Arc<dyn RawValues>, fixed: Fixed, held: &Held) -> Result<Snapshot, StoreError> {
-    // Of a store that is behind there is nothing.
+    // A lagging store has no newer items.
     let sequence = held.sequence.min(fixed.mark.sequence);
     let held = Held { sequence, audit: held.audit.min(fixed.last_audit), ..held.clone() };
     let (reading, last) = (Arc::clone(&values), fixed.mark.sequence);
@@ -83,7 +84,7 @@ pub async fn since(values: Arc<dyn RawValues>, fixed: Fixed, held: &Held) -> Res
     Ok(Walk::new(values, fixed, Some(Later { held, written })).into_snapshot())
 }
 
-/// The records that the writes after one, up to another one, touched, by kind and key.
+/// The records changed by the writes between two sequence numbers, by kind and key.
 fn written_between(
     values: &dyn RawValues,
     after: Sequence,
@@ -109,7 +110,7 @@ fn written_between(
     Ok(written.into_iter().collect())
 }
 
-/// Runs something on a thread for blocking work; a panic of the database is an error.
+/// Runs a function on a thread for blocking work; a panic of the database is an error.
 async fn contained<T: Send + 'static>(
     run: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
@@ -117,7 +118,7 @@ async fn contained<T: Send + 'static>(
     blocking(move || contain(run)).await?.map_err(not_understood)?
 }
 
-/// Some values of a table, all of which have to be valid.
+/// Reads values of a table, all of which must be valid.
 fn read(values: &dyn RawValues, table: Table, after: Option<&[u8]>, limit: usize) -> Result<RawPage, StoreError> {
     let mut page = values.page(table, after, limit);
     if let Some(unreadable) = page.unreadable.take() {
@@ -137,11 +138,11 @@ fn invalid(values: &dyn RawValues, Finding { place, problem, .. }: Finding) -> S
 }
 
 fn missing(what: &'static str) -> StoreError {
-    let reason = "it is not there; `daftar verify` says what is wrong with the register".to_owned();
+    let reason = "it is missing; `daftar verify` reports the damage of the register".to_owned();
     StoreError::Corrupt { what, reason }
 }
 
-/// Where the walk is.
+/// Position of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     PresentOnly,
@@ -154,45 +155,45 @@ enum Stage {
     End,
 }
 
-/// A record that is being taken.
+/// A record that is being read.
 struct Task {
     id: RecordId,
-    /// As it is now.
+    /// Its current value.
     value: Vec<u8>,
     present: VersionId,
     photo: Option<PhotoReference>,
-    /// Its version after the write.
+    /// Its version at the mark.
     at_mark: VersionId,
     next: VersionId,
-    /// Some of its older versions, from the next one on.
+    /// Some of its earlier versions, beginning with the next one.
     older: VecDeque<(VersionId, Vec<u8>)>,
 }
 
-/// What was written later than what another store holds.
+/// The changes since the state of another store.
 struct Later {
     held: Held,
-    /// The records that were, by kind and key.
+    /// The changed records, by kind and key.
     written: VecDeque<(RecordKind, RecordId)>,
 }
 
-/// The way through the store.
+/// The walk through the store.
 struct Walk {
     values: Arc<dyn RawValues>,
     fixed: Fixed,
     stage: Stage,
-    /// Where the next page of the table begins.
+    /// Position of the next page of the table.
     after: Option<Vec<u8>>,
-    /// The last number that was taken of the table.
+    /// The last number read from the table.
     last: u64,
     limit: usize,
     touched: Touched,
     tasks: VecDeque<Task>,
     photos: HashSet<PhotoDigest>,
-    /// Where only what was written later than something is taken.
+    /// Set for an incremental snapshot.
     later: Option<Later>,
 }
 
-/// The entries of one step.
+/// The items of one step.
 #[derive(Default)]
 struct Step {
     entries: Vec<Entry>,
@@ -233,7 +234,7 @@ impl Walk {
         })
     }
 
-    /// The next entries; none at the end.
+    /// The next items; none at the end.
     fn next(&mut self) -> Result<Vec<Entry>, StoreError> {
         let mut step = Step::default();
         while step.entries.is_empty() && self.stage != Stage::End {
@@ -284,7 +285,7 @@ impl Walk {
         false
     }
 
-    /// The next numbered values, after that one where it is named, up to another one.
+    /// The next numbered values, after `after` if set, up to `last`.
     fn numbered(
         &self,
         table: Table,
@@ -304,7 +305,7 @@ impl Walk {
         Ok(numbered.collect())
     }
 
-    /// Parts of the table are counted from 0; `last` is how many were taken.
+    /// Parts of the table are counted from 0; `last` is the number of read parts.
     fn codes(&mut self, step: &mut Step) -> Result<bool, StoreError> {
         let Some(up_to) = self.fixed.code_table_parts.checked_sub(1) else { return Ok(true) };
         for (number, value) in self.numbered(Table::Codes, self.last.checked_sub(1), up_to, self.limit)? {
@@ -318,7 +319,7 @@ impl Walk {
         if step.entries.is_empty() && !is_over { Err(missing("part of the code table")) } else { Ok(is_over) }
     }
 
-    /// Requests whose records were written after the mark were done after it.
+    /// Idempotency records whose records were written after the mark are newer than it.
     fn requests(&mut self, step: &mut Step) -> Result<bool, StoreError> {
         let page = read(&*self.values, Table::Requests, self.after.as_deref(), self.limit)?;
         self.touched.follow(&*self.values, &self.fixed)?;
@@ -337,7 +338,7 @@ impl Walk {
     fn records(&mut self, kind: RecordKind, step: &mut Step) -> Result<bool, StoreError> {
         if self.tasks.is_empty() {
             let found = if self.later.is_some() { self.read_written(kind)? } else { self.read_records(kind)? };
-            // Only now: whatever was read newer than the mark is known then.
+            // Only now all writes are known that are newer than the mark and may be among the read values.
             self.touched.follow(&*self.values, &self.fixed)?;
             for (id, value) in found {
                 let (present, photo) = version_and_photo(kind, id, &value)?;
@@ -360,7 +361,7 @@ impl Walk {
         })
     }
 
-    /// The next records, without a gap.
+    /// The next records, without gaps.
     fn read_records(&self, kind: RecordKind) -> Result<Vec<(RecordId, Vec<u8>)>, StoreError> {
         let last = self.fixed.last_of(kind);
         if self.last >= last.0 {
@@ -382,7 +383,7 @@ impl Walk {
         if found.is_empty() { Err(missing("record")) } else { Ok(found) }
     }
 
-    /// The next records that were written.
+    /// The next changed records.
     fn read_written(&mut self, kind: RecordKind) -> Result<Vec<(RecordId, Vec<u8>)>, StoreError> {
         let Some(later) = &mut self.later else { return Ok(Vec::new()) };
         let mut ids = Vec::new();
@@ -398,7 +399,7 @@ impl Walk {
         if found.len() == ids.len() { Ok(found) } else { Err(missing("record")) }
     }
 
-    /// Takes the versions of a record; false when the step is full before the last one.
+    /// Reads the versions of a record; false if the step is full before the last one.
     fn take(&mut self, kind: RecordKind, task: &mut Task, step: &mut Step) -> Result<bool, StoreError> {
         while task.next <= task.at_mark {
             if step.is_full() {
@@ -417,7 +418,7 @@ impl Walk {
         Ok(true)
     }
 
-    /// The next older version of a record, and its photo.
+    /// The next earlier version of a record, and its photo.
     fn older(&self, kind: RecordKind, task: &mut Task) -> Result<(Vec<u8>, Option<PhotoReference>), StoreError> {
         if task.older.is_empty() {
             let before = VersionId(task.next.0.saturating_sub(1));
@@ -459,7 +460,7 @@ impl Walk {
         if step.entries.is_empty() && !is_over { Err(missing("change")) } else { Ok(is_over) }
     }
 
-    /// The oldest values of the audit log, and the one that tells of the last removal, where only what was written later is taken.
+    /// In an incremental snapshot, the oldest values of the audit log and the one that reports the last removal.
     fn oldest_audit(&self, step: &mut Step) -> Result<bool, StoreError> {
         let Some(Later { held, .. }) = &self.later else { return Ok(true) };
         let (mut last, mut left) = (0, OLDEST_AUDIT);
@@ -481,7 +482,7 @@ impl Walk {
         Ok(true)
     }
 
-    /// What was removed meanwhile, because it is old enough, is not taken.
+    /// Values that were removed concurrently because of their age are left out.
     fn audit(&mut self, step: &mut Step) -> Result<bool, StoreError> {
         for (number, value) in self.numbered(Table::Audit, Some(self.last), self.fixed.last_audit, self.limit)? {
             self.last = number;
@@ -497,7 +498,7 @@ impl Fixed {
     }
 }
 
-/// The version of the record that a stored value is of, and its photo.
+/// The version of the record in a stored value, and its photo.
 fn version_and_photo(
     kind: RecordKind,
     id: RecordId,
@@ -507,22 +508,23 @@ fn version_and_photo(
     Ok((record.place().2, record.photo()))
 }
 
-/// The records changed after the mark that have still to be taken, as the order of writes shows it.
+/// The unread records that were changed after the mark, according to the change log.
 struct Touched {
     read_up_to: Sequence,
-    /// The first version of each that came after the mark.
+    /// The first version of each record after the mark.
     first_after: BTreeMap<(RecordKind, RecordId), VersionId>,
-    /// Up to here records have been taken.
+    /// Records up to this one have been read.
     taken: (RecordKind, RecordId),
 }
 
 impl Touched {
-    /// Nothing has been changed yet.
+    /// No changes are known yet.
     fn since(mark: Sequence) -> Self {
         Self { read_up_to: mark, first_after: BTreeMap::new(), taken: (RecordKind::Individual, RecordId(0)) }
     }
 
-    /// Reads on in the order of writes. Afterwards every change of a value that was read before is known: both are written together.
+    /// Reads new entries of the change log. Afterwards every change of a value read before is known: both are written
+    /// together.
     fn follow(&mut self, values: &dyn RawValues, fixed: &Fixed) -> Result<(), StoreError> {
         let mut is_over = values.is_snapshot();
         while !is_over {
@@ -546,17 +548,17 @@ impl Touched {
         Ok(())
     }
 
-    /// The version that a record was at, which is at `present` now.
+    /// The version of a record at the mark, if it is at `present` now.
     fn version_at_mark(&self, kind: RecordKind, id: RecordId, present: VersionId) -> VersionId {
         self.first_after.get(&(kind, id)).map_or(present, |first| VersionId(first.0.saturating_sub(1)))
     }
 
-    /// Whether a version of a record came after the mark.
+    /// True if a version of a record is newer than the mark.
     fn is_after_mark(&self, fixed: &Fixed, kind: RecordKind, id: RecordId, version: VersionId) -> bool {
         id > fixed.last_of(kind) || self.first_after.get(&(kind, id)).is_some_and(|first| version >= *first)
     }
 
-    /// Forgets the records up to that one: they have been taken.
+    /// Removes the records up to that one: they have been read.
     fn forget_up_to(&mut self, kind: RecordKind, id: RecordId) {
         self.taken = (kind, id);
         while self.first_after.first_key_value().is_some_and(|(key, _)| *key <= self.taken) {

@@ -1,4 +1,4 @@
-//! What an overlay shows: what was committed in it, and the real store for all else.
+//! Reads of an overlay: pending writes, and the base store for all other data.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::change_log::{HistoryMark, RegisterId, Touched};
 use crate::{ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write};
 
 impl Overlay {
-    /// Whether any of these records was read or written here.
+    /// True if any of these records was read or written here.
     fn has_seen(&self, kind: RecordKind, ids: &[RecordId]) -> bool {
         let state = self.state();
         ids.iter().any(|id| id.pending_number().is_some() || state.records.records.contains_key(&(kind, *id)))
