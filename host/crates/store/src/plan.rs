@@ -1,10 +1,10 @@
-//! What a write does, worked out before anything is written: checks, versions, keys, owners of identifiers.
+//! Planning of a write before anything is written: checks, versions, keys, owners of identifiers.
 //!
-//! Every backend and the overlay ask here, so that they agree; they differ in where the present state comes from and where the
-//! outcome goes.
+//! Every backend and the overlay use it, so that they agree; they differ in the source of the current state and the
+//! destination of the result.
 //!
-//! **Invariant:** planning changes nothing but the [`Planner`] itself, and that only in [`Planner::accept`]: a write that
-//! fails leaves no trace, not even a key used up.
+//! **Invariant:** planning changes only the [`Planner`] itself, and only in [`Planner::accept`]: a failed write leaves
+//! no trace, not even a used key.
 
 mod draft;
 mod recent;
@@ -27,30 +27,30 @@ use super::record::instant::as_stored;
 use super::records::Records;
 use super::{Committed, IdentifierOwner, StoreError, Write};
 
-/// The state that a write meets, as the planner asks for it. A backend implements it by its reader or uses [`super::records::Records`] that
-/// it has gathered before.
+/// The current state, as the planner requires it. A backend implements it by its reader or uses
+/// [`super::records::Records`] read before.
 ///
-/// - Atomicity and order: everything that is read while a group of writes is planned stands as it did after the write before the group;
-///   the planner itself knows what the writes of the group do.
-/// - Durability: only what is on disk, or goes there before the group is acknowledged, may be read.
-/// - A crash while a write is planned leaves nothing: planning changes nothing.
+/// - Atomicity and order: all reads while a group of writes is planned return the state after the write before the
+///   group; the planner itself applies the writes of the group.
+/// - Durability: only data that is on disk, or will be before the group is acknowledged, may be read.
+/// - A crash during planning leaves no trace: planning changes nothing.
 pub trait Present {
     /// The record with that key.
     ///
     /// # Errors
-    /// When the store cannot be read, here and below.
+    /// If the store cannot be read, as for the other methods.
     fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError>;
     /// The open membership of that beneficiary in that program.
     fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError>;
-    /// The records that carry an identifier, or carried it.
+    /// The records with that current or former identifier.
     fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError>;
     /// The client with that id.
     fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError>;
-    /// The request that was done before under that name.
+    /// The idempotency record with that key.
     fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError>;
 }
 
-/// The last keys and the last place in the order of writes that were given.
+/// The last assigned keys and sequence number.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Last {
     /// The last key of an individual.
@@ -63,23 +63,23 @@ pub struct Last {
     pub membership: u64,
     /// The last key of a consent.
     pub consent: u64,
-    /// The last place in the order of writes.
+    /// The last sequence number.
     pub sequence: Sequence,
 }
 
 impl Last {
-    /// Before the first record of a transaction: its records have keys that are not given yet.
+    /// The state before the first record of a transaction: its records have pending keys.
     pub fn pending() -> Self {
         Self::all(RecordId::pending(0).0)
     }
 
-    /// That key as the last one of every kind.
+    /// The state with that last key for every kind.
     pub fn all(key: u64) -> Self {
         let sequence = Sequence::default();
         Self { individual: key, group: key, program: key, membership: key, consent: key, sequence }
     }
 
-    /// Gives that key of a kind, when it is beyond those given.
+    /// Raises the last key of a kind to that key.
     pub fn raise(&mut self, kind: RecordKind, id: RecordId) {
         let last = match kind {
             RecordKind::Individual => &mut self.individual,
@@ -103,53 +103,53 @@ impl Last {
     }
 }
 
-/// One write, worked out.
+/// A planned write.
 #[derive(Debug)]
 pub struct Planned {
-    /// The answer to the client of the store.
+    /// The result for the caller of the store.
     pub committed: Committed,
-    /// When the write happens.
+    /// Timestamp of the write.
     pub at: Timestamp,
-    /// The records as they are afterwards.
+    /// The new state of the changed records.
     pub changes: Vec<Change>,
-    /// The records that the changes replace, as they were.
+    /// The previous state of the changed records.
     pub replaced: Vec<ChangedRecord>,
-    /// Everything that is stored.
+    /// All data to store.
     pub outcome: Records,
     /// The audit entries of the write.
     pub audit: Vec<AuditEntry>,
     last: Last,
 }
 
-/// Plans writes one after the other, each on top of those accepted before it.
+/// Plans writes sequentially, each on top of the accepted ones.
 pub struct Planner<'p, P> {
     present: &'p P,
     last: Last,
     accepted: Records,
-    /// Where the writes are parts of one that comes later: from where it counts the records that it creates.
+    /// For parts of a later write: the last keys before the records that they create.
     origin: Option<Last>,
-    /// What the writes before touched; none where that is looked at when the whole is written.
+    /// The records touched by earlier writes; none if read sets are checked when the complete transaction is written.
     recent: Option<&'p mut Recent>,
 }
 
 impl<'p, P: Present> Planner<'p, P> {
-    /// A planner of whole writes, on top of the present state and the keys given last.
+    /// A planner of complete writes, on top of the current state and the last keys.
     pub fn new(present: &'p P, last: Last, recent: &'p mut Recent) -> Self {
         Self { present, last, accepted: Records::default(), origin: None, recent: Some(recent) }
     }
 
-    /// A planner of writes that will be parts of one write: what they create gets keys as [`RecordId::pending`], from
-    /// [`Last::pending`] on. What they rest on is not looked at.
+    /// A planner of parts of a later write: new records get keys as [`RecordId::pending`], from [`Last::pending`] on.
+    /// Read sets are not checked.
     pub fn of_parts(present: &'p P, last: Last) -> Self {
         Self { present, last, accepted: Records::default(), origin: Some(Last::pending()), recent: None }
     }
 
-    /// What was last given, accepted writes included.
+    /// The last keys, including accepted writes.
     pub fn last(&self) -> Last {
         self.last
     }
 
-    /// Works a write out.
+    /// Plans a write.
     ///
     /// # Errors
     /// The first conflict; nothing has changed then.
@@ -170,7 +170,7 @@ impl<'p, P: Present> Planner<'p, P> {
         Ok(draft.finish(written, audit))
     }
 
-    /// The request of that name, as the accepted writes leave it.
+    /// The idempotency record with that key, including accepted writes.
     pub fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError> {
         match self.accepted.remembered.get(name) {
             Some(request) => Ok(Some(Arc::clone(request))),
@@ -178,10 +178,10 @@ impl<'p, P: Present> Planner<'p, P> {
         }
     }
 
-    /// Lets later writes see this one.
+    /// Makes this write visible to later ones.
     pub fn accept(&mut self, planned: &Planned) {
         let mut outcome = planned.outcome.clone();
-        // Nothing that is planned depends on photos.
+        // Planning does not depend on photos.
         outcome.photos.clear();
         self.accepted.extend(outcome);
         self.last = planned.last;

@@ -1,13 +1,13 @@
-//! The stored forms: what the bytes of a record mean, for as long as anybody keeps them.
+//! Stored forms: the permanent meaning of stored bytes.
 //!
-//! **Invariant:** a record is stored by the tags of the schema ([`fields`]): a new field is a new tag, and nothing else changes. Every
-//! other stored value is one version byte and the postcard of that version's struct. A released struct is never edited, not even its order
-//! of fields or cases: a change is a new struct with a new version byte, and the old one stays readable ([`StoredForm::upgrade`]). The
-//! golden files under `tests/data/stored` hold bytes of every version and what they say. Every form begins at version 1 with the first
-//! release.
+//! **Invariant:** a record is stored by the tags of the schema ([`fields`]): a new field is a new tag, without other
+//! changes. Every other stored value is one version byte and the postcard encoding of that version's struct. A released
+//! struct is never edited, not even its order of fields or cases: a change is a new struct with a new version byte, and
+//! the old one stays readable ([`StoredForm::upgrade`]). The golden files under `tests/data/stored` contain the bytes
+//! of every version and their content. Every form begins at version 1 with the first release.
 //!
-//! **Invariant:** reading checks: a value that domain types would not accept, an unknown version byte and left-over bytes are
-//! [`StoreError::Corrupt`], whose reason names fields and numbers, never what a person's record says.
+//! **Invariant:** reading validates: a value that domain types reject, an unknown version byte and remaining bytes are
+//! [`StoreError::Corrupt`], whose reason names fields and numbers, never personal data.
 
 pub mod audit;
 pub mod audit_segment;
@@ -38,25 +38,25 @@ use daftar_domain::record::{RecordId, RecordKind};
 pub use self::small::{counter, identifier, open_membership, register};
 use super::StoreError;
 
-/// The longest stored value, in bytes. Large things do not belong into a value: the embedded database slows down.
+/// Maximum length of a stored value, in bytes. Large values slow down the embedded database.
 pub const VALUE_BYTES_MAX: usize = 1024 * 1024;
 
-/// One version of the stored form of something.
+/// A version of the stored form of a type.
 pub trait StoredForm: Serialize + DeserializeOwned {
-    /// The version byte. A kind of value never has two forms with the same one.
+    /// The version byte. Two forms of a type never have the same one.
     const VERSION: u8;
-    /// What it is, for messages.
+    /// Name of the type, for messages.
     const WHAT: &'static str;
 
-    /// The form that bytes of an older version become. A form with older versions reads each of them here, by [`decode`] of its own
-    /// struct; [`None`] where the bytes are of no older version. No form has an older version yet.
+    /// Converts bytes of an older version. A form with older versions reads each of them here, by [`decode`] of its own
+    /// struct; [`None`] if the bytes are of no older version. No form has an older version yet.
     fn upgrade(bytes: &[u8]) -> Option<Result<Self, StoreError>> {
         let _ = bytes;
         None
     }
 }
 
-/// The forms: of each the version byte and the name.
+/// The forms: the version byte and the name of each.
 macro_rules! forms {
     ($($form:ty: $version:literal, $what:literal;)+) => {$(
         impl StoredForm for $form {
@@ -85,23 +85,23 @@ forms! {
     setting::StoredLocalCodeV1: 1, "local code";
 }
 
-/// Why a stored form is not a domain value. Names fields and numbers only.
+/// Reason why a stored form is no domain value. Names fields and numbers only.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unreadable(pub String);
 
 impl Unreadable {
-    /// The value of that field is not one that the registry accepts.
+    /// The value of that field is invalid.
     #[must_use]
     pub fn field(name: &str) -> Self {
         Self(format!("its `{name}` is not valid"))
     }
 }
 
-/// The bytes of a stored form.
+/// Encodes a stored form.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when they are more than [`VALUE_BYTES_MAX`].
+/// [`StoreError::TooLarge`] if they are more than [`VALUE_BYTES_MAX`].
 pub fn encode<F: StoredForm>(form: &F) -> Result<Vec<u8>, StoreError> {
     let bytes = postcard::to_extend(form, vec![F::VERSION])
         .map_err(|error| StoreError::Corrupt { what: F::WHAT, reason: format!("it cannot be written: {error}") })?;
@@ -111,10 +111,10 @@ pub fn encode<F: StoredForm>(form: &F) -> Result<Vec<u8>, StoreError> {
     Ok(bytes)
 }
 
-/// The stored form that the bytes hold, of its version or an older one that it [upgrades](StoredForm::upgrade).
+/// Decodes a stored form, of its version or an older one that it [upgrades](StoredForm::upgrade).
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when the version byte is newer or unknown, the bytes do not fit the form, or bytes are left over.
+/// [`StoreError::Corrupt`] if the version byte is newer or unknown, the bytes do not match the form, or bytes remain.
 pub fn decode<F: StoredForm>(bytes: &[u8]) -> Result<F, StoreError> {
     let corrupt = |reason: String| StoreError::Corrupt { what: F::WHAT, reason };
     let Some((version, body)) = bytes.split_first() else {
@@ -128,10 +128,10 @@ pub fn decode<F: StoredForm>(bytes: &[u8]) -> Result<F, StoreError> {
     if rest.is_empty() { Ok(form) } else { Err(corrupt(format!("{} bytes are left over", rest.len()))) }
 }
 
-/// Reads bytes as a form and the form as a domain value.
+/// Decodes bytes and converts the form to a domain value.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when either cannot be done.
+/// [`StoreError::Corrupt`] if either fails.
 pub fn decode_as<F: StoredForm, D>(
     bytes: &[u8],
     convert: impl FnOnce(F) -> Result<D, Unreadable>,
@@ -140,10 +140,10 @@ pub fn decode_as<F: StoredForm, D>(
         .map_err(|unreadable| StoreError::Corrupt { what: F::WHAT, reason: unreadable.to_string() })
 }
 
-/// The bytes of a record of any kind.
+/// Encodes a record of any kind.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when they are too many.
+/// [`StoreError::TooLarge`] if the encoded record exceeds the limit.
 pub fn encode_any(record: &ChangedRecord) -> Result<Vec<u8>, StoreError> {
     match record {
         ChangedRecord::Individual(record) => fields::encode(record),
@@ -154,10 +154,10 @@ pub fn encode_any(record: &ChangedRecord) -> Result<Vec<u8>, StoreError> {
     }
 }
 
-/// The record of that kind and key that the bytes hold.
+/// Decodes a record of that kind and key.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when they cannot be read.
+/// [`StoreError::Corrupt`] if the bytes cannot be read.
 pub fn decode_any(kind: RecordKind, id: RecordId, bytes: &[u8]) -> Result<ChangedRecord, StoreError> {
     Ok(match kind {
         RecordKind::Individual => ChangedRecord::Individual(Arc::new(fields::decode(id, bytes)?)),
@@ -172,7 +172,7 @@ pub fn decode_any(kind: RecordKind, id: RecordId, bytes: &[u8]) -> Result<Change
 mod tests {
     use super::*;
 
-    /// A form of which there was a version 2, as there may be after a release.
+    /// A form with a version 2, as there may be after a release.
     #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
     struct Sample {
         count: u32,

@@ -1,4 +1,5 @@
-//! Records held in maps: what a transaction has read and written, and what a database has of the records that writes meet.
+//! Records in maps: the records that a transaction has read and written, and the database records that writes depend
+//! on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,23 +15,23 @@ use daftar_domain::photo::{Photo, PhotoDigest};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{Record, RecordId, RecordKind};
 
-/// Records, who carries which identifier, which memberships are open, clients, requests, photos and settings: as they are, or as writes
-/// leave them behind.
+/// Records, owners of identifiers, open memberships, clients, idempotency records, photos and settings: their current
+/// state, or the state after writes.
 #[derive(Debug, Clone, Default)]
 pub struct Records {
     /// The records, by kind and key.
     pub records: BTreeMap<(RecordKind, RecordId), ChangedRecord>,
     /// The open membership of each beneficiary in each program; none, once it is closed.
     pub open_memberships: BTreeMap<MembershipSlot, Option<RecordId>>,
-    /// The records that carry an identifier, or carried it.
+    /// The records with each current or former identifier.
     pub owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     /// The clients.
     pub clients: BTreeMap<ClientId, Arc<Client>>,
-    /// The requests that are done once, by their names.
+    /// The idempotency records, by their keys.
     pub remembered: BTreeMap<RequestName, Arc<RememberedRequest>>,
     /// The photos, by digest.
     pub photos: BTreeMap<PhotoDigest, Photo>,
-    /// What the deployment decided; absent ones are taken out.
+    /// The settings of the deployment; none for removed ones.
     pub settings: BTreeMap<SettingKey, Option<Arc<Setting>>>,
 }
 
@@ -40,7 +41,7 @@ impl Records {
         self.records.get(&(D::KIND, id)).cloned().and_then(D::of)
     }
 
-    /// Adds what was read to work writes out, where it is not known already.
+    /// Adds data that was read for planning, unless it is known already.
     pub fn add_missing(&mut self, found: Self) {
         let Self { records, open_memberships, owners, .. } = found;
         for (place, record) in records {
@@ -54,7 +55,7 @@ impl Records {
         }
     }
 
-    /// Takes up what a later write leaves behind.
+    /// Applies the state after a later write.
     pub fn extend(&mut self, later: Self) {
         let Self { records, open_memberships, owners, clients, remembered, photos, settings } = later;
         self.records.extend(records);

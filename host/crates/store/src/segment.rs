@@ -1,9 +1,9 @@
-//! Summaries of stretches of the audit log: when its lines are of, and a Bloom filter of the actors, targets and requests that
-//! they name. A search passes over what cannot hold a line that it looks for.
+//! Summaries of audit log segments: the time range of their entries, and a Bloom filter of the actors, targets and
+//! requests that these name. A search skips segments that cannot contain a matching entry.
 //!
-//! **Invariant:** a stretch that has no summary is read. Summaries only ever save work.
+//! **Invariant:** a segment without a summary is read. Summaries only save work.
 //!
-//! **Invariant:** the digests are part of what is stored: they never change.
+//! **Invariant:** the digests are stored: they never change.
 
 use std::collections::HashSet;
 
@@ -12,16 +12,16 @@ use crate::record::instant::milliseconds;
 use daftar_domain::audit::query::{AuditQuery, lookup_key};
 use daftar_domain::audit::{Actor, AuditEntry};
 
-/// A stretch is summed up at this many lines.
+/// Number of entries that complete a segment.
 pub const SEGMENT_LINES: u64 = 4_096;
-/// Or at this many different names.
+/// Number of distinct names that complete a segment.
 const SEGMENT_NAMES: usize = 32_768;
-/// Bits of the filter for each name: one look-up in some 120 is wrong, which costs reading a stretch.
+/// Bits of the filter for each name: one lookup in some 120 is a false positive, at the cost of reading a segment.
 const BITS_PER_NAME: usize = 10;
-/// How many bits each name sets.
+/// Number of bits that each name sets.
 const BITS_SET: u64 = 7;
 
-/// What a digest is of, so that a client and a target of the same name stay apart.
+/// Kind of a digested name, so that a client and a target of the same name differ.
 #[derive(Clone, Copy)]
 enum Named {
     Actor = 1,
@@ -29,8 +29,8 @@ enum Named {
     Request = 3,
 }
 
-/// FNV-1a of 64 bits, mixed at the end as in `splitmix64`: fast and the same everywhere. Whoever makes names collide slows down
-/// searches of the audit log, and hides nothing.
+/// FNV-1a of 64 bits, mixed at the end as in `splitmix64`: fast and the same on every platform. A client that
+/// constructs collisions slows down searches of the audit log, but hides nothing.
 fn digest(named: Named, name: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in [named as u8].into_iter().chain(name.bytes()) {
@@ -44,20 +44,20 @@ fn digest(named: Named, name: &str) -> u64 {
 fn actor_digest(actor: &Actor) -> u64 {
     match actor {
         Actor::Client(client) => digest(Named::Actor, client.as_str()),
-        // No client is called so: the names of clients begin otherwise.
+        // No client has this name: the names of clients begin differently.
         Actor::Administrator => digest(Named::Actor, " administrator"),
         Actor::System => digest(Named::Actor, " system"),
         Actor::Unknown => digest(Named::Actor, " unknown"),
     }
 }
 
-/// The bits that a digest sets in a filter of so many bits.
+/// The bits that a digest sets in a filter of that many bits.
 fn bits(digest: u64, filter_bits: u64) -> impl Iterator<Item = u64> {
     let step = (digest >> 32) | 1;
     (0..BITS_SET).filter_map(move |turn| digest.wrapping_add(turn.wrapping_mul(step)).checked_rem(filter_bits))
 }
 
-/// The stretch that is being written.
+/// The segment that is being written.
 #[derive(Debug, Default)]
 pub struct OpenSegment {
     span: Option<(u64, u64)>,
@@ -67,7 +67,7 @@ pub struct OpenSegment {
 }
 
 impl OpenSegment {
-    /// Adds the lines of the next value.
+    /// Adds the entries of the next value.
     pub fn add<'e>(&mut self, number: u64, lines: impl IntoIterator<Item = &'e AuditEntry>) {
         self.span = Some((self.span.map_or(number, |(first, _)| first), number));
         for line in lines {
@@ -80,12 +80,12 @@ impl OpenSegment {
         }
     }
 
-    /// How many lines it has.
+    /// Number of its entries.
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// Its summary, when it is full; it begins anew then.
+    /// Its summary, if it is full; a new segment begins then.
     pub fn take_full(&mut self) -> Option<AuditSegment> {
         if self.lines < SEGMENT_LINES && self.names.len() < SEGMENT_NAMES {
             return None;
@@ -115,7 +115,7 @@ fn bit_count(filter: &[u8]) -> u64 {
     u64::try_from(filter.len()).unwrap_or(u64::MAX).saturating_mul(8)
 }
 
-/// Whether a stretch may hold a line that a query looks for.
+/// True if a segment may contain an entry that matches a query.
 pub fn may_hold(segment: &AuditSegment, query: &AuditQuery) -> bool {
     let is_in_time = query.from.is_none_or(|from| segment.at_max_ms >= milliseconds(from))
         && query.to.is_none_or(|to| segment.at_min_ms <= milliseconds(to));

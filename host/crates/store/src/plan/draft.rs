@@ -1,7 +1,7 @@
-//! One write on its way to being planned: each operation on top of those before it.
+//! A write during planning: each operation on top of the earlier ones.
 //!
-//! An operation meets what those before it left, or else the writes accepted before, or else what is stored. It names records that operations
-//! before it create by keys that are not given yet.
+//! An operation sees the results of earlier operations, then the accepted writes, then the stored state. It refers to
+//! records that earlier operations create by pending keys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use daftar_domain::program_membership::{MembershipSlot, ProgramMembershipDetails
 use daftar_domain::record::{Fields, Record, RecordId, RecordKind, RecordMeta, RecordType, VersionId};
 use daftar_domain::value::{CodePlace, Reference, Translate};
 
-/// A write that is being worked out.
+/// A write during planning.
 pub struct Draft<'d, 'p, P> {
     pub planner: &'d Planner<'p, P>,
     at: Timestamp,
@@ -37,7 +37,7 @@ pub struct Draft<'d, 'p, P> {
 }
 
 impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
-    /// A write of which nothing is worked out yet.
+    /// A write before its first operation.
     pub fn new(planner: &'d Planner<'p, P>, at: Timestamp, source: Option<ClientId>, operations: usize) -> Self {
         Self {
             at,
@@ -50,14 +50,14 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         }
     }
 
-    /// The write, worked out.
+    /// The planned write.
     pub fn finish(self, written: Vec<Written>, audit: Vec<AuditEntry>) -> Planned {
         let Self { at, last, outcome, changes, replaced, .. } = self;
         let committed = Committed { sequence: last.sequence, written };
         Planned { committed, at, changes, replaced, outcome, audit, last }
     }
 
-    /// Works one operation out, on top of those before it.
+    /// Plans an operation, on top of the earlier ones.
     pub fn perform(&mut self, operation: Operation) -> Result<Written, StoreError> {
         match operation {
             Operation::Create(details) => self.create(details),
@@ -74,7 +74,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
                 if before.updated_at != as_stored(last_changed) {
                     return Err(StoreError::ClientChanged(client.id));
                 }
-                // Two changes of one millisecond would look alike to a third one.
+                // A third change could not distinguish two changes in one millisecond.
                 let next_millisecond = before.updated_at.checked_add(SignedDuration::from_millis(1));
                 let earliest = next_millisecond.unwrap_or(Timestamp::MAX);
                 let updated_at = as_stored(client.updated_at).max(earliest);
@@ -103,7 +103,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
 
     fn create(&mut self, details: RecordDetails) -> Result<Written, StoreError> {
         let kind = details.kind();
-        // The keys of parts of a write are no counts.
+        // The keys of parts of a write do not count records.
         let is_count = kind == RecordKind::Program && self.planner.origin.is_none();
         if is_count && self.last.program >= PROGRAMS_MAX {
             return Err(StoreError::LimitReached("the register has as many programs as it keeps"));
@@ -137,7 +137,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         self.put(id, Some(before), details)
     }
 
-    /// The record to be replaced, if it is still at that version.
+    /// The record to replace, if it is still at that version.
     fn at_version<D: Details>(&self, id: RecordId, expected: VersionId) -> Result<Arc<Record<D>>, StoreError> {
         let before = self.record(D::KIND, id)?.and_then(D::of).ok_or(StoreError::NotFound(D::KIND))?;
         let actual = before.meta.version;
@@ -161,7 +161,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         Ok(Written::Record(record))
     }
 
-    /// Puts a membership, if no other one is open in its slot.
+    /// Adds a membership, if no other one is open in its slot.
     fn put_membership(
         &mut self,
         id: RecordId,
@@ -182,7 +182,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         self.put(id, before, details)
     }
 
-    /// Frees a slot, if that membership holds it.
+    /// Releases a slot, if that membership is in it.
     fn leave(&mut self, slot: MembershipSlot, id: RecordId) -> Result<(), StoreError> {
         if self.open_membership(slot)? == Some(id) {
             self.outcome.open_memberships.insert(slot, None);
@@ -201,7 +201,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         RecordMeta { version, last_updated: self.at, source: self.source.clone() }
     }
 
-    /// Enters the record as owner of its identifiers, and as a past owner of those that it no longer carries.
+    /// Adds the record as owner of its identifiers, and as former owner of the identifiers that it lost.
     fn claim(
         &mut self,
         kind: RecordKind,
@@ -228,7 +228,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
                 }
                 None => owners.push(IdentifierOwner { id, is_open }),
             }
-            // The one that it holds for comes first, so that a limit on a look-up never hides it.
+            // The current owner is first, so that a limit on a lookup never hides it.
             owners.sort_unstable_by_key(|owner| (!owner.is_open, owner.id));
             self.outcome.owners.insert((kind, key.clone()), owners);
         }
@@ -273,10 +273,10 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         }
     }
 
-    /// The operation with the keys of the records that operations before it have created.
+    /// The operation with the keys of the records that earlier operations have created.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] where no operation before it has created the record.
+    /// [`StoreError::NotFound`] if no earlier operation has created the record.
     pub fn settle(&self, operation: Operation) -> Result<Operation, StoreError> {
         Ok(match operation {
             Operation::Create(details) => Operation::Create(self.details_settled(details)?),
@@ -288,10 +288,10 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         })
     }
 
-    /// Remembers the request, under the keys that its records were given.
+    /// Adds the idempotency record, with the keys of its records.
     ///
     /// # Errors
-    /// [`StoreError::AlreadyDone`] when one of that name is remembered still.
+    /// [`StoreError::AlreadyDone`] if one with that key is still stored.
     pub fn remember(&mut self, request: RememberedRequest) -> Result<(), StoreError> {
         let request = RememberedRequest { at: as_stored(request.at), ..request };
         if self.remembered(&request.name)?.is_some_and(|earlier| earlier.is_kept_at(request.at)) {
@@ -340,10 +340,10 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
     }
 }
 
-/// Puts the keys of records that operations before it have created into what an operation refers to.
+/// Replaces the pending keys in the references of an operation.
 struct Settling<'s, 'd, 'p, P> {
     draft: &'s Draft<'d, 'p, P>,
-    /// Why the first that cannot be settled cannot.
+    /// The first error.
     refused: Option<StoreError>,
 }
 

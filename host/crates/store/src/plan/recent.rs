@@ -1,6 +1,6 @@
-//! What the last writes touched: how a write finds out that something which it rests on changed since it was looked at.
+//! Recently touched records: a write detects that a record of its read set was changed since it was checked.
 //!
-//! **Invariant:** what is not known is taken for changed: the worst that comes of the bound is that something is done again.
+//! **Invariant:** unknown records count as changed: the limit can only cause retries.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,35 +9,35 @@ use crate::{ReadSet, StoreError};
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::record::{RecordId, RecordKind};
 
-/// How many things touched are remembered. A look and the write that rests on it are some milliseconds apart; this is seconds of
-/// the fastest import, in a few megabytes.
+/// Maximum number of remembered records. A check and its write are some milliseconds apart; this covers seconds of the
+/// fastest import, in a few megabytes.
 const TOUCHED_MAX: usize = 65_536;
 
 /// A record by its kind and key.
 pub type Place = (RecordKind, RecordId);
 
-/// What was touched by the writes after some point in their order.
+/// The records touched by the writes after a sequence number.
 #[derive(Debug, Default)]
 pub struct Recent {
-    /// Of this write and those before it nothing is known.
+    /// Changes up to this write are unknown.
     forgotten: Sequence,
-    /// Which write touched it last.
+    /// The last write that touched each record.
     touched: HashMap<Place, Sequence>,
     order: VecDeque<(Sequence, Place)>,
 }
 
 impl Recent {
-    /// Nothing touched after that write yet.
+    /// No records, after that write.
     pub fn after(last: Sequence) -> Self {
         Self { forgotten: last, ..Self::default() }
     }
 
-    /// Of this write and those before it nothing is known.
+    /// Changes up to this write are unknown.
     pub fn forgotten(&self) -> Sequence {
         self.forgotten
     }
 
-    /// Checks that nothing was touched on which a write rests.
+    /// Checks that no record of the read set was touched.
     ///
     /// # Errors
     /// [`StoreError::Overtaken`].
@@ -49,12 +49,12 @@ impl Recent {
         if read_set.iter().any(is_touched) { Err(StoreError::Overtaken) } else { Ok(()) }
     }
 
-    /// Takes up what a write touches.
+    /// Adds the records touched by a planned write.
     pub fn add(&mut self, planned: &Planned) {
         self.touch(planned.committed.sequence, planned.touched());
     }
 
-    /// Takes up what a write of that place touched.
+    /// Adds the records touched by a write with that sequence number.
     pub fn touch(&mut self, sequence: Sequence, places: impl IntoIterator<Item = Place>) {
         for place in places {
             if self.touched.insert(place, sequence) != Some(sequence) {
@@ -72,13 +72,13 @@ impl Recent {
 }
 
 impl Planned {
-    /// Everything that the write touches; one may occur more than once.
+    /// All records that the write touches; a record may be repeated.
     pub fn touched(&self) -> impl Iterator<Item = Place> {
         self.changes.iter().map(|change| &change.record).chain(&self.replaced).flat_map(touched_by)
     }
 }
 
-/// The record itself, and of whom it says where they belong.
+/// The record itself, and the records whose memberships it contains.
 fn touched_by(record: &ChangedRecord) -> Vec<Place> {
     let (kind, id, _) = record.place();
     let mut places = vec![(kind, id)];

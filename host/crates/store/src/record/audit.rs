@@ -1,4 +1,4 @@
-//! How lines of the audit log are stored: many in one value, so that reads cost little. Texts that lines share are stored once.
+//! Stored form of the audit log: many entries in one value, so that reads are cheap. Common texts are stored once.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,38 +14,38 @@ use daftar_domain::consent::ConsentId;
 use super::instant::{as_stored, instant, milliseconds};
 use super::{Unreadable, VALUE_BYTES_MAX, decode_as};
 
-/// The most lines of one stored value.
+/// Maximum number of entries in a stored value.
 pub const ENTRIES_PER_VALUE_MAX: usize = 256;
-/// The most bytes of several lines in one value, as [`stored_bytes`] counts them: neighbours lie in one page of the embedded database,
-/// and a page of more than half a megabyte would be written to a file of its own.
+/// Maximum size of several entries in a value, in bytes, as [`stored_bytes`] computes it: neighbours are in one page of
+/// the embedded database, and a page of more than half a megabyte would be written to a file of its own.
 const SEVERAL_BYTES_MAX: usize = 24 * 1024;
-/// More than what a line takes besides its texts, and a value besides its lines.
+/// Upper bound of the size of an entry without its texts, and of a value without its entries, in bytes.
 const FRAME_BYTES: usize = 128;
-/// More than what the length of a text takes.
+/// Upper bound of the size of a text's length, in bytes.
 const LENGTH_BYTES: usize = 10;
-/// What a line that is cut keeps of its request's id, its note and its reason.
+/// Maximum length of the request id, the note and the reason of a truncated entry, in bytes.
 const CUT_TEXT_BYTES: usize = 1024;
-/// What a line that is cut keeps of the name of a field.
+/// Maximum length of the name of a field in a truncated entry, in bytes.
 const CUT_FIELD_BYTES: usize = 128;
-/// How many fields and how many consents a line that is cut keeps.
+/// Maximum number of fields, and of consents, in a truncated entry.
 const CUT_NAMES_MAX: usize = 1_000;
-/// What a consent takes.
+/// Size of a consent id, in bytes.
 const CONSENT_BYTES: usize = 16;
 
-/// The bytes of lines of the audit log: as few values as hold them, in order.
+/// Encodes audit entries into as few values as possible, in order.
 ///
-/// Every line that went through [`entry_as_stored`] fits into a value.
+/// Every entry returned by [`entry_as_stored`] fits into a value.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when a single line does not fit.
+/// [`StoreError::TooLarge`] if a single entry does not fit.
 pub fn encode(entries: &[AuditEntry]) -> Result<Vec<Vec<u8>>, StoreError> {
     Ok(encode_each(entries)?.into_iter().map(|(value, _)| value).collect())
 }
 
-/// The bytes of a value, and the lines that it holds.
+/// The bytes of a value, and its entries.
 pub type EncodedLines<'e> = (Vec<u8>, &'e [AuditEntry]);
 
-/// As [`encode`], with the lines that each value holds.
+/// As [`encode`], with the entries of each value.
 ///
 /// # Errors
 /// As [`encode`].
@@ -53,7 +53,7 @@ pub fn encode_each(entries: &[AuditEntry]) -> Result<Vec<EncodedLines<'_>>, Stor
     values(entries).map(|lines| Ok((super::encode(&StoredAuditV1::of(lines))?, lines))).collect()
 }
 
-/// The lines of each value that would hold them.
+/// Groups entries by value.
 pub fn values(entries: &[AuditEntry]) -> impl Iterator<Item = &[AuditEntry]> {
     let mut rest = entries;
     std::iter::from_fn(move || {
@@ -63,7 +63,7 @@ pub fn values(entries: &[AuditEntry]) -> impl Iterator<Item = &[AuditEntry]> {
     })
 }
 
-/// How many of the lines go into one value: at least one.
+/// The number of entries that fit into the next value: at least one.
 fn fitting(lines: &[AuditEntry]) -> usize {
     let mut bytes = 0_usize;
     let fitting = lines.iter().take(ENTRIES_PER_VALUE_MAX).take_while(|line| {
@@ -73,23 +73,23 @@ fn fitting(lines: &[AuditEntry]) -> usize {
     fitting.count().max(1)
 }
 
-/// The lines that the bytes hold, oldest first.
+/// Decodes entries, oldest first.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when they cannot be read.
+/// [`StoreError::Corrupt`] if the bytes cannot be read.
 pub fn decode(bytes: &[u8]) -> Result<Vec<AuditEntry>, StoreError> {
     decode_as(bytes, StoredAuditV1::lines)
 }
 
-/// The line as it will be read back: its instant to the millisecond, and cut when it would not fit into a value. A note
-/// says how many targets were cut.
+/// The entry as it will be read: with its timestamp in milliseconds, and truncated if it exceeds a value. A note
+/// contains the number of omitted targets.
 #[must_use]
 pub fn entry_as_stored(entry: AuditEntry) -> AuditEntry {
     let entry = AuditEntry { at: as_stored(entry.at), ..entry };
     if stored_bytes(&entry) > VALUE_BYTES_MAX { cut(entry) } else { entry }
 }
 
-/// No less than what the line takes as it is stored.
+/// Upper bound of the stored size of the entry, in bytes.
 #[must_use]
 pub fn stored_bytes(entry: &AuditEntry) -> usize {
     let actor = match &entry.actor {
@@ -103,12 +103,12 @@ pub fn stored_bytes(entry: &AuditEntry) -> usize {
     once.chain(listed).fold(FRAME_BYTES, usize::saturating_add)
 }
 
-/// What one text of a list takes, and its place in a list of texts besides.
+/// The stored size of a text in a list, with its index in the texts of the value, in bytes.
 fn listed_bytes(text: &str) -> usize {
     text.len().saturating_add(LENGTH_BYTES)
 }
 
-/// Cuts what does not fit into a value.
+/// Truncates an entry that exceeds a value.
 fn cut(mut entry: AuditEntry) -> AuditEntry {
     cut_text(&mut entry.request_id, CUT_TEXT_BYTES);
     let mut note = entry.note.take().unwrap_or_default();
@@ -124,7 +124,7 @@ fn cut(mut entry: AuditEntry) -> AuditEntry {
     entry.fields = fields.collect();
     entry.consents.truncate(CUT_NAMES_MAX);
     let targets = std::mem::take(&mut entry.targets);
-    // The sentence about the cut is far shorter than the other text that may be kept.
+    // The note about the truncation is far shorter than the other text that may be kept.
     let mut room = VALUE_BYTES_MAX.saturating_sub(stored_bytes(&entry)).saturating_sub(2 * CUT_TEXT_BYTES);
     let named = targets.len();
     for target in targets {
@@ -145,10 +145,10 @@ fn cut_text(text: &mut String, bytes_max: usize) {
     text.truncate(text.floor_char_boundary(bytes_max));
 }
 
-/// Lines of the audit log, oldest first, version 1.
+/// Entries of the audit log, oldest first, version 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredAuditV1 {
-    /// Texts that lines name by their place here: clients, calls, fields, reasons and notes.
+    /// Texts that entries refer to by index: clients, calls, fields, reasons and notes.
     words: Vec<String>,
     entries: Vec<StoredAuditEntryV1>,
 }
@@ -187,7 +187,7 @@ enum StoredAddressV1 {
     V6([u8; 16]),
 }
 
-/// What a request is called: nearly always 32 hexadecimal digits, which are 16 bytes.
+/// A request id: nearly always 32 hexadecimal digits, stored as 16 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum StoredRequestIdV1 {
     Digits([u8; 16]),
@@ -217,21 +217,21 @@ enum StoredAuditOutcomeV1 {
 }
 
 impl StoredAuditV1 {
-    /// The form of lines.
+    /// Converts entries to the form.
     fn of(entries: &[AuditEntry]) -> Self {
         let mut words = Words::default();
         let entries = entries.iter().map(|entry| StoredAuditEntryV1::of(entry, &mut words)).collect();
         Self { words: words.list.into_iter().map(str::to_owned).collect(), entries }
     }
 
-    /// The lines of the form.
+    /// Converts the form to entries.
     fn lines(self) -> Result<Vec<AuditEntry>, Unreadable> {
         let words: Vec<Arc<str>> = self.words.into_iter().map(Arc::from).collect();
         self.entries.into_iter().map(|entry| entry.line(&words)).collect()
     }
 }
 
-/// The texts of a value, each once.
+/// The distinct texts of a value.
 #[derive(Default)]
 struct Words<'e> {
     list: Vec<&'e str>,
@@ -319,7 +319,7 @@ impl StoredAuditEntryV1 {
 
 impl StoredRequestIdV1 {
     fn of(id: &str) -> Self {
-        // Only what comes back as it was: 32 digits, no capital letters.
+        // Only if formatting returns the same text: 32 digits, no capital letters.
         match u128::from_str_radix(id, 16) {
             Ok(number) if format!("{number:032x}") == id => Self::Digits(number.to_be_bytes()),
             Ok(_) | Err(_) => Self::Text(id.to_owned()),

@@ -1,4 +1,4 @@
-//! How the order of writes is stored: for each write what it touched, not what it said.
+//! Stored form of the change log: for each write the records that it touched, without their content.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,14 +10,14 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
 use super::instant::milliseconds;
 
-/// What one write touched, version 1: records of every kind, and clients.
+/// The records and clients touched by a write, version 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredChangeV1 {
     at_ms: i64,
     touched: Vec<StoredTouchedV1>,
 }
 
-/// One thing that a write touched: a record with the version that it made, or a client.
+/// An item touched by a write: a record with its new version, or a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum StoredTouchedV1 {
     Individual { id: u64, version: u64 },
@@ -28,10 +28,10 @@ pub(super) enum StoredTouchedV1 {
     Client { id: String },
 }
 
-/// The bytes of what a write touched.
+/// Encodes the items touched by a write.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when they are too many.
+/// [`StoreError::TooLarge`] if they exceed the limit.
 pub fn encode<'c>(
     at: Timestamp,
     changes: &[Change],
@@ -54,12 +54,12 @@ impl From<(RecordKind, RecordId, VersionId)> for StoredTouchedV1 {
     }
 }
 
-/// One thing that a write touched.
+/// An item touched by a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Touched {
-    /// A record, with the version that the write made.
+    /// A record, with its new version.
     Record(RecordKind, RecordId, VersionId),
-    /// The client of that id.
+    /// The client with that id.
     Client(String),
 }
 
@@ -77,18 +77,18 @@ impl From<StoredTouchedV1> for Touched {
     }
 }
 
-/// The records that a write touched, in the order of its operations.
+/// Returns the records that a write touched, in the order of its operations.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when the bytes cannot be read.
+/// [`StoreError::Corrupt`] if the bytes cannot be read.
 pub fn touched(bytes: &[u8]) -> Result<Vec<(RecordKind, RecordId)>, StoreError> {
     Ok(touched_versions(bytes)?.into_iter().map(|(kind, id, _)| (kind, id)).collect())
 }
 
-/// The records that a write touched, in the order of its operations, each with the version that was made.
+/// Returns the records that a write touched, in the order of its operations, each with its new version.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when the bytes cannot be read.
+/// [`StoreError::Corrupt`] if the bytes cannot be read.
 pub fn touched_versions(bytes: &[u8]) -> Result<Vec<(RecordKind, RecordId, VersionId)>, StoreError> {
     let record = |touched| match touched {
         Touched::Record(kind, id, version) => Some((kind, id, version)),
@@ -97,10 +97,10 @@ pub fn touched_versions(bytes: &[u8]) -> Result<Vec<(RecordKind, RecordId, Versi
     Ok(decode(bytes)?.into_iter().filter_map(record).collect())
 }
 
-/// What a write touched, in the order of its operations.
+/// Decodes the items touched by a write, in the order of its operations.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when the bytes cannot be read.
+/// [`StoreError::Corrupt`] if the bytes cannot be read.
 pub fn decode(bytes: &[u8]) -> Result<Vec<Touched>, StoreError> {
     let stored: StoredChangeV1 = super::decode(bytes)?;
     Ok(stored.touched.into_iter().map(Touched::from).collect())

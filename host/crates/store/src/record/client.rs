@@ -1,4 +1,4 @@
-//! How a client is stored.
+//! Stored form of a client.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use daftar_domain::scope::Scope;
 use super::instant::{as_stored, instant, milliseconds};
 use super::{Unreadable, decode_as};
 
-/// A client, version 1. Scopes are kept as they are written: `<resource>:<action>`.
+/// A client, version 1. Scopes are stored as texts: `<resource>:<action>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredClientV1 {
     id: String,
@@ -33,7 +33,7 @@ pub struct StoredClientV1 {
     purpose: Option<String>,
 }
 
-/// The fields of one of the grants; a grant without a restriction is on all fields.
+/// The fields of a grant; a grant without a restriction is for all fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredRestrictionV1 {
     scope: String,
@@ -54,18 +54,18 @@ struct StoredClientSecretV1 {
     expires_at_ms: Option<i64>,
 }
 
-/// The bytes of a client.
+/// Encodes a client.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when they are too many.
+/// [`StoreError::TooLarge`] if the client exceeds the limit.
 pub fn encode(client: &Client) -> Result<Vec<u8>, StoreError> {
     super::encode(&StoredClientV1::from(client))
 }
 
-/// The client that the bytes hold.
+/// Decodes a client.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when they cannot be read.
+/// [`StoreError::Corrupt`] if the bytes cannot be read.
 pub fn decode(bytes: &[u8]) -> Result<Client, StoreError> {
     decode_as(bytes, |stored: StoredClientV1| Client::try_from(stored))
 }
@@ -83,7 +83,7 @@ fn restrictions(grants: &Grants) -> Vec<StoredRestrictionV1> {
         .collect()
 }
 
-/// Puts a restriction on a grant that is there. A newer program may have named a field that this one does not have.
+/// Restricts an existing grant. A newer program may have named a field that this one does not know.
 fn restrict(grants: &mut Grants, stored: &StoredRestrictionV1) -> Result<(), Unreadable> {
     let unreadable = || Unreadable::field("restrictions");
     let scope = Scope::parse(&stored.scope).map_err(|_| unreadable())?;
@@ -96,7 +96,7 @@ fn restrict(grants: &mut Grants, stored: &StoredRestrictionV1) -> Result<(), Unr
     Ok(())
 }
 
-/// The client as it will be read back: its instants to the millisecond.
+/// The client as it will be read: with its timestamps in milliseconds.
 #[must_use]
 pub fn client_as_stored(mut client: Client) -> Client {
     for secret in &mut client.secrets {

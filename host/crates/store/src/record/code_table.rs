@@ -1,4 +1,4 @@
-//! How the table of codes is stored: what was numbered together is one value, or a few; none is ever written again.
+//! Stored form of the table of codes: codes numbered together are one value, or a few; values are never rewritten.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,17 +7,17 @@ use daftar_domain::code::{CodeUri, Namespace};
 
 use super::{Unreadable, decode_as};
 
-/// The most codes, and the most editions, of one stored value: keeps it within some 10 kB.
+/// Maximum number of codes, and of vocabulary versions, in a stored value: it stays within some 10 kB.
 pub const ENTRIES_PER_VALUE_MAX: usize = 500;
 
-/// Codes and editions that got the next numbers, version 1.
+/// Codes and vocabulary versions with consecutive new numbers, version 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredCodeTableV1 {
     codes: Vec<StoredCodeRunV1>,
     editions: Vec<StoredEditionV1>,
 }
 
-/// Codes of one vocabulary with numbers one after the other.
+/// Codes of one vocabulary with consecutive numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredCodeRunV1 {
     namespace: String,
@@ -30,18 +30,18 @@ struct StoredEditionV1 {
     version: String,
 }
 
-/// The bytes of newly numbered codes and editions.
+/// Encodes newly numbered codes and vocabulary versions.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when they are too many.
+/// [`StoreError::TooLarge`] if they exceed the limit.
 pub fn encode(added: &StoredCodeTable) -> Result<Vec<u8>, StoreError> {
     super::encode(&StoredCodeTableV1::from(added))
 }
 
-/// The same in values of bounded size, in the order of the numbers; none where nothing is numbered.
+/// Encodes them as values of limited size, in the order of the numbers; none without new numbers.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when a version of a vocabulary is far too long.
+/// [`StoreError::TooLarge`] if a version of a vocabulary is far too long.
 pub fn encode_parts(added: &StoredCodeTable) -> Result<Vec<Vec<u8>>, StoreError> {
     let codes = added.codes.chunks(ENTRIES_PER_VALUE_MAX);
     let editions = added.editions.chunks(ENTRIES_PER_VALUE_MAX);
@@ -51,10 +51,10 @@ pub fn encode_parts(added: &StoredCodeTable) -> Result<Vec<Vec<u8>>, StoreError>
     parts.map(|part| encode(&part)).collect()
 }
 
-/// The codes and editions that the bytes hold, in the order of their numbers.
+/// Decodes codes and vocabulary versions, in the order of their numbers.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when they cannot be read.
+/// [`StoreError::Corrupt`] if the bytes cannot be read.
 pub fn decode(bytes: &[u8]) -> Result<StoredCodeTable, StoreError> {
     decode_as(bytes, |stored: StoredCodeTableV1| StoredCodeTable::try_from(stored))
 }

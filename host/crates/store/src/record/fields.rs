@@ -1,27 +1,30 @@
-//! The stored form of records of every kind: their values by the tags of the schema ([`daftar_domain::schema`]). The key is not in the value:
-//! it is in the store's key. `wire` says how numbers, texts and tagged values are written.
+//! Stored form of records of every kind: their values by the tags of the schema ([`daftar_domain::schema`]). The key is
+//! not in the value: it is in the store's key. `wire` defines the encoding of numbers, texts and tagged values.
 //!
-//! | part | how |
-//! |---|---|
-//! | version of this form | one byte |
-//! | revision of the schema | number |
-//! | meta | version of the record: number; last update in milliseconds: signed number; client: text, empty where there is none |
-//! | identifiers | how many; of each its system and value: texts, and its period: a byte (1 if there is one, plus 2 if it has a first day, plus 4 if it has a last day) and these days |
-//! | values | their length, and the tagged values in the order of the tags; a list is its items, each behind its length, a part its tagged values |
-//! | fields of modules | until the checksum: path, 0 for a single value or how many there are plus 1, and of each value its type, a byte, and the value |
-//! | checksum | CRC-32 of everything before, four bytes, the lowest first |
+//! The parts are, in order:
+//! - version of this form: one byte;
+//! - revision of the schema: number;
+//! - meta: version of the record: number; last update in milliseconds: signed number; client: text, empty if none;
+//! - identifiers: their number; of each its system and value: texts, and its period: a byte (1 if there is one, plus 2
+//!   with a first day, plus 4 with a last day) and these days;
+//! - values: their length, and the tagged values in the order of the tags; a list is its items, each after its length, a
+//!   part its tagged values;
+//! - fields of modules, until the checksum: path, 0 for a single value or the number of values plus 1, and of each value
+//!   its type, a byte, and the value;
+//! - checksum: CRC-32 of all bytes before, four bytes, little endian.
 //!
-//! **Invariant:** what a newer program stored outlives a rewrite by this one. A tag that the schema of this program does not have is kept as
-//! [`Value::Later`] where the record was stored under a later revision, and the record is stored again under that revision, for as long as it
-//! holds such a value: a program that knows the revision knows every tag of the record. Under a revision that this program knows an unknown tag is
-//! damage. A program that reads stored JSON ([`json`]) knows no tags of fields that it does not have: it keeps their members under the tag
-//! [`json::MEMBERS`], and a program that knows the revision finds the fields in them.
+//! **Invariant:** data stored by a newer program survives a rewrite by this one. A tag that this program's schema does
+//! not have is preserved as [`Value::Later`] if the record was stored under a later revision, and the record is stored
+//! again under that revision while it has such a value: a program that knows the revision knows every tag of the
+//! record. An unknown tag under a revision that this program knows is damage. A program that reads stored JSON
+//! ([`json`]) knows no tags of unknown fields: it stores their members under the tag [`json::MEMBERS`], and a program
+//! that knows the revision finds the fields in them.
 //!
-//! **Invariant:** a value of a known field that does not fit it is refused whatever the revision: a program that is older than a word, or than
-//! a kind of record that a reference may name, does not read records that have it, and says so.
+//! **Invariant:** an invalid value of a known field is rejected under any revision: a program that is older than a
+//! word, or than a kind of record in a reference, does not read records that contain it, and reports the reason.
 //!
-//! **Invariant:** a field that is required is in every stored record: a field that becomes required later would make older records
-//! unreadable.
+//! **Invariant:** a required field is in every stored record: a field that becomes required later would make older
+//! records unreadable.
 
 use daftar_domain::calendar::Period;
 use daftar_domain::client::ClientId;
@@ -42,7 +45,7 @@ use crate::StoreError;
 /// The version of the form.
 const VERSION: u8 = 1;
 
-/// The flags of an identifier's period: whether there is one, and which of its days follow.
+/// The flags of an identifier's period: its presence, and the presence of its days.
 const HAS_PERIOD: u8 = 1;
 const HAS_START: u8 = 2;
 const HAS_END: u8 = 4;
@@ -58,15 +61,16 @@ pub(super) fn called(kind: RecordKind) -> &'static str {
     }
 }
 
-/// Whether every stored record, or part, has that field. A consent is given its name by the server, so that no client is told to name it.
+/// True if every stored record, or part, has that field. The server assigns the id of a consent, so clients do not see
+/// it as required.
 pub(super) fn is_always_there(field: &Field) -> bool {
     field.required.is_some() || matches!(field.kind, Kind::ConsentId)
 }
 
-/// The bytes of a record.
+/// Encodes a record.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when they are too many; [`StoreError::Corrupt`] when a value has not the shape of its field.
+/// [`StoreError::TooLarge`] if it exceeds the limit; [`StoreError::Corrupt`] if a value does not match its field.
 pub fn encode<T: RecordType>(record: &Record<Fields<T>>) -> Result<Vec<u8>, StoreError> {
     let (what, details) = (called(T::KIND), &record.details);
     let revision = details.values.later_revision().unwrap_or_default().max(schema::REVISION);
@@ -87,10 +91,10 @@ pub fn encode<T: RecordType>(record: &Record<Fields<T>>) -> Result<Vec<u8>, Stor
     Ok(to)
 }
 
-/// The record of that key that the bytes hold.
+/// Decodes a record with that key.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when they cannot be read.
+/// [`StoreError::Corrupt`] if the bytes cannot be read.
 pub fn decode<T: RecordType>(id: RecordId, bytes: &[u8]) -> Result<Record<Fields<T>>, StoreError> {
     let read = content(bytes).and_then(|content| take_record(T::KIND, content).map_err(Unreadable::from));
     let (meta, details) = match read {
@@ -100,7 +104,7 @@ pub fn decode<T: RecordType>(id: RecordId, bytes: &[u8]) -> Result<Record<Fields
     Ok(Record { id, meta, details })
 }
 
-/// Puts the checksum behind everything else.
+/// Appends the checksum.
 pub(super) fn seal(to: &mut Vec<u8>) {
     let checksum = crc32fast::hash(to);
     to.extend_from_slice(&checksum.to_le_bytes());
@@ -114,14 +118,16 @@ fn content(bytes: &[u8]) -> Result<Bytes<'_>, Unreadable> {
     }
     let sound = bytes.split_last_chunk::<4>().filter(|(all, sum)| crc32fast::hash(all) == u32::from_le_bytes(**sum));
     let content = sound.and_then(|(all, _)| all.get(1..));
-    content.map(Bytes).ok_or_else(|| Unreadable("its checksum is wrong: some of its bytes were changed".to_owned()))
+    content
+        .map(Bytes)
+        .ok_or_else(|| Unreadable("its checksum does not match: some of its bytes were changed".to_owned()))
 }
 
-/// Why bytes are not a record: in which field, from the inside out, and what is wrong there. Never says what the field holds.
+/// Reason why bytes are no record: the path of the field, innermost first, and the problem. Never contains values.
 pub(super) struct Fault {
     path: Vec<&'static str>,
     problem: Problem,
-    /// The revision of the record, where it is a later one.
+    /// The revision of the record, if it is a later one.
     later: Option<u16>,
 }
 
@@ -146,7 +152,7 @@ impl Fault {
         Self::invalid().within(name)
     }
 
-    /// The same in a record of that revision.
+    /// The same for a record of that revision.
     pub(super) fn of(self, later: Option<u16>) -> Self {
         Self { later, ..self }
     }
@@ -232,7 +238,7 @@ fn put_value(to: &mut Vec<u8>, kind: &'static Kind, value: &Value) -> Result<(),
         (Kind::Reference(kinds), Value::Reference(reference)) => {
             let place = kinds.iter().position(|kind| *kind == reference.kind).ok_or_else(Fault::invalid)?;
             put_number(to, reference.id.0);
-            // The first kind goes without saying.
+            // The first kind is the default.
             if place > 0 {
                 put_number(to, place as u64);
             }
@@ -250,7 +256,7 @@ fn put_value(to: &mut Vec<u8>, kind: &'static Kind, value: &Value) -> Result<(),
             }
         }
         (Kind::Struct(part), Value::Struct(values)) => return put_values(to, part.fields, values),
-        // A value of another field's shape.
+        // The value does not match the field.
         _ => return Err(Fault::invalid()),
     }
     Ok(())
@@ -280,7 +286,7 @@ fn put_extension_value(to: &mut Vec<u8>, value: &ExtensionValue) {
     }
 }
 
-/// The stored number of a type of values of modules.
+/// The stored number of a type of module values.
 fn number_of(kind: ExtensionFieldKind) -> u8 {
     match kind {
         ExtensionFieldKind::Boolean => 0,
@@ -292,7 +298,7 @@ fn number_of(kind: ExtensionFieldKind) -> u8 {
     }
 }
 
-/// What a record says besides its key.
+/// The content of a record without its key.
 type Content = (RecordMeta, Vec<Identifier>, Values, Extension);
 
 fn take_record(kind: RecordKind, mut from: Bytes<'_>) -> Result<Content, Fault> {
@@ -326,7 +332,7 @@ fn take_identifiers(from: &mut Bytes<'_>) -> Result<Vec<Identifier>, Fault> {
     let of = |part: &'static str| move || Fault::field(part).within("identifier");
     let count = from.number().and_then(|count| usize::try_from(count).ok());
     let count = count.ok_or_else(|| Fault::field("identifier"))?;
-    // Each has three bytes at least.
+    // Each has at least three bytes.
     let mut identifiers = Vec::with_capacity(count.min(from.0.len() / 3));
     for _ in 0..count {
         let system = from.text().and_then(|text| SystemUri::parse(text).ok()).ok_or_else(of("system"))?;
@@ -352,7 +358,7 @@ fn take_period(from: &mut Bytes<'_>) -> Option<Option<Period>> {
 
 /// Reads values by the rows of their fields.
 pub(super) struct Reader {
-    /// The revision of the record, where it is a later one: tags without a row are of it.
+    /// The revision of the record, if it is a later one: tags without a row belong to it.
     pub(super) later: Option<u16>,
 }
 
@@ -408,7 +414,7 @@ pub(super) fn check_absent(field: &'static Field) -> Result<(), Fault> {
     if is_always_there(field) { Err(Fault::new(Problem::Missing).within(field.name)) } else { Ok(()) }
 }
 
-/// A value without others in it; nothing where the bytes are not one, or more than one.
+/// A value without nested values; none if the bytes are no such value, or more than one.
 fn take_single(kind: &Kind, mut from: Bytes<'_>) -> Option<Value> {
     let value = match kind {
         Kind::Boolean => Value::Boolean(from.boolean()?),

@@ -1,4 +1,4 @@
-//! The golden files of `tests/data/stored`: for each stored form its bytes in hexadecimal and, as JSON, what they say.
+//! The golden files of `tests/data/stored`: for each stored form its bytes in hexadecimal and, as JSON, their content.
 //!
 //! One sample for each version of a form. A file is never changed once it is released. A new version gets new files: write the
 //! sample, run these tests, and take the bytes and the JSON from the message.
@@ -64,7 +64,7 @@ fn bytes(hexadecimal: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }
 
-/// The old bytes say what the JSON says, and what is written today is the same bytes.
+/// Checks that the stored bytes mean the JSON, and that encoding returns the same bytes.
 fn check<F: StoredForm>(name: &str, written_today: &[u8]) -> Vec<u8> {
     let (stored, json) = (golden(&format!("{name}.hex")), golden(&format!("{name}.json")));
     let today: F = decode(written_today).unwrap();
@@ -237,7 +237,7 @@ fn old_clients_are_read() {
     assert_eq!(client::decode(&client::encode(&bare).unwrap()).unwrap(), bare);
 }
 
-/// As servers of two releases do that run beside each other.
+/// As two servers of different releases running concurrently.
 #[test]
 fn a_grant_on_a_field_of_a_newer_program_is_kept_and_opens_nothing() {
     let (mut client, scope) = (samples::bare_client(), Scope::parse("individual:read").unwrap());

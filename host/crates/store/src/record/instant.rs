@@ -1,29 +1,29 @@
-//! Instants as they are stored: milliseconds since 1970-01-01T00:00:00Z, what is finer cut off.
+//! Stored form of timestamps: milliseconds since 1970-01-01T00:00:00Z; finer parts are truncated.
 
 use jiff::Timestamp;
 
 use super::Unreadable;
 
-/// The milliseconds of an instant. What is finer is cut off towards the past.
+/// The milliseconds of a timestamp, rounded towards the past.
 #[must_use]
 pub fn milliseconds(instant: Timestamp) -> i64 {
-    // The greatest instant has 18 digits in nanoseconds of an i128 and 15 in milliseconds: it always fits.
+    // The last timestamp has 18 digits in nanoseconds of an i128 and 15 in milliseconds: it always fits.
     i64::try_from(instant.as_nanosecond().div_euclid(1_000_000)).unwrap_or(i64::MAX)
 }
 
-/// The instant of those milliseconds.
+/// The timestamp of those milliseconds.
 ///
 /// # Errors
-/// When it lies outside the calendar.
+/// If it is outside the calendar.
 pub fn instant(milliseconds: i64) -> Result<Timestamp, Unreadable> {
     Timestamp::from_nanosecond(i128::from(milliseconds) * 1_000_000)
-        .map_err(|_| Unreadable("an instant lies outside the calendar".to_owned()))
+        .map_err(|_| Unreadable("a timestamp is outside the calendar".to_owned()))
 }
 
-/// The instant as it will be read back: to the millisecond.
+/// The timestamp as it will be read: in milliseconds.
 #[must_use]
 pub fn as_stored(instant: Timestamp) -> Timestamp {
-    // The earliest instant is a whole millisecond, so that cutting off never leaves the calendar.
+    // The earliest timestamp is a whole millisecond, so truncation never leaves the calendar.
     self::instant(milliseconds(instant)).unwrap_or(instant)
 }
 

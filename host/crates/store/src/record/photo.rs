@@ -1,4 +1,4 @@
-//! How photos are stored: cut into parts, as the embedded database is slow with large values.
+//! Stored form of photos: split into parts, as the embedded database is slow with large values.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,52 +7,52 @@ use daftar_domain::photo::Photo;
 
 use super::StoredForm as _;
 
-/// The largest part, in bytes. Sixteen neighbours lie in one page of the embedded database, and a page of more than half a megabyte
-/// would be written to a file of its own.
+/// Maximum size of a part, in bytes. Sixteen neighbours are in one page of the embedded database, and a page of more
+/// than half a megabyte would be written to a file of its own.
 const PART_BYTES_MAX: usize = 16 * 1024;
 
-/// A part of a photo, version 1; which one is said by its key.
+/// A part of a photo, version 1; its key contains its number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredPhotoPartV1 {
-    /// In how many parts the photo lies.
+    /// Number of parts of the photo.
     parts: u32,
     bytes: Vec<u8>,
 }
 
-/// The values that a photo is stored in, in order.
+/// Encodes a photo as values, in order.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`], which cannot be: parts are small.
+/// [`StoreError::TooLarge`], which is impossible: parts are small.
 pub fn encode(photo: &Photo) -> Result<Vec<Vec<u8>>, StoreError> {
     let chunks = photo.bytes().chunks(PART_BYTES_MAX);
     let parts = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
     chunks.map(|bytes| super::encode(&StoredPhotoPartV1 { parts, bytes: bytes.to_vec() })).collect()
 }
 
-/// In how many parts the photo of a value lies, and the bytes of this one.
+/// Returns the number of parts of the photo of a value, and the bytes of this one.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when the value cannot be read.
+/// [`StoreError::Corrupt`] if the value cannot be read.
 pub fn decode_part(value: &[u8]) -> Result<(u32, Vec<u8>), StoreError> {
     let part: StoredPhotoPartV1 = super::decode(value)?;
     Ok((part.parts, part.bytes))
 }
 
-/// Whether a photo of that many bytes can lie in that many parts.
+/// True if a photo of that many bytes may have that many parts.
 #[must_use]
 pub fn can_be_kept_in(parts: u32, length: u32) -> bool {
     (length as usize).div_ceil(PART_BYTES_MAX) == parts as usize
 }
 
-/// The bytes of a photo, from its values in order.
+/// Decodes a photo from its values in order.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when one is missing or cannot be read.
+/// [`StoreError::Corrupt`] if one is missing or cannot be read.
 pub fn decode(values: impl Iterator<Item = Result<impl AsRef<[u8]>, StoreError>>) -> Result<Vec<u8>, StoreError> {
     decode_into(Vec::new(), values)
 }
 
-/// As [`decode`], into memory that is there.
+/// As [`decode`], into allocated memory.
 ///
 /// # Errors
 /// As [`decode`].

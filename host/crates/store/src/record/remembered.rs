@@ -1,4 +1,4 @@
-//! How it is stored that a request was done: under the client's name for it.
+//! Stored form of idempotency records, by the client's key.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::change::{StoredTouchedV1, Touched};
 use super::instant::{instant, milliseconds};
 use super::{Unreadable, decode_as};
 
-/// A request that was done, version 1.
+/// An idempotency record, version 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredRequestV1 {
     digest: [u8; 32],
@@ -23,19 +23,19 @@ struct StoredAnswerV1 {
     record: Option<StoredTouchedV1>,
 }
 
-/// The bytes of a request.
+/// Encodes an idempotency record.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when they are too many.
+/// [`StoreError::TooLarge`] if it exceeds the limit.
 pub fn encode(request: &RememberedRequest) -> Result<Vec<u8>, StoreError> {
     let answers = request.answers.iter().map(StoredAnswerV1::from).collect();
     super::encode(&StoredRequestV1 { digest: request.digest, at_ms: milliseconds(request.at), answers })
 }
 
-/// The request of that name that the bytes hold.
+/// Decodes the idempotency record with that key.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when they cannot be read.
+/// [`StoreError::Corrupt`] if the bytes cannot be read.
 pub fn decode(name: RequestName, bytes: &[u8]) -> Result<RememberedRequest, StoreError> {
     decode_as(bytes, |stored: StoredRequestV1| {
         let answers = stored.answers.into_iter().map(RememberedAnswer::try_from).collect::<Result<_, _>>()?;

@@ -1,5 +1,5 @@
-//! Records for tests, and ways to make up any: a file for each noun.
-#![expect(clippy::unwrap_used, reason = "for tests alone: a fixture that is wrong should fail its test at once")]
+//! Sample records for tests, and generators of any record: a file for each noun.
+#![expect(clippy::unwrap_used, reason = "for tests alone: an invalid fixture should fail its test immediately")]
 
 mod access;
 mod audit;

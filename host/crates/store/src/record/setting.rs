@@ -1,4 +1,4 @@
-//! How what a deployment decided is stored: each kind of setting in its own form.
+//! Stored form of a deployment's settings, by kind.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use daftar_domain::vocabulary::{
 use super::instant::{as_stored, instant, milliseconds};
 use super::{Unreadable, decode_as};
 
-/// The kinds of setting, as their keys begin. A number is never given to another kind.
+/// The kinds of setting, as prefixes of their keys. A number is never reused for another kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingKind {
     /// Local codes.
     LocalCode = 1,
     /// Concept groups.
     ConceptGroup = 2,
-    /// ItemKind codes.
+    /// Retained codes.
     RetainedConcepts = 3,
     /// Earlier versions.
     EarlierVersion = 4,
@@ -61,8 +61,8 @@ impl SettingKind {
     }
 }
 
-/// What tells a setting from every other one of its kind, in the order in which they are given. Part of the layout: a namespace
-/// holds visible characters only, so that the zero byte ends it.
+/// The key of a setting among those of its kind, which sorts them. Part of the layout: a namespace contains visible
+/// characters only, so that the zero byte ends it.
 #[must_use]
 pub fn key_bytes(key: &SettingKey) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -83,7 +83,7 @@ pub fn key_bytes(key: &SettingKey) -> Vec<u8> {
     bytes
 }
 
-/// The setting as it will be read back: its instants to the millisecond.
+/// The setting as it will be read: with its timestamps in milliseconds.
 #[must_use]
 pub fn setting_as_stored(setting: Setting) -> Setting {
     match setting {
@@ -99,10 +99,10 @@ pub fn setting_as_stored(setting: Setting) -> Setting {
     }
 }
 
-/// The bytes of a setting.
+/// Encodes a setting.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when they are too many.
+/// [`StoreError::TooLarge`] if the setting exceeds the limit.
 pub fn encode(setting: &Setting) -> Result<Vec<u8>, StoreError> {
     match setting {
         Setting::LocalCode(code) => super::encode(&StoredLocalCodeV1::from(code)),
@@ -113,10 +113,10 @@ pub fn encode(setting: &Setting) -> Result<Vec<u8>, StoreError> {
     }
 }
 
-/// The setting of that kind that the bytes hold.
+/// Decodes a setting of that kind.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when they cannot be read.
+/// [`StoreError::Corrupt`] if the bytes cannot be read.
 pub fn decode(kind: SettingKind, bytes: &[u8]) -> Result<Setting, StoreError> {
     Ok(match kind {
         SettingKind::LocalCode => Setting::LocalCode(decode_as(bytes, |stored: StoredLocalCodeV1| stored.try_into())?),
@@ -367,7 +367,7 @@ impl TryFrom<StoredSelectionV1> for Selection {
     }
 }
 
-/// Some kept codes of a vocabulary, version 1. All of them are inactive.
+/// Some retained codes of a vocabulary, version 1. All of them are inactive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredRetainedConceptsV1 {
     namespace: String,
@@ -375,7 +375,7 @@ pub struct StoredRetainedConceptsV1 {
     concepts: Vec<StoredConceptV1>,
 }
 
-/// A code without its status, which the form that it is part of says.
+/// A code without its status, which its enclosing form contains.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredConceptV1 {
     code: String,
@@ -452,7 +452,7 @@ pub struct StoredEarlierVersionV1 {
     description: StoredDescriptionV1,
     part: u32,
     parts: u32,
-    /// Whether each may be used in new records of that version, and what it is.
+    /// The codes, each with true if new records of that version may contain it.
     concepts: Vec<(bool, StoredConceptV1)>,
 }
 

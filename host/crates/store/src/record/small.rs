@@ -1,6 +1,6 @@
 //! The stored forms of a few members.
 
-/// How a counter is stored.
+/// Stored form of a counter.
 pub mod counter {
     use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub mod counter {
         value: u64,
     }
 
-    /// The bytes of a counter.
+    /// Encodes a counter.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`], which cannot happen with a number.
@@ -21,16 +21,16 @@ pub mod counter {
         crate::record::encode(&StoredCounterV1 { value })
     }
 
-    /// The counter that the bytes hold.
+    /// Decodes a counter.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when they cannot be read.
+    /// [`StoreError::Corrupt`] if the bytes cannot be read.
     pub fn decode(bytes: &[u8]) -> Result<u64, StoreError> {
         decode_as(bytes, |stored: StoredCounterV1| Ok(stored.value))
     }
 }
 
-/// How the owners of an identifier are stored.
+/// Stored form of the owners of an identifier.
 pub mod identifier {
     use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ pub mod identifier {
     use crate::{IdentifierOwner, StoreError};
     use daftar_domain::record::RecordId;
 
-    /// The records that carry or carried an identifier, version 1.
+    /// The records with a current or former identifier, version 1.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct StoredOwnersV1 {
         owners: Vec<StoredOwnerV1>,
@@ -50,19 +50,19 @@ pub mod identifier {
         is_open: bool,
     }
 
-    /// The bytes of an identifier's owners.
+    /// Encodes an identifier's owners.
     ///
     /// # Errors
-    /// [`StoreError::TooLarge`] when they are too many.
+    /// [`StoreError::TooLarge`] if they exceed the limit.
     pub fn encode(owners: &[IdentifierOwner]) -> Result<Vec<u8>, StoreError> {
         let owners = owners.iter().map(|owner| StoredOwnerV1 { id: owner.id.0, is_open: owner.is_open }).collect();
         crate::record::encode(&StoredOwnersV1 { owners })
     }
 
-    /// The owners that the bytes hold.
+    /// Decodes an identifier's owners.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when they cannot be read.
+    /// [`StoreError::Corrupt`] if the bytes cannot be read.
     pub fn decode(bytes: &[u8]) -> Result<Vec<IdentifierOwner>, StoreError> {
         decode_as(bytes, |stored: StoredOwnersV1| {
             let owners = stored.owners.into_iter();
@@ -71,7 +71,7 @@ pub mod identifier {
     }
 }
 
-/// How it is stored which membership is open in a slot: the one of a beneficiary in a program.
+/// Stored form of the open membership in a slot: a beneficiary and a program.
 pub mod open_membership {
     use serde::{Deserialize, Serialize};
 
@@ -84,37 +84,37 @@ pub mod open_membership {
         membership: Option<u64>,
     }
 
-    /// The bytes of what holds a slot.
+    /// Encodes the membership in a slot.
     ///
     /// # Errors
-    /// Never in practice: they are few.
+    /// Never in practice: it is small.
     pub fn encode(holder: Option<RecordId>) -> Result<Vec<u8>, StoreError> {
         crate::record::encode(&StoredOpenMembershipV1 { membership: holder.map(|id| id.0) })
     }
 
-    /// What holds the slot.
+    /// Decodes the membership in a slot.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when the bytes cannot be read.
+    /// [`StoreError::Corrupt`] if the bytes cannot be read.
     pub fn decode(bytes: &[u8]) -> Result<Option<RecordId>, StoreError> {
         Ok(crate::record::decode::<StoredOpenMembershipV1>(bytes)?.membership.map(RecordId))
     }
 }
 
-/// How a register's own id is stored.
+/// Stored form of the register's id.
 pub mod register {
     use serde::{Deserialize, Serialize};
 
     use crate::StoreError;
     use crate::record::decode_as;
 
-    /// The id of a register, drawn when its store was made, version 1.
+    /// The id of a register, random for each new store, version 1.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub struct StoredRegisterV1 {
         id: [u8; 16],
     }
 
-    /// The bytes of a register's id.
+    /// Encodes a register's id.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`], which cannot happen with sixteen bytes.
@@ -122,10 +122,10 @@ pub mod register {
         crate::record::encode(&StoredRegisterV1 { id })
     }
 
-    /// The id that the bytes hold.
+    /// Decodes a register's id.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when they cannot be read.
+    /// [`StoreError::Corrupt`] if the bytes cannot be read.
     pub fn decode(bytes: &[u8]) -> Result<[u8; 16], StoreError> {
         decode_as(bytes, |stored: StoredRegisterV1| Ok(stored.id))
     }

@@ -1,8 +1,9 @@
-//! Numbers, texts and tagged values as stored records hold them.
+//! Encoding of numbers, texts and tagged values in stored records.
 //!
-//! A number is a varint: seven bits a byte, the lowest first, the eighth set where more follow. A signed number is the number that counts
-//! 0, -1, 1, -2 and so on (zigzag). A text is its length and its UTF-8. A tagged value is a head, which is the tag times four plus the length
-//! of the value where that is 1 to 3 bytes, and the value; where the head has 0 for the length, the length stands behind it.
+//! A number is a varint: seven bits per byte, the lowest first, the eighth set if more follow. A signed number is the
+//! number that counts 0, -1, 1, -2 and so on (zigzag). A text is its length and its UTF-8. A tagged value is a head,
+//! which is the tag times four plus the length of the value if that is 1 to 3 bytes, and the value; if the head has 0
+//! for the length, the length follows it.
 
 use jiff::civil::Date;
 
@@ -10,7 +11,7 @@ use daftar_domain::calendar::{date_from_days, days_since_epoch};
 use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
 use daftar_domain::schema::Tag;
 
-/// Bytes that are read from their beginning; each read gives nothing where they are not what is asked for.
+/// Bytes that are read from their beginning; a read returns nothing if they do not match.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bytes<'b>(pub(super) &'b [u8]);
 
@@ -19,14 +20,14 @@ impl<'b> Bytes<'b> {
         self.0.is_empty()
     }
 
-    /// So many bytes.
+    /// That many bytes.
     pub(super) fn take(&mut self, length: usize) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(taken)
     }
 
-    /// All that are left.
+    /// All remaining bytes.
     pub(super) fn take_rest(&mut self) -> &'b [u8] {
         std::mem::take(&mut self.0)
     }
@@ -77,7 +78,7 @@ impl<'b> Bytes<'b> {
         Some(f64::from_le_bytes(bytes)).filter(|number| number.is_finite())
     }
 
-    /// A length, and as many bytes.
+    /// A length, and that many bytes.
     pub(super) fn prefixed(&mut self) -> Option<&'b [u8]> {
         let length = usize::try_from(self.number()?).ok()?;
         self.take(length)
@@ -106,7 +107,7 @@ impl<'b> Bytes<'b> {
         Some((tag, bytes))
     }
 
-    /// How often something can be read before the bytes end.
+    /// The number of times that something can be read before the bytes end.
     pub(super) fn count<T>(mut self, read: impl Fn(&mut Self) -> Option<T>) -> usize {
         let mut count = 0_usize;
         while !self.is_empty() && read(&mut self).is_some() {
@@ -142,7 +143,7 @@ pub(super) fn put_code(to: &mut Vec<u8>, code: CodedValue) {
     put_number(to, u64::from(code.edition.0));
 }
 
-/// Puts the length of what was written from `at` on before it.
+/// Inserts the length of the bytes from `at` on before them.
 pub(super) fn prefix_length(to: &mut Vec<u8>, at: usize) {
     let mut length = to.len().saturating_sub(at);
     let mut at = at;
@@ -154,10 +155,10 @@ pub(super) fn prefix_length(to: &mut Vec<u8>, at: usize) {
     to.insert(at, length as u8);
 }
 
-/// Writes a value that is tagged.
+/// Writes a tagged value.
 ///
 /// # Errors
-/// Whatever `put` fails with.
+/// The error of `put`.
 pub(super) fn put_tagged<E>(
     to: &mut Vec<u8>,
     tag: Tag,
@@ -168,7 +169,7 @@ pub(super) fn put_tagged<E>(
     let at = to.len();
     put(to)?;
     match (to.len().saturating_sub(at), to.get_mut(head)) {
-        // The two lowest bits of the head lie in its first byte.
+        // The two lowest bits of the head are in its first byte.
         (length @ 1..=3, Some(head)) => *head |= length as u8,
         _ => prefix_length(to, at),
     }

@@ -1,4 +1,4 @@
-//! Records that are read, and damaged ones that are refused.
+//! Valid records, and damaged ones that are rejected.
 
 use jiff::civil::Date;
 use proptest::prelude::*;
@@ -14,12 +14,12 @@ use daftar_domain::program::ProgramRecord;
 use daftar_domain::program_membership::ProgramMembershipRecord;
 use daftar_domain::value::Key;
 
-/// The head of `active`, of a record of a person, with the length of one byte, and its value.
+/// The head of `active`, in a record of an individual, with a length of one byte, and its value.
 const IS_ACTIVE: [u8; 2] = [1 << 2 | 1, 1];
-/// The tag of no field yet.
+/// An unused tag.
 const NEW: u16 = 900;
 
-/// A record of those tagged values, without identifiers and fields of modules.
+/// A record with those tagged values, without identifiers and fields of modules.
 fn stored(revision: u16, values: &[u8]) -> Vec<u8> {
     let mut to = vec![VERSION];
     put_number(&mut to, revision.into());
@@ -45,14 +45,14 @@ fn read<T: RecordType>(bytes: &[u8]) -> Record<Fields<T>> {
     decode(RecordId(7), bytes).unwrap()
 }
 
-/// Why bytes are no record.
+/// Returns the reason why bytes are no record.
 fn refused<T: RecordType>(bytes: &[u8]) -> String {
     let error = decode::<T>(RecordId(7), bytes).map(drop).unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
     error.to_string()
 }
 
-/// The bytes of every kind of record.
+/// Encodes every kind of record.
 fn every_kind() -> [(RecordKind, Vec<u8>); 5] {
     [
         (RecordKind::Individual, encode(&samples::full_individual()).unwrap()),
@@ -119,7 +119,7 @@ fn an_unknown_tag_of_a_known_revision_is_damage() {
     assert!(reason.ends_with("it has values that are not in the order of their tags"), "{reason}");
 }
 
-/// A word that this program does not have is not guessed at: the remedy is the program that has it.
+/// An unknown word is not interpreted: the remedy is a program that knows it.
 #[test]
 fn a_word_of_a_later_revision_is_refused_and_the_revision_is_named() {
     let mut item = [tagged(1, &[200]), tagged(2, b"+251")].concat();
@@ -137,8 +137,8 @@ fn a_word_of_a_later_revision_is_refused_and_the_revision_is_named() {
     assert!(refused::<IndividualRecord>(&stored(known, &telecom)).ends_with("its `telecom.system` is not valid"));
 }
 
-/// What any program of a later revision stored, in the record and in its parts, is what this program stores again: the record as it is, and
-/// as a client writes it that sends back what it was shown.
+/// Data stored by any program of a later revision, in the record and in its parts, is stored again by this program:
+/// with the record unchanged, and after a client sends back the record as it was shown.
 fn keeps_what_it_does_not_know<T: RecordType>(record: &Record<Fields<T>>) -> Result<(), TestCaseError> {
     let written = encode(record).unwrap();
     let read = decode::<T>(record.id, &written).unwrap();
@@ -191,9 +191,10 @@ fn a_changed_byte_is_damage() {
             let mut changed = bytes.clone();
             changed[at] ^= 0x10;
             let error = decode_any(kind, &changed).unwrap_err().to_string();
-            let reason = if at == 0 { "its version is 17, and this daftar reads 1" } else { "its checksum is wrong" };
+            let reason =
+                if at == 0 { "its version is 17, and this daftar reads 1" } else { "its checksum does not match" };
             assert!(error.contains(reason), "{kind} {at}: {error}");
-            // Under a checksum of its own it may be another record, and never makes reading panic.
+            // With a valid checksum it may be another record, but reading never panics.
             changed.truncate(bytes.len() - 4);
             seal(&mut changed);
             let _ = decode_any(kind, &changed);
@@ -206,7 +207,7 @@ fn whatever_is_cut_or_put_behind_is_refused() {
     for (kind, bytes) in every_kind() {
         for length in 0..bytes.len() {
             assert!(decode_any(kind, &bytes[..length]).is_err(), "{kind} {length}");
-            // Under a checksum of its own too, a record is one only where all of its values are there.
+            // With a valid checksum too, a record must have all of its values.
             let mut sealed = bytes[..length].to_vec();
             seal(&mut sealed);
             if let Ok(cut) = decode_any(kind, &sealed) {
@@ -220,12 +221,12 @@ fn whatever_is_cut_or_put_behind_is_refused() {
         assert!(reason.ends_with("its `extension` is not valid"), "{reason}");
     }
     assert_eq!(refused::<ProgramRecord>(&[]), "a stored program cannot be read: it is empty");
-    assert!(refused::<ProgramRecord>(&[VERSION]).contains("its checksum is wrong"));
+    assert!(refused::<ProgramRecord>(&[VERSION]).contains("its checksum does not match"));
 }
 
 #[test]
 fn a_record_without_a_field_that_is_required_is_refused() {
-    /// Leaves each of them out, and says how many there are.
+    /// Leaves out each of them, and returns their number.
     fn check<T: RecordType>(record: &Record<Fields<T>>) -> usize {
         let required: Vec<&Field> = schema::fields(T::KIND).iter().filter(|field| is_always_there(field)).collect();
         for field in &required {
@@ -249,7 +250,7 @@ fn a_record_without_a_field_that_is_required_is_refused() {
 
 #[test]
 fn what_no_domain_type_accepts_is_corrupt_and_is_not_shown() {
-    // The sample's identifier `urn:x:y|1`, its system cut to a text without a scheme.
+    // The sample's identifier `urn:x:y|1`, its system truncated to a text without a scheme.
     let mut broken = encode(&samples::bare_individual()).unwrap();
     let at = broken.windows(7).position(|window| window == b"urn:x:y").unwrap();
     broken[at..at + 7].copy_from_slice(b"secrets");

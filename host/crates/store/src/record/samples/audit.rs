@@ -1,4 +1,4 @@
-//! Lines of the audit log.
+//! Entries of the audit log.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use daftar_domain::consent::ConsentId;
 
 use super::parts::client_id;
 
-/// The summary of a stretch of the audit log.
+/// The summary of an audit log segment.
 pub fn audit_segment() -> AuditSegment {
     let (first, last, lines) = (4_097, 5_000, 4_096);
     let (at_min_ms, at_max_ms) = (1_772_600_767_089, 1_772_600_999_999);
     AuditSegment { first, last, lines, at_min_ms, at_max_ms, filter: vec![0x00, 0x80, 0xff, 0x01] }
 }
 
-/// Lines of the audit log that say little, by every known actor.
+/// Short entries of the audit log, by every known actor.
 fn short_entries() -> Vec<AuditEntry> {
     let entry = |actor, action, outcome, targets: &[&str], note: Option<&str>| AuditEntry {
         at: "2026-03-04T05:06:07.089Z".parse().unwrap(),
@@ -42,7 +42,7 @@ fn short_entries() -> Vec<AuditEntry> {
     ]
 }
 
-/// Lines of the audit log with everything that they can hold.
+/// Entries of the audit log with every field set.
 pub fn audit_entries() -> Vec<AuditEntry> {
     let mut entries = short_entries();
     let consents = ["123e4567-e89b-42d3-a456-426614174000", "00000000-0000-4000-8000-000000000001"];

@@ -1,4 +1,4 @@
-//! What a deployment decides.
+//! Settings of a deployment.
 
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::deployment::{EarlierVersion, RetainedConcepts};
@@ -32,7 +32,7 @@ pub fn local_code() -> LocalCode {
     }
 }
 
-/// A starter code that the deployment set aside.
+/// A starter code that the deployment deprecated.
 pub fn starter_code() -> LocalCode {
     LocalCode {
         uri: CodeUri::parse("urn:svc:vocab:ethnocultural#majority").unwrap(),
@@ -57,7 +57,7 @@ pub fn concept_group() -> ConceptGroup {
     }
 }
 
-/// ItemKind codes, one with everything and one with nothing.
+/// Retained codes, one with every field and one with none.
 pub fn retained_concepts() -> RetainedConcepts {
     let code = |text| Code::parse(text).unwrap();
     let text = |language: &str, value: &str| LocalizedText { language: language.into(), value: value.into() };
@@ -88,7 +88,7 @@ pub fn retained_concepts() -> RetainedConcepts {
     RetainedConcepts { namespace: Namespace::parse("urn:ilo:isco-08").unwrap(), part: 3, concepts: vec![bare, full] }
 }
 
-/// A part of an earlier version, with codes of both standings.
+/// A part of an earlier version, with codes of both statuses.
 pub fn earlier_version() -> EarlierVersion {
     let text = |text: &str| text.to_owned();
     let RetainedConcepts { namespace, concepts, .. } = retained_concepts();

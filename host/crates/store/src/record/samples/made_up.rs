@@ -1,4 +1,4 @@
-//! Records made up from the schema, whatever fields it has.
+//! Records generated from the schema, with all of its fields.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -26,7 +26,8 @@ pub fn any_record<T: RecordType>() -> impl Strategy<Value = Record<Fields<T>>> {
     record_of(any_values(schema::fields(T::KIND), None))
 }
 
-/// As [`any_record`], with what a program of a later revision of the schema may have stored in the record and in its parts.
+/// As [`any_record`], with data that a program of a later schema revision may have stored in the record and in its
+/// parts.
 pub fn any_newer_record<T: RecordType>(revision: u16) -> impl Strategy<Value = Record<Fields<T>>> {
     record_of(any_values(schema::fields(T::KIND), Some(revision)))
 }
@@ -40,7 +41,7 @@ fn record_of<T: RecordType>(values: BoxedStrategy<Values>) -> impl Strategy<Valu
     })
 }
 
-/// Any values of these fields, and where a later revision is given also under tags that they do not have.
+/// Any values of these fields and, with a later revision, also under unknown tags.
 fn any_values(fields: &'static [Field], later: Option<u16>) -> BoxedStrategy<Values> {
     let any_field = |field: &'static Field| {
         let value = any_value(&field.kind, later).prop_map(move |value| (field.tag, value));
@@ -86,7 +87,7 @@ fn any_value(kind: &'static Kind, later: Option<u16>) -> BoxedStrategy<Value> {
     }
 }
 
-/// The values, and something in every other field of bodies.
+/// The values, and a value in every other field of bodies.
 pub(super) fn filled(mut values: Values, fields: &'static [Field]) -> Values {
     for field in fields.iter().filter(|field| !field.is_internal) {
         if values.value(field.tag).is_none() {
@@ -96,7 +97,7 @@ pub(super) fn filled(mut values: Values, fields: &'static [Field]) -> Values {
     values
 }
 
-/// A value, the same each time.
+/// A value, the same for each call.
 fn some_value(kind: &'static Kind) -> Value {
     match kind {
         Kind::Boolean => Value::Boolean(true),

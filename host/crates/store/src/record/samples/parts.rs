@@ -1,4 +1,4 @@
-//! What several kinds of record hold.
+//! Common parts of several kinds of record.
 
 use jiff::civil::Date;
 
@@ -20,7 +20,7 @@ pub fn client_id(text: &str) -> ClientId {
     ClientId::parse(text).unwrap()
 }
 
-/// An identifier that holds without an end.
+/// An identifier without an end.
 pub fn open_identifier(text: &str) -> Identifier {
     Identifier { key: IdentifierKey::parse(text).unwrap(), period: None }
 }

@@ -1,4 +1,4 @@
-//! Records with every field set, and a bare one. What is not named here is filled in from the schema.
+//! Records with every field set, and minimal ones. Fields that are not named here are filled in from the schema.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -31,7 +31,7 @@ fn reference(kind: RecordKind, id: u64) -> Reference {
     Reference { kind, id: RecordId(id) }
 }
 
-/// A person with every field set.
+/// An individual with every field set.
 pub fn full_individual() -> Individual {
     let ended = days(Some(Date::constant(2001, 2, 3)), Some(Date::constant(2020, 12, 31)));
     let farmer = IdentifierKey::parse("https://example.org/farmers|F|7").unwrap();
@@ -73,7 +73,7 @@ pub fn full_individual() -> Individual {
     Record { id: RecordId(7), meta: meta(), details: IndividualDetails::new(identifiers, values, full_extension()) }
 }
 
-/// A person with nothing but an identifier, written by a command.
+/// An individual with an identifier alone, written by a command.
 pub fn bare_individual() -> Individual {
     let details = IndividualDetails::new(vec![open_identifier("urn:x:y|1")], Values::default(), Extension::default());
     let meta = RecordMeta { version: VersionId::FIRST, last_updated: Timestamp::UNIX_EPOCH, source: None };

@@ -1,11 +1,11 @@
-//! Requests that were done.
+//! Idempotency records.
 
 use daftar_domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedRequest, RequestName};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
 use super::parts::{client_id, meta};
 
-/// A request with an answer of every kind.
+/// An idempotency record with a response of every kind.
 pub fn remembered_request() -> RememberedRequest {
     let key = IdempotencyKey::parse("8e03978e-40d5-43e8-bc93-6894a57f9324").unwrap();
     let kinds = RecordKind::ALL;
