@@ -1,4 +1,4 @@
-//! `daftar verify`: on a stopped server's folder and on a running one.
+//! `daftar verify`: on a stopped server's folder and on a running server.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use daftar_tests::records::{household, person};
 use daftar_tests::{Finished, Server, token};
 use serde_json::{Value, json};
 
-/// What hears of changes, where nobody asks.
+/// A change sink that ignores changes.
 struct NoSink;
 
 impl ChangeSink for NoSink {
     fn apply(&self, _: &[Change]) {}
 }
 
-/// A group whose member is nobody, written below the rules.
+/// A group whose member does not exist, written without validation.
 fn with_a_missing_member(data_dir: &std::path::Path) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let store = SledStore::open(&data_dir.join("store"), SledOptions::default()).unwrap();
@@ -43,7 +43,7 @@ fn with_a_missing_member(data_dir: &std::path::Path) {
     runtime.block_on(store.commit(write)).unwrap();
 }
 
-/// A folder with a small register that went through a server.
+/// A folder with a small register that was served before.
 fn register() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::serve(folder.path(), &[]);
@@ -80,9 +80,9 @@ fn a_valid_register_is_reported_as_valid_running_or_stopped() {
     assert_eq!(part(&result, "indexes"), &json!({"part": "indexes", "checked": 4, "findings": 0}));
     let text = run(folder.path(), &["verify"]).expect_success();
     assert!(text.stdout.ends_with(" things were looked at, and nothing is wrong\n"), "{text:?}");
-    assert_eq!(text.stderr, "", "no progress bar where nobody sees it");
+    assert_eq!(text.stderr, "", "no progress bar without a terminal");
     let told = run(folder.path(), &["audit", "query", "--json", "--text", "whole register"]).expect_success();
-    assert_eq!(told.stdout.lines().count(), 2, "each look at a running server is in the audit log: {told:?}");
+    assert_eq!(told.stdout.lines().count(), 2, "each verification of a running server is in the audit log: {told:?}");
     drop(server.stop().expect_success());
 }
 
@@ -90,7 +90,7 @@ fn a_valid_register_is_reported_as_valid_running_or_stopped() {
 fn a_problem_is_one_line_and_an_exit_code() {
     let folder = register();
     with_a_missing_member(folder.path());
-    let line = "references: Group `urn:x:h|1`: its `member[0]` is Individual number 77, which is not there; keep a copy of the \
+    let line = "references: Group `urn:x:h|1`: its `member[0]` is Individual number 77, which is missing; keep a copy of the \
                 folder, then restore the last backup in which `daftar verify` finds nothing\n";
     let check = |told: Finished| {
         assert_eq!((told.code, told.stdout.as_str()), (1, line), "{told:?}");
@@ -115,7 +115,7 @@ fn where_there_is_no_register_nothing_is_made() {
 
 #[test]
 fn the_register_in_memory_is_held_against_other_records() {
-    // Columns of nothing, beside a store with records: what searches would not find.
+    // Empty columns, next to a store with records: searches would miss them.
     let folder = register();
     let store = SledStore::open(&folder.path().join("store"), SledOptions::default()).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();

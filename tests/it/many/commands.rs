@@ -144,7 +144,7 @@ fn every_fault_in_a_database_is_found_and_named_and_nothing_else_is() {
         (
             "DELETE FROM daftar.identifier WHERE value = '1'",
             vec![
-                "identifiers: Individual `urn:svc:vocab:id-type#national_id|1`: it is not found by its identifier of system",
+                "identifiers: Individual `urn:svc:vocab:id-type#national_id|1`: it is not indexed by its identifier of system",
             ],
         ),
         (
@@ -153,7 +153,7 @@ fn every_fault_in_a_database_is_found_and_named_and_nothing_else_is() {
         ),
         (
             "DELETE FROM daftar.open_membership",
-            vec!["open_memberships: ProgramMembership number 1: it is enrolled, and kept as not open"],
+            vec!["open_memberships: ProgramMembership number 1: it is enrolled, but indexed as not open"],
         ),
         (
             "UPDATE daftar.search_individual SET birth_date = '1970-01-02' WHERE id = 1",

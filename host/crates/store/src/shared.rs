@@ -1,5 +1,5 @@
-//! What processes of one register share beside its records: notifications of changes, the exclusive right to change plugins and settings,
-//! installed plugins, counts of calls, the mark of their keys.
+//! Shared state of the processes of a register, outside its records: change notifications, the exclusive lock for
+//! changes of plugins and settings, installed plugins, call counts, the checkpoint of their keys.
 
 pub mod limits;
 
@@ -9,184 +9,188 @@ use super::StoreError;
 
 pub use self::limits::{Lease, Leased, Take, Taken, Windowed};
 
-/// The longest list of plugins: some thousand plugins.
+/// Maximum size of the list of plugins, in bytes: some thousand plugins.
 pub const PLUGIN_LIST_BYTES_MAX: usize = 1 << 20;
 
-/// The list of installed plugins as it is kept.
+/// The stored list of installed plugins.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoredList {
-    /// How often it was replaced; 0 where there never was one.
+    /// Number of replacements; 0 for no list.
     pub revision: u64,
-    /// What it holds.
+    /// The encoded list.
     pub bytes: Vec<u8>,
 }
 
-/// What tells the database that answers from every other that may answer in its place and may stand at an earlier state: a copy that took
-/// over, one that was put back, or the same one started again. Two answers of one history never go back.
+/// Timeline id of a database: it differs from that of any other database with a possibly earlier state, such as a
+/// promoted replica, a restored copy, or the same database after a restart. Responses of one timeline never go back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct History(pub [u64; 2]);
 
-/// How often what processes keep in memory was changed, by any of them.
+/// Version counters of the data that processes cache, raised by any of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Generation {
-    /// Of clients.
+    /// Changes of clients.
     pub clients: u64,
-    /// Of settings, installed plugins and numbers of codes.
+    /// Changes of settings, installed plugins and numbers of codes.
     pub deployment: u64,
-    /// In which history that was counted.
+    /// The timeline of the counters.
     pub history: History,
 }
 
 impl Generation {
-    /// How often anything was changed: what is told of to those who listen.
+    /// The number of all changes, which is notified.
     #[must_use]
     pub fn changes(self) -> u64 {
         self.clients.saturating_add(self.deployment)
     }
 }
 
-/// What a code is called in one language.
+/// The label of a code in one language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeLabel {
     /// The URI of the code.
     pub uri: String,
     /// The language.
     pub language: String,
-    /// Its place among the languages of the vocabulary, of which the first is the default.
+    /// Index of the language in the vocabulary; the first is the default.
     pub place: usize,
     /// The label.
     pub text: String,
 }
 
-/// Held while plugins or settings are changed: by one process at a time, and until it is dropped.
+/// Exclusive lock for changes of plugins or settings, among all processes; released when it is dropped.
 pub type Turn = Box<dyn Send + Sync>;
 
-/// Accounts of a database beside the program's own, its owner and superusers. What they read goes past consent, field limits and the audit log.
+/// Accounts of a database other than the program's own, its owner and superusers. Their reads bypass consent, field
+/// limits and the audit log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OtherReaders {
-    /// Those that may read or change tables of the register.
+    /// Accounts that may read or change tables of the register.
     pub of_tables: Vec<String>,
-    /// Those that may read reports, and no table.
+    /// Accounts that may read reports, and no tables.
     pub of_reports: Vec<String>,
 }
 
-/// What the processes of one register share. A backend behind several processes implements it; a store of one process has none.
+/// Shared state of the processes of a register. A backend with several processes implements it; a store of one process
+/// has none.
 ///
-/// - Atomicity: every call is decided by the store in one step: two processes that ask at the same time get answers as if one had asked
-///   after the other.
-/// - Order: a [`Generation`] is raised in the very write that makes the change: a process that reads a generation and then the clients or
-///   settings has read all that belongs to it. Generations are compared within one [`History`] only: another one may have given the same
-///   numbers for something else. A file of a plugin is there before a list names it.
-/// - Durability: what is kept, taken, given back or replaced is on disk when the call returns, except minutes and windows.
-/// - A crash of a process ends its turn, and leaves what it took of counts taken. A crash of the store may forget minutes, which are full
-///   then, and windows, which are empty; after it a process may be notified of a change again.
+/// - Atomicity: the store executes every call in one step: concurrent calls of two processes behave as if they were
+///   sequential.
+/// - Order: a [`Generation`] is raised in the same write as the change: a process that reads a generation and then the
+///   clients or settings has read all of its changes. Generations are comparable within one [`History`] only: another
+///   one may use the same numbers. A plugin file is stored before a list names it.
+/// - Durability: stored, reserved, released and replaced data is on disk when the call returns, except minutes and
+///   windows.
+/// - A crash of a process releases its lock, but not its reserved counts. A crash of the store may lose minutes, which
+///   are full then, and windows, which are empty; afterwards a process may be notified of a change again.
 #[async_trait::async_trait]
 pub trait Shared: Send + Sync + 'static {
-    /// The generation now. Asks the store: one small question.
+    /// Returns the current generation. Costs one small query.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// If the store does not respond.
     async fn generation(&self) -> Result<Generation, StoreError>;
 
-    /// Waits until a change is heard of, or until changes are heard of again or no longer. One that came while no caller waited ends
-    /// the next wait at once. May return without a reason.
+    /// Waits for a notification of a change, or until the notifications start or stop. A notification without a waiting
+    /// caller ends the next wait immediately. May return without a reason.
     async fn heard(&self);
 
-    /// Whether changes are heard of as they are made. A caller that needs the newest compares the generation while this is not so.
+    /// True if changes are notified immediately. Otherwise a caller that requires current data compares the generation.
     fn is_listening(&self) -> bool;
 
-    /// Says that what this process keeps in memory of codes is of that history: records are written in it only, and only what began after
-    /// `since`. Whatever began before may hold numbers that another history gave. Until it is said for the first time everything is written.
+    /// Sets the timeline of this process's cached codes: from now on records are written on this timeline only, and
+    /// only by requests begun after `since`. Earlier ones may use numbers of another timeline. Before the first call
+    /// every record is written.
     fn rest_on(&self, history: History, since: Option<Timestamp>);
 
-    /// How often anything was changed, as far as that was heard of: see [`Generation::changes`].
+    /// The last notified value of [`Generation::changes`].
     fn heard_of(&self) -> u64;
 
-    /// Waits for the turn to change plugins and settings.
+    /// Waits for the exclusive lock for changes of plugins and settings.
     ///
     /// # Errors
-    /// When the store does not answer, or the turn does not come in the time that a request may take.
+    /// If the store does not respond, or the lock is not available within the timeout of a request.
     async fn turn(&self) -> Result<Turn, StoreError>;
 
-    /// Keeps a value under a name unless one is kept under it already; says what is kept.
+    /// Stores a value under a name unless one exists; returns the stored value.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn keep_once(&self, name: &str, value: &[u8]) -> Result<Vec<u8>, StoreError>;
 
-    /// Who else may read what the processes share, past this program.
+    /// Returns the other accounts that may read the shared data.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// If the store does not respond.
     async fn other_readers(&self) -> Result<OtherReaders, StoreError>;
 
-    /// What time it is by the clock of what the processes share.
+    /// Returns the time of the store's clock.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// If the store does not respond.
     async fn time(&self) -> Result<Timestamp, StoreError>;
 
-    /// Raises a named counter of the store by what is asked, as far as its limit allows. It is one of the store's counters: an absent
-    /// one is 0.
+    /// Reserves calls by raising a named counter of the store, up to its limit. An absent counter is 0.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn take(&self, name: &str, take: Take) -> Result<Taken, StoreError>;
 
-    /// Lowers a named counter by what was taken of it and not used, not below 0.
+    /// Releases unused calls by lowering a named counter, not below 0.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn give_back(&self, name: &str, count: u64) -> Result<(), StoreError>;
 
-    /// Takes calls out of the minute of a name, by the store's clock: a bucket of so many calls that fills evenly (GCRA), all of them at
-    /// once, then one every minute divided by them.
+    /// Reserves calls from the minute of a name, by the store's clock: a bucket of that many calls that refills evenly
+    /// (GCRA), at first all of them, then one every minute divided by their number.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn lease(&self, name: &str, lease: Lease) -> Result<Leased, StoreError>;
 
     /// Counts calls in the sliding window of a name, by the store's clock, if it then has at most `limit`.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<Windowed, StoreError>;
 
-    /// Forgets minutes that are full again and windows that are empty, and returns their number.
+    /// Deletes full minutes and empty windows, and returns their number.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn forget_full_minutes(&self) -> Result<u64, StoreError>;
 
-    /// The list of installed plugins.
+    /// Returns the list of installed plugins.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn plugin_list(&self) -> Result<StoredList, StoreError>;
 
-    /// Replaces the list that has that revision, raises the generation of the deployment, and removes files that neither the new list nor the
-    /// one before it names. Says which revision the new one has.
+    /// Replaces the list with that revision, raises the generation of the deployment, and removes files that neither
+    /// the new list nor the one before names. Returns the new revision.
     ///
     /// # Errors
-    /// [`StoreError::Overtaken`] where the list has another revision: nothing is changed then. When the store fails.
+    /// [`StoreError::Overtaken`] if the list has another revision: nothing is changed then. If the store fails.
     async fn replace_plugin_list(&self, seen: u64, list: &[u8], named: &[[u8; 32]]) -> Result<u64, StoreError>;
 
-    /// The file of a plugin with that SHA-256. Who reads it compares.
+    /// Returns the plugin file with that SHA-256. The caller verifies the digest.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn plugin_file(&self, digest: [u8; 32]) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Keeps the file of a plugin under its SHA-256; one that is there already stays. A file that was put in part is none.
+    /// Stores a plugin file under its SHA-256, unless it exists. A partially stored file does not exist.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn put_plugin_file(&self, digest: [u8; 32], bytes: Vec<u8>) -> Result<(), StoreError>;
 
-    /// Puts the labels of all codes of a snapshot of vocabularies where reports by SQL read them, in the place of those of the same codes.
-    /// Codes that the snapshot does not have keep theirs: records may hold them. Does nothing where these labels were put last.
+    /// Stores the labels of all codes of a vocabulary snapshot for reports by SQL, replacing those of the same codes.
+    /// Codes outside the snapshot keep their labels: records may contain them. Does nothing if these labels were stored
+    /// last.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     async fn put_labels(&self, labels: Vec<CodeLabel>) -> Result<(), StoreError>;
 }

@@ -1,4 +1,4 @@
-//! How every store behaves: one suite, run against each backend and against the overlay.
+//! Behaviour of every store: one test suite, run against each backend and against the overlay.
 //!
 //! **Invariant:** nothing outside tests uses this.
 #![expect(
@@ -7,7 +7,7 @@
     clippy::panic,
     clippy::unwrap_used,
     missing_docs,
-    reason = "for tests alone: a fixture that is wrong should fail its test at once, and names are sentences"
+    reason = "for tests alone: an invalid fixture should fail its test immediately, and names are sentences"
 )]
 
 pub mod archive;
@@ -49,19 +49,19 @@ pub trait Backend: Send {
     fn fresh() -> Self;
     fn store(&self) -> &dyn Store;
     fn whole(&self) -> &dyn Archive;
-    /// A way to fill a store that is empty, and the filled one, without a sink.
+    /// A refill of an empty store, and a function that opens the filled store, without a sink.
     fn refill() -> (Box<dyn Refill>, Box<dyn FnOnce() -> Self>)
     where
         Self: Sized;
     /// Closes the store and opens it again, without a sink.
     async fn reopen(&mut self);
-    /// Whether it knows after `reopen` what the last writes touched.
+    /// True if after `reopen` it knows the records touched by the last writes.
     fn remembers_what_was_touched() -> bool {
         false
     }
 }
 
-/// Notes the changes that it hears of.
+/// Records the notified changes.
 #[derive(Default)]
 pub struct Listener(pub Mutex<Vec<Change>>);
 
@@ -71,7 +71,7 @@ impl ChangeSink for Listener {
     }
 }
 
-/// A new empty store whose changes somebody hears of.
+/// A new empty store with a listener for its changes.
 pub fn listening<B: Backend>() -> (B, Arc<Listener>) {
     let backend = B::fresh();
     let listener = Arc::new(Listener::default());
@@ -90,13 +90,13 @@ pub fn key(text: &str) -> IdentifierKey {
     IdentifierKey::parse(text).unwrap()
 }
 
-/// A person with open identifiers.
+/// An individual with current identifiers.
 pub fn person(identifiers: &[&str]) -> IndividualDetails {
     let identifiers = identifiers.iter().map(|text| Identifier { key: key(text), period: None });
     IndividualDetails::new(identifiers.collect(), Values::default(), Extension::default())
 }
 
-/// A group with open identifiers.
+/// A group with current identifiers.
 pub fn group(identifiers: &[&str]) -> GroupDetails {
     GroupDetails::new(person(identifiers).identifiers, Values::default(), Extension::default())
 }
@@ -162,8 +162,8 @@ pub fn record_of<D: Details>(written: &Written) -> Arc<Record<D>> {
     written.record().and_then(D::of).unwrap_or_else(|| panic!("not a {}: {written:?}", D::KIND))
 }
 
-/// The keys of everybody, by scanning in steps of two.
-pub async fn everybody(store: &dyn Store) -> Vec<u64> {
+/// The keys of all individuals, by scanning in steps of two.
+pub async fn all_individuals(store: &dyn Store) -> Vec<u64> {
     let mut ids = Vec::new();
     loop {
         let after = RecordId(ids.last().copied().unwrap_or(0));
@@ -175,7 +175,7 @@ pub async fn everybody(store: &dyn Store) -> Vec<u64> {
     }
 }
 
-/// Drives futures together until all are done; their outcomes in the order given.
+/// Runs futures concurrently until all are done; returns their results in order.
 pub async fn futures_join<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
     std::future::poll_fn(|context| {
@@ -194,7 +194,7 @@ pub async fn futures_join<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F:
     waiting.into_iter().filter_map(|(_, outcome)| outcome).collect()
 }
 
-/// Makes a test of each function named.
+/// Generates a test for each named function.
 #[macro_export]
 macro_rules! tests_of {
     ($backend:ty: $($module:ident::{$($test:ident),* $(,)?}),* $(,)?) => {
@@ -207,33 +207,33 @@ macro_rules! tests_of {
     };
 }
 
-/// Makes a test of every behaviour.
+/// Generates a test for every behaviour.
 #[macro_export]
 macro_rules! every_behaviour {
     ($backend:ty) => {
         $crate::suite::tests_of! { $backend:
             records::{
                 a_created_record_reads_back_as_returned,
-                keys_count_up_for_each_kind_and_go_on_after_reopening,
-                an_update_needs_the_present_version_and_keeps_the_older_one,
-                a_photo_is_kept_beside_its_record,
-                a_write_is_whole_or_nothing,
+                keys_count_up_for_each_kind_and_continue_after_reopening,
+                an_update_requires_the_current_version_and_keeps_the_older_one,
+                a_photo_is_stored_separately_from_its_record,
+                a_write_is_atomic,
                 operations_of_one_write_build_on_each_other,
                 scans_give_records_by_key,
-                several_records_come_in_the_order_asked,
-                instants_are_kept_to_the_millisecond,
-                absent_and_empty_lists_stay_apart,
-                changes_are_told_once_in_order,
-                records_are_refused_until_somebody_hears_of_changes,
+                several_records_are_returned_in_the_requested_order,
+                timestamps_are_stored_in_milliseconds,
+                absent_and_empty_lists_are_distinct,
+                changes_are_reported_once_in_order,
+                records_are_rejected_until_a_listener_is_attached,
             },
             identifiers::{
                 an_open_identifier_has_one_owner,
-                an_ended_identifier_can_be_taken_up,
-                one_write_cannot_give_an_identifier_twice,
+                an_ended_identifier_can_be_reused,
+                one_write_cannot_assign_an_identifier_twice,
                 kinds_do_not_share_identifiers,
-                owners_keep_those_that_ended_it_and_those_that_dropped_it,
-                an_ended_identifier_cannot_be_reopened_while_another_holds_it,
-                owners_are_limited_and_the_holder_comes_first,
+                owners_include_those_that_ended_or_dropped_it,
+                an_ended_identifier_cannot_be_reopened_while_another_record_has_it,
+                owners_are_limited_and_the_current_one_is_first,
             },
             programs::{
                 every_kind_reads_back_with_its_older_versions,
@@ -246,62 +246,62 @@ macro_rules! every_behaviour {
                 a_client_reads_back_and_survives,
                 a_client_is_created_once,
                 a_client_is_changed_only_as_last_seen,
-                two_changes_in_one_millisecond_do_not_look_alike,
+                two_changes_in_one_millisecond_have_distinct_timestamps,
             },
             settings::{
                 settings_read_back_and_survive,
-                a_setting_is_replaced_and_taken_out_by_its_key,
-                settings_of_one_write_are_all_kept_or_none,
-                settings_of_like_names_stay_apart,
+                a_setting_is_replaced_and_removed_by_its_key,
+                settings_of_one_write_are_stored_atomically,
+                settings_of_similar_names_are_distinct,
             },
             tables::{
                 codes_keep_their_numbers,
-                codes_get_numbers_with_the_write_that_holds_them_or_none,
-                many_codes_are_numbered_at_once,
-                counters_never_go_down,
+                codes_are_numbered_with_their_write_or_not_at_all,
+                many_codes_are_numbered_together,
+                counters_never_decrease,
                 counters_are_removed_by_prefix,
                 the_audit_log_is_newest_first,
-                the_audit_log_keeps_the_lines_of_writes_and_of_refusals,
-                long_lines_of_the_audit_log_are_all_kept,
-                a_line_of_the_audit_log_too_long_to_keep_is_cut,
+                the_audit_log_contains_entries_of_writes_and_of_denials,
+                long_entries_of_the_audit_log_are_all_stored,
+                an_audit_entry_over_the_limit_is_truncated,
             },
             resting::{
-                a_write_is_refused_when_what_it_rests_on_was_touched,
-                writes_that_wait_together_see_what_each_other_touches,
-                what_is_not_remembered_counts_as_touched,
+                a_write_is_rejected_if_its_read_set_was_touched,
+                writes_of_one_group_see_each_others_changes,
+                unknown_records_count_as_touched,
             },
             transactions::{
-                what_a_write_creates_can_be_referred_to_in_it,
-                writes_that_wait_together_each_count_their_own_records,
-                a_reference_to_what_was_not_created_yet_writes_nothing,
+                a_write_can_refer_to_records_that_it_creates,
+                writes_of_one_group_count_their_own_records,
+                a_reference_to_a_later_created_record_is_rejected,
             },
             audit::{
-                the_audit_log_is_looked_through_in_pages,
-                the_audit_log_is_looked_through_by_time,
-                many_lines_of_the_audit_log_are_found_by_what_they_name,
-                old_lines_of_the_audit_log_are_removed_in_small_steps,
-                lines_as_old_as_the_limit_stay,
-                lines_of_a_clock_that_was_wrong_keep_none_after_them,
-                what_is_left_after_a_removal_is_found,
+                the_audit_log_is_searched_in_pages,
+                the_audit_log_is_searched_by_time,
+                audit_entries_are_found_by_the_names_they_contain,
+                old_audit_entries_are_removed_in_small_steps,
+                audit_entries_as_old_as_the_limit_stay,
+                audit_entries_with_a_wrong_time_do_not_block_removal,
+                entries_left_after_a_removal_are_found,
             },
             changes::{
-                the_order_of_writes_tells_what_each_touched,
-                a_mark_tells_one_history_from_every_other,
+                the_change_log_contains_the_records_of_each_write,
+                a_mark_identifies_one_history,
             },
             archive::{
-                a_snapshot_holds_everything_that_is_kept,
-                what_is_written_after_the_snapshot_is_not_in_it,
-                a_snapshot_under_writes_is_what_stood_after_one_write,
-                a_filled_store_holds_what_the_other_one_held,
-                an_empty_store_is_taken_and_filled,
+                a_snapshot_contains_all_stored_items,
+                a_snapshot_excludes_later_writes,
+                a_snapshot_under_concurrent_writes_is_consistent,
+                a_filled_store_equals_its_source,
+                an_empty_store_is_copied,
             },
             requests::{
-                a_request_is_done_once_and_remembered_with_what_it_wrote,
-                requests_are_forgotten_after_a_day,
-                one_of_many_requests_of_a_name_is_done,
+                a_request_is_executed_once_and_stored_with_its_write,
+                idempotency_records_expire_after_a_day,
+                one_of_many_requests_with_a_key_is_executed,
             },
             shared::{
-                writers_at_once_all_get_keys_of_their_own,
+                concurrent_writers_get_distinct_keys,
                 one_of_many_gets_the_identifier,
                 one_of_many_updates_a_version,
             },

@@ -1,6 +1,7 @@
-//! A store in front of another one, for tests.
+//! A proxy of another store, for tests.
 //!
-//! It gives the servers of one process what servers of one register share, and can fail, fall silent and change places with another one.
+//! It provides the shared state of servers of one register to servers of one process, and can fail, stop responding and
+//! switch to another store.
 //!
 //! **Invariant:** nothing outside tests uses this.
 
@@ -35,22 +36,22 @@ use super::{
     ChangeSink, Committed, IdentifierOwner, Operation, Store, StoreError, StoredCodeTable, Write, changes_records,
 };
 
-/// Passes everything on to a store, and keeps what servers share beside its records.
+/// Forwards all calls to a store, and keeps the shared state of servers outside its records.
 pub struct ProxyStore {
     state: Mutex<State>,
     is_in_transactions: bool,
     changed: Notify,
-    /// How many changes servers were notified of.
+    /// Number of notified changes.
     notified: AtomicU64,
     is_deaf: AtomicBool,
     is_away: AtomicBool,
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Held while a counter is taken from or given back to.
+    /// Locked while a counter is raised or lowered.
     counting: tokio::sync::Mutex<()>,
     started: Instant,
 }
 
-/// The store, and what is kept beside it.
+/// The store, and the shared state.
 struct State {
     base: Arc<dyn Store>,
     generation: Generation,
@@ -66,7 +67,7 @@ struct State {
 }
 
 impl ProxyStore {
-    /// In front of that store, which no other program changes.
+    /// A proxy of that store, which no other program changes.
     pub fn new(base: Arc<dyn Store>) -> Self {
         let state = State {
             base,
@@ -93,51 +94,51 @@ impl ProxyStore {
         }
     }
 
-    /// In front of that store, with an overlay between: every read goes through a transaction, and every write of records is committed to a
-    /// transaction of its own before it is made.
+    /// A proxy of that store with an overlay: every read goes through a transaction, and every write of records is
+    /// committed to a transaction of its own before it is executed.
     pub fn in_transactions(base: Arc<dyn Store>) -> Self {
         Self { is_in_transactions: true, ..Self::new(base) }
     }
 
-    /// Changes are not notified from now on, as when the connection of a listener is lost; or they are again.
+    /// Disables or enables the notification of changes, like a lost connection of a listener.
     pub fn set_deaf(&self, is_deaf: bool) {
         self.is_deaf.store(is_deaf, Ordering::Release);
         self.wake();
     }
 
-    /// Another store takes the place of this one from now on, as after a failover; this one's state goes there.
+    /// Switches to another store, as after a failover; this one's state is copied to it.
     pub fn answer_as(&self, other: &Self) {
         let History([life, _]) = self.state().generation.history;
         std::mem::swap(&mut *self.state(), &mut *other.state());
         self.state().generation.history = History([life + 1, 0]);
     }
 
-    /// The clock that the servers share shows that time from now on.
+    /// Sets the time of the shared clock.
     pub fn set_time(&self, time: Timestamp) {
         self.state().time = time;
     }
 
-    /// The labels that servers put last.
+    /// The labels stored last.
     pub fn labels(&self) -> Vec<CodeLabel> {
         self.state().labels.clone()
     }
 
-    /// What servers keep in memory cannot be read from now on, as when a database does not respond; or it can again.
+    /// Disables or enables reads of the cached data of servers, as when a database does not respond.
     pub fn set_away(&self, is_away: bool) {
         self.is_away.store(is_away, Ordering::Release);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic of another test thread leaves the maps whole: each change is one insertion after the other.
+        // A panic of another test thread leaves the maps valid: each change is a single insertion.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The store behind.
+    /// The base store.
     fn base(&self) -> Arc<dyn Store> {
         Arc::clone(&self.state().base)
     }
 
-    /// The store that everything but a write is asked of.
+    /// The store for all calls except writes.
     fn seen(&self) -> Arc<dyn Store> {
         let base = self.base();
         if self.is_in_transactions { Arc::new(Overlay::transaction(base)) } else { base }
@@ -179,19 +180,19 @@ impl ProxyStore {
         }
     }
 
-    /// Wakes who waits; one that does not wait now is woken at once when it does.
+    /// Wakes the waiting servers, or ends their next wait immediately.
     fn wake(&self) {
         self.changed.notify_waiters();
         self.changed.notify_one();
     }
 
-    /// Fails while nothing responds.
+    /// Fails while the store is set to be unavailable.
     fn answer(&self) -> Result<(), StoreError> {
-        if self.is_away.load(Ordering::Acquire) { Err(StoreError::Failed("it is away".into())) } else { Ok(()) }
+        if self.is_away.load(Ordering::Acquire) { Err(StoreError::Failed("it is unavailable".into())) } else { Ok(()) }
     }
 }
 
-/// By how much a write raises the generations of clients and of the deployment.
+/// The increments of the generations of clients and of the deployment by a write.
 fn raised_by(write: &Write) -> (u64, u64) {
     let any = |is: fn(&Operation) -> bool| u64::from(write.operations.iter().any(is));
     let clients = any(|operation| matches!(operation, Operation::CreateClient(_) | Operation::UpdateClient(..)));
@@ -200,7 +201,7 @@ fn raised_by(write: &Write) -> (u64, u64) {
     (clients, settings + codes)
 }
 
-/// Whether a transaction can make a write.
+/// True if a transaction supports the write.
 fn is_of_records(write: &Write) -> bool {
     let is_part = |operation: &Operation| match operation {
         Operation::Create(_) | Operation::Update(..) | Operation::PutPhoto(_) | Operation::NumberCodes(_) => true,

@@ -1,10 +1,10 @@
-//! Verification: reads everything that a store keeps, and reports what is wrong.
+//! Verification: reads all data of a store, and reports damage.
 //!
-//! The walk and the checks are here, once for every backend. A backend gives its values as they are ([`RawValues`]), and has checks of
-//! its own for what only it has: keys, rows that searches read.
+//! The walk and the checks are here, once for every backend. A backend provides its raw values ([`RawValues`]), and has
+//! checks of its own for data that only it has: keys, search rows.
 //!
-//! **Invariant:** nothing is changed. What is written meanwhile is never reported as damage: what looks wrong while others write is
-//! checked once more while no write is made.
+//! **Invariant:** verification is read-only. Concurrent writes are never reported as damage: a suspected damage is
+//! checked again while no write is executed.
 
 mod changes;
 mod records;
@@ -30,24 +30,24 @@ use self::walk::Walk;
 use super::record::setting::SettingKind;
 use super::{IdentifierOwner, SCAN_RECORDS_MAX, StoreError, record};
 
-/// The longest pause between two pages.
+/// Maximum pause between two pages.
 const PAUSE_MAX: Duration = Duration::from_millis(250);
 
-/// How much of the machine a verification run may take.
+/// Resource usage of a verification run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// All that it can.
+    /// Unlimited.
     Fast,
     /// Half of one processor: a server uses the same store.
     Yielding,
 }
 
-/// The tables of a store, in the order in which they are verified: records are compared with codes and changes.
+/// The tables of a store, in the order of their verification: records are compared with codes and changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
     /// Parts of the table of codes, by number.
     Codes,
-    /// What each write touched, by sequence number.
+    /// The records touched by each write, by sequence number.
     Changes,
     /// Records of a kind as they are now, by key.
     Records(RecordKind),
@@ -65,21 +65,21 @@ pub enum Table {
     Audit,
     /// Summaries of the audit log, by the number of the last value of each.
     AuditSummaries,
-    /// What the deployment decided.
+    /// Settings of the deployment.
     Settings,
     /// Clients.
     Clients,
     /// Counters.
     Counters,
-    /// Rows that searches read, where the backend has such.
+    /// Search rows, if the backend has them.
     SearchRows,
-    /// What else only this backend has.
+    /// Other data of a backend.
     Others,
 }
 
-/// One value of a table, as it is stored.
+/// A stored value of a table.
 pub enum RawValue {
-    /// A numbered value: a part of the table of codes, a change, a value of the audit log or a summary of it.
+    /// A numbered value: a part of the table of codes, a change log entry, a value of the audit log or a summary of it.
     Numbered(u64, Vec<u8>),
     /// A record of the table's kind.
     Record(RecordId, Vec<u8>),
@@ -89,7 +89,7 @@ pub enum RawValue {
     Identifier(RecordKind, IdentifierKey),
     /// A slot of memberships.
     Slot(MembershipSlot),
-    /// A photo, or one part of it: all parts of a photo follow one another.
+    /// A photo, or a part of it: all parts of a photo are consecutive.
     Photo(PhotoDigest),
     /// An idempotency record.
     Request(RequestName, Vec<u8>),
@@ -97,23 +97,23 @@ pub enum RawValue {
     Setting(SettingKind, Vec<u8>, Vec<u8>),
     /// A client, under an id.
     Client(String, Vec<u8>),
-    /// A counter, or why it cannot be read.
+    /// A counter, or the error of reading it.
     Counter(String, Result<u64, StoreError>),
-    /// A value that the backend checked by itself; with the finding where it is wrong.
+    /// A value that the backend has checked, with its finding if it is invalid.
     Checked(Option<Finding>),
-    /// A numbered value, or a record of the table's kind, that is there and cannot be read.
+    /// A numbered value, or a record of the table's kind, that exists but cannot be read.
     Refused(u64, Finding),
 }
 
-/// Some values of a table, one after the other.
+/// Consecutive values of a table.
 #[derive(Default)]
 pub struct RawPage {
     /// The values.
     pub values: Vec<RawValue>,
-    /// Where the next page begins; absent at the end of the table. Of numbered values and of records it is the last number, in eight
-    /// bytes of which the first counts most.
+    /// Position of the next page; absent at the end of the table. For numbered values and records it is the last
+    /// number, in eight bytes, big endian.
     pub next: Option<Vec<u8>>,
-    /// Why the table cannot be read on.
+    /// Reason why the rest of the table cannot be read.
     pub unreadable: Option<Finding>,
 }
 
@@ -123,67 +123,68 @@ pub fn after_record(id: RecordId) -> Vec<u8> {
     id.0.to_be_bytes().to_vec()
 }
 
-/// The owners of an identifier, or why the stored value cannot be read.
+/// The owners of an identifier, or the error of reading them.
 pub type RawOwners = Result<Vec<IdentifierOwner>, StoreError>;
 
-/// The membership that holds a slot, or why the stored value cannot be read.
+/// The open membership of a slot, or the error of reading it.
 pub type RawHolder = Result<Option<RecordId>, StoreError>;
 
-/// The values of a store as they are, read without trust: what the backend cannot read is a finding, and stops nothing.
+/// The raw values of a store: an unreadable value is a finding, and does not stop the verification.
 ///
-/// - Atomicity: a backend with snapshots gives the values of one. Another one gives each value as it is when it is read; inside
-///   [`RawValues::at_rest`] all of one state.
-/// - Order: a table's pages come in the order of its keys. Only tables of records and of numbered values may be begun in the middle.
-/// - Durability: nothing is changed.
+/// - Atomicity: a backend with snapshots returns the values of one. Another one returns each value at the time it is
+///   read; inside [`RawValues::at_rest`] all values are of one state.
+/// - Order: the pages of a table are in the order of its keys. Only tables of records and of numbered values may be
+///   begun in the middle.
+/// - Durability: read-only.
 ///
 /// Calls may wait for a disk or a database: they belong on threads for blocking work.
 pub trait RawValues: Send + Sync + 'static {
-    /// Why nothing more can be read, where that is no damage: the connection to the database was lost.
+    /// The reason why no more values can be read, if it is no damage: the connection to the database was lost.
     fn failure(&self) -> Option<StoreError> {
         None
     }
 
-    /// What was wrong before any value was read.
+    /// Findings before any value was read.
     fn beforehand(&self) -> Vec<Finding> {
         Vec::new()
     }
 
-    /// Whether nothing that is written after the values were begun is among them.
+    /// True if concurrent writes are invisible.
     fn is_snapshot(&self) -> bool {
         false
     }
 
-    /// Whether numbers of the audit log may be missing though nothing was removed.
+    /// True if numbers of the audit log may be missing without a removal.
     fn audit_has_gaps(&self) -> bool {
         false
     }
 
-    /// Up to `limit` values of a table, from where another page says that the next one begins; fewer where they are about a mebibyte.
+    /// Returns up to `limit` values of a table from a page's `next` position; fewer if they exceed about a mebibyte.
     fn page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> RawPage;
 
-    /// The greatest number of a table of records or of numbered values.
+    /// The last number of a table of records or of numbered values.
     fn last_number(&self, table: Table) -> Option<u64>;
 
     /// The stored value of a record.
     ///
     /// # Errors
-    /// The finding that it cannot be read; so for every other call.
+    /// The finding that it cannot be read, as for every other call.
     fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<Vec<u8>>, Finding>;
 
-    /// Whether there is a record.
+    /// True if the record exists.
     ///
     /// # Errors
     /// See [`RawValues::record`].
     fn has_record(&self, kind: RecordKind, id: RecordId) -> Result<bool, Finding>;
 
-    /// The stored values of the records of those keys, in their order; one that does not exist is left out.
+    /// The stored values of the records with those keys, in order; missing ones are left out.
     ///
     /// # Errors
     /// See [`RawValues::record`].
     fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<(RecordId, Vec<u8>)>, Finding>;
 
-    /// Up to `limit` older versions of a record after that version, in their order; fewer where they are about a mebibyte, and none only
-    /// where there are none.
+    /// Up to `limit` earlier versions of a record after that version, in order; fewer if they exceed about a mebibyte,
+    /// and none only if there are none.
     ///
     /// # Errors
     /// See [`RawValues::record`].
@@ -201,13 +202,13 @@ pub trait RawValues: Send + Sync + 'static {
     /// See [`RawValues::record`].
     fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Option<RawOwners>, Finding>;
 
-    /// The membership that holds a slot.
+    /// The open membership of a slot.
     ///
     /// # Errors
     /// See [`RawValues::record`].
     fn holder(&self, slot: MembershipSlot) -> Result<Option<RawHolder>, Finding>;
 
-    /// Whether the photo that a record refers to has the length that the record says; absent where there is no such photo.
+    /// True if the photo has the length in its reference; absent if there is no such photo.
     ///
     /// # Errors
     /// See [`RawValues::record`].
@@ -219,10 +220,10 @@ pub trait RawValues: Send + Sync + 'static {
     /// See [`RawValues::record`].
     fn photo(&self, digest: PhotoDigest) -> Result<Option<Vec<u8>>, Finding>;
 
-    /// What is wrong with the bytes of a photo.
+    /// The finding for an invalid photo, if any.
     fn inspect_photo(&self, digest: PhotoDigest) -> Option<Finding>;
 
-    /// Whether there is a client.
+    /// True if the client exists.
     ///
     /// # Errors
     /// See [`RawValues::record`].
@@ -234,23 +235,23 @@ pub trait RawValues: Send + Sync + 'static {
     /// See [`RawValues::record`].
     fn numbered(&self, table: Table, number: u64) -> Result<Option<Vec<u8>>, Finding>;
 
-    /// Runs a check while nothing is written, and returns after it; values of a snapshot are checked as they are. Where the database panics
-    /// the check ends early.
+    /// Runs a check without concurrent writes, and returns after it; a snapshot needs no protection. If the database
+    /// panics the check ends early.
     ///
     /// # Errors
-    /// When the store has stopped.
+    /// If the store has stopped.
     fn at_rest(&self, check: AtRest) -> Result<(), StoreError>;
 }
 
-/// A check of values while nothing is written. Must not write, wait or take long.
+/// A check without concurrent writes. Must not write, wait or take long.
 pub type AtRest = Box<dyn FnOnce(&dyn RawValues) + Send>;
 
-/// Verifies all values of a store and reports what it finds: what seems invalid while others write only if it is so while no write is
-/// made, too. Takes bounded memory: four bytes a record, and what a few hundred values take. Ends early where the receiver of the events is
-/// closed.
+/// Verifies all values of a store and reports its findings; suspected damage is checked again without concurrent
+/// writes. Takes limited memory: four bytes a record, and the size of a few hundred values. Ends early if the receiver
+/// of the events is closed.
 ///
 /// # Errors
-/// When the store cannot be read at all. A single value that cannot be read is a finding.
+/// If the store cannot be read at all. A single unreadable value is a finding.
 pub async fn verify(
     values: Arc<dyn RawValues>,
     pace: Pace,
@@ -290,7 +291,7 @@ pub async fn verify(
             page.findings.append(&mut found.lock().unwrap_or_else(PoisonError::into_inner));
         }
         let progress = VerificationEvent::Progress { part: page.part, done: page.done, total: page.total };
-        // A store without rows for searches has no such part.
+        // A store without search rows has no such part.
         let progress = (page.part != Part::Indexes || page.done > 0).then_some(progress);
         for event in page.findings.into_iter().map(VerificationEvent::Finding).chain(progress) {
             if events.send(event).await.is_err() {
@@ -307,11 +308,11 @@ pub async fn verify(
     }
 }
 
-/// Up to `limit` records of a kind with keys after `after`, by key; those that cannot be read are left out, as [`verify`] names them.
-/// Returns the key of the last one that was passed, too; none where there is none after.
+/// Returns up to `limit` records of a kind with keys after `after`, by key, without unreadable ones, which [`verify`]
+/// reports. Also returns the last key of the page; none at the end.
 ///
 /// # Errors
-/// When the database fails.
+/// If the database fails.
 pub async fn readable_records(
     values: &Arc<dyn RawValues>,
     kind: RecordKind,
@@ -334,10 +335,10 @@ pub async fn readable_records(
     blocking(read).await?.map_err(|_| StoreError::Failed("the database does not understand its own files".into()))
 }
 
-/// Hands over the records of those keys, as far as they can be read, while nothing is written.
+/// Passes on the readable records with those keys, without concurrent writes.
 ///
 /// # Errors
-/// When the database fails.
+/// If the database fails.
 pub async fn records_at_rest(
     values: &Arc<dyn RawValues>,
     kind: RecordKind,
@@ -359,13 +360,13 @@ async fn at_rest(
     blocking(move || values.at_rest(Box::new(check))).await?
 }
 
-/// The record of a key, if it is there and can be read.
+/// The record with that key, if it exists and can be read.
 fn readable_record(values: &dyn RawValues, kind: RecordKind, id: RecordId) -> Option<ChangedRecord> {
     let bytes = values.record(kind, id).ok()??;
     record::decode_any(kind, id, &bytes).ok()
 }
 
-/// What a record is called: by its first identifier, else by its number.
+/// The name of a record: its first identifier, or its number.
 fn name(values: &dyn RawValues, kind: RecordKind, id: RecordId) -> String {
     readable_record(values, kind, id).map_or_else(|| number_name(kind, id), |record| record_name(&record))
 }
@@ -375,7 +376,7 @@ pub fn finding(part: Part, place: impl Into<String>, problem: impl Into<String>,
     Finding { part, place: place.into(), problem: problem.into(), remedy }
 }
 
-/// The finding that a stored value cannot be decoded, and what to do about it.
+/// The finding for a stored value that cannot be decoded, with its remedy.
 pub fn undecodable(part: Part, place: impl Into<String>, error: &StoreError) -> Finding {
     let reason = match error {
         StoreError::Corrupt { what, reason } => format!("the stored {what} cannot be read: {reason}"),
@@ -386,15 +387,15 @@ pub fn undecodable(part: Part, place: impl Into<String>, error: &StoreError) -> 
     finding(part, place, reason, remedy)
 }
 
-/// The finding that the database cannot read a value.
+/// The finding for a value that the database cannot read.
 pub fn unreadable(error: &dyn std::fmt::Display) -> Finding {
     finding(Part::Files, "the database", format!("a value cannot be read: {error}"), Remedy::Restore)
 }
 
-/// Runs something on a thread for blocking work.
+/// Runs a function on a thread for blocking work.
 ///
 /// # Errors
-/// When the thread panicked.
+/// If the thread panicked.
 pub async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
     tokio::task::spawn_blocking(run).await.map_err(|error| StoreError::Failed(error.into()))
 }

@@ -1,4 +1,4 @@
-//! What is written: operations, and what became of them.
+//! Writes: their operations and results.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use daftar_domain::program::ProgramDetails;
 use daftar_domain::program_membership::ProgramMembershipDetails;
 use daftar_domain::record::{Record, RecordId, RecordKind, VersionId};
 
-/// What a record is to say.
+/// Details of a record to write.
 #[derive(Debug, Clone)]
 pub enum RecordDetails {
-    /// Of a person.
+    /// Of an individual.
     Individual(IndividualDetails),
     /// Of a group.
     Group(GroupDetails),
     /// Of a program.
     Program(ProgramDetails),
-    /// Of a place in a program.
+    /// Of a membership in a program.
     ProgramMembership(ProgramMembershipDetails),
     /// Of a consent.
     Consent(ConsentDetails),
 }
 
 impl RecordDetails {
-    /// Of which kind of record.
+    /// Kind of the record.
     #[must_use]
     pub fn kind(&self) -> RecordKind {
         match self {
@@ -64,14 +64,15 @@ details! {
     ConsentDetails is Consent;
 }
 
-/// Called when codes have their numbers: the write that gives them is certain to be made, or was made. That is before the write is
-/// acknowledged, and in a store of one process before a record that holds one of the numbers can be read. Must not block on IO.
+/// Called when codes have their numbers, because the write that assigns them will certainly be executed, or was. That
+/// is before the write is acknowledged, and in a store of one process before a record with one of the numbers can be
+/// read. Must not block on IO.
 pub type NumbersGiven = Arc<dyn Fn() + Send + Sync>;
 
-/// Codes that get their numbers with the write whose records hold them: one that is not made gives none.
+/// Codes that are numbered with the write whose records contain them: a failed write assigns no numbers.
 #[derive(Clone)]
 pub struct NewCodes {
-    /// The number of the first, which the records of the write hold already; the others follow it.
+    /// The number of the first code, which the records of the write already contain; the others follow it.
     pub first: CodeNumber,
     /// The codes.
     pub codes: Vec<CodeUri>,
@@ -91,26 +92,26 @@ impl std::fmt::Debug for NewCodes {
     }
 }
 
-/// One part of a use case. Records that operations before it create are named by [`RecordId::pending`].
+/// An operation. Records that earlier operations create are referred to by [`RecordId::pending`].
 #[derive(Debug, Clone)]
 pub enum Operation {
     /// Adds a record.
     Create(RecordDetails),
-    /// Replaces what a record says, if it is still at that version.
+    /// Replaces a record, if it is still at that version.
     Update(RecordId, VersionId, RecordDetails),
-    /// Adds a client; a conflict when the id is taken.
+    /// Adds a client; a conflict if the id is in use.
     CreateClient(Client),
-    /// Replaces a client, if it was last changed at that instant. The `updated_at` that is stored always lies after it: where
-    /// the client's own does not, it is the next millisecond.
+    /// Replaces a client, if it was last changed at that time. The stored `updated_at` is always later: if the client's
+    /// own is not, it is the next millisecond.
     UpdateClient(Client, Timestamp),
-    /// Keeps a photo that a record of the same write has; to keep it again changes nothing.
+    /// Stores a photo of a record in the same write; storing it again changes nothing.
     PutPhoto(Photo),
-    /// Adds what the deployment decided about something, or replaces what it decided before.
+    /// Adds or replaces a setting of the deployment.
     PutSetting(Setting),
-    /// Takes what the deployment decided about something out; nothing happens where it decided nothing.
+    /// Removes a setting of the deployment, if it exists.
     RemoveSetting(SettingKey),
-    /// Gives numbers to codes that records of the same write hold; [`super::StoreError::Overtaken`] where another write has given one of
-    /// the numbers, or has numbered one of the codes. Nothing is told of it among what was written.
+    /// Assigns numbers to codes in records of the same write; [`super::StoreError::Overtaken`] if another write has
+    /// used one of the numbers, or has numbered one of the codes. Not among the results of the write.
     NumberCodes(NewCodes),
 }
 
@@ -121,42 +122,42 @@ impl Operation {
         Self::Create(details.into())
     }
 
-    /// Replaces what a record says, if it is still at that version.
+    /// Replaces a record, if it is still at that version.
     #[must_use]
     pub fn update(id: RecordId, expected: VersionId, details: impl Into<RecordDetails>) -> Self {
         Self::Update(id, expected, details.into())
     }
 }
 
-/// What a write rests on and does not change: records that were looked at to decide it.
+/// Unchanged records that a write depends on: they were checked to decide it.
 ///
-/// A record counts as touched when it is written, and besides: somebody when a membership in a program of theirs is, or a group of
-/// which they are or were a member.
+/// A record is touched when it is written. An individual or group is also touched by a write of its membership in a
+/// program, an individual also by a write of its current or former group.
 #[derive(Debug, Clone)]
 pub struct ReadSet {
-    /// The last write before they were looked at.
+    /// The last write before the check.
     pub since: Sequence,
-    /// The records. One that the same write creates is left out: nobody else can touch it.
+    /// The records, without those that the same write creates: no other write can touch them.
     pub records: Vec<(RecordKind, RecordId)>,
 }
 
-/// One use case: written whole or not at all.
+/// An atomic write.
 #[derive(Debug, Clone)]
 pub struct Write {
-    /// When; becomes `last_updated`.
+    /// Timestamp; becomes `last_updated`.
     pub at: Timestamp,
-    /// Which client writes.
+    /// The client that writes.
     pub source: Option<ClientId>,
-    /// What.
+    /// The operations.
     pub operations: Vec<Operation>,
-    /// The lines of the audit log that go with it.
+    /// The audit entries of the write.
     pub audit: Vec<AuditEntry>,
-    /// What must not have been touched since it was looked at; else nothing is written.
+    /// Records that must not have been touched since they were checked; otherwise nothing is written.
     pub read_set: Vec<ReadSet>,
 }
 
 impl Write {
-    /// The codes that get numbers with it.
+    /// The codes that are numbered with it.
     pub fn new_codes(&self) -> impl Iterator<Item = &NewCodes> {
         self.operations.iter().filter_map(|operation| match operation {
             Operation::NumberCodes(codes) => Some(codes),
@@ -164,7 +165,7 @@ impl Write {
         })
     }
 
-    /// Takes these codes out, in their order.
+    /// Removes and returns these codes, in order.
     pub fn take_new_codes(&mut self) -> Vec<NewCodes> {
         let taken: Vec<NewCodes> = self.new_codes().cloned().collect();
         if !taken.is_empty() {
@@ -174,30 +175,30 @@ impl Write {
     }
 }
 
-/// What became of one operation.
+/// Result of an operation.
 #[derive(Debug, Clone)]
 pub enum Written {
     /// The record as stored.
     Record(ChangedRecord),
     /// The client as stored.
     Client(Arc<Client>),
-    /// The photo that was put.
+    /// The stored photo.
     Photo(PhotoDigest),
-    /// The setting that was put or taken out.
+    /// The added, replaced or removed setting.
     Setting(SettingKey),
 }
 
-/// What became of a write.
+/// Result of a write.
 #[derive(Debug, Clone)]
 pub struct Committed {
-    /// Its place in the order of writes.
+    /// Its sequence number.
     pub sequence: Sequence,
     /// One for each operation, in order.
     pub written: Vec<Written>,
 }
 
 impl Written {
-    /// The record that was written, where it was one.
+    /// The written record, if the operation wrote one.
     #[must_use]
     pub fn record(&self) -> Option<ChangedRecord> {
         match self {
@@ -208,7 +209,7 @@ impl Written {
 }
 
 impl Committed {
-    /// The record that the first operation wrote, where it is of that kind.
+    /// The record that the first operation wrote, if it is of that kind.
     #[must_use]
     pub fn first<D: Details>(self) -> Option<Arc<Record<D>>> {
         match self.written.into_iter().next() {
@@ -218,7 +219,7 @@ impl Committed {
     }
 }
 
-/// Whether a write makes changes that a [`super::ChangeSink`] must hear of.
+/// True if a [`super::ChangeSink`] must be notified of a write's changes.
 pub fn changes_records(write: &Write) -> bool {
     write.operations.iter().any(|operation| matches!(operation, Operation::Create(_) | Operation::Update(..)))
 }

@@ -1,4 +1,4 @@
-//! What one backend holds, taken up by another.
+//! What one backend holds, applied by another.
 
 use tempfile::TempDir;
 
@@ -97,7 +97,7 @@ async fn rows_that_are_damaged_are_found_and_named() {
     let found: Vec<String> = findings(&store).await.into_iter().filter(|line| !before.contains(line)).collect();
     let expected = [
         "files: the row of last numbers: it says that Program end at 4, and they end at 1",
-        "identifiers: Individual `urn:x:a|2`: it is not found by its identifier of system",
+        "identifiers: Individual `urn:x:a|2`: it is not indexed by its identifier of system",
         "indexes: Consent ",
         "indexes: Individual `urn:x:a|1`: the rows that searches read are not what the record says",
         "records: Group number 1: the stored group cannot be read",

@@ -7,10 +7,10 @@
 //! - meta: version of the record: number; last update in milliseconds: signed number; client: text, empty if none;
 //! - identifiers: their number; of each its system and value: texts, and its period: a byte (1 if there is one, plus 2
 //!   with a first day, plus 4 with a last day) and these days;
-//! - values: their length, and the tagged values in the order of the tags; a list is its items, each after its length, a
-//!   part its tagged values;
-//! - fields of modules, until the checksum: path, 0 for a single value or the number of values plus 1, and of each value
-//!   its type, a byte, and the value;
+//! - values: their length, and the tagged values in the order of the tags; a list is its items, each after its length,
+//!   a part its tagged values;
+//! - fields of modules, until the checksum: path, 0 for a single value or the number of values plus 1, and of each
+//!   value its type, a byte, and the value;
 //! - checksum: CRC-32 of all bytes before, four bytes, little endian.
 //!
 //! **Invariant:** data stored by a newer program survives a rewrite by this one. A tag that this program's schema does

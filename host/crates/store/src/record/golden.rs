@@ -1,7 +1,7 @@
 //! The golden files of `tests/data/stored`: for each stored form its bytes in hexadecimal and, as JSON, their content.
 //!
-//! One sample for each version of a form. A file is never changed once it is released. A new version gets new files: write the
-//! sample, run these tests, and take the bytes and the JSON from the message.
+//! One sample for each version of a form. A released file is never changed. A new version gets new files: write
+//! the sample, run these tests, and take the bytes and the JSON from the message.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -239,7 +239,7 @@ fn old_clients_are_read() {
 
 /// As two servers of different releases running concurrently.
 #[test]
-fn a_grant_on_a_field_of_a_newer_program_is_kept_and_opens_nothing() {
+fn a_grant_on_an_unknown_field_is_preserved_and_grants_nothing() {
     let (mut client, scope) = (samples::bare_client(), Scope::parse("individual:read").unwrap());
     let newer = FieldSet::only(FieldName::of_newer("shoe_size"));
     client.grants.insert(scope, newer.clone());

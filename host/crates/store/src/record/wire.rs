@@ -20,7 +20,7 @@ impl<'b> Bytes<'b> {
         self.0.is_empty()
     }
 
-    /// That many bytes.
+    /// The next `length` bytes.
     pub(super) fn take(&mut self, length: usize) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;

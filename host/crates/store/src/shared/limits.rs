@@ -1,78 +1,78 @@
-//! Counts of calls that several processes share.
+//! Call counts shared by several processes.
 
 use std::time::Duration;
 
-/// What is asked of a count.
+/// Request for calls of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Take {
-    /// So many, or nothing is taken.
+    /// Minimum number; otherwise nothing is reserved.
     pub least: u64,
-    /// At most so many.
+    /// Maximum number.
     pub most: u64,
-    /// The count never goes beyond that.
+    /// Limit of the count.
     pub limit: u64,
 }
 
-/// What was given of a count.
+/// Reserved calls of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// So many.
+    /// Number of calls.
     pub taken: u64,
-    /// The count now, with what was taken.
+    /// The count including them.
     pub count: u64,
 }
 
-/// What is asked of a minute.
+/// Request for calls of a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// How many calls a minute has.
+    /// Number of calls per minute.
     pub per_minute: u32,
-    /// So many, or none are given.
+    /// Minimum number; otherwise nothing is reserved.
     pub least: u32,
-    /// At most so many.
+    /// Maximum number.
     pub most: u32,
 }
 
-/// What was given of a minute.
+/// Reserved calls of a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leased {
-    /// So many calls.
+    /// Number of calls.
     pub calls: u32,
-    /// How many more could be given at once.
+    /// Number of calls that remain available immediately.
     pub left: u32,
-    /// How long until the minute is full again.
+    /// Time until the minute is full again.
     pub until_full: Duration,
 }
 
-/// What was given of a sliding window.
+/// Result of a sliding window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Windowed {
-    /// Whether the calls were counted.
+    /// True if the calls were counted.
     pub is_taken: bool,
-    /// How long each call stays in the window, those that were counted now included; at most [`WINDOW`].
+    /// Time that each call remains in the window, including the new ones; at most [`WINDOW`].
     pub until_left: Vec<Duration>,
 }
 
 /// The length of a sliding window.
 pub const WINDOW: Duration = Duration::from_secs(60);
 
-/// The time in which one call comes back; at least a nanosecond.
+/// The time in which one call is refilled; at least a nanosecond.
 #[must_use]
 pub fn cell_ns(per_minute: u32) -> u64 {
     (60_000_000_000 / u64::from(per_minute.max(1))).max(1)
 }
 
-/// What is kept of a minute.
+/// Stored state of a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Minute {
-    /// From then on it is full again.
+    /// Time from which it is full again.
     pub full_at_ns: u64,
-    /// How many calls it had when it was asked last; 0 where it never was.
+    /// Its limit at the last request; 0 before the first.
     pub per_minute: u32,
 }
 
-/// Takes calls out of a minute; says what was given and what is kept of it then. Under another limit what was used stays used; beyond a
-/// lower one it is forgotten.
+/// Reserves calls of a minute; returns them and the new state. After a change of the limit used calls stay used; those
+/// beyond a lower limit are forgotten.
 #[must_use]
 pub fn lease(minute: Minute, now_ns: u64, lease: Lease) -> (Leased, Minute) {
     let Lease { per_minute, least, most } = lease;

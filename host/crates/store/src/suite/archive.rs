@@ -1,4 +1,4 @@
-//! Taking a store as it stood after one write, and filling another one with it.
+//! Snapshots of a store after one write, and filling another store from them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use daftar_domain::value::Value;
 
 use super::*;
 
-/// Everything that a snapshot gives.
+/// All items of a snapshot.
 async fn taken(snapshot: &mut Snapshot) -> Vec<Entry> {
     let mut entries = Vec::new();
     loop {
@@ -37,7 +37,7 @@ async fn snapshot<B: Backend>(backend: &B) -> Snapshot {
     backend.whole().snapshot().await.unwrap()
 }
 
-/// How often each kind of thing is among them.
+/// Number of items by kind.
 fn counts(entries: &[Entry]) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for entry in entries {
@@ -46,7 +46,7 @@ fn counts(entries: &[Entry]) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// Records as they stand, with their keys and versions.
+/// Current records, with their keys and versions.
 fn present(entries: &[Entry]) -> Vec<ChangedRecord> {
     let records = entries.iter().filter_map(|entry| match entry {
         Entry::Version { kind, id, is_present: true, value, .. } => {
@@ -70,12 +70,12 @@ fn ended(text: &str) -> Identifier {
     Identifier { key: key(text), period: Some(Period { start: None, end: Some(date(2026, 1, 1)) }) }
 }
 
-/// A store with something of everything.
+/// A store with items of every kind.
 pub async fn furnished<B: Backend>() -> (B, Arc<Listener>) {
     let (backend, listener) = listening::<B>();
     let store = backend.store();
     let (portrait, other) = (photo(b"a portrait"), photo(b"another one"));
-    // With what a newer program stored.
+    // With data of a newer program.
     let pictured = |photo: &Photo| {
         let mut details = person(&["urn:x:a|1"]).with(PHOTO, photo.reference());
         details.put(Tag(900), Some(Value::later(9, &[1, 2, 3])));
@@ -89,7 +89,7 @@ pub async fn furnished<B: Backend>() -> (B, Arc<Listener>) {
     .await
     .unwrap();
     create(store, person(&["urn:x:a|2", "urn:x:b|2"])).await;
-    // The identifier goes from the second to the third.
+    // The identifier moves from the second to the third.
     let without = IndividualDetails::new(vec![ended("urn:x:a|2")], Values::default(), Extension::default());
     commit(store, vec![Operation::update(RecordId(2), VersionId(1), without)]).await.unwrap();
     create(store, person(&["urn:x:a|2"])).await;
@@ -126,7 +126,7 @@ fn request(key: &str, record: Option<(RecordKind, RecordId, VersionId)>) -> Reme
     RememberedRequest { name, digest: [1; 32], at, answers: vec![RememberedAnswer { status: 201, record }] }
 }
 
-pub async fn a_snapshot_holds_everything_that_is_kept<B: Backend>() {
+pub async fn a_snapshot_contains_all_stored_items<B: Backend>() {
     let (backend, _) = furnished::<B>().await;
     let store = backend.store();
     let first = request("k", Some((RecordKind::Individual, RecordId::pending(1), VersionId(1))));
@@ -162,13 +162,13 @@ pub async fn a_snapshot_holds_everything_that_is_kept<B: Backend>() {
     assert!(!shown.contains("urn:x:a") && !shown.contains("portrait"), "a snapshot shows nothing of what records say");
 }
 
-pub async fn what_is_written_after_the_snapshot_is_not_in_it<B: Backend>() {
+pub async fn a_snapshot_excludes_later_writes<B: Backend>() {
     let (backend, _) = furnished::<B>().await;
     let store = backend.store();
     let before = taken(&mut snapshot(&backend).await).await;
     let mut late = snapshot(&backend).await;
     let mut taken_late = Vec::new();
-    // Everything is changed between the snapshot and its being read, and in the midst of it.
+    // Everything is changed between the beginning of the snapshot and its steps.
     for step in 0..4 {
         let (one, two) = (format!("urn:x:new|{step}"), format!("urn:x:group|{step}"));
         let made = request(&one, Some((RecordKind::Individual, RecordId::pending(1), VersionId(1))));
@@ -192,7 +192,7 @@ pub async fn what_is_written_after_the_snapshot_is_not_in_it<B: Backend>() {
     assert!(taken_late == before, "{taken_late:?}");
 }
 
-pub async fn a_snapshot_under_writes_is_what_stood_after_one_write<B: Backend>() {
+pub async fn a_snapshot_under_concurrent_writes_is_consistent<B: Backend>() {
     let (backend, listener) = listening::<B>();
     let store = backend.store();
     for number in 0..40 {
@@ -238,7 +238,7 @@ pub async fn a_snapshot_under_writes_is_what_stood_after_one_write<B: Backend>()
     }
 }
 
-pub async fn a_filled_store_holds_what_the_other_one_held<B: Backend>() {
+pub async fn a_filled_store_equals_its_source<B: Backend>() {
     let (backend, _) = furnished::<B>().await;
     let entries = taken(&mut snapshot(&backend).await).await;
     let (mut filling, finish) = B::refill();
@@ -276,14 +276,14 @@ pub async fn a_filled_store_holds_what_the_other_one_held<B: Backend>() {
     let portrait = older.details.get(PHOTO).unwrap();
     assert_eq!(two.photo(portrait).await.unwrap(), one.photo(portrait).await.unwrap());
 
-    // It goes on where the other one stood.
+    // It continues after the last write of the source.
     let created = commit(two, vec![Operation::create(person(&[]))]).await.unwrap();
     assert_eq!((created.sequence, individual_of(&created.written[0]).id), (Sequence(8), RecordId(4)));
     let taken_already = commit(two, vec![Operation::create(person(&["urn:x:a|2"]))]).await;
     assert!(matches!(taken_already, Err(StoreError::IdentifierInUse(_))));
 }
 
-pub async fn an_empty_store_is_taken_and_filled<B: Backend>() {
+pub async fn an_empty_store_is_copied<B: Backend>() {
     let (backend, _) = listening::<B>();
     let mut snapshot = snapshot(&backend).await;
     assert_eq!(snapshot.mark().sequence, Sequence(0));

@@ -11,13 +11,13 @@ fn day(number: usize) -> Timestamp {
     first + SignedDuration::from_hours(24 * i64::try_from(number).unwrap())
 }
 
-/// A line of that day on one of ten records.
+/// An entry of that day about one of ten records.
 fn line(number: usize) -> AuditEntry {
     let targets = vec![format!("Individual/urn:x:a|{}", number % 10)];
     AuditEntry { at: day(number), targets, ..audit_entry(&number.to_string()) }
 }
 
-/// Adds lines, each so that it is a stored value of its own.
+/// Adds entries, each as a stored value of its own.
 async fn add_apart<B: Backend>(backend: &B, lines: impl IntoIterator<Item = AuditEntry>) {
     for line in lines {
         backend.store().commit(Write { audit: vec![line], ..write(Vec::new()) }).await.unwrap();
@@ -33,7 +33,7 @@ async fn page<B: Backend>(
     backend.store().audit_page(query.clone(), before, AuditBounds { lines_max, examined_max }).await.unwrap()
 }
 
-/// Every line that the query finds, page after page; and in how many pages.
+/// Every entry that matches the query, page by page; and the number of pages.
 async fn all<B: Backend>(backend: &B, query: &AuditQuery, bounds: (usize, usize)) -> (Vec<String>, usize) {
     let (mut found, mut pages, mut before) = (Vec::new(), 0, AuditPosition::END);
     loop {
@@ -42,7 +42,7 @@ async fn all<B: Backend>(backend: &B, query: &AuditQuery, bounds: (usize, usize)
         assert!(entries.len() <= bounds.0);
         found.extend(entries.into_iter().map(|entry| entry.request_id));
         let Some(next) = next else { return (found, pages) };
-        assert!(next < before, "it goes on");
+        assert!(next < before, "the position decreases");
         before = next;
     }
 }
@@ -55,7 +55,7 @@ fn removal(before: Timestamp, told: Option<AuditRemoved>) -> AuditRemoval {
     AuditRemoval { before, line: AuditEntry { at: day(5_000), ..audit_entry("removal") }, told }
 }
 
-/// Removes until there is nothing left to remove.
+/// Removes entries until none is old enough.
 async fn remove_all<B: Backend>(backend: &B, before: Timestamp) -> Option<AuditRemoved> {
     let mut told = None;
     while let Some(removed) = backend.store().remove_audit(removal(before, told)).await.unwrap() {
@@ -64,11 +64,11 @@ async fn remove_all<B: Backend>(backend: &B, before: Timestamp) -> Option<AuditR
     told
 }
 
-pub async fn the_audit_log_is_looked_through_in_pages<B: Backend>() {
+pub async fn the_audit_log_is_searched_in_pages<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let total = 6 * ENTRIES_PER_VALUE_MAX;
     backend.store().append_audit((0..total - 5).map(line).collect()).await.unwrap();
-    // Brings them to disk before what is written by itself.
+    // Flushes them to disk before the next entry is written separately.
     backend.store().audit(0).await.unwrap();
     add_apart(&backend, (total - 5..total).map(line)).await;
     let everything = AuditQuery::default();
@@ -84,7 +84,7 @@ pub async fn the_audit_log_is_looked_through_in_pages<B: Backend>() {
         }
         let both = AuditQuery { request_id: Some("12".to_owned()), ..on };
         assert!(all(&backend, &both, (9, 200)).await.0.is_empty(), "the two conditions hold of no line");
-        // No index is of that.
+        // No index contains this text.
         let text = AuditQuery { text: Some("in no line".to_owned()), ..AuditQuery::default() };
         let (found, pages) = all(&backend, &text, (9, 200)).await;
         assert_eq!((found.len(), pages > 4), (0, true), "looking is bounded");
@@ -92,14 +92,14 @@ pub async fn the_audit_log_is_looked_through_in_pages<B: Backend>() {
     }
 }
 
-pub async fn the_audit_log_is_looked_through_by_time<B: Backend>() {
+pub async fn the_audit_log_is_searched_by_time<B: Backend>() {
     let (backend, _) = listening::<B>();
     add_apart(&backend, (0..20).map(line)).await;
     let query = AuditQuery { from: Some(day(4)), to: Some(day(9)), ..AuditQuery::default() };
     assert_eq!(all(&backend, &query, (2, 3)).await.0, requests((4..9).rev()));
 }
 
-pub async fn many_lines_of_the_audit_log_are_found_by_what_they_name<B: Backend>() {
+pub async fn audit_entries_are_found_by_the_names_they_contain<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let total = 40 * ENTRIES_PER_VALUE_MAX;
     for from in (0..total).step_by(ENTRIES_PER_VALUE_MAX) {
@@ -117,18 +117,18 @@ pub async fn many_lines_of_the_audit_log_are_found_by_what_they_name<B: Backend>
     }
 }
 
-pub async fn old_lines_of_the_audit_log_are_removed_in_small_steps<B: Backend>() {
+pub async fn old_audit_entries_are_removed_in_small_steps<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let total = REMOVAL_VALUES_MAX * 2 + 10;
     add_apart(&backend, (0..total).map(line)).await;
     let first = backend.store().remove_audit(removal(day(total - 5), None)).await.unwrap().unwrap();
     assert_eq!(first.lines as usize, REMOVAL_VALUES_MAX);
-    // Whoever stops here has told what was removed.
+    // After a stop here the removed entries are already reported.
     reopened(&mut backend).await;
     let newest = backend.store().audit(1).await.unwrap();
     assert_eq!((newest[0].request_id.as_str(), newest[0].count), ("removal", first.lines));
     assert_eq!(backend.store().audit(usize::MAX).await.unwrap().len(), total - REMOVAL_VALUES_MAX + 1);
-    // Later steps tell of all of them in the same line.
+    // Later steps update the same entry with the total.
     let mut told = Some(first);
     while let Some(removed) = backend.store().remove_audit(removal(day(total - 5), told)).await.unwrap() {
         assert_eq!(removed.at, first.at);
@@ -145,7 +145,7 @@ pub async fn old_lines_of_the_audit_log_are_removed_in_small_steps<B: Backend>()
     assert_eq!(backend.store().audit(1).await.unwrap(), [line(total)]);
 }
 
-pub async fn lines_as_old_as_the_limit_stay<B: Backend>() {
+pub async fn audit_entries_as_old_as_the_limit_stay<B: Backend>() {
     let (backend, _) = listening::<B>();
     add_apart(&backend, (0..3).map(line)).await;
     assert!(remove_all(&backend, day(0)).await.is_none());
@@ -153,7 +153,7 @@ pub async fn lines_as_old_as_the_limit_stay<B: Backend>() {
     assert_eq!(remove_all(&backend, just_after).await.unwrap().lines, 1);
 }
 
-pub async fn lines_of_a_clock_that_was_wrong_keep_none_after_them<B: Backend>() {
+pub async fn audit_entries_with_a_wrong_time_do_not_block_removal<B: Backend>() {
     let (backend, _) = listening::<B>();
     add_apart(&backend, [4_000, 4_001, 0, 1].map(line)).await;
     assert_eq!(remove_all(&backend, day(100)).await.unwrap().lines, 2);
@@ -161,12 +161,12 @@ pub async fn lines_of_a_clock_that_was_wrong_keep_none_after_them<B: Backend>() 
     assert_eq!(left, ["removal", "4001", "4000"]);
 }
 
-pub async fn what_is_left_after_a_removal_is_found<B: Backend>() {
+pub async fn entries_left_after_a_removal_are_found<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let total = 40 * ENTRIES_PER_VALUE_MAX;
     for from in (0..total).step_by(ENTRIES_PER_VALUE_MAX) {
         backend.store().append_audit((from..from + ENTRIES_PER_VALUE_MAX).map(line).collect()).await.unwrap();
-        // Brings them to disk, so that values hold whole days.
+        // Flushes them to disk, so that values contain complete days.
         backend.store().audit(0).await.unwrap();
     }
     let kept_from = 24 * ENTRIES_PER_VALUE_MAX;

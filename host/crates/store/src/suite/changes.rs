@@ -5,15 +5,15 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
 use super::*;
 
-pub async fn the_order_of_writes_tells_what_each_touched<B: Backend>() {
+pub async fn the_change_log_contains_the_records_of_each_write<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let both = vec![Operation::create(person(&[])), Operation::create(group(&[]))];
     commit(backend.store(), both).await.unwrap();
     let change = vec![Operation::update(RecordId(1), VersionId(1), person(&["urn:x:a|1"]))];
     commit(backend.store(), change).await.unwrap();
-    let (somebody, household) = ((RecordKind::Individual, RecordId(1)), (RecordKind::Group, RecordId(1)));
+    X = ((RecordKind::Individual, RecordId(1)), (RecordKind::Group, RecordId(1)));
     let touched = |sequence, records: &[_]| Touched { sequence: Sequence(sequence), records: records.to_vec() };
-    let (first, second) = (touched(1, &[somebody, household]), touched(2, &[somebody]));
+    let (first, second) = (touched(1, &[individual, household]), touched(2, &[individual]));
     for _ in 0..2 {
         let log = backend.store();
         assert_eq!(log.changes_after(Sequence(0), 10).await.unwrap(), [first.clone(), second.clone()]);
@@ -25,7 +25,7 @@ pub async fn the_order_of_writes_tells_what_each_touched<B: Backend>() {
     }
 }
 
-pub async fn a_mark_tells_one_history_from_every_other<B: Backend>() {
+pub async fn a_mark_identifies_one_history<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let (other, _) = listening::<B>();
     for store in [backend.store(), other.store()] {

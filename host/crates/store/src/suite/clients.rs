@@ -58,7 +58,7 @@ pub async fn a_client_is_changed_only_as_last_seen<B: Backend>() {
     assert_eq!(backend.store().clients().await.unwrap(), [changed]);
 }
 
-pub async fn two_changes_in_one_millisecond_do_not_look_alike<B: Backend>() {
+pub async fn two_changes_in_one_millisecond_have_distinct_timestamps<B: Backend>() {
     let (backend, _) = listening::<B>();
     let at: Timestamp = "2026-01-01T00:00:00.001Z".parse().unwrap();
     let client = Client { updated_at: at, ..samples::full_client() };

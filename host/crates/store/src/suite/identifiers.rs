@@ -6,7 +6,7 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
 use super::*;
 
-/// A person with identifiers that have ended.
+/// An individual with ended identifiers.
 fn past(identifiers: &[&str]) -> IndividualDetails {
     let mut details = person(identifiers);
     for identifier in &mut details.identifiers {
@@ -39,7 +39,7 @@ pub async fn an_open_identifier_has_one_owner<B: Backend>() {
     assert_eq!(owners(backend.store(), "urn:x:a|3").await, []);
 }
 
-pub async fn an_ended_identifier_can_be_taken_up<B: Backend>() {
+pub async fn an_ended_identifier_can_be_reused<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     create(backend.store(), past(&["urn:x:a|1"])).await;
     create(backend.store(), past(&["urn:x:a|1"])).await;
@@ -48,13 +48,13 @@ pub async fn an_ended_identifier_can_be_taken_up<B: Backend>() {
     assert_eq!(owners(backend.store(), "urn:x:a|1").await, [(3, true), (1, false), (2, false)]);
     let another = vec![Operation::create(person(&["urn:x:a|1"]))];
     assert!(is_in_use(commit(backend.store(), another).await, "urn:x:a|1"));
-    // An open period that begins some day is open.
+    // An open period that begins on some day is open.
     let mut details = person(&["urn:x:a|1"]);
     details.identifiers[0].period = Some(Period { start: Some(Date::constant(2020, 1, 1)), end: None });
     assert!(is_in_use(commit(backend.store(), vec![Operation::create(details)]).await, "urn:x:a|1"));
 }
 
-pub async fn one_write_cannot_give_an_identifier_twice<B: Backend>() {
+pub async fn one_write_cannot_assign_an_identifier_twice<B: Backend>() {
     let (backend, _) = listening::<B>();
     let twice = vec![Operation::create(person(&["urn:x:a|1"])), Operation::create(person(&["urn:x:a|1"]))];
     assert!(is_in_use(commit(backend.store(), twice).await, "urn:x:a|1"));
@@ -65,7 +65,7 @@ pub async fn one_write_cannot_give_an_identifier_twice<B: Backend>() {
     ];
     commit(backend.store(), handed_over).await.unwrap();
     assert_eq!(owners(backend.store(), "urn:x:a|1").await, [(2, true), (1, false)]);
-    // One record may carry it ended and open at once: it was given back.
+    // A record may have it as ended and current: it was assigned again.
     let mut details = person(&["urn:x:a|5", "urn:x:a|5"]);
     details.identifiers[0].period = past(&["urn:x:a|5"]).identifiers[0].period;
     create(backend.store(), details).await;
@@ -84,7 +84,7 @@ pub async fn kinds_do_not_share_identifiers<B: Backend>() {
     assert!(is_in_use(commit(backend.store(), again).await, "urn:x:a|1"));
 }
 
-pub async fn owners_keep_those_that_ended_it_and_those_that_dropped_it<B: Backend>() {
+pub async fn owners_include_those_that_ended_or_dropped_it<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     create(backend.store(), person(&["urn:x:a|1", "urn:x:a|2"])).await;
     let dropped = vec![Operation::update(RecordId(1), VersionId(1), past(&["urn:x:a|1"]))];
@@ -96,7 +96,7 @@ pub async fn owners_keep_those_that_ended_it_and_those_that_dropped_it<B: Backen
     }
 }
 
-pub async fn an_ended_identifier_cannot_be_reopened_while_another_holds_it<B: Backend>() {
+pub async fn an_ended_identifier_cannot_be_reopened_while_another_record_has_it<B: Backend>() {
     let (backend, _) = listening::<B>();
     create(backend.store(), past(&["urn:x:a|1"])).await;
     create(backend.store(), person(&["urn:x:a|1"])).await;
@@ -108,7 +108,7 @@ pub async fn an_ended_identifier_cannot_be_reopened_while_another_holds_it<B: Ba
     assert_eq!(owners(backend.store(), "urn:x:a|1").await, [(1, true), (2, false)]);
 }
 
-pub async fn owners_are_limited_and_the_holder_comes_first<B: Backend>() {
+pub async fn owners_are_limited_and_the_current_one_is_first<B: Backend>() {
     let (backend, _) = listening::<B>();
     let many = (1..IDENTIFIER_OWNERS_MAX).map(|_| Operation::create(past(&["urn:x:a|1"]))).collect();
     commit(backend.store(), many).await.unwrap();

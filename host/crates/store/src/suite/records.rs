@@ -37,7 +37,7 @@ pub async fn a_created_record_reads_back_as_returned<B: Backend>() {
     }
 }
 
-pub async fn a_photo_is_kept_beside_its_record<B: Backend>() {
+pub async fn a_photo_is_stored_separately_from_its_record<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let photo = |length: usize, digest| Photo::new((0..length).map(|at| at as u8).collect(), |_| [digest; 32]).unwrap();
     let (large, small) = (photo(PHOTO_BYTES_MAX, 1), photo(1, 2));
@@ -68,7 +68,7 @@ pub async fn a_photo_is_kept_beside_its_record<B: Backend>() {
     }
 }
 
-pub async fn keys_count_up_for_each_kind_and_go_on_after_reopening<B: Backend>() {
+pub async fn keys_count_up_for_each_kind_and_continue_after_reopening<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let mut expected = Vec::new();
     for round in 1..=3 {
@@ -77,13 +77,13 @@ pub async fn keys_count_up_for_each_kind_and_go_on_after_reopening<B: Backend>()
         let committed = commit(backend.store(), operations).await.unwrap();
         assert_eq!(committed.sequence, Sequence(round));
         expected.extend([round * 2 - 1, round * 2]);
-        assert_eq!(everybody(backend.store()).await, expected);
+        assert_eq!(all_individuals(backend.store()).await, expected);
         assert_eq!(backend.store().scan::<GroupDetails>(RecordId(0), 10).await.unwrap().len() as u64, round);
         reopened(&mut backend).await;
     }
 }
 
-pub async fn an_update_needs_the_present_version_and_keeps_the_older_one<B: Backend>() {
+pub async fn an_update_requires_the_current_version_and_keeps_the_older_one<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let first = create(backend.store(), person(&["urn:x:a|1"])).await;
     let details = first.details.clone().with(ACTIVE, false);
@@ -128,7 +128,7 @@ pub async fn an_update_needs_the_present_version_and_keeps_the_older_one<B: Back
     );
 }
 
-pub async fn a_write_is_whole_or_nothing<B: Backend>() {
+pub async fn a_write_is_atomic<B: Backend>() {
     let (mut backend, listener) = listening::<B>();
     create(backend.store(), person(&["urn:x:a|taken"])).await;
     let operations = vec![
@@ -144,7 +144,7 @@ pub async fn a_write_is_whole_or_nothing<B: Backend>() {
     assert_eq!(listener.0.lock().unwrap().len(), 1);
     for _ in 0..2 {
         let store = backend.store();
-        assert_eq!(everybody(store).await, [1]);
+        assert_eq!(all_individuals(store).await, [1]);
         assert_eq!(store.find::<IndividualDetails>(RecordId(1)).await.unwrap().unwrap().meta.version, VersionId(1));
         assert!(store.scan::<GroupDetails>(RecordId(0), 9).await.unwrap().is_empty());
         assert!(store.clients().await.unwrap().is_empty());
@@ -175,7 +175,7 @@ pub async fn operations_of_one_write_build_on_each_other<B: Backend>() {
             backend.store().find_version::<IndividualDetails>(RecordId(1), VersionId(version)).await.unwrap().unwrap();
         assert_eq!(then.details, person(&[value]));
     }
-    assert_eq!(everybody(backend.store()).await, [1, 2]);
+    assert_eq!(all_individuals(backend.store()).await, [1, 2]);
 }
 
 pub async fn scans_give_records_by_key<B: Backend>() {
@@ -183,7 +183,7 @@ pub async fn scans_give_records_by_key<B: Backend>() {
     let people = (0..300).map(|_| Operation::create(person(&[]))).collect();
     commit(backend.store(), people).await.unwrap();
     commit(backend.store(), vec![Operation::create(group(&[]))]).await.unwrap();
-    assert_eq!(everybody(backend.store()).await, (1..=300).collect::<Vec<u64>>());
+    assert_eq!(all_individuals(backend.store()).await, (1..=300).collect::<Vec<u64>>());
     let page = backend.store().scan::<IndividualDetails>(RecordId(255), 3).await.unwrap();
     assert_eq!(page.iter().map(|one| one.id.0).collect::<Vec<_>>(), [256, 257, 258]);
     assert!(backend.store().scan::<IndividualDetails>(RecordId(300), 3).await.unwrap().is_empty());
@@ -191,7 +191,7 @@ pub async fn scans_give_records_by_key<B: Backend>() {
     assert_eq!(backend.store().scan::<GroupDetails>(RecordId(0), 9).await.unwrap().len(), 1);
 }
 
-pub async fn several_records_come_in_the_order_asked<B: Backend>() {
+pub async fn several_records_are_returned_in_the_requested_order<B: Backend>() {
     let (backend, _) = listening::<B>();
     let people = (0..100).map(|_| Operation::create(person(&[]))).collect();
     commit(backend.store(), people).await.unwrap();
@@ -203,7 +203,7 @@ pub async fn several_records_come_in_the_order_asked<B: Backend>() {
     assert_eq!(found.iter().map(|one| one.id.0).collect::<Vec<_>>(), all);
 }
 
-pub async fn instants_are_kept_to_the_millisecond<B: Backend>() {
+pub async fn timestamps_are_stored_in_milliseconds<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let at = "2026-01-02T03:04:05.678999999Z".parse().unwrap();
     let kept = "2026-01-02T03:04:05.678Z".parse().unwrap();
@@ -220,7 +220,7 @@ pub async fn instants_are_kept_to_the_millisecond<B: Backend>() {
     assert_eq!(audit.iter().map(|entry| entry.at).collect::<Vec<_>>(), [kept, kept]);
 }
 
-pub async fn absent_and_empty_lists_stay_apart<B: Backend>() {
+pub async fn absent_and_empty_lists_are_distinct<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let empty = person(&[])
         .with(TELECOM, Vec::<Values>::new())
@@ -241,7 +241,7 @@ pub async fn absent_and_empty_lists_stay_apart<B: Backend>() {
     assert_eq!(store.find::<GroupDetails>(RecordId(2)).await.unwrap().unwrap().details.get(MEMBER), Some(&[][..]));
 }
 
-pub async fn changes_are_told_once_in_order<B: Backend>() {
+pub async fn changes_are_reported_once_in_order<B: Backend>() {
     let (mut backend, listener) = listening::<B>();
     let first = create(backend.store(), person(&["urn:x:a|1"])).await;
     let operations =
@@ -260,7 +260,7 @@ pub async fn changes_are_told_once_in_order<B: Backend>() {
     assert!(listener.0.lock().unwrap().is_empty(), "what happened before is read by scanning, not told");
 }
 
-pub async fn records_are_refused_until_somebody_hears_of_changes<B: Backend>() {
+pub async fn records_are_rejected_until_a_listener_is_attached<B: Backend>() {
     let backend = B::fresh();
     let create = || vec![Operation::create(person(&[]))];
     assert!(matches!(backend.store().readiness(), Err(StoreError::NotReady)));

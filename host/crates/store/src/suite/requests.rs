@@ -1,4 +1,4 @@
-//! Requests that are remembered with what they wrote.
+//! Idempotency records that are stored with their writes.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -21,7 +21,7 @@ fn name(client: &str, key: &str, part: u16) -> RequestName {
     RequestName { client: ClientId::parse(client).unwrap(), key: IdempotencyKey::parse(key).unwrap(), part }
 }
 
-/// A request that makes one person.
+/// A request that creates one individual.
 fn request(name: RequestName, at: Timestamp) -> RememberedRequest {
     let record = Some((RecordKind::Individual, RecordId::pending(1), VersionId::FIRST));
     RememberedRequest { name, digest: [7; 32], at, answers: vec![RememberedAnswer { status: 201, record }] }
@@ -42,7 +42,7 @@ async fn remembered(store: &dyn Store, name: &RequestName) -> Vec<(u16, Timestam
     found.iter().map(told).collect()
 }
 
-pub async fn a_request_is_done_once_and_remembered_with_what_it_wrote<B: Backend>() {
+pub async fn a_request_is_executed_once_and_stored_with_its_write<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     create(backend.store(), person(&["urn:x:a|0"])).await;
     let (one, part) = (name("c", "k", 0), name("c", "k", 3));
@@ -54,7 +54,7 @@ pub async fn a_request_is_done_once_and_remembered_with_what_it_wrote<B: Backend
     }
     make(backend.store(), "urn:x:a|3", request(name("other", "k", 0), noon())).await.unwrap();
     make(backend.store(), "urn:x:a|4", request(name("c", "k2", 0), noon())).await.unwrap();
-    // What cannot be written is not remembered.
+    // A failed write stores no idempotency record.
     make(backend.store(), "urn:x:a|4", request(name("c", "k3", 0), noon())).await.unwrap_err();
     for _ in 0..2 {
         let store = backend.store();
@@ -62,12 +62,12 @@ pub async fn a_request_is_done_once_and_remembered_with_what_it_wrote<B: Backend
         assert_eq!(remembered(store, &one).await, expected);
         assert_eq!(remembered(store, &name("c", "k3", 0)).await, []);
         assert_eq!(store.remembered_count(&one.client).await.unwrap(), 3);
-        assert_eq!(everybody(store).await, [1, 2, 3, 4, 5]);
+        assert_eq!(all_individuals(store).await, [1, 2, 3, 4, 5]);
         reopened(&mut backend).await;
     }
 }
 
-pub async fn requests_are_forgotten_after_a_day<B: Backend>() {
+pub async fn idempotency_records_expire_after_a_day<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let (early, late) = (name("c", "early", 0), name("c", "late", 0));
     make(backend.store(), "urn:x:a|1", request(early.clone(), noon())).await.unwrap();
@@ -83,7 +83,7 @@ pub async fn requests_are_forgotten_after_a_day<B: Backend>() {
     assert_eq!(backend.store().remembered_count(&early.client).await.unwrap(), 0);
 }
 
-pub async fn one_of_many_requests_of_a_name_is_done<B: Backend>() {
+pub async fn one_of_many_requests_with_a_key_is_executed<B: Backend>() {
     let (backend, _) = listening::<B>();
     let store = backend.store();
     let each =
@@ -96,5 +96,5 @@ pub async fn one_of_many_requests_of_a_name_is_done<B: Backend>() {
             .flat_map(|outcome| outcome.as_ref().err())
             .all(|error| matches!(error, StoreError::AlreadyDone))
     );
-    assert_eq!(everybody(store).await, [1]);
+    assert_eq!(all_individuals(store).await, [1]);
 }

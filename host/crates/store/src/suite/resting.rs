@@ -1,4 +1,4 @@
-//! Writes that rest on records which they do not change.
+//! Writes whose read set contains records that they do not change.
 
 use crate::{Operation, ReadSet, StoreError};
 use daftar_domain::change::Sequence;
@@ -24,7 +24,7 @@ fn of(members: &[u64]) -> GroupDetails {
     group(&["urn:x:g|1"]).with(MEMBER, members.iter().map(member).collect::<Vec<_>>())
 }
 
-/// Writes something that rests on those records as they were after that write.
+/// Executes a write whose read set is those records after that write.
 async fn resting(
     store: &dyn Store,
     since: Sequence,
@@ -35,14 +35,14 @@ async fn resting(
     store.commit(Write { read_set, ..write(vec![what]) }).await.map(|committed| committed.sequence)
 }
 
-/// Two people and a group of the first, and the last write.
+/// Two individuals and a group of the first, and the last write.
 async fn register(store: &dyn Store) -> Sequence {
     create(store, person(&["urn:x:a|1"])).await;
     create(store, person(&["urn:x:a|2"])).await;
     commit(store, vec![Operation::create(of(&[1]))]).await.unwrap().sequence
 }
 
-pub async fn a_write_is_refused_when_what_it_rests_on_was_touched<B: Backend>() {
+pub async fn a_write_is_rejected_if_its_read_set_was_touched<B: Backend>() {
     let (backend, listener) = listening::<B>();
     let store = backend.store();
     let mut before = register(store).await;
@@ -65,14 +65,14 @@ pub async fn a_write_is_refused_when_what_it_rests_on_was_touched<B: Backend>() 
             let outcome = resting(store, before, &[place], newcomer()).await;
             let is_overtaken = matches!(outcome, Err(StoreError::Overtaken));
             assert_eq!(is_overtaken, touched.contains(&place), "{place:?} {outcome:?}");
-            assert_eq!(listener.0.lock().unwrap().len() == heard, is_overtaken, "nothing of a refused write is there");
+            assert_eq!(listener.0.lock().unwrap().len() == heard, is_overtaken, "a rejected write has no effect");
         }
         resting(store, after, &[PERSON, OTHER, GROUP], newcomer()).await.unwrap();
         before = after;
     }
 }
 
-pub async fn writes_that_wait_together_see_what_each_other_touches<B: Backend>() {
+pub async fn writes_of_one_group_see_each_others_changes<B: Backend>() {
     let (backend, _) = listening::<B>();
     let store = backend.store();
     let begun = register(store).await;
@@ -82,7 +82,7 @@ pub async fn writes_that_wait_together_see_what_each_other_touches<B: Backend>()
     assert_eq!(outcomes.iter().filter(|outcome| matches!(outcome, Err(StoreError::Overtaken))).count(), 15);
 }
 
-pub async fn what_is_not_remembered_counts_as_touched<B: Backend>() {
+pub async fn unknown_records_count_as_touched<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let begun = register(backend.store()).await;
     resting(backend.store(), begun, &[OTHER], enrol(1, 1)).await.unwrap();

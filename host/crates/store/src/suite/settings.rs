@@ -14,8 +14,8 @@ async fn put(store: &dyn Store, setting: Setting) {
     commit(store, vec![Operation::PutSetting(setting)]).await.unwrap();
 }
 
-/// What is kept, in an order of its own.
-async fn kept(store: &dyn Store) -> Vec<Setting> {
+/// Stored settings, in a fixed order.
+async fn stored(store: &dyn Store) -> Vec<Setting> {
     let mut settings = store.settings().await.unwrap();
     settings.sort_by_key(Setting::key);
     settings
@@ -37,13 +37,13 @@ pub async fn settings_read_back_and_survive<B: Backend>() {
     let retained_concepts = Setting::RetainedConcepts(samples::retained_concepts());
     let expected = [Setting::LocalCode(code), group("a"), group("b"), retained_concepts, earlier, system];
     for _ in 0..2 {
-        assert_eq!(kept(backend.store()).await, expected);
+        assert_eq!(stored(backend.store()).await, expected);
         reopened(&mut backend).await;
     }
     assert!(listener.0.lock().unwrap().is_empty(), "no record changed");
 }
 
-pub async fn a_setting_is_replaced_and_taken_out_by_its_key<B: Backend>() {
+pub async fn a_setting_is_replaced_and_removed_by_its_key<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let code = samples::local_code();
     let other = LocalCode { uri: CodeUri::parse("urn:svc:vocab:id-type#farmer").unwrap(), ..code.clone() };
@@ -54,17 +54,17 @@ pub async fn a_setting_is_replaced_and_taken_out_by_its_key<B: Backend>() {
     put(backend.store(), Setting::LocalCode(deprecated.clone())).await;
     let mut expected = [Setting::LocalCode(deprecated), Setting::LocalCode(other.clone())];
     expected.sort_by_key(Setting::key);
-    assert_eq!(kept(backend.store()).await, expected);
+    assert_eq!(stored(backend.store()).await, expected);
     let remove = |key| vec![Operation::RemoveSetting(key)];
     commit(backend.store(), remove(SettingKey::LocalCode(code.uri))).await.unwrap();
     commit(backend.store(), remove(SettingKey::ConceptGroup("never".into()))).await.unwrap();
     for _ in 0..2 {
-        assert_eq!(kept(backend.store()).await, [Setting::LocalCode(other.clone())]);
+        assert_eq!(stored(backend.store()).await, [Setting::LocalCode(other.clone())]);
         reopened(&mut backend).await;
     }
 }
 
-pub async fn settings_of_one_write_are_all_kept_or_none<B: Backend>() {
+pub async fn settings_of_one_write_are_stored_atomically<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     put(backend.store(), group("old")).await;
     let part = |part| RetainedConcepts { part, ..samples::retained_concepts() };
@@ -72,7 +72,7 @@ pub async fn settings_of_one_write_are_all_kept_or_none<B: Backend>() {
     let remove = Operation::RemoveSetting(SettingKey::ConceptGroup("old".into()));
     commit(backend.store(), parts.chain([remove]).collect()).await.unwrap();
     reopened(&mut backend).await;
-    let numbers: Vec<u32> = kept(backend.store())
+    let numbers: Vec<u32> = stored(backend.store())
         .await
         .iter()
         .map(|setting| match setting.key() {
@@ -84,10 +84,10 @@ pub async fn settings_of_one_write_are_all_kept_or_none<B: Backend>() {
     let update = Operation::update(RecordId(9), daftar_domain::record::VersionId::FIRST, person(&["urn:x:y|1"]));
     let failing = vec![Operation::PutSetting(group("new")), update];
     assert!(commit(backend.store(), failing).await.is_err());
-    assert_eq!(kept(backend.store()).await.len(), 100, "nothing of a write that fails is kept");
+    assert_eq!(stored(backend.store()).await.len(), 100, "nothing of a write that fails is kept");
 }
 
-pub async fn settings_of_like_names_stay_apart<B: Backend>() {
+pub async fn settings_of_similar_names_are_distinct<B: Backend>() {
     let (backend, _) = listening::<B>();
     let namespaces = ["urn:a", "urn:a:b", "urn:ab"];
     for namespace in namespaces {
@@ -95,7 +95,7 @@ pub async fn settings_of_like_names_stay_apart<B: Backend>() {
         put(backend.store(), Setting::RetainedConcepts(RetainedConcepts { namespace, ..samples::retained_concepts() }))
             .await;
     }
-    let found: Vec<String> = kept(backend.store())
+    let found: Vec<String> = stored(backend.store())
         .await
         .into_iter()
         .map(|setting| match setting {

@@ -5,7 +5,7 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
 use super::*;
 
-pub async fn writers_at_once_all_get_keys_of_their_own<B: Backend>() {
+pub async fn concurrent_writers_get_distinct_keys<B: Backend>() {
     let (mut backend, listener) = listening::<B>();
     let store = backend.store();
     let writes = (0..16).map(|writer| async move {
@@ -38,7 +38,7 @@ pub async fn one_of_many_gets_the_identifier<B: Backend>() {
     let outcomes = futures_join(attempts).await;
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(_) | Err(StoreError::IdentifierInUse(_)))));
-    assert_eq!(everybody(store).await, [1]);
+    assert_eq!(all_individuals(store).await, [1]);
 }
 
 pub async fn one_of_many_updates_a_version<B: Backend>() {

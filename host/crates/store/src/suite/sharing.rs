@@ -1,4 +1,4 @@
-//! What processes share: the same whoever asks, and whatever they ask at the same time.
+//! Shared state of processes: the same for every process, also under concurrent calls.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub struct Process {
     pub shared: Arc<dyn Shared>,
 }
 
-pub async fn a_count_gives_no_more_than_its_limit_and_takes_back_what_was_not_used(one: Process, other: Process) {
+pub async fn a_count_has_a_limit_and_unused_calls_are_released(one: Process, other: Process) {
     let take = Take { least: 1, most: 7, limit: 100 };
     let takers = (0..20).map(|number| {
         let process = if number % 2 == 0 { one.clone() } else { other.clone() };
@@ -38,9 +38,9 @@ pub async fn a_count_gives_no_more_than_its_limit_and_takes_back_what_was_not_us
     assert_eq!(other.shared.take("limit/b/", beyond).await.unwrap().taken, 0);
 }
 
-pub async fn a_minute_is_given_once_and_a_change_of_its_limit_keeps_what_was_used(one: Process, other: Process) {
+pub async fn a_minute_is_reserved_once_and_a_new_limit_keeps_used_calls(one: Process, other: Process) {
     let ask = |per_minute, least, most| Lease { per_minute, least, most };
-    // What comes back meanwhile is not known, but that it is not much.
+    // The number of calls refilled in the meantime is unknown, but small.
     let first = one.shared.lease("client/a", ask(60, 1, 50)).await.unwrap();
     assert_eq!((first.calls, first.left), (50, 10));
     assert!(first.until_full <= Duration::from_secs(50) && first.until_full > Duration::from_secs(49));
@@ -74,7 +74,7 @@ pub async fn a_sliding_window_counts_the_calls_of_all_processes(one: Process, ot
     assert!(!one.shared.window("token/a", 1, 3).await.unwrap().is_taken, "it is not empty");
 }
 
-pub async fn a_list_is_replaced_by_who_has_seen_it_and_files_go_when_no_list_names_them(one: Process, other: Process) {
+pub async fn a_list_is_replaced_at_its_revision_and_unnamed_files_are_deleted(one: Process, other: Process) {
     let before = other.shared.generation().await.unwrap();
     assert_eq!(one.shared.plugin_list().await.unwrap().revision, 0);
     let large: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
@@ -89,13 +89,13 @@ pub async fn a_list_is_replaced_by_who_has_seen_it_and_files_go_when_no_list_nam
     assert_eq!(other.shared.plugin_file([1; 32]).await.unwrap(), Some(large));
     assert_eq!(other.shared.plugin_file([2; 32]).await.unwrap(), None, "no list names it");
     assert_eq!(other.shared.replace_plugin_list(1, b"second", &[]).await.unwrap(), 2);
-    assert!(one.shared.plugin_file([1; 32]).await.unwrap().is_some(), "whoever is at the list before may fetch it");
+    assert!(one.shared.plugin_file([1; 32]).await.unwrap().is_some(), "a process with the previous list may fetch it");
     assert_eq!(one.shared.replace_plugin_list(2, b"third", &[]).await.unwrap(), 3);
     assert_eq!(one.shared.plugin_file([1; 32]).await.unwrap(), None);
     assert_eq!(other.shared.generation().await.unwrap().deployment, before.deployment + 3);
 }
 
-pub async fn turns_come_one_after_the_other_and_end_with_who_has_them(one: Process, other: Process) {
+pub async fn the_lock_is_exclusive_and_released_by_its_owner(one: Process, other: Process) {
     let turn = one.shared.turn().await.unwrap();
     let waiting = tokio::time::timeout(Duration::from_millis(200), other.shared.turn()).await;
     assert!(waiting.is_err(), "it is taken");
@@ -104,16 +104,16 @@ pub async fn turns_come_one_after_the_other_and_end_with_who_has_them(one: Proce
     drop(one.shared.turn().await.unwrap());
 }
 
-pub async fn what_is_kept_once_stays_whoever_comes_later(one: Process, other: Process) {
+pub async fn the_first_stored_value_stays(one: Process, other: Process) {
     assert_eq!(one.shared.keep_once("keys/x", b"ours").await.unwrap(), b"ours");
     assert_eq!(other.shared.keep_once("keys/x", b"theirs").await.unwrap(), b"ours");
 }
 
-pub async fn a_change_is_heard_of_and_raises_what_it_changes(one: Process, other: Process) {
+pub async fn a_change_is_notified_and_raises_its_version_counter(one: Process, other: Process) {
     while !other.shared.is_listening() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // What was told when it began to listen.
+    // The notification from the start of listening.
     let _told = tokio::time::timeout(Duration::from_millis(300), other.shared.heard()).await;
     let client = samples::full_client();
     let setting = Setting::IdentifierSystem(samples::identifier_system());
@@ -128,22 +128,22 @@ pub async fn a_change_is_heard_of_and_raises_what_it_changes(one: Process, other
     }
     let before = other.shared.generation().await.unwrap();
     one.store.append_audit(vec![audit_entry("r")]).await.unwrap();
-    assert_eq!(other.shared.generation().await.unwrap(), before, "what nobody keeps in memory raises nothing");
+    assert_eq!(other.shared.generation().await.unwrap(), before, "data that no process caches raises nothing");
 }
 
-/// Runs all of them on two processes of a register that `fresh` makes.
+/// Runs all of them on two processes of a register that `fresh` creates.
 #[macro_export]
 macro_rules! sharing {
     ($fresh:expr) => {
         $crate::sharing!(
             $fresh;
-            a_count_gives_no_more_than_its_limit_and_takes_back_what_was_not_used,
-            a_minute_is_given_once_and_a_change_of_its_limit_keeps_what_was_used,
+            a_count_has_a_limit_and_unused_calls_are_released,
+            a_minute_is_reserved_once_and_a_new_limit_keeps_used_calls,
             a_sliding_window_counts_the_calls_of_all_processes,
-            a_list_is_replaced_by_who_has_seen_it_and_files_go_when_no_list_names_them,
-            turns_come_one_after_the_other_and_end_with_who_has_them,
-            what_is_kept_once_stays_whoever_comes_later,
-            a_change_is_heard_of_and_raises_what_it_changes,
+            a_list_is_replaced_at_its_revision_and_unnamed_files_are_deleted,
+            the_lock_is_exclusive_and_released_by_its_owner,
+            the_first_stored_value_stays,
+            a_change_is_notified_and_raises_its_version_counter,
         );
     };
     ($fresh:expr; $($name:ident,)*) => {

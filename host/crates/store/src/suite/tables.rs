@@ -37,7 +37,7 @@ pub async fn codes_keep_their_numbers<B: Backend>() {
     assert!(editions.is_empty());
 }
 
-pub async fn codes_get_numbers_with_the_write_that_holds_them_or_none<B: Backend>() {
+pub async fn codes_are_numbered_with_their_write_or_not_at_all<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     backend.store().number_codes(vec![uri("urn:x#a")], Vec::new()).await.unwrap();
     let heard = Arc::new(AtomicUsize::new(0));
@@ -56,9 +56,9 @@ pub async fn codes_get_numbers_with_the_write_that_holds_them_or_none<B: Backend
     };
     let written =
         commit(backend.store(), of("1", vec![new(1, &["urn:x#b", "urn:y#b"]), new(3, &["urn:x#c"])])).await.unwrap();
-    assert_eq!(written.written.len(), 1, "nothing is told of the numbers");
+    assert_eq!(written.written.len(), 1, "the numbers are not reported");
     assert_eq!(heard.load(Ordering::Relaxed), 2);
-    // Numbers that another write gave, codes that have one, and a write that is refused.
+    // Numbers of another write, codes with a number, and a rejected write.
     for (value, new) in [
         ("2", new(3, &["urn:x#d"])),
         ("2", new(5, &["urn:x#d"])),
@@ -82,7 +82,7 @@ pub async fn codes_get_numbers_with_the_write_that_holds_them_or_none<B: Backend
     assert_eq!(numbers, [CodeNumber(4), CodeNumber(5)]);
 }
 
-pub async fn many_codes_are_numbered_at_once<B: Backend>() {
+pub async fn many_codes_are_numbered_together<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let all: Vec<CodeUri> = (0..2_345).map(|number| uri(&format!("urn:x:{}#{number}", number / 1_000))).collect();
     let (numbers, _) = backend.store().number_codes(all.clone(), Vec::new()).await.unwrap();
@@ -91,7 +91,7 @@ pub async fn many_codes_are_numbered_at_once<B: Backend>() {
     assert_eq!(backend.store().code_table().await.unwrap().codes, all);
 }
 
-pub async fn counters_never_go_down<B: Backend>() {
+pub async fn counters_never_decrease<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     for (value, kept) in [(16, 16), (7, 16), (32, 32), (0, 32)] {
         backend.store().raise_counter("day:2026-01-02:a", value).await.unwrap();
@@ -141,13 +141,13 @@ pub async fn the_audit_log_is_newest_first<B: Backend>() {
     assert_eq!(backend.store().audit(usize::MAX).await.unwrap().len(), total + 1);
 }
 
-pub async fn the_audit_log_keeps_the_lines_of_writes_and_of_refusals<B: Backend>() {
+pub async fn the_audit_log_contains_entries_of_writes_and_of_denials<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let operations = vec![Operation::create(person(&[]))];
     let audited = Write { audit: vec![audit_entry("1"), audit_entry("2")], ..write(operations) };
     backend.store().commit(audited).await.unwrap();
     backend.store().append_audit(vec![audit_entry("3")]).await.unwrap();
-    // A write may be nothing but a line of the log.
+    // A write may be an audit entry alone.
     assert_eq!(backend.store().audit(1).await.unwrap(), [audit_entry("3")]);
     backend.store().commit(Write { audit: vec![audit_entry("4")], ..write(Vec::new()) }).await.unwrap();
     reopened(&mut backend).await;
@@ -155,16 +155,16 @@ pub async fn the_audit_log_keeps_the_lines_of_writes_and_of_refusals<B: Backend>
     assert_eq!(found.iter().map(|entry| entry.request_id.as_str()).collect::<Vec<_>>(), ["4", "3", "2", "1"]);
 }
 
-/// A line with that many targets of 500 bytes.
+/// An entry with that many targets of 500 bytes.
 fn long_line(request: &str, targets: usize) -> AuditEntry {
     let target = |number| format!("{number:0>500}");
     AuditEntry { targets: (0..targets).map(target).collect(), ..audit_entry(request) }
 }
 
-pub async fn long_lines_of_the_audit_log_are_all_kept<B: Backend>() {
+pub async fn long_entries_of_the_audit_log_are_all_stored<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let lines: Vec<AuditEntry> = (0..9).map(|number| long_line(&number.to_string(), 1_000)).collect();
-    backend.store().append_audit(vec![audit_entry("somebody else's")]).await.unwrap();
+    backend.store().append_audit(vec![audit_entry("another client's")]).await.unwrap();
     backend.store().append_audit(lines[..4].to_vec()).await.unwrap();
     assert_eq!(backend.store().audit(9).await.unwrap().len(), 5);
     backend.store().commit(Write { audit: lines[4..8].to_vec(), ..write(Vec::new()) }).await.unwrap();
@@ -172,14 +172,14 @@ pub async fn long_lines_of_the_audit_log_are_all_kept<B: Backend>() {
     reopened(&mut backend).await;
     let mut found = backend.store().audit(usize::MAX).await.unwrap();
     found.reverse();
-    assert_eq!(found.first(), Some(&audit_entry("somebody else's")));
+    assert_eq!(found.first(), Some(&audit_entry("another client's")));
     assert!(found[1..] == lines, "every line, as it was and in order");
 }
 
-pub async fn a_line_of_the_audit_log_too_long_to_keep_is_cut<B: Backend>() {
+pub async fn an_audit_entry_over_the_limit_is_truncated<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     backend.store().append_audit(vec![audit_entry("1"), long_line("2", 5_000), audit_entry("3")]).await.unwrap();
-    // A store may write audit entries of reads and of writes separately.
+    // A store may write the audit entries of reads and of writes separately.
     backend.store().audit(0).await.unwrap();
     backend.store().commit(Write { audit: vec![long_line("4", 5_000)], ..write(Vec::new()) }).await.unwrap();
     reopened(&mut backend).await;

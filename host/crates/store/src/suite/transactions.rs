@@ -26,17 +26,17 @@ fn program() -> Operation {
     Operation::create(samples::full_program().details)
 }
 
-/// Everybody by key, with the members of the groups and who is enrolled.
+/// All individuals by key, with the members of the groups and the enrolments.
 async fn links(store: &dyn Store) -> (Vec<u64>, Vec<Vec<u64>>, Vec<(u64, u64)>) {
     let groups = store.scan::<GroupDetails>(RecordId(0), 10).await.unwrap();
     let members = groups.iter().map(|group| group.details.members().map(|member| member.individual.0).collect());
     let places = store.scan_records(RecordKind::ProgramMembership, RecordId(0), 10).await.unwrap();
     let places = places.into_iter().filter_map(ProgramMembershipDetails::of);
     let places = places.map(|place| (place.details.program().0, place.details.beneficiary().id.0)).collect();
-    (everybody(store).await, members.collect(), places)
+    (all_individuals(store).await, members.collect(), places)
 }
 
-pub async fn what_a_write_creates_can_be_referred_to_in_it<B: Backend>() {
+pub async fn a_write_can_refer_to_records_that_it_creates<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     create(backend.store(), person(&["urn:x:a|0"])).await;
     let pending = RecordId::pending;
@@ -70,7 +70,7 @@ pub async fn what_a_write_creates_can_be_referred_to_in_it<B: Backend>() {
     }
 }
 
-pub async fn writes_that_wait_together_each_count_their_own_records<B: Backend>() {
+pub async fn writes_of_one_group_count_their_own_records<B: Backend>() {
     let (backend, _) = listening::<B>();
     let family = |number: u64| {
         let child = |of: &str| Operation::create(person(&[&format!("urn:x:{of}|{number}")]));
@@ -92,7 +92,7 @@ pub async fn writes_that_wait_together_each_count_their_own_records<B: Backend>(
     }
 }
 
-pub async fn a_reference_to_what_was_not_created_yet_writes_nothing<B: Backend>() {
+pub async fn a_reference_to_a_later_created_record_is_rejected<B: Backend>() {
     let (mut backend, listener) = listening::<B>();
     for wrong in [RecordId::pending(2), RecordId::pending(0), RecordId(u64::MAX)] {
         let operations = vec![
@@ -107,5 +107,5 @@ pub async fn a_reference_to_what_was_not_created_yet_writes_nothing<B: Backend>(
     reopened(&mut backend).await;
     assert_eq!(links(backend.store()).await, (vec![], vec![], vec![]));
     create(backend.store(), person(&["urn:x:a|2"])).await;
-    assert_eq!(everybody(backend.store()).await, [1]);
+    assert_eq!(all_individuals(backend.store()).await, [1]);
 }

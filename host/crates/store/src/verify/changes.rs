@@ -1,6 +1,6 @@
-//! The order of writes, held against the records that they made.
+//! Compares the change log with the records.
 //!
-//! **Invariant:** a record of version `n` is named by `n` writes, which made its versions 1 to `n` in this order.
+//! **Invariant:** a record of version `n` is in `n` writes of the change log, which created versions 1 to `n` in order.
 
 use std::collections::BTreeMap;
 
@@ -10,32 +10,32 @@ use daftar_domain::client::ClientId;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::verification::{Finding, Part, Remedy, number_name};
 
-/// How many writes are read at once that were made since.
+/// Number of newer writes that are read together.
 const CATCH_UP_VALUES: usize = 512;
 
-/// Says of a record that it was seen.
+/// Flag of a record that was found.
 const SEEN: u32 = 1 << 31;
 
-/// How many writes made each record what it is.
+/// Number of writes of each record.
 #[derive(Default)]
 pub(super) struct Changes {
-    /// The last write that was checked.
+    /// The last checked write.
     last: u64,
     /// Versions by kind and key.
     versions: BTreeMap<RecordKind, Vec<u32>>,
-    /// The greatest numbers of records, as far as they were asked for.
+    /// The last numbers of records, as far as they were read.
     greatest: BTreeMap<RecordKind, u64>,
-    /// The changes could not all be read: records are not held against them.
+    /// The change log could not be read completely: records are not compared with it.
     is_given_up: bool,
 }
 
 impl Changes {
-    /// Records are not held against the changes from now on.
+    /// Stops the comparison of records with the change log.
     pub(super) fn give_up(&mut self) {
         self.is_given_up = true;
     }
 
-    /// Takes a write up.
+    /// Adds a write.
     pub(super) fn see(&mut self, values: &dyn RawValues, number: u64, value: &[u8]) -> Vec<Finding> {
         let mut findings = Vec::new();
         let missing = number.saturating_sub(self.last).saturating_sub(1);
@@ -44,7 +44,7 @@ impl Changes {
             findings.push(finding(
                 Part::Changes,
                 place,
-                format!("{missing} are missing in the order of writes"),
+                format!("{missing} are missing in the change log"),
                 Remedy::Restore,
             ));
             self.give_up();
@@ -69,7 +69,7 @@ impl Changes {
             Touched::Record(kind, id, version) => (*kind, *id, *version),
             Touched::Client(id) => {
                 let is_there = ClientId::parse(id).is_ok_and(|id| values.has_client(&id).unwrap_or(true));
-                let problem = format!("write {number} names it, and it is not there");
+                let problem = format!("write {number} names it, but it is missing");
                 let gone = || finding(Part::Clients, format!("client `{id}`"), problem, Remedy::Restore);
                 return (!is_there).then(gone);
             }
@@ -78,7 +78,7 @@ impl Changes {
             return None;
         }
         if id.0 == 0 || id.0 > self.greatest(values, kind, id) {
-            let problem = format!("write {number} made its version {version}, and it is not there");
+            let problem = format!("write {number} created its version {version}, but it is missing");
             return Some(finding(Part::Records, number_name(kind, id), problem, Remedy::Restore));
         }
         let versions = self.versions.entry(kind).or_default();
@@ -92,11 +92,11 @@ impl Changes {
         if version.0 == expected {
             return None;
         }
-        let problem = format!("write {number} made its version {version} where version {expected} was next");
+        let problem = format!("write {number} created its version {version} instead of version {expected}");
         Some(finding(Part::Changes, name(values, kind, id), problem, Remedy::Restore))
     }
 
-    /// The greatest number of a record of that kind, no less than it was when one of that number was asked for.
+    /// The last number of a record of that kind; never less than the one at an earlier request for that number.
     fn greatest(&mut self, values: &dyn RawValues, kind: RecordKind, asked: RecordId) -> u64 {
         let known = self.greatest.entry(kind).or_default();
         if *known < asked.0 {
@@ -105,7 +105,7 @@ impl Changes {
         *known
     }
 
-    /// Reads the writes since the last one that was checked.
+    /// Reads the writes since the last checked one.
     pub(super) fn catch_up(&mut self, values: &dyn RawValues) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut after = Some(self.last.to_be_bytes().to_vec());
@@ -114,7 +114,7 @@ impl Changes {
             for value in page.values {
                 match value {
                     RawValue::Numbered(number, value) => findings.extend(self.see(values, number, &value)),
-                    // Reported the first time.
+                    // Already reported.
                     RawValue::Refused(_, finding) => {
                         findings.extend((!self.is_given_up).then_some(finding));
                         self.give_up();
@@ -127,7 +127,7 @@ impl Changes {
         findings
     }
 
-    /// Notes that a record is there.
+    /// Marks a record as found.
     pub(super) fn note_seen(&mut self, kind: RecordKind, id: RecordId) {
         let versions = self.versions.get_mut(&kind);
         let at = usize::try_from(id.0).ok();
@@ -136,7 +136,7 @@ impl Changes {
         }
     }
 
-    /// Notes of records that they are told of already.
+    /// Marks records as already reported.
     pub(super) fn note_all_seen(&mut self, kind: RecordKind, numbers: std::ops::Range<u64>) {
         let known = self.versions.get(&kind).map_or(0, |versions| versions.len() as u64);
         for number in numbers.start..numbers.end.min(known) {
@@ -144,7 +144,7 @@ impl Changes {
         }
     }
 
-    /// What is wrong where a record is at that version.
+    /// The problem of a record at that version, if any.
     pub(super) fn differs(&self, kind: RecordKind, id: RecordId, version: VersionId) -> Option<String> {
         if self.is_given_up {
             return None;
@@ -152,23 +152,23 @@ impl Changes {
         let at = usize::try_from(id.0).ok();
         let known = self.versions.get(&kind).zip(at).and_then(|(versions, at)| versions.get(at));
         let made = u64::from(known.copied().unwrap_or_default() & !SEEN);
-        (made != version.0).then(|| format!("it is at version {version}, and the writes made {made} versions of it"))
+        (made != version.0).then(|| format!("it is at version {version}, but the change log has {made} versions of it"))
     }
 
-    /// The records of a kind that writes made and that were not met.
+    /// The records of a kind that are in the change log but were not found.
     pub(super) fn never_seen(&self, kind: RecordKind) -> Vec<Finding> {
         let Some(versions) = self.versions.get(&kind).filter(|_| !self.is_given_up) else { return Vec::new() };
         let numbered = (0_u64..).zip(versions);
         let gone = numbered.filter(|(_, known)| **known & !SEEN > 0 && **known & SEEN == 0);
         let findings = gone.map(|(id, _)| {
-            let problem = "writes made it, and it is not there";
+            let problem = "the change log names it, but it is missing";
             finding(Part::Records, number_name(kind, RecordId(id)), problem, Remedy::Restore)
         });
         findings.collect()
     }
 }
 
-/// What the backend found by itself.
+/// The finding of the backend, if any.
 fn checked(value: RawValue) -> Option<Finding> {
     match value {
         RawValue::Checked(finding) => finding,

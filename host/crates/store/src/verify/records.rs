@@ -1,4 +1,4 @@
-//! Records, their older versions, their identifiers and the slots of memberships, held against one another.
+//! Compares records, their earlier versions, their identifiers and the slots of memberships.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -18,14 +18,13 @@ use daftar_domain::schema::{self, Kind};
 use daftar_domain::value::{Reference, Value, in_order};
 use daftar_domain::verification::{Finding, Part, Remedy, identifier_name, number_name, record_name};
 
-/// How much earlier than the version before a version may say that it was written: requests overtake one another, and clocks are
-/// put right.
+/// Tolerance for a version dated before the previous version: requests overtake one another, and clocks are corrected.
 const EARLIER_MAX: SignedDuration = SignedDuration::from_hours(24);
 
-/// How many older versions of a record are read at once.
+/// Number of earlier versions of a record that are read together.
 const VERSIONS_AT_ONCE: usize = 256;
 
-/// That records of those numbers are missing.
+/// The finding for missing records.
 pub(super) fn missing(kind: RecordKind, numbers: &Range<u64>) -> Finding {
     let last = numbers.end.saturating_sub(1);
     let place = if numbers.start == last {
@@ -33,10 +32,10 @@ pub(super) fn missing(kind: RecordKind, numbers: &Range<u64>) -> Finding {
     } else {
         format!("{kind} numbers {} to {last}", numbers.start)
     };
-    finding(Part::Records, place, "there are records before and after, and this is missing", Remedy::Restore)
+    finding(Part::Records, place, "it is missing between existing records", Remedy::Restore)
 }
 
-/// Checks a record with everything that belongs to it.
+/// Checks a record and its related data.
 pub(super) fn check_record(
     walk: &Walk,
     values: &dyn RawValues,
@@ -53,7 +52,7 @@ pub(super) fn check_record(
     inspection.findings
 }
 
-/// One record that is checked.
+/// A record that is being checked.
 struct Inspection<'i> {
     walk: &'i Walk,
     values: &'i dyn RawValues,
@@ -62,11 +61,11 @@ struct Inspection<'i> {
 }
 
 impl Inspection<'_> {
-    fn tell(&mut self, part: Part, problem: impl Into<String>, remedy: Remedy) {
+    fn report(&mut self, part: Part, problem: impl Into<String>, remedy: Remedy) {
         self.findings.push(finding(part, self.name.clone(), problem, remedy));
     }
 
-    /// Notes what the database cannot read; then nothing is known.
+    /// Reports data that the database cannot read, and returns nothing.
     fn read<T>(&mut self, read: Result<T, Finding>) -> Option<T> {
         match read {
             Ok(value) => Some(value),
@@ -80,7 +79,7 @@ impl Inspection<'_> {
     fn present(&mut self, present: &ChangedRecord) {
         let (kind, id, version) = present.place();
         if let Some(differs) = self.walk.changes.differs(kind, id, version) {
-            self.tell(Part::Changes, differs, Remedy::Restore);
+            self.report(Part::Changes, differs, Remedy::Restore);
         }
         let mut carried = BTreeMap::new();
         for identifier in present.identifiers().iter() {
@@ -94,15 +93,15 @@ impl Inspection<'_> {
         self.references(present);
     }
 
-    /// Every version before the present one.
+    /// Checks every version before the current one.
     fn history(&mut self, present: &ChangedRecord, carried: &mut BTreeMap<IdentifierKey, bool>) {
         let (kind, id, version) = present.place();
         let (mut expected, mut before) = (VersionId::FIRST, None);
         for older in older_versions(self.values, kind, id) {
             let Some((at, value)) = self.read(older) else { return };
             if at >= version {
-                let problem = format!("an older version {at} is kept of a record at version {version}");
-                self.tell(Part::History, problem, Remedy::Restore);
+                let problem = format!("an older version {at} is stored of a record at version {version}");
+                self.report(Part::History, problem, Remedy::Restore);
                 return;
             }
             self.missing_versions(expected, at);
@@ -115,8 +114,8 @@ impl Inspection<'_> {
                 }
             };
             if old.place().2 != at {
-                let problem = format!("what is kept as version {at} says that it is version {}", old.place().2);
-                self.tell(Part::History, problem, Remedy::Restore);
+                let problem = format!("the value stored as version {at} contains version {}", old.place().2);
+                self.report(Part::History, problem, Remedy::Restore);
             }
             self.order(&mut before, at, old.meta().last_updated);
             for identifier in old.identifiers().iter() {
@@ -131,42 +130,41 @@ impl Inspection<'_> {
     fn missing_versions(&mut self, from: VersionId, until: VersionId) {
         match until.0.saturating_sub(from.0) {
             0 => {}
-            1 => self.tell(Part::History, format!("version {from} is missing"), Remedy::Restore),
+            1 => self.report(Part::History, format!("version {from} is missing"), Remedy::Restore),
             more => {
                 let problem = format!("{more} versions from {from} on are missing");
-                self.tell(Part::History, problem, Remedy::Restore);
+                self.report(Part::History, problem, Remedy::Restore);
             }
         }
     }
 
     fn order(&mut self, before: &mut Option<Timestamp>, version: VersionId, at: Timestamp) {
         if before.is_some_and(|before| before.duration_since(at) > EARLIER_MAX) {
-            let problem =
-                format!("version {version} says that it was written more than a day before the version before it");
-            self.tell(Part::History, problem, Remedy::Nothing);
+            let problem = format!("version {version} is dated more than a day before the previous version");
+            self.report(Part::History, problem, Remedy::Nothing);
         }
         *before = Some(at);
     }
 
-    /// Whether the table of identifiers names the record.
+    /// Checks that the table of identifiers names the record.
     fn owner(&mut self, kind: RecordKind, id: RecordId, key: &IdentifierKey, is_open: bool) {
         let Some(owners) = self.read(self.values.owners(kind, key)) else { return };
-        // A list that cannot be read is reported where the identifiers are checked.
+        // An unreadable list is reported with the identifiers.
         let Ok(owners) = owners.transpose() else { return };
         let owner = owners.unwrap_or_default().into_iter().find(|owner| owner.id == id);
         let of = format!("its identifier of system `{}`", key.system);
         match owner {
-            None => self.tell(Part::Identifiers, format!("it is not found by {of}"), Remedy::WriteAgain),
+            None => self.report(Part::Identifiers, format!("it is not indexed by {of}"), Remedy::WriteAgain),
             Some(owner) if owner.is_open != is_open => {
-                let (kept, said) = if is_open { ("ended", "holds") } else { ("holding", "has ended") };
-                let problem = format!("{of} is kept as {kept}, and the record says that it {said}");
-                self.tell(Part::Identifiers, problem, Remedy::WriteAgain);
+                let (kept, said) = if is_open { ("ended", "current") } else { ("current", "ended") };
+                let problem = format!("{of} is indexed as {kept}, but is {said} in the record");
+                self.report(Part::Identifiers, problem, Remedy::WriteAgain);
             }
             Some(_) => {}
         }
     }
 
-    /// What a version says: its codes and its photo.
+    /// Checks the content of a version: its codes and its photo.
     fn content(&mut self, record: &ChangedRecord, version: Option<VersionId>) {
         let of = version.map(|version| format!(" of version {version}")).unwrap_or_default();
         let unknown = codes_of(record).into_iter().find(|code| !self.walk.codes.knows(self.values, *code));
@@ -175,7 +173,7 @@ impl Inspection<'_> {
             let problem = format!(
                 "the code number {number} (vocabulary version number {edition}){of} is not in the table of codes"
             );
-            self.tell(Part::Codes, problem, Remedy::Restore);
+            self.report(Part::Codes, problem, Remedy::Restore);
         }
         if let Some(photo) = record.photo() {
             self.photo(photo, &of);
@@ -185,14 +183,14 @@ impl Inspection<'_> {
     fn photo(&mut self, photo: PhotoReference, of: &str) {
         let Some(has_length) = self.read(self.values.has_length(photo)) else { return };
         let problem = match has_length {
-            None => format!("the photo{of} is not there"),
-            Some(false) => format!("the photo{of} has another length than the record says"),
+            None => format!("the photo{of} is missing"),
+            Some(false) => format!("the length of the photo{of} differs from the record"),
             Some(true) => return,
         };
-        self.tell(Part::Photos, problem, Remedy::Restore);
+        self.report(Part::Photos, problem, Remedy::Restore);
     }
 
-    /// The records that it names.
+    /// Checks the references of the record.
     fn references(&mut self, record: &ChangedRecord) {
         let mut references = Vec::new();
         for (field, value) in in_order(schema::fields(record.place().0), record.values().iter()) {
@@ -201,33 +199,33 @@ impl Inspection<'_> {
             }
         }
         for (path, reference) in references {
-            // A member is called by its place in the list.
+            // A member is named by its index in the list.
             let path = path.strip_suffix(".entity").unwrap_or(&path);
             self.reference(reference.kind, reference.id, path);
         }
         if let ChangedRecord::ProgramMembership(membership) = record {
             let details = &membership.details;
             let Some(holder) = self.read(self.values.holder(details.slot())) else { return };
-            // A slot that cannot be read is reported where the slots are checked.
+            // An unreadable slot is reported with the slots.
             let Ok(holder) = holder.transpose() else { return };
             let is_holder = holder.flatten() == Some(membership.id);
             if is_holder != details.status().is_open() {
                 let kept = if is_holder { "open" } else { "not open" };
-                let problem = format!("it is {}, and kept as {kept}", details.status().name());
-                self.tell(Part::OpenMemberships, problem, Remedy::WriteAgain);
+                let problem = format!("it is {}, but indexed as {kept}", details.status().name());
+                self.report(Part::OpenMemberships, problem, Remedy::WriteAgain);
             }
         }
     }
 
     fn reference(&mut self, kind: RecordKind, id: RecordId, field: &str) {
         if self.read(self.values.has_record(kind, id)) == Some(false) {
-            let problem = format!("its `{field}` is {}, which is not there", number_name(kind, id));
-            self.tell(Part::References, problem, Remedy::Restore);
+            let problem = format!("its `{field}` is {}, which is missing", number_name(kind, id));
+            self.report(Part::References, problem, Remedy::Restore);
         }
     }
 }
 
-/// Every reference in a value, with its path in the record. `path` is where the value is.
+/// Collects every reference in a value, with its path in the record. `path` is the path of the value.
 fn gather_references<'v>(
     kind: &'static Kind,
     value: &'v Value,
@@ -255,7 +253,7 @@ fn codes_of(record: &ChangedRecord) -> Vec<CodedValue> {
     codes.chain(record.extension().codes().copied()).collect()
 }
 
-/// An older version of a record that is not there, or that is none.
+/// The finding for an earlier version of a missing record, or an invalid version.
 pub(super) fn orphan_version(
     values: &dyn RawValues,
     kind: RecordKind,
@@ -264,19 +262,19 @@ pub(super) fn orphan_version(
 ) -> Option<Finding> {
     match values.has_record(kind, id) {
         Ok(true) if version < VersionId::FIRST => {
-            let problem = format!("version {version} of it is kept, and versions count from {}", VersionId::FIRST);
+            let problem = format!("version {version} of it is stored, but versions count from {}", VersionId::FIRST);
             Some(finding(Part::History, number_name(kind, id), problem, Remedy::Restore))
         }
         Ok(true) => None,
         Ok(false) => {
-            let problem = format!("version {version} of it is kept, and it is not there itself");
+            let problem = format!("version {version} of it is stored, but the record is missing");
             Some(finding(Part::History, number_name(kind, id), problem, Remedy::Restore))
         }
         Err(unreadable) => Some(unreadable),
     }
 }
 
-/// The older versions of a record, some read at a time.
+/// The earlier versions of a record, read in groups.
 fn older_versions(
     values: &dyn RawValues,
     kind: RecordKind,
@@ -310,24 +308,24 @@ pub(super) fn check_identifier(values: &dyn RawValues, kind: RecordKind, key: &I
         Err(unreadable) => return vec![unreadable],
     };
     let mut findings = Vec::new();
-    let mut tell = |problem: String, remedy| findings.push(finding(Part::Identifiers, name.clone(), problem, remedy));
+    let mut report = |problem: String, remedy| findings.push(finding(Part::Identifiers, name.clone(), problem, remedy));
     if owners.iter().filter(|owner| owner.is_open).count() > 1 {
-        tell("more than one record holds it".to_owned(), Remedy::Restore);
+        report("more than one record has it".to_owned(), Remedy::Restore);
     }
     if owners.is_empty() {
-        tell("it is kept for no record".to_owned(), Remedy::Nothing);
+        report("it is indexed for no record".to_owned(), Remedy::Nothing);
     }
     for owner in owners {
         match carries(values, kind, key, owner) {
             Ok(None) => {}
-            Ok(Some((problem, remedy))) => tell(problem, remedy),
+            Ok(Some((problem, remedy))) => report(problem, remedy),
             Err(unreadable) => return vec![unreadable],
         }
     }
     findings
 }
 
-/// What is wrong where a record is kept as an owner.
+/// The problem of a record as an owner, if any.
 fn carries(
     values: &dyn RawValues,
     kind: RecordKind,
@@ -336,14 +334,14 @@ fn carries(
 ) -> Result<Option<(String, Remedy)>, Finding> {
     let name = number_name(kind, owner.id);
     let Some(bytes) = values.record(kind, owner.id)? else {
-        return Ok(Some((format!("it leads to {name}, which is not there"), Remedy::Restore)));
+        return Ok(Some((format!("it refers to {name}, which is missing"), Remedy::Restore)));
     };
-    // A record that cannot be read is reported where records are checked.
+    // An unreadable record is reported with the records.
     let Ok(record) = record::decode_any(kind, owner.id, &bytes) else { return Ok(None) };
     let has = |record: &ChangedRecord| record.identifiers().iter().any(|identifier| identifier.key == *key);
     let is_open = record.identifiers().iter().any(|identifier| identifier.key == *key && identifier.is_open());
     if owner.is_open && !is_open {
-        let problem = format!("it is kept as holding for {name}, whose record says otherwise");
+        let problem = format!("it is indexed as current for {name}, but is ended in the record");
         return Ok(Some((problem, Remedy::WriteAgain)));
     }
     if has(&record) {
@@ -356,10 +354,10 @@ fn carries(
             return Ok(None);
         }
     }
-    Ok(Some((format!("it leads to {name}, which never carried it"), Remedy::Restore)))
+    Ok(Some((format!("it refers to {name}, which never had it"), Remedy::Restore)))
 }
 
-/// Checks the membership that holds a slot.
+/// Checks the open membership of a slot.
 pub(super) fn check_slot(values: &dyn RawValues, slot: MembershipSlot) -> Vec<Finding> {
     let wrong =
         |problem: String, remedy| vec![finding(Part::OpenMemberships, slot_name(values, slot), problem, remedy)];
@@ -375,12 +373,12 @@ pub(super) fn check_slot(values: &dyn RawValues, slot: MembershipSlot) -> Vec<Fi
     };
     let of = number_name(RecordKind::ProgramMembership, holder);
     let Some(bytes) = membership else {
-        return wrong(format!("it is {of}, which is not there"), Remedy::Restore);
+        return wrong(format!("it is {of}, which is missing"), Remedy::Restore);
     };
     match record::fields::decode::<ProgramMembershipRecord>(holder, &bytes) {
         Ok(membership) if membership.details.slot() == slot && membership.details.status().is_open() => Vec::new(),
-        Ok(_) => wrong(format!("it is {of}, which is not open there"), Remedy::WriteAgain),
-        // It is reported where records are checked.
+        Ok(_) => wrong(format!("it is {of}, which is not open in its record"), Remedy::WriteAgain),
+        // It is reported with the records.
         Err(_) => Vec::new(),
     }
 }

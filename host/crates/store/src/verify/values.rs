@@ -1,4 +1,5 @@
-//! Values that are checked by themselves: the table of codes, requests, the audit log and its summaries, settings, clients, counters.
+//! Values that are checked alone: the table of codes, idempotency records, the audit log and its summaries, settings,
+//! clients, counters.
 
 use std::cell::Cell;
 
@@ -14,7 +15,7 @@ use daftar_domain::code::CodedValue;
 use daftar_domain::idempotency::RequestName;
 use daftar_domain::verification::{Finding, Part, Remedy, number_name};
 
-/// How many numbers the table of codes has given.
+/// The numbers assigned by the table of codes.
 #[derive(Default)]
 pub(super) struct CodeNumbers {
     parts: Cell<u64>,
@@ -23,14 +24,13 @@ pub(super) struct CodeNumbers {
 }
 
 impl CodeNumbers {
-    /// Takes up the next part of the table.
+    /// Adds the next part of the table.
     pub(super) fn see(&mut self, number: u64, value: &[u8]) -> Vec<Finding> {
         let mut findings = Vec::new();
         let missing = number.saturating_sub(self.parts.get());
         if missing > 0 {
             let place = format!("part {} of the table of codes", self.parts.get());
-            let problem =
-                format!("{missing} parts are missing: the numbers in records have lost their meaning from there on");
+            let problem = format!("{missing} parts are missing: later numbers in records cannot be decoded");
             findings.push(finding(Part::Codes, place, problem, Remedy::Restore));
         }
         self.parts.set(number.saturating_add(1));
@@ -46,14 +46,14 @@ impl CodeNumbers {
         findings
     }
 
-    /// Whether a code that a record uses has its numbers from the table.
+    /// True if the table contains the numbers of a code in a record.
     pub(super) fn knows(&self, values: &dyn RawValues, code: CodedValue) -> bool {
         let is_known =
             || u64::from(code.number.0) < self.codes.get() && u64::from(code.edition.0) < self.editions.get();
         is_known() || (self.apply_new(values) && is_known())
     }
 
-    /// Takes up what was numbered since; says whether there was anything.
+    /// Adds newly assigned numbers; returns true if there were any.
     fn apply_new(&self, values: &dyn RawValues) -> bool {
         let mut has_grown = false;
         while let Ok(Some(value)) = values.numbered(Table::Codes, self.parts.get()) {
@@ -78,14 +78,14 @@ pub(super) fn request(values: &dyn RawValues, name: RequestName, value: &[u8]) -
     for (kind, id, version) in request.answers.iter().filter_map(|answer| answer.record) {
         let is_there = readable_record(values, kind, id).is_none_or(|record| record.place().2 >= version);
         if !is_there || values.has_record(kind, id) == Ok(false) {
-            let problem = format!("it wrote {} version {version}, which is not there", number_name(kind, id));
+            let problem = format!("it wrote {} version {version}, which is missing", number_name(kind, id));
             findings.push(finding(Part::Requests, place.clone(), problem, Remedy::Restore));
         }
     }
     findings
 }
 
-/// The most gaps of the audit log that are kept in mind.
+/// Maximum number of remembered gaps in the audit log.
 const GAPS_MAX: usize = 1_000;
 
 /// The values of the audit log.
@@ -93,9 +93,9 @@ const GAPS_MAX: usize = 1_000;
 pub(super) struct AuditValues {
     last: u64,
     values: usize,
-    /// First and last number that is missing, and how many values stand before.
+    /// First and last missing number, and the number of values before.
     gaps: Vec<(u64, u64, usize)>,
-    /// Whether a line says that old lines were removed.
+    /// True if an entry reports a removal of old entries.
     is_removal_told: bool,
 }
 
@@ -114,14 +114,14 @@ impl AuditValues {
         }
     }
 
-    /// The gaps that no removal of old lines has left: a removal never goes past [`REMOVAL_PASSED_OVER_MAX`] values that stay,
-    /// and the last one is always told of.
+    /// The gaps that no removal of old entries explains: a removal never skips more than [`REMOVAL_PASSED_OVER_MAX`]
+    /// values, and the last removal is always reported.
     pub(super) fn end(&mut self) -> Vec<Finding> {
         let is_excused = |before: usize| self.is_removal_told && before < REMOVAL_PASSED_OVER_MAX;
         let gaps = self.gaps.iter().filter(|(_, _, before)| !is_excused(*before));
         let findings = gaps.map(|(first, last, _)| {
             let place = if first == last { format!("value {first}") } else { format!("values {first} to {last}") };
-            let problem = "lines are missing that no removal of old lines took out";
+            let problem = "entries are missing that no removal of old entries deleted";
             finding(Part::Audit, format!("{place} of the audit log"), problem, Remedy::Restore)
         });
         findings.collect()
@@ -133,14 +133,14 @@ pub(super) fn setting(kind: SettingKind, key: &[u8], value: &[u8]) -> Option<Fin
     match record::setting::decode(kind, value) {
         Ok(setting) if SettingKind::of(&setting.key()) == kind && key_bytes(&setting.key()) == key => None,
         Ok(_) => {
-            let problem = "it is kept under the name of another one";
+            let problem = "it is stored under the key of another one";
             Some(finding(Part::Settings, setting_name(kind, key), problem, Remedy::Restore))
         }
         Err(error) => Some(undecodable(Part::Settings, setting_name(kind, key), &error)),
     }
 }
 
-/// What a setting is called: nothing in it is of a person.
+/// The name of a setting, which is no personal data.
 fn setting_name(kind: SettingKind, key: &[u8]) -> String {
     let shown: String = String::from_utf8_lossy(key).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("{} `{}`", kind.name(), shown.trim_end())
@@ -151,7 +151,7 @@ pub(super) fn client(id: &str, value: &[u8]) -> Option<Finding> {
     let name = format!("client `{id}`");
     match record::client::decode(value) {
         Ok(client) if client.id.as_str() == id => None,
-        Ok(_) => Some(finding(Part::Clients, name, "it is kept under the id of another one", Remedy::Restore)),
+        Ok(_) => Some(finding(Part::Clients, name, "it is stored under the id of another one", Remedy::Restore)),
         Err(error) => Some(undecodable(Part::Clients, name, &error)),
     }
 }
@@ -161,23 +161,23 @@ pub(super) fn counter(name: &str, error: Option<&StoreError>) -> Option<Finding>
     error.map(|error| undecodable(Part::Counters, format!("counter `{name}`"), error))
 }
 
-/// How many values of the audit log are read at once.
+/// Number of audit log values that are read together.
 const VALUES_AT_ONCE: usize = 256;
 
-/// The summaries in their order.
+/// The summaries, in order.
 #[derive(Default)]
 pub(super) struct Summaries {
     last: u64,
 }
 
 impl Summaries {
-    /// Takes up the next one; one that cannot be read is reported by [`summary`].
+    /// Adds the next summary; an unreadable one is reported by [`summary`].
     pub(super) fn see(&mut self, value: &[u8]) -> Option<Finding> {
         let segment = record::audit_segment::decode(value).ok()?;
-        // Values count from 1: one that begins with 0 is reported by itself.
+        // Values count from 1: a summary that begins with 0 is reported separately.
         let overlaps = (1..=self.last).contains(&segment.first);
         self.last = segment.last;
-        overlaps.then(|| summary_problem(segment.last, "it sums up lines that the one before it sums up"))
+        overlaps.then(|| summary_problem(segment.last, "it overlaps the previous summary"))
     }
 }
 
@@ -189,17 +189,14 @@ fn summary_problem(last: u64, problem: impl Into<String>) -> Finding {
     finding(Part::AuditSummaries, summary_name(last), problem, Remedy::Restore)
 }
 
-/// Checks a summary that is stored under the number of its last value.
+/// Checks a summary stored under the number of its last value.
 pub(super) fn summary(values: &dyn RawValues, number: u64, value: &[u8]) -> Vec<Finding> {
     let segment = match record::audit_segment::decode(value) {
         Ok(segment) => segment,
         Err(error) => return vec![undecodable(Part::AuditSummaries, summary_name(number), &error)],
     };
     if segment.first == 0 || segment.last != number || segment.first > segment.last {
-        return vec![summary_problem(
-            number,
-            format!("it says that it sums up the values {} to {}", segment.first, segment.last),
-        )];
+        return vec![summary_problem(number, format!("it covers the values {} to {}", segment.first, segment.last))];
     }
     let (mut found, mut lines) = (0_u64, 0_u64);
     let mut after = segment.first.checked_sub(1);
@@ -214,13 +211,13 @@ pub(super) fn summary(values: &dyn RawValues, number: u64, value: &[u8]) -> Vec<
             }
             after = page.next.is_some().then_some(at);
             found = found.saturating_add(1);
-            // A value that cannot be read is reported where the audit log is checked.
+            // An unreadable value is reported with the audit log.
             let Ok(of_value) = record::audit::decode(&value) else { return Vec::new() };
             lines = lines.saturating_add(of_value.len() as u64);
             if let Some(line) = of_value.iter().find(|line| !sums_up(&segment, line)) {
                 return vec![summary_problem(
                     number,
-                    format!("a search would pass over a line of {} that it sums up", line.at),
+                    format!("a search would skip an entry of {} in its segment", line.at),
                 )];
             }
         }
@@ -228,15 +225,15 @@ pub(super) fn summary(values: &dyn RawValues, number: u64, value: &[u8]) -> Vec<
             return vec![unreadable];
         }
     }
-    // Lines that are old enough are removed before their summary is. On PostgreSQL numbers have gaps.
+    // Old entries are removed before their summary. On PostgreSQL numbers have gaps.
     let is_whole = found == segment.last.saturating_sub(segment.first).saturating_add(1);
     if is_whole && lines != segment.lines {
-        return vec![summary_problem(number, format!("it sums up {} lines, and there are {lines}", segment.lines))];
+        return vec![summary_problem(number, format!("it covers {} entries, but there are {lines}", segment.lines))];
     }
     Vec::new()
 }
 
-/// Whether searches for what a line names read the segment.
+/// True if searches for the names in an entry read the segment.
 fn sums_up(segment: &AuditSegment, line: &AuditEntry) -> bool {
     let at = milliseconds(line.at);
     let query = |target: Option<String>| AuditQuery {

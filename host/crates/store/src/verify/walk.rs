@@ -10,10 +10,10 @@ use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::verification::{Finding, Part, Remedy};
 
-/// The most values of a page.
+/// Maximum number of values in a page.
 const PAGE_VALUES: usize = 512;
 
-/// The most missing records one after the other that are named one by one.
+/// Maximum number of consecutive missing records that are listed individually.
 const NAMED_MISSING_MAX: u64 = 64;
 
 /// Codes first and changes second: records are compared with both.
@@ -40,7 +40,7 @@ const TABLES: [Table; 19] = [
 ];
 
 impl Table {
-    /// As a part of what it is reported.
+    /// Part of the report.
     #[must_use]
     pub fn part(self) -> Part {
         match self {
@@ -63,7 +63,7 @@ impl Table {
     }
 }
 
-/// Something that may only have looked wrong because it was being written.
+/// A suspected damage, which may be a concurrent write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Suspect {
     Record(RecordKind, RecordId),
@@ -83,13 +83,13 @@ pub(super) struct Page {
     pub(super) is_last: bool,
 }
 
-/// Where the walk is, and what is needed to continue.
+/// State of the walk.
 #[derive(Default)]
 pub(super) struct Walk {
     table: usize,
-    /// Where the next page begins.
+    /// Position of the next page.
     after: Option<Vec<u8>>,
-    /// How many values of the table have been checked.
+    /// Number of checked values of the table.
     done: u64,
     /// Records of the tables before this one of the same part.
     done_before: u64,
@@ -97,9 +97,9 @@ pub(super) struct Walk {
     pub(super) changes: Changes,
     audit: AuditValues,
     summaries: Summaries,
-    /// The photo that was checked last.
+    /// The last checked photo.
     photo: Option<PhotoDigest>,
-    /// The last record of a kind that was passed.
+    /// The last key of a record of the current kind.
     last_record: u64,
 }
 
@@ -118,7 +118,7 @@ impl Walk {
             self.check(values, table, value, &mut findings, &mut suspects);
         }
         if let Some(unreadable) = read.unreadable {
-            let mut page = self.give_up_part("a value cannot be read, and those after it are not reached");
+            let mut page = self.give_up_part("a value cannot be read, and later ones were not checked");
             page.findings.splice(0..0, findings.into_iter().chain([unreadable]));
             page.suspects = suspects;
             return page;
@@ -140,7 +140,7 @@ impl Walk {
         Page { part, done, total, findings, suspects, is_last: self.table >= TABLES.len() }
     }
 
-    /// Continues with the next table, as this one cannot be read on.
+    /// Continues with the next table, because the rest of this one cannot be read.
     pub(super) fn give_up_part(&mut self, why: &str) -> Page {
         let table = self.table();
         let place = format!("the values of {} after the first {}", table.part(), self.done);
@@ -219,7 +219,7 @@ impl Walk {
         }
     }
 
-    /// Notes that a record is there, and the records before it that are not.
+    /// Marks a record as found, and reports the missing records before it.
     fn note_record(
         &mut self,
         kind: RecordKind,
@@ -238,7 +238,7 @@ impl Walk {
         self.changes.note_seen(kind, id);
     }
 
-    /// Checks again what looked wrong, while nothing is written.
+    /// Checks suspected damage again, without concurrent writes.
     pub(super) fn check_again(&mut self, values: &dyn RawValues, suspects: &[Suspect]) -> Vec<Finding> {
         let mut findings = self.changes.catch_up(values);
         for suspect in suspects {
@@ -253,7 +253,7 @@ impl Walk {
                 Suspect::Photo(digest) => findings.extend(values.inspect_photo(*digest)),
                 Suspect::AuditSummary(last) => match values.numbered(Table::AuditSummaries, *last) {
                     Ok(Some(value)) => findings.extend(values::summary(values, *last, &value)),
-                    // Removed meanwhile, with the values that it was of.
+                    // Removed concurrently, with the values of its segment.
                     Ok(None) => {}
                     Err(unreadable) => findings.push(unreadable),
                 },
@@ -263,7 +263,7 @@ impl Walk {
     }
 }
 
-/// About how many values there are, where the last number shows it.
+/// Approximate number of values, if the last number shows it.
 fn total(values: &dyn RawValues, table: Table) -> Option<u64> {
     match table {
         Table::Records(_) => {

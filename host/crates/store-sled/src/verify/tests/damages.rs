@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What was done to the database, how, and what is told of it.
+/// What was done to the database, how, and what is reported it.
 pub(super) type Damage = (&'static str, fn(&::sled::Db), &'static [&'static str]);
 
 fn put(database: &::sled::Db, key: Vec<u8>, value: Vec<u8>) {
@@ -22,7 +22,7 @@ fn of(kind: RecordKind, id: RecordId) -> Vec<u8> {
     keys::record(kind, id)
 }
 
-/// What is broken, and the beginnings of what is told, in the order of the parts.
+/// What is broken, and the beginnings of what is reported, in the order of the parts.
 pub(super) const DAMAGES: &[Damage] = &[
     (
         "a record with bytes that say nothing",
@@ -40,14 +40,14 @@ pub(super) const DAMAGES: &[Damage] = &[
         "a record that is gone",
         |database| drop(take(database, of(RecordKind::Group, ONE))),
         &[
-            "records: Group number 1: write 1 made its version 1, and it is not there",
-            "identifiers: Group `urn:x:h|1`: it leads to Group number 1, which is not there",
+            "records: Group number 1: write 1 created its version 1, but it is missing",
+            "identifiers: Group `urn:x:h|1`: it refers to Group number 1, which is missing",
         ],
     ),
     (
         "a record before others that is gone",
         |database| drop(take(database, of(RecordKind::ProgramMembership, ONE))),
-        &["records: ProgramMembership number 1: there are records before and after, and this is missing"],
+        &["records: ProgramMembership number 1: it is missing between existing records"],
     ),
     (
         "an older version that is gone",
@@ -60,7 +60,7 @@ pub(super) const DAMAGES: &[Damage] = &[
             let present = database.get(of(RecordKind::Individual, ONE)).unwrap().unwrap();
             put(database, keys::history(RecordKind::Individual, ONE, VersionId(1)), present.to_vec());
         },
-        &["history: Individual `urn:x:a|1`: what is kept as version 1 says that it is version 2"],
+        &["history: Individual `urn:x:a|1`: the value stored as version 1 contains version 2"],
     ),
     (
         "an older version of nobody",
@@ -68,7 +68,7 @@ pub(super) const DAMAGES: &[Damage] = &[
             let old = database.get(keys::history(RecordKind::Individual, ONE, VersionId(1))).unwrap().unwrap();
             put(database, keys::history(RecordKind::Individual, RecordId(9), VersionId(1)), old.to_vec());
         },
-        &["history: Individual number 9: version 1 of it is kept, and it is not there itself"],
+        &["history: Individual number 9: version 1 of it is stored, but the record is missing"],
     ),
     (
         "an older version as new as the record",
@@ -76,13 +76,13 @@ pub(super) const DAMAGES: &[Damage] = &[
             let old = database.get(keys::history(RecordKind::Individual, ONE, VersionId(1))).unwrap().unwrap();
             put(database, keys::history(RecordKind::Individual, ONE, VersionId(2)), old.to_vec());
         },
-        &["history: Individual `urn:x:a|1`: an older version 2 is kept of a record at version 2"],
+        &["history: Individual `urn:x:a|1`: an older version 2 is stored of a record at version 2"],
     ),
     (
         "an identifier that leads to nobody",
         |database| drop(take(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|1")))),
         &[
-            "identifiers: Individual `urn:x:a|1`: it is not found by its identifier of system `urn:x:a`; write the record again",
+            "identifiers: Individual `urn:x:a|1`: it is not indexed by its identifier of system `urn:x:a`; write the record again",
         ],
     ),
     (
@@ -92,8 +92,8 @@ pub(super) const DAMAGES: &[Damage] = &[
             put(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|1")), owners);
         },
         &[
-            "identifiers: Individual `urn:x:a|1`: it is not found by its identifier of system `urn:x:a`",
-            "identifiers: Individual `urn:x:a|1`: it is kept as holding for Individual number 2, whose record says otherwise",
+            "identifiers: Individual `urn:x:a|1`: it is not indexed by its identifier of system `urn:x:a`",
+            "identifiers: Individual `urn:x:a|1`: it is indexed as current for Individual number 2, but is ended in the record",
         ],
     ),
     (
@@ -102,7 +102,7 @@ pub(super) const DAMAGES: &[Damage] = &[
             let owners = record::identifier::encode(&[IdentifierOwner { id: TWO, is_open: false }]).unwrap();
             put(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|9")), owners);
         },
-        &["identifiers: Individual `urn:x:a|9`: it leads to Individual number 2, which never carried it"],
+        &["identifiers: Individual `urn:x:a|9`: it refers to Individual number 2, which never had it"],
     ),
     (
         "an identifier that is kept as ended",
@@ -111,7 +111,7 @@ pub(super) const DAMAGES: &[Damage] = &[
             put(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|2")), owners);
         },
         &[
-            "identifiers: Individual `urn:x:a|2`: its identifier of system `urn:x:a` is kept as ended, and the record says that it holds",
+            "identifiers: Individual `urn:x:a|2`: its identifier of system `urn:x:a` is indexed as ended, but is current in the record",
         ],
     ),
     (
@@ -122,12 +122,12 @@ pub(super) const DAMAGES: &[Damage] = &[
     (
         "a write that is gone from the order",
         |database| drop(take(database, keys::by_number(keys::CHANGE, 2))),
-        &["changes: the writes 2 to 2: 1 are missing in the order of writes"],
+        &["changes: the writes 2 to 2: 1 are missing in the change log"],
     ),
     (
         "the last write gone from the order",
         |database| drop(take(database, keys::by_number(keys::CHANGE, 3))),
-        &["changes: Individual `urn:x:a|2`: it is at version 2, and the writes made 1 versions of it"],
+        &["changes: Individual `urn:x:a|2`: it is at version 2, but the change log has 1 versions of it"],
     ),
     (
         "a write with bytes that say nothing",
@@ -142,27 +142,27 @@ pub(super) const DAMAGES: &[Damage] = &[
             put(database, keys::by_number(keys::CHANGE, 3), second.clone());
             put(database, keys::by_number(keys::CHANGE, 4), second);
         },
-        &["changes: Individual `urn:x:a|1`: write 4 made its version 2 where version 3 was next"],
+        &["changes: Individual `urn:x:a|1`: write 4 created its version 2 instead of version 3"],
     ),
     (
         "a membership in a slot that nothing holds",
         |database| drop(take(database, slot(TWO))),
-        &["open_memberships: ProgramMembership number 2: it is enrolled, and kept as not open"],
+        &["open_memberships: ProgramMembership number 2: it is enrolled, but indexed as not open"],
     ),
     (
         "a slot held by a membership that has ended",
         |database| put(database, slot(TWO), record::open_membership::encode(Some(ONE)).unwrap()),
         &[
-            "open_memberships: ProgramMembership number 1: it is exited, and kept as open",
-            "open_memberships: ProgramMembership number 2: it is enrolled, and kept as not open",
-            "open_memberships: the open membership of Individual `urn:x:a|2` in Program `urn:x:p|1`: it is ProgramMembership number 1, which is not open there",
+            "open_memberships: ProgramMembership number 1: it is exited, but indexed as open",
+            "open_memberships: ProgramMembership number 2: it is enrolled, but indexed as not open",
+            "open_memberships: the open membership of Individual `urn:x:a|2` in Program `urn:x:p|1`: it is ProgramMembership number 1, which is not open in its record",
         ],
     ),
     (
         "a slot held by nothing that there is",
         |database| put(database, slot(ONE), record::open_membership::encode(Some(RecordId(9))).unwrap()),
         &[
-            "open_memberships: the open membership of Individual `urn:x:a|1` in Program `urn:x:p|1`: it is ProgramMembership number 9, which is not there",
+            "open_memberships: the open membership of Individual `urn:x:a|1` in Program `urn:x:p|1`: it is ProgramMembership number 9, which is missing",
         ],
     ),
     (
@@ -178,8 +178,8 @@ pub(super) const DAMAGES: &[Damage] = &[
             }
         },
         &[
-            "photos: Individual `urn:x:a|1`: the photo of version 1 is not there",
-            "photos: Individual `urn:x:a|1`: the photo is not there",
+            "photos: Individual `urn:x:a|1`: the photo of version 1 is missing",
+            "photos: Individual `urn:x:a|1`: the photo is missing",
         ],
     ),
     (
@@ -196,7 +196,7 @@ pub(super) const DAMAGES: &[Damage] = &[
         "the codes of the table of codes",
         |database| drop(take(database, keys::by_number(keys::CODE_TABLE, 0))),
         &[
-            "codes: part 0 of the table of codes: 1 parts are missing: the numbers in records have lost their meaning",
+            "codes: part 0 of the table of codes: 1 parts are missing: later numbers in records cannot be decoded",
             "codes: Individual `urn:x:a|1`: the code number 1 (vocabulary version number 0) of version 1 is not in the table of codes",
             "codes: Individual `urn:x:a|1`: the code number 1 (vocabulary version number 0) is not in the table of codes",
         ],
@@ -219,7 +219,7 @@ pub(super) const DAMAGES: &[Damage] = &[
             household.details.set(MEMBER, Some(members));
             put(database, of(RecordKind::Group, ONE), record::fields::encode(&household).unwrap());
         },
-        &["references: Group `urn:x:h|1`: its `member[1]` is Individual number 8, which is not there"],
+        &["references: Group `urn:x:h|1`: its `member[1]` is Individual number 8, which is missing"],
     ),
     (
         "a consent of nobody",
@@ -230,7 +230,7 @@ pub(super) const DAMAGES: &[Damage] = &[
             put(database, of(RecordKind::Consent, ONE), record::fields::encode(&consent).unwrap());
         },
         &[
-            "references: Consent `urn:uuid|123e4567-e89b-42d3-a456-426614174000`: its `subject` is Individual number 8, which is not there",
+            "references: Consent `urn:uuid|123e4567-e89b-42d3-a456-426614174000`: its `subject` is Individual number 8, which is missing",
         ],
     ),
     (
@@ -246,7 +246,7 @@ pub(super) const DAMAGES: &[Damage] = &[
     (
         "lines of the audit log that are gone",
         |database| drop(take(database, keys::by_number(keys::AUDIT, 5))),
-        &["audit: value 5 of the audit log: lines are missing that no removal of old lines took out"],
+        &["audit: value 5 of the audit log: entries are missing that no removal of old entries deleted"],
     ),
     (
         "lines of the audit log that say nothing",
@@ -300,7 +300,7 @@ pub(super) const DAMAGES: &[Damage] = &[
             let value = database.get(first).unwrap().unwrap().to_vec();
             put(database, keys::history(RecordKind::Individual, ONE, VersionId(0)), value);
         },
-        &["history: Individual number 1: version 0 of it is kept, and versions count from 1"],
+        &["history: Individual number 1: version 0 of it is stored, but versions count from 1"],
     ),
     (
         "a setting under another name",
@@ -319,7 +319,7 @@ pub(super) const DAMAGES: &[Damage] = &[
     (
         "a client that is gone",
         |database| drop(take(database, keys::client(&samples::full_client().id))),
-        &["clients: client `demo-client_1`: write 1 names it, and it is not there"],
+        &["clients: client `demo-client_1`: write 1 names it, but it is missing"],
     ),
     (
         "a counter with bytes that say nothing",

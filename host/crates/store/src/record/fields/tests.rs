@@ -68,7 +68,7 @@ fn decode_any(kind: RecordKind, bytes: &[u8]) -> Result<ChangedRecord, StoreErro
 }
 
 #[test]
-fn a_tag_of_a_later_revision_is_kept_when_the_record_is_written_again() {
+fn a_tag_of_a_later_revision_is_preserved_when_the_record_is_written_again() {
     let (one, nested) = (tagged(NEW, &[1, 2, 3, 4]), tagged(90, &[5]));
     let family = tagged(1, b"Haile");
     let name = tagged(2, &[family, nested].concat());
