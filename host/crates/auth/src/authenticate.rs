@@ -208,7 +208,7 @@ mod tests {
 
     fn call(fixture: &Fixture, values: &[&str], now: Timestamp) -> Result<Authenticated, AuthFaultKind> {
         let values = values.iter().map(|value| value.as_bytes());
-        authenticate(values, fixture.door(), now).map_err(|fault| fault.kind)
+        authenticate(values, fixture.authenticator(), now).map_err(|fault| fault.kind)
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
             assert_eq!(call(&fixture, &values, at(1)).unwrap_err(), AuthFaultKind::SeveralHeaders);
         }
         let not_text: [&[u8]; 1] = [b"Bearer \xff"];
-        let fault = authenticate(not_text, fixture.door(), at(1)).unwrap_err();
+        let fault = authenticate(not_text, fixture.authenticator(), at(1)).unwrap_err();
         assert_eq!(fault.kind, AuthFaultKind::HeaderText);
     }
 
@@ -281,7 +281,7 @@ mod tests {
         fixture.put_client("rotated", |client| client.not_before = Some(at(5)));
         let fault = |id: &str| {
             let value = format!("Bearer {}", fixture.token(id, "", at(0)));
-            authenticate([value.as_bytes()], fixture.door(), at(6)).unwrap_err()
+            authenticate([value.as_bytes()], fixture.authenticator(), at(6)).unwrap_err()
         };
         let off = fault("off");
         assert!(matches!(off.charged_to(), ChargedTo::Client(client) if client.id == ClientId::parse("off").unwrap()));

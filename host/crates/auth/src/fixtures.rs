@@ -82,7 +82,7 @@ impl Fixture {
     }
 
     /// Returns an authenticator that verifies every token.
-    pub fn door(&self) -> Authenticator<'_> {
+    pub fn authenticator(&self) -> Authenticator<'_> {
         Authenticator { directory: &self.directory, keys: &self.keys, cache: &self.no_cache, config: &self.config }
     }
 

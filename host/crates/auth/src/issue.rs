@@ -191,7 +191,7 @@ mod tests {
             ("c", "off-secret"),
             ("off", "off-secret"),
             ("late", "late-secret"),
-            ("nobody", "c-secret"),
+            ("unknown", "c-secret"),
             ("no client id", "c-secret"),
             ("", "c-secret"),
         ] {
@@ -228,13 +228,13 @@ mod tests {
             ("late", "late-secret", false),
             ("none", "none-secret", false),
             ("four", "wrong", false),
-            ("nobody", "c-secret", false),
+            ("unknown", "c-secret", false),
             ("no client id", "c-secret", false),
             ("", "c-secret", false),
         ] {
             assert_eq!(work_of(id, secret), (is_issued, (1, 4)), "{id}");
         }
-        for id in ["c", "off", "nobody"] {
+        for id in ["c", "off", "unknown"] {
             assert_eq!(work_of(id, &format!("{long}x")), (false, (0, 0)), "{id}: longer than any secret");
         }
     }

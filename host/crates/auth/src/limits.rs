@@ -75,7 +75,7 @@ pub const DOCUMENTATION_QUOTA: Quota = Quota { per_minute: 300, per_day: 20_000,
 /// before it doubles, so that this many take about 110 MB and a few more would take twice that.
 const KEYS_MAX: usize = shards::SHARDS * 14_000;
 /// The number of past days whose counts are retained, in case the clock was wrong and is set back.
-const DAYS_KEPT: i64 = 2;
+const DAYS_RETAINED: i64 = 2;
 
 /// The four buckets of a server.
 pub struct Limits {
@@ -118,7 +118,7 @@ impl Limits {
     /// # Errors
     /// If a day's count cannot be read or written: the request is then not allowed.
     pub async fn charge_token_request(&self, address: IpAddr) -> Result<Decision, AppError> {
-        self.token.charge(&AddressKey::of(address), TOKEN_QUOTA, Calls::ONE, || self.moment()).await
+        self.token.charge(&AddressKey::of(address), TOKEN_QUOTA, Calls::ONE, || self.time_reading()).await
     }
 
     /// Counts a call of an authenticated client, against its own limits if it has any. A change of the limits applies
@@ -127,7 +127,7 @@ impl Limits {
     /// # Errors
     /// If a day's count cannot be read or written: the call is then not allowed.
     pub async fn charge_client(&self, client: &Client) -> Result<Decision, AppError> {
-        self.client.charge(&client.id, Self::quota_of(client), Calls::ONE, || self.moment()).await
+        self.client.charge(&client.id, Self::quota_of(client), Calls::ONE, || self.time_reading()).await
     }
 
     /// Counts the rest of a call that costs `calls` in total, of which [`Self::charge_client`] counted the first: all
@@ -137,7 +137,7 @@ impl Limits {
     /// As [`Self::charge_client`].
     pub async fn charge_client_rest(&self, client: &Client, calls: u32) -> Result<Decision, AppError> {
         let (quota, calls) = (Self::quota_of(client), Calls::rest_of(calls));
-        self.client.charge(&client.id, quota, calls, || self.moment()).await
+        self.client.charge(&client.id, quota, calls, || self.time_reading()).await
     }
 
     /// Returns the limits of a client: its own, or the default.
@@ -156,7 +156,7 @@ impl Limits {
     /// If a day's count cannot be read or written: the call is then not allowed.
     pub async fn charge_unauthenticated(&self, address: IpAddr) -> Result<Decision, AppError> {
         let key = AddressKey::of(address);
-        self.unauthenticated.charge(&key, UNAUTHENTICATED_QUOTA, Calls::ONE, || self.moment()).await
+        self.unauthenticated.charge(&key, UNAUTHENTICATED_QUOTA, Calls::ONE, || self.time_reading()).await
     }
 
     /// Counts a read of a documentation page.
@@ -165,7 +165,7 @@ impl Limits {
     /// If a day's count cannot be read or written: the page is then not sent.
     pub async fn charge_documentation(&self, address: IpAddr) -> Result<Decision, AppError> {
         let key = AddressKey::of(address);
-        self.documentation.charge(&key, DOCUMENTATION_QUOTA, Calls::ONE, || self.moment()).await
+        self.documentation.charge(&key, DOCUMENTATION_QUOTA, Calls::ONE, || self.time_reading()).await
     }
 
     /// Drops idle keys, and once a day the counts of past days. Called every minute.
@@ -173,13 +173,13 @@ impl Limits {
     /// # Errors
     /// If the counts of past days cannot be removed; the next call tries again.
     pub async fn maintain(&self) -> Result<(), AppError> {
-        let moment = self.moment();
+        let moment = self.time_reading();
         self.token.prune(moment).await?;
         self.client.prune(moment).await?;
         self.unauthenticated.prune(moment).await?;
         self.documentation.prune(moment).await?;
         let is_cleared = *self.cleared_on() == Some(moment.today);
-        if !is_cleared && let Ok(oldest) = moment.today.checked_sub(DAYS_KEPT.days()) {
+        if !is_cleared && let Ok(oldest) = moment.today.checked_sub(DAYS_RETAINED.days()) {
             self.counts.forget_before(oldest).await?;
             *self.cleared_on() = Some(moment.today);
         }
@@ -192,7 +192,7 @@ impl Limits {
     /// # Errors
     /// If the store fails: the counts then stay too high by the reserved calls, at most a block for each caller.
     pub async fn give_back(&self) -> Result<(), AppError> {
-        let moment = self.moment();
+        let moment = self.time_reading();
         self.token.give_back(moment).await?;
         self.client.give_back(moment).await?;
         self.unauthenticated.give_back(moment).await?;
@@ -209,7 +209,7 @@ impl Limits {
         self.cleared_on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn moment(&self) -> TimeReading {
+    fn time_reading(&self) -> TimeReading {
         let now = self.clock.now();
         // `u64` fits 584 years of nanoseconds.
         let steady_ns = u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -146,7 +146,7 @@ mod tests {
     use crate::fixtures::{at, client, hasher};
     use daftar_domain::client::ClientSecret;
 
-    fn kept(hasher: &SecretHasher, id: &str, secret: &SecretString, expires_at: Option<Timestamp>) -> ClientSecret {
+    fn stored(hasher: &SecretHasher, id: &str, secret: &SecretString, expires_at: Option<Timestamp>) -> ClientSecret {
         ClientSecret { hash: hasher.hash(id, secret), created_at: at(0), expires_at }
     }
 
@@ -167,7 +167,7 @@ mod tests {
         let (_folder, hasher) = hasher();
         let (old, new, other) = ("old".into(), "new".into(), "other".into());
         let mut client = client("c");
-        client.secrets = vec![kept(&hasher, "c", &old, Some(at(100))), kept(&hasher, "c", &new, None)];
+        client.secrets = vec![stored(&hasher, "c", &old, Some(at(100))), stored(&hasher, "c", &new, None)];
         assert!(hasher.verify("c", Some(&client), &old, at(99)));
         assert!(!hasher.verify("c", Some(&client), &old, at(100)));
         assert!(hasher.verify("c", Some(&client), &new, at(100)));
@@ -201,7 +201,7 @@ mod tests {
         let mut client = client("c");
         let fits = "x".repeat(CLIENT_SECRET_BYTES_MAX).into();
         let too_long = "x".repeat(CLIENT_SECRET_BYTES_MAX + 1).into();
-        client.secrets = vec![kept(&hasher, "c", &fits, None), kept(&hasher, "c", &too_long, None)];
+        client.secrets = vec![stored(&hasher, "c", &fits, None), stored(&hasher, "c", &too_long, None)];
         assert!(hasher.verify("c", Some(&client), &fits, at(0)));
         assert!(!hasher.verify("c", Some(&client), &too_long, at(0)));
     }

@@ -82,7 +82,7 @@ pub fn prepare_folder(path: &Path) -> Result<(), SecretFileError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(SecretFileError::io("create the folder", path, error)),
     }
-    let metadata = fs::metadata(path).map_err(|error| SecretFileError::io("look at", path, error))?;
+    let metadata = fs::metadata(path).map_err(|error| SecretFileError::io("inspect", path, error))?;
     if !metadata.is_dir() {
         return Err(SecretFileError::NotAFolder(path.to_owned()));
     }
@@ -98,10 +98,10 @@ pub fn read(path: &Path) -> Result<Option<SecretString>, SecretFileError> {
         Ok(metadata) if !metadata.is_file() => return Err(SecretFileError::NotAFile(path.to_owned())),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(SecretFileError::io("look at", path, error)),
+        Err(error) => return Err(SecretFileError::io("inspect", path, error)),
     }
     let file = File::open(path).map_err(|error| SecretFileError::io("open", path, error))?;
-    let metadata = file.metadata().map_err(|error| SecretFileError::io("look at", path, error))?;
+    let metadata = file.metadata().map_err(|error| SecretFileError::io("inspect", path, error))?;
     check_private(path, metadata.permissions().mode(), "600")?;
     // Allocates the full size first: growing would leave copies of the secret in freed memory.
     let mut bytes = Zeroizing::new(Vec::with_capacity(metadata.len().min(FILE_BYTES_MAX) as usize + 1));
@@ -118,7 +118,7 @@ pub fn read(path: &Path) -> Result<Option<SecretString>, SecretFileError> {
 /// # Errors
 /// On a disk or permission error.
 pub fn create(path: &Path, content: &SecretString) -> Result<bool, SecretFileError> {
-    let written = write_beside(path, content)?;
+    let written = write_temporary(path, content)?;
     match written.persist_noclobber(path) {
         Ok(_) => sync_folder(path).map(|()| true),
         Err(refused) if refused.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -131,7 +131,7 @@ pub fn create(path: &Path, content: &SecretString) -> Result<bool, SecretFileErr
 /// # Errors
 /// On a disk or permission error; the old file is then unchanged.
 pub fn replace(path: &Path, content: &SecretString) -> Result<(), SecretFileError> {
-    let written = write_beside(path, content)?;
+    let written = write_temporary(path, content)?;
     written.persist(path).map_err(|refused| SecretFileError::io("write", path, refused.error))?;
     sync_folder(path)
 }
@@ -152,7 +152,7 @@ pub fn remove_unfinished(folder: &Path) -> Result<(), SecretFileError> {
 }
 
 /// Writes a temporary file in the same folder, with mode 0600 from the start, durably.
-fn write_beside(path: &Path, content: &SecretString) -> Result<tempfile::NamedTempFile, SecretFileError> {
+fn write_temporary(path: &Path, content: &SecretString) -> Result<tempfile::NamedTempFile, SecretFileError> {
     let failed = |error| SecretFileError::io("write", path, error);
     let mut file = tempfile::Builder::new()
         .prefix(UNFINISHED_PREFIX)

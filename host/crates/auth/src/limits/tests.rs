@@ -274,22 +274,22 @@ async fn a_full_bucket_evicts_idle_keys_and_then_rejects_new_ones() {
     let charge = |index: u32| {
         let key = AddressKey::of(IpAddr::from(index.to_be_bytes()));
         let (small, limits) = (&small, &fixture.limits);
-        async move { small.charge(&key, UNAUTHENTICATED_QUOTA, Calls::ONE, || limits.moment()).await.unwrap() }
+        async move { small.charge(&key, UNAUTHENTICATED_QUOTA, Calls::ONE, || limits.time_reading()).await.unwrap() }
     };
-    let mut crowded = 0;
+    let mut rejected = 0;
     let mut present = Vec::new();
     for index in 0..1_000 {
         match charge(index).await {
             Decision::Allowed { .. } => present.push(index),
             Decision::Refused { refusal, retry_after_s, .. } => {
                 assert_eq!((refusal, retry_after_s), (Refusal::AtCapacity, 60));
-                crowded += 1;
+                rejected += 1;
             }
         }
     }
     assert!(
-        small.len() <= shards::SHARDS && crowded >= 1_000 - shards::SHARDS,
-        "{} keys, {crowded} refused",
+        small.len() <= shards::SHARDS && rejected >= 1_000 - shards::SHARDS,
+        "{} keys, {rejected} rejected",
         small.len()
     );
     for index in &present {

@@ -25,7 +25,7 @@ type Answer = Result<(String, ScopeSet), AuthFaultKind>;
 /// Authenticates a token with a cache, under the active keys.
 fn answer(fixture: &Fixture, cache: &TokenCache, token: &str, now: Timestamp) -> Answer {
     let (value, keys) = (format!("Bearer {token}"), fixture.ring.load());
-    let door = Authenticator { cache, keys: &keys, ..fixture.door() };
+    let door = Authenticator { cache, keys: &keys, ..fixture.authenticator() };
     let caller = authenticate([value.as_bytes()], door, now).map_err(|fault| fault.kind)?;
     Ok((caller.client.id.to_string(), caller.scopes))
 }

@@ -146,24 +146,24 @@ async fn a_new_address_rejected_at_capacity_is_allowed_after_the_wait() {
     let quota = Quota { refill: Refill::Even, ..TOKEN_QUOTA };
     let charge = async |number: u32| {
         let key = AddressKey::of(IpAddr::from(number.to_be_bytes()));
-        small.charge(&key, quota, Calls::ONE, || fixture.limits.moment()).await.unwrap()
+        small.charge(&key, quota, Calls::ONE, || fixture.limits.time_reading()).await.unwrap()
     };
-    let mut crowded = Vec::new();
+    let mut rejected = Vec::new();
     for number in 0..2_000 {
         if !charge(number).await.is_allowed() {
-            crowded.push(number);
+            rejected.push(number);
         }
     }
-    assert!(crowded.len() >= 2_000 - shards::SHARDS);
+    assert!(rejected.len() >= 2_000 - shards::SHARDS);
     let counted = fixture.disk.counts.lock().unwrap().len();
-    assert_eq!(counted, 2_000 - crowded.len(), "every allowed call is counted on disk");
+    assert_eq!(counted, 2_000 - rejected.len(), "every allowed call is counted on disk");
     // The others continue concurrently, as fast as they may.
     for _ in 0..4 {
         fixture.wait_s(12);
-        for number in (0..2_000).filter(|number| !crowded.contains(number)) {
+        for number in (0..2_000).filter(|number| !rejected.contains(number)) {
             assert!(charge(number).await.is_allowed());
         }
     }
     fixture.wait_s(12);
-    assert!(charge(crowded[0]).await.is_allowed());
+    assert!(charge(rejected[0]).await.is_allowed());
 }
