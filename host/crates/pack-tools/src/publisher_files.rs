@@ -61,7 +61,7 @@ const DOCUMENT_BYTES_MAX: u64 = 128 << 20;
 pub trait Progress {
     /// Reading starts at the beginning; the file has `bytes` on disk.
     fn begin(&mut self, bytes: u64);
-    /// That many more bytes were read.
+    /// Another `bytes` bytes were read.
     fn advance(&mut self, bytes: u64);
 }
 

@@ -141,7 +141,7 @@ pub struct InspectedPlugin {
     pub file: FileState,
     /// The reason why the current policy does not trust it, if it does not.
     pub untrusted: Option<String>,
-    /// Whether its machine code is cached for this program; otherwise it is compiled at the next start.
+    /// True if its machine code is cached for this program; otherwise it is compiled at the next start.
     pub is_code_cached: bool,
 }
 

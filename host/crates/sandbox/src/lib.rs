@@ -190,7 +190,7 @@ impl PluginHost {
     fn check_signature(&self, bytes: &[u8], signature: &str) -> Result<(), InstallError> {
         check_size(bytes.len())?;
         let digest = Digest::of(bytes);
-        // Whether a signature is required and its key trusted is checked once the plugin's name is known.
+        // The trust policy is checked once the plugin's name is known: a required signature, a trusted key.
         self.settings.trust.check_match(bytes, digest, signature).map_err(|problem| {
             let plugin = manifest_of(bytes).ok().map(|manifest| manifest.name);
             InstallError { plugin, ..InstallError::new(InstallStep::Signature, problem) }

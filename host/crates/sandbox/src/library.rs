@@ -416,11 +416,11 @@ pub struct PluginOffer {
     pub bytes: Vec<u8>,
     /// The line of its `.sig` file, if there is one.
     pub signature: Option<String>,
-    /// Whether an unsigned plugin is accepted, regardless of the configuration.
+    /// True if an unsigned plugin is accepted, regardless of the configuration.
     pub unsigned: UnsignedPlugins,
-    /// Whether a version older than the installed one is accepted.
+    /// True if a version older than the installed one is accepted.
     pub downgrade: Downgrade,
-    /// Whether a version that lacks fields or concept groups of the installed one is accepted.
+    /// True if a version that lacks fields or concept groups of the installed one is accepted.
     pub loss: Loss,
 }
 
@@ -438,7 +438,7 @@ pub struct Prepared {
     loaded: Arc<LoadedPlugin>,
     signer: Signer,
     signature: Option<String>,
-    /// Whether it is unsigned and was submitted with `--allow-unsigned`.
+    /// True if it is unsigned and was submitted with `--allow-unsigned`.
     is_unsigned_allowed: bool,
     contents: Option<PackContents>,
     bytes: Vec<u8>,

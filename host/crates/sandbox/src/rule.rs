@@ -174,7 +174,7 @@ impl RuleSession {
         &self.engine_name
     }
 
-    /// What the session has used so far.
+    /// Returns the resource usage of the session so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.metered.sandbox.usage()

@@ -24,7 +24,7 @@ pub(super) struct HostState {
     input_bytes_max: usize,
     host_calls: HostCalls,
     log: Arc<PluginLog>,
-    /// Whether it has received data of a caller, which must not appear in the log.
+    /// True if it has received data of a caller, which must not appear in the log.
     is_silent: bool,
     stats: Arc<PluginStats>,
     _counted: Counted,
@@ -96,7 +96,7 @@ pub(super) struct Sandbox<G> {
     limits: PluginLimits,
     stats: Arc<PluginStats>,
     usage: Usage,
-    /// Whether all calls share the time limit of one.
+    /// True if all calls share the time limit of one.
     shares_time: bool,
     ended: Option<PluginFault>,
 }

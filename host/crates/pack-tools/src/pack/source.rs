@@ -37,7 +37,7 @@ const FILES_MAX: usize = 1_000;
 pub struct PackSource {
     /// The manifest of the pack.
     pub manifest: PluginManifest,
-    /// Whether a server loads it by default.
+    /// True if a server loads it by default.
     pub is_default: bool,
     /// Its vocabularies and concept groups, in the order of `pack.toml`; codes in the order of their table, labels and
     /// definitions in the order of the vocabulary's languages, the default one first.

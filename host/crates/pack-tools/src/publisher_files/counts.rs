@@ -65,7 +65,7 @@ pub struct VocabularyReport {
 pub struct LeftOut {
     /// The rule.
     pub rule: String,
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
 }
 

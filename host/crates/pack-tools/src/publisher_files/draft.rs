@@ -57,7 +57,7 @@ pub struct DraftVocabulary {
     pub table: String,
     /// The languages, the default one first.
     pub languages: Vec<String>,
-    /// Whether the file contains every code of its source.
+    /// True if the file contains every code of its source.
     pub completeness: Completeness,
     /// The rule of `pack.toml` that determines parents; without one, they are in a column.
     pub rule: Option<HierarchyRule>,
@@ -74,7 +74,7 @@ pub struct DraftCode {
     pub line: Option<u64>,
     /// The parents, the primary one first.
     pub parents: Vec<String>,
-    /// Whether new records may use it.
+    /// True if new records may use it.
     pub is_active: bool,
     /// False for a heading that only groups other codes.
     pub is_selectable: bool,

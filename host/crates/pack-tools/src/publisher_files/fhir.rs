@@ -374,11 +374,11 @@ enum Role {
     Child,
     /// The state of the concept.
     Status,
-    /// Whether it is inactive.
+    /// True if it is inactive.
     Inactive,
-    /// Whether, or since when, it is deprecated.
+    /// True if it is deprecated, or the date of its deprecation.
     Deprecated,
-    /// Whether it only groups other codes.
+    /// True if it only groups other codes.
     NotSelectable,
     /// Its successor.
     ReplacedBy,

@@ -165,9 +165,9 @@ struct NamedConcept {
     iri: Box<str>,
     /// The line of its first occurrence.
     line: Option<u64>,
-    /// Whether the file declares it as a concept.
+    /// True if the file declares it as a concept.
     is_concept: bool,
-    /// Whether the publisher has deprecated it.
+    /// True if the publisher has deprecated it.
     is_deprecated: bool,
 }
 

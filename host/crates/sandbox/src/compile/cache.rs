@@ -236,9 +236,9 @@ mod tests {
         assert_eq!(setup.cache.get(&setup.engine, setup.digest), None);
 
         setup.cache.put(&setup.engine, setup.digest, b"code");
-        let mut stranger = CodeCache::open(&setup.folder.path().join("code")).unwrap();
-        stranger.key = [7; KEY_BYTES];
-        assert_eq!(stranger.get(&setup.engine, setup.digest), None);
+        let mut other = CodeCache::open(&setup.folder.path().join("code")).unwrap();
+        other.key = [7; KEY_BYTES];
+        assert_eq!(other.get(&setup.engine, setup.digest), None);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct RecordedPlugin {
     pub signer: Signer,
     /// The line of its `.sig` file, so that it can be verified again.
     pub signature: Option<String>,
-    /// Whether an administrator installed it here with `--allow-unsigned`.
+    /// True if an administrator installed it here with `--allow-unsigned`.
     pub is_unsigned_allowed: bool,
     /// The time of its install.
     pub installed_at: Timestamp,
@@ -71,7 +71,7 @@ struct StoredRecord {
     /// The line of the `.sig` file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
-    /// Whether it was installed with `--allow-unsigned`.
+    /// True if it was installed with `--allow-unsigned`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     unsigned_allowed: bool,
     /// RFC 3339.

@@ -97,7 +97,7 @@ impl PackGuest {
         let mut record = Vec::new();
         record.extend(image.text("urn:test"));
         record.extend(pair(name, self.vocabulary_name.len()));
-        for field in ["Core", "2026", "A source", "CC0-1.0", "Somebody", "en"] {
+        for field in ["Core", "2026", "A source", "CC0-1.0", "Ministry", "en"] {
             record.extend(image.text(field));
         }
         record.extend(pair(languages, 1));

@@ -99,7 +99,7 @@ fn budgets_are_charged_to_the_expression() {
     assert_eq!(verdicts(&test, "all", 1).unwrap(), [Verdict::Eligible]);
 }
 
-/// How often a rule can be evaluated over a thousand rows before it is stopped, up to a hundred times, and the error.
+/// Returns the number of evaluations of a rule over a thousand rows before it is stopped, at most 100, and the error.
 fn evaluations(rule: &mut RuleSession) -> (u32, Option<EngineError>) {
     if let Err(error) = rule.bind(&Bindings::default()) {
         return (0, Some(error));

@@ -19,7 +19,7 @@ pub struct Codes {
     pub lines: Vec<usize>,
     /// The position of each code among the concepts.
     pub names: HashMap<String, usize>,
-    /// Whether the table has a column of parents.
+    /// True if the table has a column of parents.
     has_parents: bool,
 }
 

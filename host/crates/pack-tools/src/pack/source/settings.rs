@@ -136,9 +136,9 @@ struct ConceptGroupSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum SelectionSetting {
-    /// Only that code.
+    /// A single code.
     Code(String),
-    /// That code and its descendants.
+    /// A code and its descendants.
     DescendantsOf(String),
 }
 
