@@ -1,12 +1,13 @@
 //! Verified tokens in memory: the next request of the same client costs a lookup instead of a signature.
 //!
-//! An entry is the result of [`token::verify`] under the whole text of the token: two tokens that differ in one character have
-//! nothing in common here. Only valid tokens are cached, so forged ones take no space. Their number and their bytes are bounded; `quick_cache`
-//! evicts the ones that are used least.
+//! An entry is the result of [`token::verify`] under the whole text of the token: two tokens that differ in one
+//! character have nothing in common here. Only valid tokens are cached, so forged ones take no space. Their number and
+//! their bytes are bounded; `quick_cache` evicts the ones that are used least.
 //!
-//! **Invariant:** a result from here is the result that [`token::verify`] would return now. The parts that depend on the time and on the keys are
-//! checked on every call: `exp`, `iat`, and whether the key that signed the token is still accepted. An entry that fails is a miss, and
-//! the token is verified again. Issuer and audience do not change while the server runs.
+//! **Invariant:** a result from here is the result that [`token::verify`] would return now. The parts that depend on
+//! the time and on the keys are checked on every call: `exp`, `iat`, and whether the key that signed the token is still
+//! accepted. An entry that fails is a miss, and the token is verified again. Issuer and audience do not change while
+//! the server runs.
 //!
 //! **Invariant:** nothing of a client is cached. Whether it is active, its grants and its revoked tokens are looked up
 //! behind the cache on every call (`authenticate.rs`), so none of them waits for an eviction here.

@@ -211,7 +211,7 @@ pub(super) fn read_url(text: &str) -> Result<Uri, String> {
         return Err("it names no resource, such as `Individual`".to_owned());
     }
     if resource == "$batch" {
-        return Err("a batch holds no other batch".to_owned());
+        return Err("a batch cannot contain another batch".to_owned());
     }
     let query = text.split_once('?').map(|(_, query)| format!("?{query}")).unwrap_or_default();
     let whole = format!("{BASE_PATH}/{below}{query}");

@@ -175,8 +175,7 @@ impl AnyClient {
     /// 429 if the bucket has too few calls left: none of the rest is counted then. 422 if it can never have so many.
     pub async fn charge_rest(&self, app: &AppState, calls: usize) -> Result<(), ApiError> {
         let client = self.context.client().and_then(|id| app.clients.directory.find(id));
-        let client =
-            client.ok_or_else(|| AppError::internal("a call of a client that is not there was let through"))?;
+        let client = client.ok_or_else(|| AppError::internal("a call of a missing client was admitted"))?;
         let quota = Limits::quota_of(&client);
         for (limit, time) in [(quota.per_minute, "minute"), (quota.per_day, "day")] {
             if calls > limit as usize {

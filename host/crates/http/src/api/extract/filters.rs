@@ -168,11 +168,11 @@ pub fn words(parameters: &Parameters, name: &str) -> Result<Vec<String>, ApiErro
     for text in parameters.all(name) {
         let words = search_words(bounded(name, text)?);
         if words.is_empty() {
-            return Err(Problem::malformed(format!("`{name}` holds no word to search for")).into());
+            return Err(Problem::malformed(format!("`{name}` contains no word to search for")).into());
         }
         all.extend(words);
         if all.len() > WORDS_MAX {
-            return Err(Problem::malformed(format!("`{name}` holds more than {WORDS_MAX} words")).into());
+            return Err(Problem::malformed(format!("`{name}` contains more than {WORDS_MAX} words")).into());
         }
     }
     // A prefix of another word matches wherever that word does, and sorts directly before it.
@@ -191,7 +191,7 @@ pub fn phrases(parameters: &Parameters, name: &str) -> Result<Vec<String>, ApiEr
     for text in parameters.all(name) {
         let phrase = search_phrase(bounded(name, text)?);
         if phrase.is_empty() {
-            return Err(Problem::malformed(format!("`{name}` holds no word to search for")).into());
+            return Err(Problem::malformed(format!("`{name}` contains no word to search for")).into());
         }
         all.push(phrase);
     }
