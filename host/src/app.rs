@@ -61,7 +61,7 @@ impl Deref for App {
 
 /// The parts of an open register that no handler touches.
 struct Upkeep {
-    /// What keeps the records, for what it tells of its own.
+    /// The backend that stores the records, for what only that backend reports.
     keeper: Keeper,
     /// Histograms for the metrics page and for a collector.
     metrics: Arc<Metrics>,
@@ -106,7 +106,7 @@ pub struct AppOptions {
     pub public_url: Option<String>,
     /// A folder of plugins to install when absent or newer than what is installed.
     pub plugins_dir: Option<PathBuf>,
-    /// Tells the time.
+    /// Reports the time.
     pub clock: Arc<dyn Clock>,
     /// Names requests, clients and tokens.
     pub ids: Arc<dyn IdSource>,

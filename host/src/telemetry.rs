@@ -72,7 +72,7 @@ impl Telemetry {
         self.lines.as_ref().map_or(0, |lines| lines.dropped_lines() as u64)
     }
 
-    /// Whether anything is sent.
+    /// True if anything is sent.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.otlp.is_some()

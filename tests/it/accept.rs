@@ -85,10 +85,7 @@ fn a_refusal_names_what_there_is_after_who_calls_and_before_what_is_sent() {
     let refused = client.request("HEAD", "/Individual").header("Accept", "text/html").send();
     assert_eq!(refused.status, 406);
     let refused = client.request("POST", "/Individual").header("Accept", "text/html").body("text/plain", "{").send();
-    assert_eq!(
-        refused.expect(406).detail(),
-        "`Accept` excludes the media types of this response: `application/json`"
-    );
+    assert_eq!(refused.expect(406).detail(), "`Accept` excludes the media types of this response: `application/json`");
     let create = |client: &ApiClient| {
         let request = client.request("POST", "/Individual").header("Accept", "text/html");
         request.header("Idempotency-Key", "a-key-of-its-own-1").body("text/plain", "{").send().status

@@ -1,4 +1,4 @@
-//! Tokens that somebody made, changed or stole: each is refused, and the sound one beside them is not.
+//! Forged, changed or stolen tokens: each is rejected, and a valid one is not.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +10,7 @@ use sha2::Sha256;
 
 const LIFETIME_S: i64 = 86_400;
 
-/// A register with a client whose token a forger has seen.
+/// A register with a client whose token an attacker has seen.
 struct Scene {
     app: TestApp,
     client: ApiClient,
@@ -32,7 +32,7 @@ impl Scene {
         Self { app, client, header, claims, key }
     }
 
-    /// The claims, changed and signed with the server's own key: only the change can be what is refused.
+    /// The claims, changed and signed with the server's own key: only the change can cause the rejection.
     fn signed_with_claims(&self, change: &Value) -> String {
         sign(&self.header, &merged(&self.claims, change), &self.key)
     }
@@ -96,7 +96,7 @@ fn forged_headers_and_signatures_are_refused() {
         ("HS256, keyed with a public key", sign(header, claims, public_key.as_bytes())),
         ("HS512 in the header", sign(&with_header(json!({"alg": "HS512"})), claims, key)),
         ("hs256 in small letters", sign(&with_header(json!({"alg": "hs256"})), claims, key)),
-        ("ES256, signed by somebody", format!("{asymmetric}.{signature}")),
+        ("ES256, signed with another key", format!("{asymmetric}.{signature}")),
         ("another key", sign(header, claims, &[7; 32])),
         ("an empty key", sign(header, claims, b"")),
         ("an unknown kid", sign(&with_header(json!({"kid": "another"})), claims, key)),
@@ -128,7 +128,7 @@ fn sign_text(header: &str, claims: &str, key: &[u8]) -> String {
     format!("{message}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
 }
 
-/// The whole of an answer, but for what no two answers have in common.
+/// The complete response, without values that always differ.
 fn answer_in_bytes(scene: &Scene, token: &str) -> String {
     let request = format!(
         "GET /api/v2/Individual HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
@@ -204,7 +204,7 @@ fn every_forgery_gets_the_same_answer_to_the_last_byte() {
     for (name, token) in &forged {
         assert_eq!(&answer_in_bytes(&scene, token), &expected, "{name}");
     }
-    // Only a server with a key of the register can have made this one, so the response names the clocks.
+    // Only a server with a key of the register can have issued this one, so the response names the clocks.
     let ahead = scene.signed_with_claims(&json!({"iat": iat + 1, "iat_us": (iat + 1) * 1_000_000}));
     let ahead = answer_in_bytes(&scene, &ahead);
     assert!(ahead.starts_with("HTTP/1.1 401 ") && ahead.contains("the clock of this one differ"), "{ahead}");
@@ -237,7 +237,7 @@ fn forged_claims_are_refused_even_under_our_own_signature() {
         &scene.signed_with_claims(&json!({"sub": "absent", "client_id": "absent"})),
         "disabled",
     );
-    // Scopes that were added are worth nothing: the server looks at what is granted now.
+    // Added scopes have no effect: the server uses the current grants.
     let added = scene.signed_with_claims(&json!({"scopes": ["individual:all", "group:all"]}));
     let request = scene.app.anonymous().request("POST", "/api/v2/Individual").bearer(&added).json(&json!({}));
     assert_eq!(

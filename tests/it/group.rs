@@ -4,7 +4,7 @@ use daftar_tests::records::{FEMALE, HOUSEHOLD, NATIONAL_ID, ROLE, household, pat
 use daftar_tests::{ApiClient, TestApp, errors, redacted};
 use serde_json::json;
 
-/// A register with three people in it, and a client that may do anything with people and groups.
+/// A register with three people in it, and a client with all scopes for people and groups.
 fn three_people() -> (TestApp, ApiClient) {
     let app = TestApp::start();
     let client = app.client(&["individual:all", "group:all"]);
@@ -154,7 +154,7 @@ fn a_group_that_is_right_today_stays_right_by_itself() {
         let refused = client.request(method, &path("Group", "H-1")).json(&body).send().expect(422);
         assert_eq!(errors(&refused.json()), [pair("member[1].role", "second_head")], "{method}");
     }
-    // What was is told as it was, also where two were head at a time.
+    // Past memberships are returned unchanged, also with two heads at the same time.
     let past = json!([
         place("1", "head", json!({"end": "2024-12-31"})),
         place("2", "head", json!({"end": "2026-02-28"})),

@@ -1,4 +1,4 @@
-//! How groups stand to other groups, and where they live.
+//! Relationships of groups to other groups, and their addresses.
 
 use daftar_tests::records::{FEMALE, NATIONAL_ID, ROLE, household, path, with};
 use daftar_tests::{ApiClient, TestApp, errors};
@@ -12,7 +12,7 @@ fn relationship(target: &str, kind: &str) -> Value {
     json!({"target": {"reference": group(target)}, "type": format!("{ROLE}#{kind}")})
 }
 
-/// A register with two cooperatives, the second of which is named.
+/// A register with two cooperatives, the second of which has a name.
 fn two_groups() -> (TestApp, ApiClient) {
     let app = TestApp::start();
     let client = app.client(&["group:all"]);
@@ -52,7 +52,7 @@ fn a_group_is_read_back_with_its_relationships_and_addresses() {
         client.get(&format!("{}?_elements=relationship.target,address.city", path("Group", "C"))).expect(200).json();
     assert_eq!(some["relationship"][0], json!({"target": target}));
     assert_eq!(some["address"], json!([{"city": "Gondar"}, {}]));
-    // What was received may be sent back: nothing changes but the version.
+    // A received record may be sent back: only the version changes.
     let mut replaced = client.request("PUT", &path("Group", "C")).json(&created).send().expect(200).json();
     assert_eq!(replaced["meta"]["version_id"], "2");
     replaced["meta"] = created["meta"].clone();
@@ -118,7 +118,7 @@ fn wrong_relationships_are_refused_and_named() {
         relationship("B", "affiliated_with")
     ]);
     let created = client.create_group(&with(household("C", &[]), json!({"relationship": after})));
-    assert_eq!(created["relationship"].as_array().unwrap().len(), 3, "one after the other is no duplicate");
+    assert_eq!(created["relationship"].as_array().unwrap().len(), 3, "consecutive ones are no duplicates");
     let country = json!({"address": [{"country": FEMALE}]});
     let refused = client.post("/Group", &with(household("D", &[]), country)).expect(422).json();
     assert_eq!(errors(&refused), [("address[0].country".to_owned(), "wrong_vocabulary".to_owned())]);

@@ -1,13 +1,13 @@
-//! The guides and the examples, run as a reader runs them: their commands in one shell after another, against the real program in a
-//! folder of its own, their output held against what they show.
+//! The guides and the examples, run as by a reader: their commands in one shell, sequentially, with the real program in a
+//! folder of its own, their output compared with the text.
 //!
-//! What a guide's fences mean:
+//! Meaning of a guide's fences:
 //!
 //! - `sh` runs in the guide's shell, which stops at the first command that fails; a `text` fence after it is what it prints, where `…`
 //!   stands for anything, and alone on a line for any lines.
-//! - `sh server` is one `daftar serve` that runs beside the shell until the guide's end; `127.0.0.1:8080` elsewhere means that server.
+//! - `sh server` is one `daftar serve` that runs next to the shell until the guide's end; `127.0.0.1:8080` elsewhere means that server.
 //! - A fence with `file=NAME` is written to that file first.
-//! - `sh not-run` is passed over; the line before it says why, beginning with `Not run by the tests:`.
+//! - `sh not-run` is skipped; the line before it gives the reason, beginning with `Not run by the tests:`.
 //!
 //! **Invariant:** every guide and every example's README is run by a test here.
 
@@ -24,7 +24,7 @@ use daftar_tests::artifacts;
 use self::document::Document;
 use self::session::Session;
 
-/// How many fences may be passed over, in all guides and examples together.
+/// Maximum number of skipped fences, in all guides and examples together.
 const NOT_RUN_MAX: usize = 3;
 
 /// The folder of the sources.
@@ -75,11 +75,11 @@ fn run(file: &str) {
     session.follow(&document);
 }
 
-/// The programs that a guide's commands, and what they build with, call.
+/// The programs called by a guide's commands and by their builds.
 fn programs(document: &Document) -> Vec<&'static str> {
     let mut called = vec!["bash"];
     called.extend(TOOLS.iter().map(|tool| tool.program).filter(|program| document.calls(program)));
-    // The examples' makefiles compile with it, and it links with the other.
+    // The examples' makefiles compile with the one, and it links with the other.
     if called.contains(&"make") || called.contains(&"clang") {
         called.extend(["clang", "wasm-ld"]);
     }
@@ -88,7 +88,7 @@ fn programs(document: &Document) -> Vec<&'static str> {
     called
 }
 
-/// Files of the owners of vocabularies, which a reader has fetched: small ones, made up, in the owners' forms.
+/// Files of the publishers of vocabularies, which a reader has fetched: small invented ones, in the publishers' formats.
 fn bring_owners_files(guide: &str, folder: &Path) {
     if !guide.ends_with("deployments.md") {
         return;
@@ -98,7 +98,7 @@ fn bring_owners_files(guide: &str, folder: &Path) {
     std::fs::write(folder.join("agrovoc_core.nt"), thesaurus()).unwrap();
 }
 
-/// Concepts in the form of AGROVOC's Core dump: the roots, those that the concept groups of the module speak of, and an invented one.
+/// Concepts in the form of AGROVOC's Core dump: the roots, those in the concept groups of the module, and an invented one.
 fn thesaurus() -> String {
     const AGROVOC: &str = "http://aims.fao.org/aos/agrovoc/";
     const SKOS: &str = "http://www.w3.org/2004/02/skos/core#";
@@ -117,7 +117,7 @@ fn thesaurus() -> String {
     text + &format!("<{AGROVOC}> <http://www.w3.org/2002/07/owl#versionInfo> \"2031-03\" .\n")
 }
 
-/// All files with that ending below a folder of the sources, as they are named from there.
+/// All files with that ending below a folder of the sources, by their relative paths.
 fn files_below(folder: &str, ending: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![sources().join(folder)];
@@ -170,7 +170,7 @@ fn the_programs_that_a_guide_calls_are_known() {
     assert_eq!(called("examples/rules/README.md"), ["bash"]);
 }
 
-/// The program as a reader's shell finds it, and what a release brings beside it.
+/// The program as a reader's shell finds it, and the files that a release contains besides.
 fn lay_out(folder: &Path) {
     let link = |target: &Path, name: &str| std::os::unix::fs::symlink(target, folder.join(name)).unwrap();
     std::fs::create_dir(folder.join("dist")).unwrap();
@@ -178,7 +178,7 @@ fn lay_out(folder: &Path) {
     link(&artifacts::plugins(), "dist/plugins");
     link(artifacts::module("farmer-registry").parent().unwrap(), "dist/modules");
     link(&sources().join("vocab-packs"), "vocab-packs");
-    // Copied: what examples build is not left in the sources.
+    // Copied: build output of examples does not remain in the sources.
     copy(&sources().join("examples"), &folder.join("examples"));
 }
 

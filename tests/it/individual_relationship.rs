@@ -1,4 +1,4 @@
-//! How people stand to other people, in whatever groups they are.
+//! Relationships of people to other people, independent of groups.
 
 use daftar_tests::process::run;
 use daftar_tests::records::{FEMALE, NATIONAL_ID, ROLE, path, person, reference, with};
@@ -13,7 +13,7 @@ fn related(relationships: &Value) -> Value {
     json!({"relationship": relationships})
 }
 
-/// A register with two people, the second of whom is named.
+/// A register with two people, the second of whom has a name.
 fn two_people() -> (TestApp, ApiClient) {
     let app = TestApp::start();
     let client = app.client(&["individual:all", "eligibility:read"]);
@@ -43,12 +43,12 @@ fn a_person_is_read_back_with_relationships() {
     assert_eq!(some["relationship"][0], json!({"target": target}));
     let found = client.get(&format!("/Individual?identifier={}|C", NATIONAL_ID.replace('#', "%23"))).expect(200);
     assert_eq!(found.json()["data"][0]["relationship"], created["relationship"], "a search shows them too");
-    // What was received may be sent back: nothing changes but the version.
+    // A received record may be sent back: only the version changes.
     let mut replaced = client.request("PUT", &path("Individual", "C")).json(&created).send().expect(200).json();
     assert_eq!(replaced["meta"]["version_id"], "2");
     replaced["meta"] = created["meta"].clone();
     assert_eq!(replaced, created);
-    // A kept body follows the name of the other person.
+    // A cached body is updated with the name of the other person.
     assert_eq!(read()["relationship"][0]["target"]["display"], "Berta");
     let name = json!({"name": {"given": "Bertha"}});
     drop(client.request("PATCH", &path("Individual", "B")).json(&name).send().expect(200));
@@ -89,7 +89,7 @@ fn wrong_relationships_are_refused_and_named() {
     assert_eq!(errors(&refused), [("relationship[0].target.reference".to_owned(), "self_reference".to_owned())]);
     let after = json!([ended("2020-01-01", "2020-12-31"), ended("2021-01-01", "2021-12-31")]);
     let created = client.create_individual(&person("C", related(&after)));
-    assert_eq!(created["relationship"].as_array().unwrap().len(), 2, "one after the other is no duplicate");
+    assert_eq!(created["relationship"].as_array().unwrap().len(), 2, "consecutive ones are no duplicates");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_client_with_consent_access_sees_no_relationship_to_hidden_people() {
     let rule =
         json!({"expression": "size(me.relationship) > 0", "subject": "individual", "subjects": [reference("C")]});
     assert_eq!(consenting.evaluate(&rule)["results"][0]["outcome"], "undetermined");
-    // What it does not see stays where it was.
+    // Hidden relationships stay unchanged.
     let replaced = related(&json!([relationship("B", "other_relative")]));
     drop(consenting.request("PATCH", &path("Individual", "C")).json(&replaced).send().expect(200));
     let all = client.get(&path("Individual", "C")).expect(200).json();

@@ -1,4 +1,4 @@
-//! The keys that sign tokens: rotated on a running server and on a stopped one, refused when they are weak.
+//! The keys that sign tokens: rotated on a running server and on a stopped one, rejected when they are weak.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use daftar_tests::{ApiClient, Server, TestApp, errors, token};
 use serde_json::{Value, json};
 
 const LIFETIME_S: i64 = 86_400;
-/// A replaced key is accepted for so much longer than its tokens live.
+/// A replaced key is accepted for this time beyond the lifetime of its tokens.
 const MARGIN_S: i64 = 60;
 
 fn key(data_dir: &Path, arguments: &[&str]) -> Value {
@@ -194,7 +194,7 @@ fn a_weak_key_refuses_the_start_with_the_reason() {
         (b"short", "has 40 bits, at least 256 are required"),
         (&[0; 32], "one byte repeated"),
         (b"changeme-changeme-changeme-changeme-", "the same 9 bytes repeated"),
-        (b"a long pass phrase that somebody typed", "text of 38 characters"),
+        (b"a long pass phrase that a person typed", "text of 38 characters"),
     ];
     for (secret, reason) in weak {
         let text = with_secret(secret);

@@ -1,5 +1,5 @@
-//! The three buckets: just below, at and above each limit, and what outlives a restart. Whose limits are others, what answers say
-//! of them, crashes and crowds have files of their own.
+//! The three buckets: just below, at and above each limit, and after a restart. Other files test limits of single clients, headers,
+//! crashes and concurrent calls.
 
 mod concurrent;
 mod crash;
@@ -10,7 +10,7 @@ use daftar_tests::token::{FORM, basic};
 use daftar_tests::{ApiClient, Credentials, Response, TestApp};
 use serde_json::{Value, json};
 
-/// Seconds from the noon that the clock shows at first to the next day.
+/// Seconds from the initial noon of the clock to the next day.
 const TO_MIDNIGHT_S: i64 = 12 * 3_600;
 
 fn client(app: &TestApp, limits: Value) -> ApiClient {
@@ -94,7 +94,7 @@ fn a_days_count_outlives_a_restart_and_ends_at_midnight() {
         assert_eq!(headers(&client.get("/Individual").expect(200)), (40, 40 - made));
     }
     app.restart();
-    // At most one block of sixteen that was reserved on disk may be counted in vain.
+    // At most one block of sixteen reserved on disk may be counted although unused.
     let mut answer = client.get("/Individual").expect(200);
     let (limit, first) = headers(&answer);
     assert_eq!(limit, 40);

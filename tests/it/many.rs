@@ -1,4 +1,4 @@
-//! Several servers of one register, in one database: what one of them does counts on the others.
+//! Several servers of one register, in one database: changes by one of them apply to the others.
 
 mod blocked;
 mod caught_up;
@@ -23,14 +23,14 @@ use daftar_tests::records::{FEMALE, NATIONAL_ID, path, person};
 use daftar_tests::token;
 use serde_json::{Value, json};
 
-/// The scopes of a client that may do most things.
+/// The scopes of a client with access to most resources.
 const SCOPES: [&str; 3] = ["individual:all", "group:all", "vocabulary:read"];
 
 #[test]
 fn client_changes_of_one_process_apply_to_the_others() {
     let processes = Processes::start(2);
     let credentials = processes.credentials(0, &["group:read"]);
-    // The second process is asked for a token at once: it has not heard of the client yet.
+    // The second process gets a token request immediately: it has not been notified of the client yet.
     let client = processes.client_of(1, &credentials);
     let search = "/Individual?gender=urn:iso:std:iso:5218%232";
     assert_eq!(client.get(search).status, 403);
@@ -120,7 +120,7 @@ fn a_named_request_is_done_once_whichever_process_it_comes_to() {
     });
     let done: Vec<&Value> = answers.iter().filter(|(status, _)| *status == 201).map(|(_, body)| body).collect();
     assert!(!done.is_empty() && done.iter().all(|body| *body == done[0]), "{answers:?}");
-    // A process that is doing it asks whoever sends it again there to wait.
+    // A repetition is 409 while the first request is in progress.
     assert!(answers.iter().all(|(status, _)| [201, 409].contains(status)), "{answers:?}");
     for number in 0..3 {
         let client = processes.at(number, &client);

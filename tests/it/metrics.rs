@@ -1,11 +1,11 @@
-//! What the metrics page tells of the store, of limits and of backups. Plugins are in `plugin/metrics.rs`.
+//! Metrics of the store, of limits and of backups. Plugins are in `plugin/metrics.rs`.
 
 use daftar_tests::TestApp;
 use daftar_tests::process::run;
 use daftar_tests::records::{FEMALE, person};
 use serde_json::json;
 
-/// What stands behind a series; none, where it is not on the page.
+/// The value of a series; none if it is not on the page.
 fn figure(page: &str, series: &str) -> Option<f64> {
     let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
     Some(line.parse().unwrap_or_else(|_| panic!("{series} {line}")))
@@ -31,7 +31,7 @@ fn writes_are_counted_by_outcome_with_their_times_and_the_queue() {
         let count = figure(&after, &format!("daftar_store_{histogram}_count"));
         assert!(count.is_some_and(|count| count >= 1.0), "{histogram}: {after}");
     }
-    // One that waits for its answer is told, and none does now.
+    // A waiting write is counted, and none waits now.
     for series in ["daftar_store_writes_waiting", "daftar_audit_entries_waiting"] {
         let (now, limit) = (figure(&after, series).unwrap(), figure(&after, &format!("{series}_limit")).unwrap());
         assert!(now < limit && limit >= 1_024.0, "{series}: {now} of {limit}");
@@ -81,7 +81,7 @@ fn the_last_complete_backup_is_reported_after_a_restart_too() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("backup");
     let _made = run(app.data_dir(), &["backup", file.to_str().unwrap()]).expect_success();
-    // It is kept when all of it has been given away, which its reader may see first.
+    // It is recorded when all of it has been sent, which its reader may see first.
     let told = loop {
         if let Some(told) = figure(&app.admin().metrics(), LAST) {
             break told;

@@ -1,5 +1,5 @@
-//! Traces and metrics for a collector: that they arrive, that they hold nobody's data, and that a collector that fails costs nobody
-//! anything.
+//! Traces and metrics for a collector: they arrive, they contain no personal data, and a failing collector does not affect
+//! requests.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -28,7 +28,7 @@ impl Sending {
     fn start(endpoint: &str, otlp: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (data_dir, config) = (folder.path().join("data"), folder.path().join("daftar.toml"));
-        // A busy machine is no collector that is slow.
+        // A busy machine is not a slow collector.
         let patient = |key: &str| match otlp.lines().any(|line| line.starts_with(key)) {
             true => String::new(),
             false => format!("{key} = 60000\n"),
@@ -71,7 +71,7 @@ impl Sending {
     }
 }
 
-/// What stands behind a series on the page.
+/// The value of a series on the page.
 fn value(page: &str, series: &str) -> f64 {
     let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("{series} is not on the page:\n{page}")).parse().unwrap()
@@ -161,7 +161,7 @@ fn spans_of_requests_with_what_they_caused_and_the_series_of_the_page_arrive() {
         assert!(received.resources.iter().any(|resource| resource.starts_with("service.version=")));
         assert!(received.holds("authorization: Bearer THEKEY"), "the collector asks for a key");
     });
-    assert!(!page.contains("THEKEY") && !sending.stop().contains("THEKEY"), "nobody else sees it");
+    assert!(!page.contains("THEKEY") && !sending.stop().contains("THEKEY"), "it is not exposed elsewhere");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn queued_data_is_sent_when_the_server_stops() {
     let sending = Sending::start(&collector.url, "metrics_interval_s = 3600", "");
     sending.create("OTLP-1");
     let _log = sending.stop();
-    // The process is gone: whatever was sent is there or comes no more.
+    // The process has ended: all data was sent by now or never will be.
     collector.look(|received| {
         assert_eq!(received.named(CREATE).len(), 1, "{:?}", received.spans);
         assert_eq!(received.pages, 1, "the last page");
@@ -181,11 +181,11 @@ fn queued_data_is_sent_when_the_server_stops() {
 
 #[test]
 fn an_unavailable_collector_delays_no_request_and_is_reported_once() {
-    // A port that is given to no process that asks for any.
+    // A port that the system assigns to no process.
     let sending = Sending::start("http://127.0.0.1:1", "metrics_interval_s = 1\nshutdown_timeout_ms = 100", "");
     sending.create("OTLP-1");
     let failed = "daftar_otlp_requests_total{signal=\"metrics\",outcome=\"failed\"}";
-    // Each look at the page is a request more; the page itself says when the collector was missed.
+    // Each read of the page is a further request; the page itself shows when the collector was unavailable.
     while value(&sending.page(), failed) < 2.0 {
         assert_eq!(sending.call("GET", PERSON, &[]), 200);
     }
@@ -248,7 +248,7 @@ fn a_trace_of_the_caller_is_continued_only_from_trusted_proxies_and_where_config
         sending.create("OTLP-1");
         let state = ("tracestate", "vendor=MARKEDSTATE");
         assert_eq!(sending.call("GET", PERSON, &[forwarded, ("traceparent", &sampled), state]), 200);
-        // Not a trace, and two traces, are none.
+        // No trace, and two traces, count as none.
         assert_eq!(sending.call("GET", PERSON, &[forwarded, ("traceparent", "MARKEDSTATE")]), 200);
         assert_eq!(
             sending.call("GET", PERSON, &[forwarded, ("traceparent", &sampled), ("traceparent", &sampled)]),

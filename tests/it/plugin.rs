@@ -1,6 +1,6 @@
 //! Plugins: the packs that are loaded by default, one that comes and goes, packs that lie, open vocabularies, trust in a
-//! plugin, components made to blow up the compiler, files that are no plugins, plugins replaced under load, a server that is killed
-//! while plugins change, and plugins made from nothing.
+//! plugin, components that exhaust the compiler, files that are not plugins, plugins replaced under load, a server that is killed
+//! while plugins change, and plugins built from a scaffold.
 
 mod chatty;
 mod compile_bomb;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use daftar_tests::power::{Options, Recording, missing, run};
 
-/// Whether a disk can be mounted here; where none can, that is reported.
+/// Tests whether a disk can be mounted here; otherwise that is reported.
 fn can_mount() -> bool {
     let Some(why) = missing() else { return true };
     daftar_test_needs::not_run(
@@ -34,7 +34,7 @@ fn nothing_acknowledged_is_lost_when_the_disk_fails_and_the_power_is_cut() {
     survives(Options { states: 100, seed: 43, has_faults: true });
 }
 
-/// The files and folders whose syncs everything rests on. Others, such as the snapshots of the store's tree, only shorten what a start reads
+/// The files and folders whose syncs are required. Others, such as the snapshots of the store's tree, only shorten a start
 /// or show that files were replaced.
 const NEEDED: [&str; 4] = ["/", "store/", "store/conf", "store/db"];
 

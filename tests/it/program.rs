@@ -1,16 +1,16 @@
-//! `/Program`, and what the administrator does with programs.
+//! `/Program`, and administration of programs.
 
 use daftar_tests::records::{NATIONAL_ID, path, with};
 use daftar_tests::{TestApp, errors, redacted};
 use serde_json::{Value, json};
 
-/// A program with that id and whatever else is given.
+/// A program with that id and these further members.
 pub fn program(id: &str, more: Value) -> Value {
     let body = json!({"identifier": [{"system": NATIONAL_ID, "value": id}], "name": format!("Program {id}"), "target_type": "individual"});
     with(body, more)
 }
 
-/// Adds a program and returns the body of the answer.
+/// Adds a program and returns the body of the response.
 #[track_caller]
 pub fn create(app: &TestApp, id: &str, more: Value) -> Value {
     app.admin().request("POST", "/programs").json(&program(id, more)).send().expect(201).json()
@@ -208,7 +208,7 @@ fn changes_at_the_same_time_that_name_no_version_are_all_made() {
     create(&app, "P", json!({}));
     let target = path("programs", "P");
     for round in 0..3 {
-        // A change is tried four times in all: of four writers with one change each, nobody is overtaken more often.
+        // A change is attempted four times in all: of four writers with one change each, none has more conflicts.
         let parts = [
             json!({"name": format!("name {round}")}),
             json!({"description": format!("description {round}")}),

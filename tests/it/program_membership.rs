@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::program;
 
-/// Three women, the second of unknown age, and a client that may do anything with them and with memberships.
+/// Three women, the second of unknown age, and a client with all scopes for them and for memberships.
 fn register() -> (TestApp, ApiClient) {
     let app = TestApp::start();
     let scopes = ["individual:all", "group:all", "program:read", "program_membership:all", "eligibility:read"];

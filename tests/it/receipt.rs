@@ -1,4 +1,4 @@
-//! What a client learns from a write when it may not read what it wrote.
+//! Responses to writes of a client without read access to the record.
 
 use daftar_tests::TestApp;
 use daftar_tests::records::{FEMALE, household, person};

@@ -1,4 +1,4 @@
-//! What is left of a client's tokens when its secret is changed, and how it is told that one is old.
+//! Effect of a changed secret on a client's tokens, and the notice of an old secret.
 
 use daftar_tests::process::run;
 use daftar_tests::{Server, TestApp, token};

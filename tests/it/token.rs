@@ -146,7 +146,7 @@ fn credentials_in_the_url_are_refused_even_where_the_body_is_right() {
     }
 }
 
-/// The whole of an answer to a token request, but for what no two answers have in common.
+/// The complete response to a token request, without values that always differ.
 fn answer_in_bytes(app: &TestApp, head: &str, body: &str) -> String {
     let length = body.len();
     let request = format!(

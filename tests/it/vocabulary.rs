@@ -19,7 +19,7 @@ fn reader(app: &TestApp) -> ApiClient {
     app.client(&["vocabulary:read"])
 }
 
-/// A register with occupations, whether they are loaded by default or not.
+/// A register with occupations, loaded by default or not.
 fn with_occupations() -> TestApp {
     let app = TestApp::start();
     if reader(&app).get(&format!("/Vocabulary/{OCCUPATIONS}")).status == 404 {
@@ -35,7 +35,7 @@ fn codes(page: &Value) -> Vec<&str> {
     items.iter().map(|item| item["code"].as_str().unwrap()).collect()
 }
 
-/// What a refusal says of one thing: its name, its reason, and the sentence.
+/// Name, reason and message of a rejection.
 fn refusal(response: &Response) -> (String, String, String) {
     let error = response.json()["errors"][0].take();
     let text = |name: &str| error[name].as_str().unwrap_or_else(|| panic!("no errors: {}", response.text())).to_owned();

@@ -1,6 +1,4 @@
-//! What keeps the register, whichever it is: the one place that tells one backend from another.
-//!
-//! Everybody else asks the ports in here.
+//! The backend that stores the register: the one place that distinguishes the backends. Other modules use the ports.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +47,7 @@ pub(super) struct Backend {
     pub(super) keeper: Keeper,
 }
 
-/// What keeps the records, for what it tells of its own.
+/// The backend that stores the records, for what only that backend reports.
 pub(super) enum Keeper {
     /// A folder of this process.
     Embedded(Arc<SledStore>),
@@ -154,7 +152,7 @@ impl Followed {
 /// How the database that the settings name is reached.
 ///
 /// # Errors
-/// When they name none, or its URL cannot be read.
+/// If they name none, or its URL cannot be read.
 pub(super) fn postgres_options(config: &Config) -> Result<PostgresOptions, StartError> {
     let postgres = &config.store.postgres;
     let url = postgres.read_url().map_err(|error| match error {
@@ -235,7 +233,7 @@ impl Keeper {
         }
     }
 
-    /// What it tells of its database, where it has one.
+    /// The use of the database, if the backend is one.
     pub(super) fn database(&self) -> Option<PostgresUsage> {
         self.postgres().map(PostgresStore::usage)
     }

@@ -1,4 +1,4 @@
-//! Looks at how a server is set up, and says what should be mended and how.
+//! Checks how a server is set up, and says what should be fixed and how.
 //!
 //! The same checks are made of a folder whose server is stopped, by the command, and by a server of itself, which knows more.
 //!
@@ -22,10 +22,10 @@ use daftar_domain::config::{Config, StoreBackend};
 
 /// Seconds of a day.
 const SECONDS_OF_A_DAY: i64 = 86_400;
-/// How many days there are in a warning's "old", for keys that sign tokens.
+/// Number of days in a warning's "old", for keys that sign tokens.
 const SIGNING_KEY_DAYS_MAX: i64 = 365;
 
-/// What is looked at.
+/// What is checked.
 #[derive(Debug, Clone)]
 pub struct Patient {
     /// The settings that a server has or would be started with.
@@ -42,7 +42,7 @@ pub struct Patient {
     pub checked_by: CheckedBy,
 }
 
-/// Who looks at a folder.
+/// Who checks a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckedBy {
     /// A command, while no server answers for the folder.
@@ -65,7 +65,7 @@ impl Patient {
         self.config.store.folder(&self.data_dir)
     }
 
-    /// Whether there is a register in the folder.
+    /// True if there is a register in the folder.
     fn has_register(&self) -> bool {
         match self.config.store.backend {
             StoreBackend::Sled => self.store().join("db").is_file(),
@@ -76,7 +76,7 @@ impl Patient {
 }
 
 /// Reads a configuration file, and says how that went. Where it cannot be used, the defaults stand in for it, so that the rest can be
-/// looked at.
+/// checked.
 #[must_use]
 pub fn settings(file: Option<&Path>) -> (Config, Vec<Check>) {
     let area = CheckArea::Settings;
@@ -97,7 +97,7 @@ pub fn settings(file: Option<&Path>) -> (Config, Vec<Check>) {
     }
 }
 
-/// Looks at everything that can be told without a server. Waits for disks: not for async code.
+/// Checks everything that can be reported without a server. Waits for disks: not for async code.
 #[must_use]
 pub fn examine(patient: &Patient) -> Vec<Check> {
     let mut checks = folder::data_folder(patient);

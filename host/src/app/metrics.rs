@@ -25,7 +25,7 @@ use daftar_http::state::StateParts;
 use daftar_sandbox::CallRecorder;
 use daftar_store_sled::StoreRecorders;
 
-/// Upper bounds of the times that are told apart, in seconds.
+/// Upper bounds of the times that are distinguished, in seconds.
 const TIMES_S: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
 /// How often recorded times are put into their buckets; until then each takes room.
@@ -38,10 +38,10 @@ const SYNC_TIMES: &str = "daftar_store_sync_duration_seconds";
 const LOCK_WAIT_TIMES: &str = "daftar_database_lock_wait_duration_seconds";
 const LOCK_HELD_TIMES: &str = "daftar_database_lock_held_duration_seconds";
 const GROUP_JOBS: &str = "daftar_store_commit_group_size";
-/// Upper bounds of sizes of groups of writes that are told apart; a group has at most 257.
+/// Upper bounds of sizes of groups of writes that are distinguished; a group has at most 257.
 const GROUP_BOUNDS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
-/// The histograms: names, descriptions, and upper bounds of what is told apart.
+/// The histograms: names, descriptions, and upper bounds of what is distinguished.
 const HISTOGRAMS: [(&str, &str, &[f64]); 7] = [
     (REQUEST_TIMES, "Time to answer HTTP requests, by the route's pattern.", &TIMES_S),
     (CALL_TIMES, "Time inside a plugin, by call.", &TIMES_S),

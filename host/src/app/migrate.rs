@@ -1,5 +1,5 @@
 //! Moves a register from one backend into another, and compares both: at once, of a stopped server; or from a backup of a server that
-//! goes on, and what was written since once that is stopped.
+//! continues, and what was written since once that is stopped.
 //!
 //! **Invariant:** nothing is ever written into the backend that is moved from, and nothing into one that holds a register, unless it is
 //! an earlier state of that very register.
@@ -37,7 +37,7 @@ pub enum Action {
     Compare,
 }
 
-/// What is told meanwhile.
+/// What is reported in the meantime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Things are copied.
@@ -141,7 +141,7 @@ pub async fn migrate(
 /// Makes the tables of the database that the settings name, or brings them up to date, and serves nothing.
 ///
 /// # Errors
-/// When the database cannot be opened, or the role may not change its tables.
+/// If the database cannot be opened, or the role may not change its tables.
 pub async fn prepare(config: &Config) -> Result<Prepared, StartError> {
     Ok(PostgresStore::prepare(postgres_options(config)?).await?)
 }

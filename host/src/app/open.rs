@@ -216,7 +216,7 @@ fn check_secrets_key(data_dir: &Path, clients: usize) -> Result<(), StartError> 
     )))
 }
 
-/// Refuses keys of another register than the one in the database: each client's secret would be wrong, and each token a stranger's.
+/// Refuses keys of another register than the one in the database: each client's secret would be wrong, and each token an unauthenticated client's.
 async fn check_common_key(shared: &dyn Shared, data_dir: &Path, hasher: &SecretHasher) -> Result<(), StartError> {
     let ours = hasher.fingerprint();
     let kept = shared.keep_once(COMMON_KEY, &ours).await.map_err(store_error)?;
@@ -229,7 +229,7 @@ async fn check_common_key(shared: &dyn Shared, data_dir: &Path, hasher: &SecretH
     )))
 }
 
-/// What is in force until the packs are read.
+/// What is active until the packs are read.
 fn empty_generation() -> Result<Generation, StartError> {
     let built = GenerationBuilder::new().build(Arc::new(CodeTable::default()));
     built.map_err(|_| StartError::Plugins("a generation without any pack cannot be made".to_owned()))

@@ -40,7 +40,7 @@ pub enum ImportFailure {
     /// There is something where the source should go.
     #[error("`{0}` is there already and is not empty; name another folder, or replace a pack's source with --replace")]
     Taken(PathBuf),
-    /// There is something in the folder that would be deleted and not written anew.
+    /// There is something in the folder that would be deleted and not written again.
     #[error(
         "--replace would delete from `{folder}` what this import does not write: {}; move it away, or name another folder",
         told(.names)
@@ -107,7 +107,7 @@ pub fn import(
         let settings = std::fs::read_to_string(folder.join("pack.toml")).map_err(failed)?;
         kept = HandWritten::of(&settings).map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
     }
-    // Whether it can be written is known before a large file is read; nothing is left behind when the reading is broken off.
+    // Whether it can be written is known before a large file is read; nothing is left behind when the reading is interrupted.
     drop(beside(folder).map_err(failed)?);
     let import = publisher_files::read(format, file, options, progress)?;
     let temporary = beside(folder).map_err(failed)?;
@@ -138,7 +138,7 @@ fn beside(folder: &Path) -> io::Result<tempfile::TempDir> {
     tempfile::Builder::new().prefix(".daftar-import-").tempdir_in(parent)
 }
 
-/// Whether there is anything but an empty folder.
+/// True if there is anything but an empty folder.
 fn is_taken(folder: &Path) -> io::Result<bool> {
     match std::fs::read_dir(folder) {
         Ok(mut entries) => Ok(entries.next().is_some()),
@@ -150,7 +150,7 @@ fn is_taken(folder: &Path) -> io::Result<bool> {
 /// Writes a file whole or not at all.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn write_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut temporary = tempfile::NamedTempFile::new_in(folder_of(file))?;
     temporary.write_all(bytes)?;

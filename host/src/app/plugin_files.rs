@@ -49,7 +49,7 @@ pub fn read(file: &Path) -> Result<PluginFile, String> {
     Ok(PluginFile { bytes, signature })
 }
 
-/// What can be told of a plugin's file without running anything of it.
+/// What can be reported a plugin's file without running anything of it.
 ///
 /// # Errors
 /// The step that refuses it, and why.
@@ -154,7 +154,7 @@ fn compile(folder: &Path) -> Result<PathBuf, String> {
         .ok_or_else(|| "cargo left no module: `[lib]` needs `crate-type = [\"cdylib\", \"rlib\"]`".to_owned())
 }
 
-/// The module that a message of cargo tells of, if it is that of the folder's own library.
+/// The module that a message of cargo reports, if it is that of the folder's own library.
 fn module_of(message: &Value, folder: &Path) -> Option<PathBuf> {
     let text = |name: &str| message.get(name).and_then(Value::as_str);
     let is_own = text("reason")? == "compiler-artifact" && Path::new(text("manifest_path")?).parent()? == folder;

@@ -25,7 +25,7 @@ use daftar_store_sled::{OpenError, SledOptions, SledStore};
 pub(super) const SCAN_RECORDS: usize = 1_024;
 /// The folder of the checkpoints within the data folder.
 pub(super) const CHECKPOINTS_FOLDER: &str = "checkpoints";
-/// Up to this many changed records are always taken up; of more, only as many as the checkpoint has: reading all is quicker then.
+/// Up to this many changed records are always applied; of more, only as many as the checkpoint has: reading all is quicker then.
 const CAUGHT_UP_MIN: u64 = 10_000;
 
 /// The kinds of records that a checkpoint shows, in the order in which they are read: a group's members are there before it, whom
@@ -123,10 +123,10 @@ pub(super) fn store_error(error: StoreError) -> StartError {
     if AppError::from(error).is_outage() { StartError::Unavailable(text) } else { StartError::Store(text) }
 }
 
-/// Reads every record of a store whose records do not change meanwhile. The next page is read and taken apart while one is taken up.
+/// Reads every record of a store whose records do not change in the meantime. The next page is read and taken apart while one is applied.
 ///
 /// # Errors
-/// When the store fails or a record cannot be read.
+/// If the store fails or a record cannot be read.
 pub async fn build<S: Store>(store: &Arc<S>, columns: &Columns) -> Result<(), StoreError> {
     load_programs(&**store, columns).await?;
     let page = |kind, after| page_of(Arc::clone(store), columns.preparer(), kind, after);
@@ -162,16 +162,16 @@ async fn load_programs(store: &dyn Store, columns: &Columns) -> Result<(), Store
     }
 }
 
-/// When what was written after a checkpoint is taken up.
+/// When what was written after a checkpoint is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CatchUp {
     /// Before anything else is written.
     Now,
-    /// By the caller, who hears of what other servers write meanwhile. Programs, which no checkpoint has, are read all the same.
+    /// By the caller, who hears of what other servers write in the meantime. Programs, which no checkpoint has, are read all the same.
     Later,
 }
 
-/// The register from the newest checkpoint that is sound, and the write up to which that reached; nothing where there is none, or
+/// The register from the newest checkpoint that is valid, and the write up to which that reached; nothing where there is none, or
 /// where reading all records is quicker.
 pub(super) async fn from_checkpoint<S: Store>(
     store: &Arc<S>,
@@ -225,9 +225,9 @@ pub(super) async fn from_checkpoint<S: Store>(
     None
 }
 
-/// Reads a checkpoint, if it is one of this store's history, and takes up what was written since: the register as it is now and how
-/// many records were taken up; nothing where reading all records is quicker; the reason where it cannot be used. Where the store
-/// itself fails, reading all records tells so again.
+/// Reads a checkpoint, if it is one of this store's history, and applies what was written since: the register as it is now and how
+/// many records were applied; nothing where reading all records is quicker; the reason where it cannot be used. Where the store
+/// itself fails, reading all records reports so again.
 async fn use_checkpoint<S: Store>(
     store: &Arc<S>,
     file: CheckpointFile,
@@ -248,11 +248,11 @@ async fn use_checkpoint<S: Store>(
     Ok(caught_up.map(|records| (columns, records)))
 }
 
-/// Takes up what was written after a checkpoint, each record once and as it is now: how many these were; nothing where they are so
+/// Applies what was written after a checkpoint, each record once and as it is now: how many these were; nothing where they are so
 /// many that reading everything is quicker.
 ///
 /// # Errors
-/// When the store fails or something cannot be read.
+/// If the store fails or something cannot be read.
 pub async fn catch_up(store: &dyn Store, columns: &Columns, checkpoint: Sequence) -> Result<Option<u64>, StoreError> {
     load_programs(store, columns).await?;
     let known = columns.image().record_count();
@@ -272,7 +272,7 @@ pub async fn catch_up(store: &dyn Store, columns: &Columns, checkpoint: Sequence
 /// The records that were written after a write, by kind; `changes_after` asks for the next writes. Takes one bit of memory a record.
 ///
 /// # Errors
-/// When the store fails or something cannot be read.
+/// If the store fails or something cannot be read.
 pub(super) async fn touched_after<F: Future<Output = Result<Vec<Touched>, StoreError>>>(
     changes_after: impl Fn(Sequence) -> F,
     mut after: Sequence,

@@ -102,7 +102,7 @@ pub enum RestoreError {
         /// Why.
         source: io::Error,
     },
-    /// There is no room left on the disk.
+    /// There is no space left on the disk.
     #[error(
         "the disk of `{}` is full: {} MB were put back, which is {part}, and {needed} are needed: delete the folder, then restore to a disk with so much room", .folder.display(), megabytes(*.put_back)
     )]
@@ -119,13 +119,13 @@ pub enum RestoreError {
     /// The keys cannot be put back.
     #[error(transparent)]
     Keys(#[from] SecretFileError),
-    /// The keys that lie in the folder are not sound.
+    /// The keys that lie in the folder are corrupt.
     #[error("{0}")]
     KeysBeside(String),
     /// The store cannot be made.
     #[error("{0}")]
     Open(#[from] OpenError),
-    /// What was restored cannot be looked through.
+    /// What was restored cannot be verified.
     #[error("what was restored cannot be looked through: {0}")]
     Verification(String),
     /// The store does not take what is in the backup.
@@ -146,7 +146,7 @@ fn told(names: &[String]) -> String {
     text.join(", ")
 }
 
-/// What is behind an error of the store, to be told after it.
+/// What is behind an error of the store, to be reported after it.
 pub(super) fn cause_of(error: &StoreError) -> String {
     std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default()
 }
@@ -169,7 +169,7 @@ pub struct Restored {
     pub refused_plugins: Vec<RefusedPlugin>,
     /// What the backup held.
     pub contents: Contents,
-    /// Whether the folder has keys now.
+    /// True if the folder has keys now.
     pub has_keys: bool,
     /// What a look through the restored register finds to be wrong: what was so when the backup was made.
     pub findings: VerificationResult,
@@ -178,7 +178,7 @@ pub struct Restored {
 /// Restores a backup into a data folder, which is made where it does not exist; where the configuration names a database, records and what
 /// belongs to them go there, and the folder gets the plugins. A backup without keys may be restored beside the folder `keys` of the old
 /// register, put there before. Its signature is judged before anything is written, its plugins by
-/// `[plugins]` of the configuration. `heard` hears how many things were read. At the end the whole register is looked through.
+/// `[plugins]` of the configuration. `heard` hears how many things were read. At the end the whole register is verified.
 ///
 /// # Errors
 /// See [`RestoreError`]. Whatever was written to the data folder stays, with the marker; keys are taken away again.
@@ -213,7 +213,7 @@ pub async fn restore(
     let judged = tokio::task::spawn_blocking(move || backups.judge_file(&mut peeked).map(|judged| (judged, peeked)));
     let judged = judged.await.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
     let ((authenticity, verified), mut peeked) = judged?;
-    // What is wrong with the backup is told when it is read.
+    // What is wrong with the backup is reported when it is read.
     let unpacked = extent_of(&mut peeked).map(|extent| extent.unpacked).unwrap_or_default();
     io::Seek::rewind(&mut peeked).map_err(BackupProblem::from)?;
     let mut put_back = PutBack { unpacked, put: 0 };
@@ -401,7 +401,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Whether a restore into that folder was not finished.
+/// True if a restore into that folder was not finished.
 #[must_use]
 pub fn is_unfinished(data_dir: &Path) -> bool {
     data_dir.join(MARKER).exists()
@@ -421,7 +421,7 @@ pub(super) fn refuse_unfinished(data_dir: &Path) -> Result<(), StartError> {
     )))
 }
 
-/// What the system says of a full disk and of a used-up quota: ENOSPC and EDQUOT. A database tells it as text only.
+/// What the system says of a full disk and of a used-up quota: ENOSPC and EDQUOT. A database reports it as text only.
 const FULL: [&str; 2] = ["os error 28)", "os error 122)"];
 /// Below this a disk counts as full, whatever was said: the database takes half of it at a time.
 const FREE_MIN: u64 = 1 << 20;
@@ -435,7 +435,7 @@ struct PutBack {
     pub put: u64,
 }
 
-/// The error, or that there is no room where that is what it comes of. `folders` may lie on disks of their own.
+/// The error, or that there is no space where that is what it comes of. `folders` may lie on disks of their own.
 fn or_no_room(error: RestoreError, put_back: &PutBack, data_dir: &Path, store: &Path) -> RestoreError {
     if let RestoreError::Backup(_)
     | RestoreError::KeysThere(_)

@@ -36,7 +36,7 @@ const ADMIN_WRITE_TIMEOUT_MS: u64 = 300_000;
 /// A response waits for this part of `write_timeout_ms` before the rate of its client is judged in an eviction: a second by default.
 const SLOW_PART: u32 = 30;
 
-/// Bound sockets. They are bound before anything is loaded, so that an address in use is told at once.
+/// Bound sockets. They are bound before anything is loaded, so that an address in use is reported at once.
 #[derive(Debug)]
 pub struct Listeners {
     public: TcpListener,
@@ -97,7 +97,7 @@ fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
 /// Serves until `shutdown` ends, then lets requests in flight finish and closes the register.
 ///
 /// # Errors
-/// When a certificate cannot be used or a listener fails.
+/// If a certificate cannot be used or a listener fails.
 pub async fn serve(
     app: App,
     listeners: Listeners,
@@ -132,7 +132,7 @@ pub async fn serve(
         tokio::select! {
             () = shutdown.as_mut() => break Ok(()),
             Some(ended) = servers.join_next() => break flatten(ended),
-            // It ends only where it cannot go on, and has said so.
+            // It ends only where it cannot continue, and has said so.
             () = fresh.as_mut(), if is_kept_fresh => is_kept_fresh = false,
         }
     };
@@ -280,7 +280,7 @@ impl RunningServer {
     /// Writes down where the server is.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn announce(&self, data_dir: &Path) -> std::io::Result<Announcement> {
         let path = data_dir.join(FILE);
         let text = serde_json::to_string(self).map_err(std::io::Error::other)?;

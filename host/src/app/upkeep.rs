@@ -22,7 +22,7 @@ use daftar_store::Store;
 
 /// How often it is asked whether a checkpoint is due.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
-/// A checkpoint is due when so much was written since the last one. Each write takes 10 to 25 µs to take up at the next start
+/// A checkpoint is due when so much was written since the last one. Each write takes 10 to 25 µs to apply at the next start
 /// (host/docs/SCALE.md).
 const WRITES_DUE: u64 = 50_000;
 /// It is also due when anything was written and the last one is so old.
@@ -201,13 +201,13 @@ struct Last {
     has_failed: bool,
 }
 
-/// What the metrics page tells of checkpoints.
+/// What the metrics page reports checkpoints.
 pub(super) struct CheckpointUsage {
     /// How long ago the last one was written, or read at the start; absent where there is none.
     pub(super) age: Option<Duration>,
     /// Writes that it does not show.
     pub(super) writes_behind: u64,
-    /// Whether the last try failed.
+    /// True if the last try failed.
     pub(super) has_failed: bool,
 }
 

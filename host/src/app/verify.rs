@@ -1,6 +1,6 @@
 //! Verifies the register of a server that does not run.
 //!
-//! **Invariant:** changes nothing: a checkpoint that cannot be used is told, and set aside by the next start.
+//! **Invariant:** changes nothing: a checkpoint that cannot be used is reported, and set aside by the next start.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +30,7 @@ use daftar_store_sled::StoppedStore;
 /// the records.
 ///
 /// # Errors
-/// When there is no register in the folder, another process uses it, or its database cannot be opened.
+/// If there is no register in the folder, another process uses it, or its database cannot be opened.
 pub async fn verify_stopped(
     config: &Config,
     data_dir: &Path,
@@ -50,10 +50,10 @@ pub async fn verify_stopped(
     looked.map_err(|error| StartError::Store(error.to_string()))
 }
 
-/// Looks at every checkpoint in a data folder. One of another version of daftar, as an upgrade leaves them, is passed over.
+/// Checks every checkpoint in a data folder. One of another version of daftar, as an upgrade leaves them, is passed over.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 async fn verify_checkpoints(
     store: &StoppedStore,
     data_dir: &Path,
@@ -103,7 +103,7 @@ async fn verify_checkpoint(
     hold(store.raw_values(), held, Pace::Fast, events).await
 }
 
-/// Takes up what was written after a checkpoint, as far as it can be read.
+/// Applies what was written after a checkpoint, as far as it can be read.
 async fn apply_changes(store: &StoppedStore, columns: &Arc<Columns>, checkpoint: Sequence) -> Result<(), StoreError> {
     let values = store.raw_values();
     let mut after = RecordId(0);

@@ -170,7 +170,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the metrics page tells of what is sent.
+/// What the metrics page reports what is sent.
 #[derive(Debug, Clone, Copy)]
 pub struct OtlpUsage {
     /// Spans that wait.

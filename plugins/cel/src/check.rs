@@ -43,7 +43,7 @@ pub struct Checked {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Whether types are checked before the evaluation.
+/// True if types are checked before the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Typing {
     /// They are, and a rule must be boolean.

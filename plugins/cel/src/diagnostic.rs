@@ -8,7 +8,7 @@
 use crate::limits::{DIAGNOSTICS_MAX, MESSAGE_CHARACTERS_MAX, SUGGESTION_BYTES_MAX};
 use crate::span::{Place, Span};
 
-/// Whether a diagnostic prevents the evaluation.
+/// True if a diagnostic prevents the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// It cannot be evaluated.
@@ -78,7 +78,7 @@ impl Fault {
 /// One diagnostic of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Whether the expression can run all the same.
+    /// True if the expression can run all the same.
     pub severity: Severity,
     /// The kind of fault.
     pub fault: Fault,

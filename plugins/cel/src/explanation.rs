@@ -64,7 +64,7 @@ pub struct Explained {
 pub struct Explanation {
     /// The parts.
     pub parts: Vec<Explained>,
-    /// Whether further parts were omitted.
+    /// True if further parts were omitted.
     pub is_cut: bool,
 }
 

@@ -15,7 +15,7 @@ pub struct Reference {
     pub space: Space,
     /// The field's path as in the schema; empty if the rule only reads which rows exist.
     pub path: String,
-    /// Whether the rule reads texts of its codes.
+    /// True if the rule reads texts of its codes.
     pub needs_texts: bool,
     /// The first position at which it is read.
     pub span: Span,

@@ -61,7 +61,7 @@ pub struct Field {
     pub path: String,
     /// The type of its values, or of its items if it is repeated.
     pub kind: FieldType,
-    /// Whether it is a list in expressions.
+    /// True if it is a list in expressions.
     pub is_repeated: bool,
     /// The namespaces of its codes; empty unless coded.
     pub vocabularies: Vec<String>,

@@ -161,7 +161,7 @@ pub enum Kind {
         list: Box<Node>,
         /// The number of its variable.
         variable: VariableId,
-        /// Whether another variable precedes it, for the index of the item or the key of the entry.
+        /// True if another variable precedes it, for the index of the item or the key of the entry.
         is_indexed: bool,
         /// The filter of the items; none for all items.
         keep: Option<Box<Node>>,

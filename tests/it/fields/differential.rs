@@ -1,5 +1,5 @@
-//! What a client may not see it cannot infer: to a client that is kept from a field, registers that differ in that field alone
-//! are the same, whatever it asks.
+//! Restricted fields cannot be inferred: for a client without access to a field, registers that differ in that field alone
+//! are the same, for any request.
 
 use daftar::domain::scope::Resource;
 use daftar_tests::ApiClient;
@@ -40,7 +40,7 @@ fn address(world: &World, sample: &Sample) -> String {
     }
 }
 
-/// Asks everything about every field of a resource; returns what tells two registers apart, or is not refused as it must be.
+/// Sends every probe of every field of a resource; returns responses that distinguish two registers, or that should have been rejected.
 fn compare(resource: Resource) -> Vec<String> {
     let worlds = worlds(resource);
     let mut problems = Vec::new();
@@ -69,7 +69,7 @@ fn compare(resource: Resource) -> Vec<String> {
     problems
 }
 
-/// What is wrong with the answer to a request that uses the field, if anything is.
+/// The problem of the response to a request that uses the field, if any.
 fn not_refused(sample: &Sample, probe: &Probe, answer: &Value, unrestricted: &ApiClient) -> Option<String> {
     let must_be = match probe.aim {
         Aim::Look => false,

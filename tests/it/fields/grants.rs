@@ -1,4 +1,4 @@
-//! What grants with fields open, and when.
+//! Access by grants with fields.
 
 use daftar_tests::records::{FEMALE, path, person};
 use daftar_tests::{ApiClient, TestApp, errors};
@@ -109,7 +109,7 @@ fn the_administrator_sees_restrictions_and_invalid_ones_are_reported() {
     assert!(refused.detail().contains("did you mean `birth_date`?"), "{}", refused.detail());
 }
 
-/// Sorts what a test lists in another order.
+/// Sorts a list that a test writes in another order.
 trait Sorted {
     fn sorted(self) -> Self;
 }

@@ -1,4 +1,4 @@
-//! Memberships that have no identifier of their own: what a client may not see of them is in no address of theirs either.
+//! Memberships without an identifier of their own: their addresses do not reveal hidden fields either.
 
 use daftar_tests::records::NATIONAL_ID;
 use daftar_tests::{ApiClient, Response, TestApp};
@@ -9,7 +9,7 @@ use crate::program;
 
 const TAX_ID: &str = "urn:svc:vocab:id-type#tax_id";
 
-/// A person and programs that are called differently in each register and have the same second identifier in all.
+/// A person and programs with different primary identifiers in each register and the same second identifier in all.
 fn register(called: &str) -> TestApp {
     let app = TestApp::start();
     let identifiers = |first: String, second: &str| json!([{"system": NATIONAL_ID, "value": first}, {"system": TAX_ID, "value": second}]);
@@ -26,7 +26,7 @@ fn place(program: &str) -> Value {
     json!({"beneficiary": format!("Individual/{TAX_ID}|F1"), "program": format!("Program/{TAX_ID}|{program}"), "status": "enrolled"})
 }
 
-/// What a client is told that enrols the person in one program after the other, in every way there is.
+/// The responses to a client that enrols the person in several programs, one by each kind of request.
 fn enrols(app: &TestApp, client: &ApiClient) -> Vec<Response> {
     let entry =
         |program: &str| json!({"request": {"method": "POST", "url": "ProgramMembership"}, "resource": place(program)});
@@ -42,7 +42,7 @@ fn enrols(app: &TestApp, client: &ApiClient) -> Vec<Response> {
         send("/$batch", Some("d"), &batch("batch", "D")).expect(200),
         send("/ProgramMembership", Some("e"), &place("E")).expect(201),
     ];
-    // Called by another identifier now.
+    // Renamed to another identifier now.
     let writer = app.client(&["individual:all"]);
     let target = format!("/Individual/{}|F1", TAX_ID.replace('#', "%23"));
     let mut identifiers = writer.get(&target).expect(200).json()["identifier"].take();
@@ -57,7 +57,7 @@ fn enrols(app: &TestApp, client: &ApiClient) -> Vec<Response> {
     made.into_iter().chain(again).collect()
 }
 
-/// Where an answer says that the membership is, without the server.
+/// The location of the membership in a response, without the server.
 fn location(response: &Response) -> Option<String> {
     let body = response.json();
     let entry = &body["entry"][0];

@@ -1,4 +1,4 @@
-//! What a client can ask about a record in the hope of learning one field of it.
+//! Requests by which a client could try to learn one field of a record.
 
 use daftar::domain::scope::Resource;
 use daftar_tests::ApiClient;
@@ -18,14 +18,14 @@ pub struct Probe {
     pub aim: Aim,
 }
 
-/// What a request does with the field.
+/// Use of the field by a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
-    /// Nothing; it looks at the answer.
+    /// None; the response is compared.
     Look,
-    /// It chooses, orders or decides by it: refused naming it, where others are answered.
+    /// It selects, orders or decides by the field: rejected naming it, where others succeed.
     Use,
-    /// It writes it: refused naming it.
+    /// It writes the field: rejected naming it.
     Write,
 }
 
@@ -50,7 +50,7 @@ impl Probe {
     }
 }
 
-/// A value as a query gives it: a code's URI, the first of a list, a bare word.
+/// A value in a query: a code's URI, the first of a list, a bare word.
 fn queried(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -61,12 +61,12 @@ fn queried(value: &Value) -> Option<String> {
     Some(encoded(&text))
 }
 
-/// A text as a part of a query.
+/// A percent-encoded text for a query.
 fn encoded(text: &str) -> String {
     text.replace('#', "%23").replace('|', "%7C").replace(' ', "%20")
 }
 
-/// Everything that a client asks about the record of a sample; `path` is its address.
+/// All requests of a client about the record of a sample; `path` is its address.
 pub fn probes(sample: &Sample, path: &str) -> Vec<Probe> {
     let collection = path.rsplit_once('/').map_or(path, |(collection, _)| collection);
     let field = sample.field.as_str();
@@ -75,7 +75,7 @@ pub fn probes(sample: &Sample, path: &str) -> Vec<Probe> {
         Probe::get(format!("{path}?_elements={field}")),
         Probe::get(format!("{path}?_elements=meta,{}", field.split('.').next().unwrap_or(field))),
     ];
-    // The registers differ in the records of other fields too: a page is of this one alone.
+    // The registers differ in the records of other fields too: a page contains this one alone.
     let own = match (sample.resource, field) {
         (Resource::ProgramMembership, "beneficiary") => {
             format!("program={}", encoded(&format!("Program/{NATIONAL_ID}|PR-3")))
@@ -141,14 +141,14 @@ fn of_individual(sample: &Sample, path: &str) -> Vec<Probe> {
     all.push(rule("individual", format!("me.active || has(me.{read})"), reference(&id)).aiming(Aim::Use));
     all.push(rule("individual", format!("members.exists(m, has(m.{read}))"), reference(&id)).aiming(Aim::Use));
     all.push(rule("individual", "true".to_owned(), reference(&id)));
-    // An answer about other fields, explained, with the household around.
+    // A response about other fields, explained, with the household.
     let other = if field == "active" { "has(me.gender)" } else { "me.active" };
     all.push(rule("individual", other.to_owned(), reference(&id)));
     all.push(rule("individual", format!("{other} && size(members) >= 0"), reference(&id)));
     let question = json!({"expression": format!("has(me.{read}) && {other}"), "subject": "individual"});
     all.push(Probe::send("POST", "/Eligibility/$validate", question));
     all.extend(writes(sample, path, &person(&id, json!({"active": true}))));
-    // A day that others know must not be tried against a hidden one.
+    // A day known to the client must not be tested against a hidden one.
     all.push(Probe::send("PATCH", path, json!({"deceased_date": "1900-01-01"})));
     all.push(Probe::send("PATCH", path, json!({"birth_date": "2026-02-01"})));
     all
@@ -224,7 +224,7 @@ fn of_membership(sample: &Sample, path: &str) -> Vec<Probe> {
             all.push(Probe::get(format!("{place}?program={program}")).aiming(aim));
         }
     }
-    // What is put in place of a membership: as far as the client can know it, and then with the field.
+    // The replacement of a membership: as far as the client can know it, and then with the field.
     let identified = person(&sample.name(), json!({}));
     let known = samples(Resource::ProgramMembership);
     let known = known.iter().filter(|other| other.field != field);
@@ -257,7 +257,7 @@ fn of_membership(sample: &Sample, path: &str) -> Vec<Probe> {
     all
 }
 
-/// What is tried to write: the field itself in every way, then everything else.
+/// Attempted writes: the field itself in every way, then everything else.
 fn writes(sample: &Sample, path: &str, whole: &Value) -> Vec<Probe> {
     let mut all = Vec::new();
     for value in sample.values.iter().chain([&Value::Null]) {

@@ -1,19 +1,19 @@
-//! For every field of every resource two values that a record can have in it.
+//! For every field of every resource, two possible values.
 
 use daftar::domain::field::fields_of;
 use daftar::domain::scope::Resource;
 use daftar_tests::records::{FEMALE, MALE, NATIONAL_ID, ROLE, reference};
 use serde_json::{Value, json};
 
-/// One field, with two values that differ and perhaps the way to have none.
+/// One field, with two different values.
 pub struct Sample {
-    /// Whose field.
+    /// Resource of the field.
     pub resource: Resource,
     /// Its name in grants.
     pub field: String,
     /// Two values.
     pub values: [Value; 2],
-    /// Whether a record may be without it.
+    /// True if a record may lack it.
     pub is_optional: bool,
 }
 
@@ -30,7 +30,7 @@ impl Sample {
         }
     }
 
-    /// The fields that say the same as this one, in part: who is kept from it is kept from them.
+    /// The fields that contain a part of this one: a client without access to it has no access to them.
     pub fn is_revealed_by(&self, field: &str) -> bool {
         let derived: &[&str] = match (self.resource, self.field.as_str()) {
             (Resource::Group, "member") => &["quantity"],
@@ -39,13 +39,13 @@ impl Sample {
         field == self.field || derived.contains(&field)
     }
 
-    /// What tells the records of this field apart from those of others.
+    /// A name that identifies the records of this field.
     pub fn name(&self) -> String {
         format!("{}-{}", self.resource.name(), self.field)
     }
 }
 
-/// Fields that no test can give two values, with the reason.
+/// Fields for which no test can give two values, with the reason.
 const LEFT_OUT: &[(Resource, &str, &str)] = &[
     (Resource::Individual, "identifier", "always shown"),
     (Resource::Group, "identifier", "always shown"),
@@ -53,7 +53,7 @@ const LEFT_OUT: &[(Resource, &str, &str)] = &[
     (Resource::ProgramMembership, "identifier", "always shown"),
     (Resource::Consent, "consent_id", "always shown"),
     (Resource::Consent, "status", "a withdrawal is a version of its own, which `meta` shows"),
-    (Resource::Consent, "grantee", "whoever it is not given to sees no consent at all"),
+    (Resource::Consent, "grantee", "a client that is not its grantee sees no consent at all"),
     (Resource::Group, "quantity", "told by `member`"),
     (Resource::Individual, "group_membership", "told by `member` of groups"),
 ];

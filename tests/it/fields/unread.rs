@@ -1,7 +1,7 @@
-//! Registers that differ only in what a client may not read are the same to it, whatever it asks and writes: for a client that is
-//! kept from some fields, for one that may write and read nothing, and for one that reads what is consented to.
+//! Registers that differ only in unreadable data are the same to a client, for any request and write: for a client without access
+//! to some fields, for one that may only write, and for one that reads consented data.
 //!
-//! Codes that the records hold are deprecated, or their vocabularies removed: only a record that contains one may keep it.
+//! Codes in the records are deprecated, or their vocabularies removed: only a record that already contains one may retain it.
 
 use daftar_tests::records::{FEMALE, HOUSEHOLD, NATIONAL_ID, ROLE, path, person, reference, with};
 use daftar_tests::{ApiClient, Response, TestApp};
@@ -18,17 +18,17 @@ const CURRENCY: &str = "urn:iso:std:iso:4217#USD";
 const HOUSING: &str = "urn:un:unsd:pop-census:housing-type#1.1";
 /// The packs that are removed once there are records.
 const REMOVED: [&str; 5] = ["religion", "currency", "group-type", "housing-type", "relationship"];
-/// Beside its own record each write has one that other calls read.
+/// Each write has its own record, and one more that other calls read.
 const COMMON: &str = "X";
 
-/// Who asks.
+/// Kinds of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asker {
-    /// May do everything, with some fields alone.
+    /// All scopes, restricted to some fields.
     Limited,
-    /// May create and change everything, and read nothing.
+    /// Scopes to create and change everything, and none to read.
     WriteOnly,
-    /// May do everything, and sees the fields that are consented to.
+    /// All scopes; reads the consented fields.
     Consent,
 }
 
@@ -63,7 +63,7 @@ impl Call {
         }
     }
 
-    /// The same in a batch of that kind, in front of an entry that is always refused: a transaction then writes nothing.
+    /// The same in a batch of that kind, before an entry that is always rejected: a transaction then writes nothing.
     fn in_batch(&self, kind: &str) -> Self {
         let refused = json!({"request": {"method": "PATCH", "url": path("Individual", "absent").trim_start_matches('/')}, "resource": {}});
         Self::send("POST", "/$batch", json!({"type": kind, "entry": [self.entry(), refused]}))
@@ -74,7 +74,7 @@ fn encoded(id: &str) -> String {
     format!("{}%7C{id}", NATIONAL_ID.replace('#', "%23"))
 }
 
-/// What is tried to write about a person, by what it is.
+/// Attempted writes of a person, by name.
 fn of_person(asker: Asker) -> Vec<(&'static str, Value)> {
     let mut bodies = Vec::new();
     for (field, codes) in [
@@ -115,7 +115,7 @@ fn entity(id: &str, more: Value) -> Value {
     with(json!({"entity": {"reference": reference(id)}}), more)
 }
 
-/// What is tried to do with a group, given its path.
+/// Attempted calls of a group, given its path.
 fn of_group(at: &str) -> Vec<Call> {
     let role = format!("{ROLE}#spouse");
     let mut calls = Vec::new();
@@ -160,7 +160,7 @@ fn program_reference(id: &str) -> String {
     format!("Program/{NATIONAL_ID}|{id}")
 }
 
-/// What is tried with the membership of that number.
+/// Attempted calls of the membership of that number.
 fn of_membership(asker: Asker, number: usize) -> Vec<Call> {
     let own = path("ProgramMembership", &format!("M{number}"));
     let of_beneficiary = path("ProgramMembership", &format!("B{number}"));
@@ -248,7 +248,7 @@ fn rules() -> Vec<Value> {
     .into()
 }
 
-/// Evaluations, previews, and repeats of decisions, also of one that was changed to name earlier versions.
+/// Evaluations, previews, and repeats of decisions, also of one changed to name earlier versions.
 fn decide(client: &ApiClient, rule: &Value) -> Vec<Value> {
     let evaluated = client.post("/Eligibility/$evaluate", rule);
     let preview = json!({"subject": rule["subject"], "expression": rule["expression"], "sample": 100});
@@ -269,7 +269,7 @@ fn decide(client: &ApiClient, rule: &Value) -> Vec<Value> {
     answers
 }
 
-/// One of the registers: the first holds what the other does not.
+/// One of the registers: the first contains data that the other lacks.
 struct World {
     holds: bool,
     app: TestApp,
@@ -291,7 +291,7 @@ impl World {
         world
     }
 
-    /// What is the same in both, and what differs: codes that are no longer right, members, programs, an earlier name.
+    /// Common and different data: codes that are no longer valid, members, programs, an earlier name.
     fn fill(&self, [people, groups, memberships]: [usize; 3]) {
         let admin = self.app.admin();
         let code = json!({"code": DEPRECATED, "labels": {"en": "Old"}});
@@ -346,7 +346,7 @@ impl World {
         }
     }
 
-    /// Who is there agrees that some fields are seen: none of those that differ.
+    /// Consents to some fields: none of those that differ.
     fn consent(&self, [people, groups, memberships]: [usize; 3]) {
         let names = |prefix: &'static str, count: usize| (0..count).map(move |number| format!("{prefix}{number}"));
         let people = names("X", people)
@@ -394,7 +394,7 @@ fn client(app: &TestApp, asker: Asker) -> ApiClient {
     })))
 }
 
-/// Every call, each write on a record of its own so that it changes nothing for the others; and how many records they need.
+/// Every call, each write on a record of its own so that it changes nothing for the others; and the number of records that they require.
 fn calls(asker: Asker) -> (Vec<Call>, [usize; 3]) {
     let mut calls = reads();
     let people = of_person(asker);

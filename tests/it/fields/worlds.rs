@@ -1,4 +1,4 @@
-//! Three registers that differ in nothing but the value of one field of each of their records.
+//! Three registers that differ only in the value of one field of each of their records.
 
 use daftar::domain::field::fields_of;
 use daftar::domain::scope::Resource;
@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 use super::samples::{Sample, samples};
 
 const ORGANIZATION: &str = "Ministry of Health";
-/// Resources that all clients of this test may do anything with, where nothing else is said.
+/// Resources for which all clients of this test have all scopes, unless specified otherwise.
 const RESOURCES: [Resource; 5] =
     [Resource::Individual, Resource::Group, Resource::Program, Resource::ProgramMembership, Resource::Consent];
 
 /// One of the registers.
 pub struct World {
     app: TestApp,
-    /// Which of the values: the first, the second, or none where a record can be without.
+    /// Number of the value: the first, the second, or none where a record may lack it.
     variant: usize,
 }
 
@@ -34,15 +34,15 @@ impl World {
         Self { app, variant }
     }
 
-    /// A client that may do everything.
+    /// A client with all scopes.
     pub fn unrestricted(&self) -> ApiClient {
         self.client(RESOURCES.map(|resource| json!(format!("{}:all", resource.name()))).to_vec())
     }
 
-    /// A client that may do everything but look at one field.
+    /// A client with all scopes except for one field.
     pub fn restricted_from(&self, sample: &Sample) -> ApiClient {
         let fields = fields_of(sample.resource).iter().filter(|field| !sample.is_revealed_by(field));
-        // Who is kept from a key of `extension` is kept from the whole.
+        // A client without access to a key of `extension` has none to all of it.
         let fields: Vec<&&str> = fields.filter(|field| !sample.field.starts_with(&format!("{field}."))).collect();
         let grants = RESOURCES.map(|resource| {
             let scope = format!("{}:all", resource.name());
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    /// People and programs that the records of the samples speak of.
+    /// People and programs that the records of the samples refer to.
     pub fn furnish(&self, writer: &ApiClient) {
         let people = ["p-1", "p-2"].map(str::to_owned).into_iter();
         let enrolled = samples(Resource::ProgramMembership).into_iter().map(|sample| format!("b-{}", sample.field));
@@ -115,7 +115,7 @@ impl World {
         }
     }
 
-    /// The name of a consent, which each register makes for itself.
+    /// The name of a consent, which each register generates.
     pub fn consent_id(&self, sample: &Sample) -> String {
         let page = self.app.admin().get("/consents?_count=100").expect(200).json();
         let place = samples(Resource::Consent).iter().position(|other| other.field == sample.field).unwrap();
@@ -123,7 +123,7 @@ impl World {
     }
 }
 
-/// Whether the record of one field can have another: exits need a status, enforcement an expression.
+/// True if the record of one field can have another: exits require a status, enforcement an expression.
 fn goes_with(sample: &Sample, other: &Sample) -> bool {
     !matches!(
         (sample.resource, sample.field.as_str(), other.field.as_str()),
@@ -144,7 +144,7 @@ fn base(resource: Resource, sample: &Sample) -> Value {
     }
 }
 
-/// What an answer says, without what differs from register to register by chance: ports, random names, instants of the network.
+/// A response without values that differ between registers at random: ports, random names, timestamps of the network.
 pub fn observable(response: &Response) -> Value {
     let chance = ["date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset"];
     let headers = response.headers().iter().filter(|(name, _)| !chance.contains(&name.as_str()));
@@ -155,7 +155,7 @@ pub fn observable(response: &Response) -> Value {
     json!({"status": response.status, "headers": headers, "body": body})
 }
 
-/// A text with ports, clients' ids, UUIDs and cursors made equal.
+/// A text with ports, clients' ids, UUIDs and cursors masked.
 fn without_chance(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut word = String::new();

@@ -1,4 +1,4 @@
-//! What a client that may not see or write every field does to the others.
+//! Effects of writes on other fields by a client that may not see or write every field.
 
 use daftar_tests::records::{FEMALE, MALE, household, path, person};
 use daftar_tests::{ApiClient, TestApp};
@@ -8,7 +8,7 @@ fn send(client: &ApiClient, method: &str, resource: &str, id: &str, body: &Value
     client.request(method, &path(resource, id)).json(body).send()
 }
 
-/// A person with a bit of everything, somebody who sees all, and a client with those grants.
+/// A person with values in many fields, a client that sees all, and a client with those grants.
 fn register(grants: &[(&str, Option<&[&str]>)]) -> (TestApp, ApiClient, ApiClient) {
     let app = TestApp::start();
     let all = app.client(&["individual:all", "group:all"]);
@@ -92,7 +92,7 @@ fn identifiers_are_added_and_ended_by_who_may_write_them() {
 #[test]
 fn rejections_reveal_nothing_to_a_write_only_client() {
     let (_app, all, client) = register(&[("individual:update", None)]);
-    // The day of death would lie before the day of birth, which this client does not know.
+    // The day of death would be before the day of birth, which this client does not know.
     drop(send(&client, "PATCH", "Individual", "1", &json!({"deceased_date": "1900-01-01"})).expect(200));
     let refused = send(&client, "PATCH", "Individual", "1", &json!({"income": {"period": "month"}})).expect(422);
     assert_eq!(refused.json()["errors"][0]["field"], "income.amount", "whether there is an income is not told");

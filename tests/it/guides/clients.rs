@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::sources;
 
-/// Leads the Python client: reads a word a line, does it, and answers with a line.
+/// Drives the Python client: reads a word per line, performs it, and returns a line.
 const PYTHON: &str = r#"
 import json, os, sys
 sys.path.insert(0, os.environ["CLIENTS"])
@@ -52,7 +52,7 @@ for await (const line of readline.createInterface({ input: process.stdin })) {
 }
 "#;
 
-/// A client's program, led line by line.
+/// A client's program, driven line by line.
 struct Led {
     child: std::process::Child,
     input: std::process::ChildStdin,
@@ -60,7 +60,7 @@ struct Led {
 }
 
 impl Led {
-    /// Whether the language's program is here; without it a test is not run.
+    /// Tests whether the language's program is installed; without it a test is not run.
     fn can_start(language: &str) -> bool {
         daftar_test_needs::programs(&[if language == "python" { "python3" } else { "node" }])
     }
@@ -109,7 +109,7 @@ fn renews(language: &str, lifetime_s: u64, renewed_at_s: f64) {
 
     let first = client.ask("call");
     assert_eq!((first[0].as_u64(), first[2].as_f64()), (Some(200), Some(renewed_at_s)), "{first}");
-    // Just before it is time, and then: no call ever fails for it.
+    // Just before the expiry, and after it: no call ever fails for it.
     drop(client.ask(&format!("wait {}", renewed_at_s - 0.5)));
     assert_eq!(client.ask("call")[1], first[1], "the token is kept until then");
     drop(client.ask("wait 0.5"));
@@ -118,14 +118,14 @@ fn renews(language: &str, lifetime_s: u64, renewed_at_s: f64) {
     assert_eq!(second[0], 200);
     assert_ne!(second[1], first[1], "a new token is had before the old one ends");
 
-    // The server's clock runs ahead of the client's: the token has expired, and the client does not know.
+    // The server's clock is ahead of the client's: the token has expired, and the client does not know.
     app.advance_seconds(i64::try_from(lifetime_s).unwrap());
     assert_eq!(client.ask("create 1"), json!([201]), "once more with a new token, a write too");
     let third = client.ask("call");
     assert_ne!(third[1], second[1]);
     assert_eq!(third[3], json!([]), "it never waited");
 
-    // A client that is disabled is told so, and asks for one new token only.
+    // A disabled client gets an error, and requests only one new token.
     app.admin().disable(&credentials.id);
     writeln!(client.input, "call").unwrap();
     assert!(client.output.next().is_none(), "without a token it ends");
@@ -155,7 +155,7 @@ fn the_javascript_client_renews_a_token_of_a_minute_in_time() {
     renews("node", 60, 48.0);
 }
 
-/// Each with the wait that it was told.
+/// Each with the wait in the response.
 fn waits(language: &str) {
     if !Led::can_start(language) {
         return;
@@ -167,7 +167,7 @@ fn waits(language: &str) {
     let mut client = Led::start(language, &given);
     let answers: Vec<Value> = (0..3).map(|_| client.ask("call")).collect();
     let statuses: Vec<&Value> = answers.iter().map(|answer| &answer[0]).collect();
-    // The test's clock stands still, so that waiting helps nothing: it gives up after five attempts.
+    // The test's clock does not advance, so that waiting has no effect: it gives up after five attempts.
     assert_eq!(statuses, [&json!(200), &json!(200), &json!(429)]);
     assert_eq!(answers[2][3].as_array().unwrap().len(), 4, "{answers:?}");
     assert!(
@@ -198,7 +198,7 @@ fn programs_of_one_machine_share_a_token_by_its_file() {
     let given = json!({
         "url": app.anonymous().url(), "id": credentials.id, "secret": credentials.secret, "token_file": file,
     });
-    // Ten programs after one another, where five tokens a minute are given to one address.
+    // Ten programs sequentially, where one address gets five tokens a minute.
     let tokens: Vec<Value> = (0..10).map(|_| Led::start("python", &given).ask("call")).collect();
     assert!(tokens.iter().all(|token| token[0] == 200 && token[1] == tokens[0][1]), "{tokens:?}");
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,22 +1,22 @@
-//! A guide as what is done with each of its fences.
+//! A guide as a list of steps, one for each of its fences.
 
 use std::path::{Path, PathBuf};
 
-/// How the line before a fence begins that is not run.
+/// Prefix of the line before a fence that is not run.
 const NOT_RUN: &str = "Not run by the tests:";
 
-/// What is done with a fence.
+/// A step for a fence.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Commands for the guide's shell.
     Shell(String),
-    /// A server that runs beside it.
+    /// A server that runs next to it.
     Server(String),
     /// A file that is written.
     File { name: String, text: String },
-    /// What the commands before print.
+    /// Output of the commands before.
     Output(String),
-    /// Passed over, for that reason.
+    /// Skipped, for that reason.
     NotRun(String),
 }
 
@@ -35,7 +35,7 @@ impl Document {
         Self { file: file.to_owned(), steps }
     }
 
-    /// Whether a command that is run, or a file that it writes, calls a program.
+    /// Tests whether a command that is run, or a file that it writes, calls a program.
     pub(super) fn calls(&self, program: &str) -> bool {
         let is_called = |text: &str| {
             let is_part = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.' | '/');
@@ -104,7 +104,7 @@ fn steps(text: &str) -> Result<Vec<(usize, Step)>, String> {
     Ok(steps)
 }
 
-/// Whether what was printed is what is shown: line by line, `…` for anything.
+/// Tests whether the output matches the text: line by line, `…` for any text.
 pub(super) fn is_shown(printed: &str, shown: &str) -> bool {
     let printed: Vec<&str> = printed.trim().lines().map(str::trim_end).collect();
     let shown: Vec<&str> = shown.trim().lines().map(str::trim_end).collect();

@@ -1,4 +1,4 @@
-//! Links of the guides, and of everything else that is read here, lead somewhere.
+//! Links of the guides, and of all other documents, have a target.
 
 use std::path::Path;
 
@@ -58,7 +58,7 @@ fn every_claim_of_the_security_model_names_a_test_that_there_is() {
     }
 }
 
-/// Whether a function of that name stands right below a line that makes it a test.
+/// Tests whether a function of that name is right below a line that makes it a test.
 fn is_test(source: &str, name: &str) -> bool {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     let is_marked = |line: &&str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");

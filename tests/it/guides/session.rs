@@ -1,4 +1,4 @@
-//! A reader at work: a folder, a shell, and a server beside it.
+//! A reader's session: a folder, a shell, and a server next to it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -12,11 +12,11 @@ use tempfile::TempDir;
 use super::document::{Document, Step, is_shown};
 use super::lay_out;
 
-/// Where guides say that the server listens.
+/// Address of the server in guides.
 const ADDRESS: &str = "127.0.0.1:8080";
-/// What the shell prints after each fence.
+/// Output of the shell after each fence.
 const END: &str = "-- the end of the fence --";
-/// How long a fence may take; nothing in the guides needs a tenth of it.
+/// Timeout of a fence; nothing in the guides needs a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A reader's shell.
@@ -32,7 +32,7 @@ impl Session {
     pub(super) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         lay_out(folder.path());
-        // As the first start leaves it: what every guide begins with is installed once for all.
+        // As after the first start: the common installation of the guides is done once for all.
         template::copy_to(&folder.path().join("data"));
         let mut path = folder.path().join("dist").into_os_string();
         // Python with the packages that guides name.
@@ -42,7 +42,7 @@ impl Session {
         path.push(std::env::var_os("PATH").unwrap());
         let mut shell = Command::new("bash");
         shell.args(["--noprofile", "--norc"]).current_dir(folder.path()).env("PATH", path);
-        // What would change how a reader's commands work.
+        // Variables that would change the behaviour of a reader's commands.
         for name in ["DAFTAR_ADMIN_TOKEN", "http_proxy", "HTTP_PROXY", "NODE_OPTIONS", "PYTHONPATH", "BASH_ENV"] {
             shell.env_remove(name);
         }
@@ -67,7 +67,7 @@ impl Session {
         self.folder.path()
     }
 
-    /// Does everything that the guide says.
+    /// Performs all steps of the guide.
     pub(super) fn follow(&mut self, document: &Document) {
         let mut printed = String::new();
         for (line, step) in &document.steps {
@@ -103,7 +103,7 @@ impl Session {
         self.server = Some(process::Server::start(command));
     }
 
-    /// Text of the guide with the address at which its server really listens.
+    /// Text of the guide with the actual address of its server.
     fn placed(&self, text: &str) -> String {
         match &self.server {
             Some(server) => text.replace(ADDRESS, server.url.trim_start_matches("http://")),

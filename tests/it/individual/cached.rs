@@ -1,4 +1,4 @@
-//! Bodies that were sent are kept for the next who asks; nobody can tell but by the time.
+//! Sent bodies are cached for later requests; responses differ only in time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -23,7 +23,7 @@ fn found(app: &TestApp) -> f64 {
     figure(app, "daftar_response_cache_lookups_total{outcome=\"hit\"}")
 }
 
-/// The person, read twice as a whole, and once in a way in which nothing is kept: all the same.
+/// The person, read twice completely, and once without the cache: all the same.
 #[track_caller]
 fn read(client: &ApiClient, number: &str) -> Value {
     let once = client.get(&path("Individual", number)).expect(200);
@@ -98,7 +98,7 @@ fn an_identifier_that_goes_to_another_leads_to_the_other() {
     drop(client.create_individual(&json!({"identifier": [number("a"), number("b")], "birth_date": "1950-01-01"})));
     assert_eq!(read(&client, "b")["birth_date"], "1950-01-01");
     change(&client, "a", json!({"identifier": [number("a"), ended("b")]}));
-    assert_eq!(read(&client, "b")["birth_date"], "1950-01-01", "nobody else ever had it");
+    assert_eq!(read(&client, "b")["birth_date"], "1950-01-01", "no other client changed it");
     drop(client.create_individual(&json!({"identifier": [number("b")], "birth_date": "1960-01-01"})));
     assert_eq!(read(&client, "b")["birth_date"], "1960-01-01");
     assert_eq!(read(&client, "a")["birth_date"], "1950-01-01");

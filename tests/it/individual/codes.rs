@@ -1,4 +1,4 @@
-//! Coded values: how they are written, checked and shown.
+//! Coded values: their format, validation and display.
 
 use daftar_tests::records::{FEMALE, GENDER, path, person};
 use daftar_tests::{TestApp, errors, redacted};

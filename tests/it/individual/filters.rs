@@ -1,4 +1,4 @@
-//! Searching people by where they live and belong, by what is below a code, and by when they were last written.
+//! Searching people by address and membership, by codes below a code, and by the time of their last write.
 
 use daftar_tests::records::{FEMALE, MALE, ROLE, household, path, person};
 use daftar_tests::{ApiClient, TestApp};
@@ -139,7 +139,7 @@ fn malformed_filters_are_refused_and_named() {
         ("district=--", "`district`"),
         ("region=%20", "`region`"),
         ("occupation:below=urn:ilo:isco-08", "%23"),
-        // What is left of `urn:ilo:isco-08#6` where the fragment was cut off by the client.
+        // The remainder of `urn:ilo:isco-08#6` if the client truncated the fragment.
         ("occupation=urn:ilo:isco-08#6", "%23"),
         ("group=urn:svc:vocab:id-type#national_id|H", "%23"),
         ("identifier=urn:svc:vocab:id-type", "%23"),
@@ -198,7 +198,7 @@ fn a_field_that_is_not_granted_is_nothing_to_search_or_sort_by() {
         limited.found("gender=urn:iso:std:iso:5218%232&_sort=-gender,name&_last_updated=ge2000-01-01"),
         ["1", "3"]
     );
-    // What a grant takes away ends a walk that went by it.
+    // A reduced grant ends a walk that was ordered by it.
     let page = client.get("/Individual?_sort=occupation&_count=1").expect(200).json();
     app.admin().grant_fields(client.id(), "individual:all", &["name"]);
     let refused = client.get(page["links"]["next"].as_str().unwrap()).expect(403);

@@ -1,4 +1,4 @@
-//! People in order, and walks through pages while the register changes.
+//! Ordered people, and walks through pages while the register changes.
 
 use daftar_tests::records::{FEMALE, MALE, path, person};
 use daftar_tests::{ApiClient, TestApp};
@@ -67,7 +67,7 @@ fn records_come_in_the_order_that_is_asked_for_and_those_without_a_value_last() 
     }
 }
 
-/// Walks through all pages of two; before each page but the first something happens.
+/// Walks through all pages of two; before each page but the first `between` is called.
 fn walk(client: &ApiClient, query: &str, mut between: impl FnMut(usize)) -> Vec<String> {
     let mut link = format!("/Individual?{query}&_count=2");
     let mut seen = Vec::new();
@@ -91,7 +91,7 @@ fn a_walk_neither_repeats_nor_skips_while_others_write() {
                 // Otherwise there would be two more to come after every page of two.
                 return;
             }
-            // Somebody new comes before everybody, and somebody after; somebody shown already changes.
+            // One new person sorts first, another one last; a person shown already changes.
             let (first, last) = (format!("{page}-a"), format!("{page}-z"));
             drop(client.create_individual(&person(&first, json!({"name": {"family": "Aaa"}}))));
             drop(client.create_individual(&person(&last, json!({}))));

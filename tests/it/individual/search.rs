@@ -4,7 +4,7 @@ use daftar_tests::records::{FEMALE, MALE, NATIONAL_ID, person};
 use daftar_tests::{ApiClient, TestApp};
 use serde_json::{Value, json};
 
-/// Five people who differ in everything that can be searched by.
+/// Five people who differ in every searchable field.
 fn five_people() -> (TestApp, ApiClient) {
     let app = TestApp::start();
     let client = app.client(&["individual:create", "individual:read"]);
@@ -118,7 +118,7 @@ fn parts_that_are_wrong_are_refused_and_named() {
 fn an_unknown_code_is_not_an_empty_result() {
     let (_app, client) = five_people();
     let refused = client.get("/Individual?gender=urn:iso:std:iso:5218%237");
-    // Well-formed and without a match: the contract asks for an empty result.
+    // Well-formed and without a match: the contract requires an empty result.
     let page = refused.expect(200).json();
     assert_eq!((page["total"].clone(), page["data"].clone()), (json!(0), json!([])));
 }

@@ -1,4 +1,4 @@
-//! Many at once.
+//! Concurrent requests.
 
 use daftar_tests::token::{self, FORM, basic};
 use daftar_tests::{Request, TestApp};
@@ -9,7 +9,7 @@ use super::client;
 const CALLERS: usize = 8;
 const CALLS_EACH: usize = 12;
 
-/// How many of the calls are let through when they all come at once.
+/// Number of concurrent calls that are accepted.
 fn let_through(request: &(impl Fn() -> Request + Sync)) -> usize {
     std::thread::scope(|scope| {
         let caller = || (0..CALLS_EACH).filter(|_| request().send().status != 429).count();

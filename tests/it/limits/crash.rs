@@ -1,22 +1,22 @@
-//! A server that is killed: nobody gets a second day.
+//! A server that is killed: no client gets a second daily quota.
 
 use std::path::Path;
 
 use daftar_tests::{Credentials, Server, process, token};
 
 const PER_DAY: i64 = 200;
-/// So many calls that were reserved on disk are lost by a kill at most.
+/// Maximum number of reserved calls lost by a kill.
 const LOST_MAX: i64 = 15;
 
-/// A client's day, by the machine's own clock.
+/// A client's daily quota, by the machine's own clock.
 struct Day {
     token: String,
-    /// How long it lasted by what was told last, in seconds.
+    /// Time until its reset by the last response, in seconds.
     left_s: i64,
 }
 
 impl Day {
-    /// The day of a new client.
+    /// The daily quota of a new client.
     fn begin(server: &Server, data_dir: &Path) -> Self {
         let per_day = PER_DAY.to_string();
         let create = ["client", "create", "--name", "limited", "--json", "--scope", "individual:read"];
@@ -26,7 +26,7 @@ impl Day {
         Self { token, left_s: i64::MAX }
     }
 
-    /// How many calls are let through, of at most `tries`; none where a midnight came.
+    /// Number of accepted calls, of at most `tries`; none if midnight passed.
     fn let_through(&mut self, server: &Server, tries: i64) -> Option<i64> {
         let connection = server.connection();
         for made in 0..tries {
@@ -46,7 +46,7 @@ impl Day {
     }
 }
 
-/// Uses up the day of a new client over two kills and a third: how many calls were let through. None where a midnight came.
+/// Uses up the daily quota of a new client over two kills and a third; returns the number of accepted calls. None if midnight passed.
 fn use_up(server: &mut Option<Server>, data_dir: &Path) -> Option<i64> {
     let mut day = Day::begin(server.as_ref()?, data_dir);
     let mut made = 0;
@@ -64,7 +64,7 @@ fn a_day_outlives_kills_and_is_never_exceeded() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
     let mut server = Some(Server::serve(&data_dir, &[]));
-    // The machine's own clock counts here. Two midnights do not follow one another within a test.
+    // The machine's own clock counts here. There is at most one midnight within a test.
     let made = use_up(&mut server, &data_dir).or_else(|| use_up(&mut server, &data_dir)).expect("a day lasts a day");
     assert!(made <= PER_DAY, "{made} calls in a day of {PER_DAY}");
     assert!(made >= PER_DAY - 2 * LOST_MAX, "{made} calls in a day of {PER_DAY} over two kills");

@@ -1,4 +1,4 @@
-//! What answers say of limits: of which bucket, and that they all do.
+//! Rate limit headers: every response has those of its bucket.
 
 use daftar_tests::records::{NATIONAL_ID, path, person};
 use daftar_tests::token::{self, FORM, basic};
@@ -51,7 +51,7 @@ fn every_response_describes_the_bucket_that_counted_it() {
     assert_reset(&refused, 47);
 }
 
-/// The minute has all its calls again when as much time has passed as the used ones take.
+/// The minute bucket is full again after the time that the used calls take.
 #[track_caller]
 fn assert_reset(answer: &Response, per_minute: i64) {
     let used = per_minute - headers(answer).1;
@@ -77,7 +77,7 @@ fn responses_without_a_valid_token_describe_the_bucket_of_the_address() {
         (404, request("GET", "/api/v2/Nothing")),
         (405, request("DELETE", "/api/v2/Individual")),
         (405, request("OPTIONS", "/api/v2/Individual")),
-        // Route and method are looked at before any token is.
+        // Route and method are checked before any token.
         (404, request("GET", "/api/v2/Nothing").bearer(client.token())),
         (405, request("GET", "/api/v2/oauth/token").bearer(client.token())),
     ];
@@ -126,7 +126,7 @@ fn the_window_closest_to_its_limit_is_reported() {
         assert_eq!(told(), (10, left));
     }
     app.advance_seconds(48);
-    // Eight are there again, and the day has nine left.
+    // Eight are available again, and the day has nine left.
     assert_eq!(told(), (10, 7));
     app.advance_seconds(6);
     assert_eq!(told(), (19, 7), "the day of two equals");

@@ -9,7 +9,7 @@ fn set(app: &TestApp, client: &ApiClient, limits: &Value) {
     drop(app.admin().request("PATCH", &format!("/clients/{}", client.id())).json(limits).send().expect(200));
 }
 
-/// How many of the next calls are let through before one is refused.
+/// Number of further calls that are accepted before one is rejected.
 fn let_through(client: &ApiClient) -> i64 {
     let answers = (0..200).map(|_| client.get("/Individual"));
     answers.take_while(|answer| answer.status == 200).count() as i64
@@ -52,7 +52,7 @@ fn a_changed_day_acts_on_the_next_call_and_outlives_a_restart() {
     assert_eq!(left_of_day(&client, &app), 10_000 - 20);
 }
 
-/// What is left of the day, told when the minute has more.
+/// The remaining calls of the day, as reported when the minute has more.
 fn left_of_day(client: &ApiClient, app: &TestApp) -> i64 {
     set(app, client, &json!({"rate_limit_per_minute": 1_000_000}));
     let (limit, left) = headers(&client.get("/Individual").expect(200));

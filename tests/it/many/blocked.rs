@@ -35,7 +35,7 @@ fn a_lock_on_the_row_that_orders_writes_stops_no_read_and_the_log_names_the_sess
         let refused = create(&client, "during");
         assert_eq!(refused.status, 503, "{}", refused.text());
         assert!(refused.header("retry-after").is_some());
-        // What was read before the write is not written yet where audit entries go along with writes.
+        // Earlier reads are not written yet if audit entries are written together with writes.
         for _ in 0..40 {
             assert_eq!(read(), 200, "reads wait for no write");
             std::thread::sleep(std::time::Duration::from_millis(25));
@@ -109,10 +109,10 @@ fn every_request_in_flight_when_the_database_stops_gets_its_status() {
                 let mut statuses = Vec::new();
                 while !is_over.load(Ordering::Relaxed) {
                     let mut text = bundle(&format!("{writer}-{}", statuses.len())).to_string();
-                    // Far longer than what a socket takes at once: white space is a body, too.
+                    // Far longer than a socket buffer: white space is a body, too.
                     text = text.replacen('{', &format!("{{{}", " ".repeat(200_000)), 1);
                     let request = client.request("POST", "/$batch").body("application/json", &text);
-                    // Nothing where the connection breaks off before the whole request is sent and its response is here.
+                    // None if the connection breaks before the complete request is sent and its response is received.
                     statuses.push(request.try_send().map(|response| response.status));
                 }
                 statuses

@@ -1,4 +1,4 @@
-//! A register that moves into PostgreSQL while it is served: a backup first, what was written since at the end.
+//! A register that moves into PostgreSQL while it is served: a backup first, later writes at the end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use super::moved::copy_keys;
 const SCOPES: [&str; 6] =
     ["individual:all", "group:all", "program:all", "program_membership:all", "eligibility:read", "vocabulary:read"];
 const MINISTRY: &str = "Ministry of Health";
-/// How many people each round of writes brings.
+/// Number of people in each round of writes.
 const PEOPLE: usize = 12;
 
-/// The most rounds: more are answered no differently.
+/// Maximum number of rounds.
 const ROUNDS_MAX: usize = 16;
 
-/// Who writes to the register, and what it had to say of each round.
+/// A client that writes to the register, and its results of each round.
 struct Writing {
     client: ApiClient,
     admin: Admin,
-    /// Requests whose lines of the audit log are looked for in the end.
+    /// Requests whose audit entries are searched at the end.
     requests: Vec<String>,
-    /// Clients that were made.
+    /// Clients that were created.
     clients: Vec<daftar_tests::Credentials>,
 }
 
@@ -43,7 +43,7 @@ fn program(round: &str) -> Value {
 }
 
 impl Writing {
-    /// New people, a household, a program with places in it, consents, a client; and what was there before is changed.
+    /// New people, a household, a program with memberships, consents, a client; and existing records are changed.
     fn round(&mut self, round: &str, before: Option<&str>) {
         for number in 0..PEOPLE {
             let gender = if number % 2 == 0 { FEMALE } else { MALE };
@@ -77,8 +77,8 @@ impl Writing {
         drop(self.admin.request("POST", "/consents").json(&consent).send().expect(201));
     }
 
-    /// Changes what an earlier round made: people, an identifier that goes from one to another, a member who joins, a place that ends,
-    /// a client that gets a scope.
+    /// Changes the records of an earlier round: people, an identifier that moves from one to another, a member who joins, a membership that
+    /// ends, a client that gets a scope.
     fn change(&mut self, round: &str, before: &str) {
         for number in 4..8 {
             let target = path("Individual", &id(before, number));
@@ -109,7 +109,7 @@ impl Writing {
     }
 }
 
-/// What is asked before and after.
+/// Requests made before and after.
 fn answers(client: &ApiClient, rounds: &[String]) -> Vec<Value> {
     let mut answers = Vec::new();
     let found = |query: &str| {
@@ -140,7 +140,7 @@ fn answers(client: &ApiClient, rounds: &[String]) -> Vec<Value> {
     answers
 }
 
-/// What the administrator sees before and after.
+/// Administrative data before and after.
 fn administered(admin: &Admin, requests: &[String]) -> Vec<Value> {
     let consents = admin.get("/consents?_count=100").expect(200).json();
     let mut seen = vec![consents["total"].clone(), consents["data"].clone()];
@@ -158,7 +158,7 @@ fn version_of(admin: &Admin, name: &str) -> Option<String> {
     plugin["version"].as_str().map(str::to_owned)
 }
 
-/// A command of an operator on the old server's folder, by its settings.
+/// A command of an operator on the old server's folder, by its configuration.
 fn migrate(data_dir: &Path, more: &[&str]) -> Finished {
     let config = data_dir.with_extension("toml");
     let config = config.to_str().expect("a path is UTF-8");
@@ -195,7 +195,7 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
     drop(process::run(&data_dir, &["backup", &file]).expect_success());
     writing.round("b", Some("a"));
 
-    // A backup that was cut off fills nothing.
+    // A truncated backup fills nothing.
     let whole = std::fs::read(&file).expect("the backup can be read");
     let cut = folder.path().join("cut.daftar");
     std::fs::write(&cut, &whole[..whole.len() * 2 / 3]).expect("a file can be written");
@@ -204,7 +204,7 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
     let early = migrate(&data_dir, &["catch-up"]);
     assert!(early.code != 0 && early.stderr.contains("in use by another process"), "{early:?}");
 
-    // The database is filled while the old server is written to.
+    // The database is filled while clients write to the old server.
     let (mut rounds, is_over) = (vec!["a".to_owned(), "b".to_owned()], AtomicBool::new(false));
     std::thread::scope(|scope| {
         let migrating = scope.spawn(|| {
@@ -224,7 +224,7 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
     let again = migrate(&data_dir, &["fill", "--to", "postgres", "--backup", &file]);
     assert!(again.code != 0 && again.stderr.contains("holds a register"), "{again:?}");
 
-    // The old server's end.
+    // The old server stops.
     let (before, seen) = (answers(&client, &rounds), administered(&writing.admin, &writing.requests));
     assert_eq!(server.stop().code, 0);
     let caught_up = migrate(&data_dir, &["catch-up", "--json"]).expect_success().json();
@@ -234,7 +234,7 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
         caught_up["caught_up"]["individuals"], people,
         "the new ones, and of the first round those that were changed"
     );
-    // Each version is compared: of every round but the last five people were changed, and of every one but the first one who took
+    // Each version is compared: in every round but the last five people were changed, and in every one but the first one who took
     // an identifier over.
     let changes = 6 * (rounds.len() - 1);
     assert_eq!(caught_up["same"]["individuals"], people + changes);
@@ -244,7 +244,7 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
     let compared = migrate(&data_dir, &["compare", "--json"]).expect_success().json();
     assert_eq!(compared["same"]["individuals"], PEOPLE * rounds.len() + changes);
 
-    // The first server starts on the old folder: its plugins become everybody's, as they are.
+    // The first server starts on the old folder: its plugins become those of all servers, unchanged.
     let mut processes = Processes::start_on(database.clone(), 0, &trusted);
     copy_keys(&data_dir, processes.shared_dir());
     let first = postgres::serve(&data_dir, &database.url(), Some(processes.shared_dir()), &trusted);
@@ -266,7 +266,7 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
     drop(at_first.create_individual(&person("new", json!({"gender": FEMALE}))));
     assert_eq!(processes.at(0, &client).get(&path("Individual", "new")).status, 200);
 
-    // Now the database is further than the folder ever was.
+    // Now the database is ahead of the folder.
     let refused = migrate(&data_dir, &["catch-up"]);
     assert!(refused.code != 0 && refused.stderr.contains("was written to since"), "{refused:?}");
     assert_eq!(first.stop().code, 0);
@@ -291,7 +291,7 @@ fn steps_that_do_not_go_together_are_refused_with_what_would_be_right() {
     assert!(refused(&["fill", "--to", "postgres", "--trusted-key", file]).contains("--backup"));
     assert!(refused(&["fill", "--to", "sled", "--backup", file]).contains("daftar restore"));
     assert!(refused(&["fill", "--to", "postgres", "--admin-url", "http://127.0.0.1:1"]).contains("--backup"));
-    // What is no backup, and a folder that is none.
+    // A file that is not a backup, and a folder that is not one.
     let config = folder.path().join("daftar.toml");
     let database = Database::shared();
     std::fs::write(&config, format!("[store.postgres]\nurl = \"{}\"\n", database.url())).expect("it can be written");

@@ -1,11 +1,11 @@
-//! One limit for a client, however many processes it asks.
+//! One limit for a client across all processes.
 
 use daftar_tests::postgres::Processes;
 use daftar_tests::records::path;
 use daftar_tests::{ApiClient, Credentials};
 use serde_json::json;
 
-/// How many requests of each of so many clients are let through.
+/// Number of accepted requests, of each of these clients.
 fn let_through(clients: &[ApiClient], each: usize) -> usize {
     std::thread::scope(|scope| {
         let ask = |client: &ApiClient| {
@@ -48,7 +48,7 @@ fn a_minute_is_one_over_three_processes() {
     let begun = std::time::Instant::now();
     let clients: Vec<ApiClient> = (0..6).map(|number| processes.at(number % 3, &client)).collect();
     let through = let_through(&clients, 40);
-    // All at once, and those that came back meanwhile.
+    // The full bucket, and the calls refilled in the meantime.
     let most = 100 + usize::try_from(begun.elapsed().as_secs() + 1).unwrap() * 100 / 60 + 1;
     assert!((85..=most).contains(&through), "{through} of {most}");
 }

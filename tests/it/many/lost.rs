@@ -1,5 +1,5 @@
-//! A standby that takes over and had not heard of the last writes: nothing of these counts any more, though what is written instead has
-//! the same numbers.
+//! A standby that takes over without the last writes: they are discarded, although later writes reuse
+//! their numbers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 /// The scopes of a client that writes and previews.
 const SCOPES: [&str; 4] = ["individual:all", "group:all", "vocabulary:read", "eligibility:read"];
 
-/// How many people a rule finds to be women, and how many not.
+/// Number of people whom a rule finds to be women, and of others.
 fn women_and_others(client: &ApiClient) -> (u64, u64) {
     let rule = json!({"expression": "is_female(me)", "subject": "individual"});
     let counts = client.post("/Eligibility/$preview", &rule).expect(200).json();
@@ -57,14 +57,14 @@ fn writes_lost_in_a_failover_are_discarded_everywhere() {
     standby.run_sql(&name, "SELECT pg_promote()");
     eventually("the standby takes writes", || create(&client, "new-0", MALE) == 201);
     eventually("the other server has found it too", || create(&clients[1], "new-1", MALE) == 201);
-    // As many as were lost, and more: every number is given again.
+    // As many as were lost, and more: every number is used again.
     for number in 2..8 {
         assert_eq!(create(&clients[number % 2], &format!("new-{number}"), MALE), 201);
     }
     for (number, client) in clients.iter().enumerate() {
         assert_eq!(women_and_others(client), (1, 8));
         assert_eq!(client.get(&path("Individual", "lost")).status, 404);
-        eventually("a client that was lost is nobody", || of_lost[number].get(&path("Group", "absent")).status == 401);
+        eventually("a lost client is unknown", || of_lost[number].get(&path("Group", "absent")).status == 401);
         let refused = processes.server(number).connection().request("POST", token::PATH);
         let refused = refused.header("Authorization", token::basic(&lost.id, &lost.secret));
         assert_eq!(refused.body(token::FORM, "grant_type=client_credentials").send().status, 401);

@@ -1,4 +1,4 @@
-//! Servers that keep the register of a database in memory: what one writes, the others find; and nothing stops them for good.
+//! Servers that hold the register of a database in memory: the others find writes of one; and no fault stops them permanently.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 const SCOPES: [&str; 3] = ["individual:all", "group:all", "eligibility:read"];
 const WOMEN: &str = "/Individual?gender=urn:iso:std:iso:5218%232&_count=1";
 
-/// One byte of the second person is another one.
+/// Changes one byte of the second person.
 const DAMAGE: &str = "UPDATE daftar.record SET value = value - 'meta' WHERE kind = 1 AND id = 2";
 
 fn in_memory(database: Arc<Database>, count: usize) -> Processes {
@@ -73,7 +73,7 @@ fn an_outage_of_the_database_is_over_for_memory_too_when_it_is_back() {
     create(&client, "before");
     assert_eq!(women(&other), (1, 1));
     database.server().stop(Stop::Immediate);
-    assert_eq!(other.get(WOMEN).status, 503, "nothing is told of what may be old");
+    assert_eq!(other.get(WOMEN).status, 503, "no stale data is returned");
     database.server().start_again();
     eventually("writes are taken again", || client.post("/Individual", &person("after", json!({}))).status != 503);
     create(&client, "more");
@@ -81,9 +81,9 @@ fn an_outage_of_the_database_is_over_for_memory_too_when_it_is_back() {
         eventually("searches are answered", || client.get(WOMEN).status == 200);
         assert_eq!(women(client), (2, 2));
     }
-    // It is the same database, and another one could have answered in its place.
+    // It is the same database, and another one could have responded in its place.
     for number in 0..2 {
-        eventually("it was read anew", || processes.figure(number, "daftar_index_rebuilds_total") >= 2.0);
+        eventually("it was read again", || processes.figure(number, "daftar_index_rebuilds_total") >= 2.0);
     }
     assert_eq!((women(&client), women(&other)), ((2, 2), (2, 2)));
 }

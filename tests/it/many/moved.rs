@@ -1,4 +1,4 @@
-//! A register that moved from the embedded store into PostgreSQL answers as it did, from the tables of the database and from memory.
+//! A register that moved from the embedded store into PostgreSQL returns the same responses, from the tables of the database and from memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use daftar_tests::records::{FEMALE, MALE, household, path, person, with};
 use daftar_tests::{ApiClient, token};
 use serde_json::{Value, json};
 
-/// A rule over fields that no column of the register holds.
+/// A rule over fields that no column of the register contains.
 const IN_NORTH: (&str, &str) = ("individual", "me.address.exists(a, a.region == 'North')");
 
 /// More than two partitions of the smallest size.
 const PEOPLE: usize = 2_600;
-/// Who may ask anything.
+/// The scopes of a client that may call everything.
 const SCOPES: [&str; 5] = ["individual:all", "group:all", "eligibility:read", "program_membership:all", "program:all"];
 /// Rules over columns, over records and over households, some of whose members are in another partition.
 const RULES: [(&str, &str); 7] = [
@@ -27,7 +27,7 @@ const RULES: [(&str, &str); 7] = [
     ("group", "me.active"),
 ];
 
-/// People, a third of whom say no gender, and households of two who were registered far apart.
+/// People, a third of whom have no gender, and households of two who were registered far apart.
 fn register(folder: &Path) -> PathBuf {
     let mut lines = Vec::with_capacity(PEOPLE * 3 / 2);
     for number in 0..PEOPLE {
@@ -55,7 +55,7 @@ fn register(folder: &Path) -> PathBuf {
     path
 }
 
-/// What a preview says, without what names the moment.
+/// A preview without the fields that identify its snapshot.
 fn preview(client: &ApiClient, (subject, expression): (&str, &str), filter: &Value) -> Value {
     let body = json!({
         "expression": expression, "subject": subject, "filter": filter, "as_of": "2026-03-01", "sample": 50,
@@ -63,7 +63,7 @@ fn preview(client: &ApiClient, (subject, expression): (&str, &str), filter: &Val
     client.post("/Eligibility/$preview", &body).expect(200).json()
 }
 
-/// What of each subject is told, in the order of registration.
+/// The listed outcome of each subject, in the order of registration.
 fn listed_outcomes(client: &ApiClient, (subject, expression): (&str, &str)) -> Vec<Value> {
     let body = json!({"expression": expression, "subject": subject, "as_of": "2026-03-01", "subjects": true});
     let request = client.request("POST", "/Eligibility/$preview").header("Accept", "application/x-ndjson");
@@ -71,7 +71,7 @@ fn listed_outcomes(client: &ApiClient, (subject, expression): (&str, &str)) -> V
     lines.into_iter().filter(|line| line.get("subject").is_some()).collect()
 }
 
-/// The answers that have to be the same before and after.
+/// The responses that have to be the same before and after.
 fn answers(client: &ApiClient) -> Vec<Value> {
     let mut answers: Vec<Value> = RULES.iter().map(|rule| preview(client, *rule, &json!({}))).collect();
     answers.push(preview(client, RULES[0], &json!({"region": "South"})));
@@ -96,7 +96,7 @@ pub fn copy_keys(from: &Path, to: &Path) {
     assert!(copied.is_ok_and(|status| status.success()));
 }
 
-/// The register in the embedded store, stopped: its folder, a client of it, and its answers.
+/// The register in the embedded store, stopped: its folder, a client of it, and its responses.
 fn embedded(folder: &Path) -> (PathBuf, ApiClient, Vec<Value>) {
     let data_dir = folder.join("embedded");
     daftar_tests::template::copy_to(&data_dir);
@@ -149,7 +149,7 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
     }
     assert!(migrate(&data_dir, &["compare"]).code != 0, "clients' counts have gone on");
 
-    // What is written now is in the next preview, whichever process makes it.
+    // Later writes are in the next preview, of any process.
     let (first, second) = (processes.at(0, &client), processes.at(2, &client));
     let eligible = |client: &ApiClient| preview(client, RULES[0], &json!({}))["eligible"].as_u64().unwrap();
     let old = eligible(&first);
@@ -164,7 +164,7 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
     change("0", json!({"birth_date": "1935-01-01"}));
     assert_eq!((eligible(&first), eligible(&second)), (old + 2, old + 2));
 
-    // Fields of records that the servers have in memory by now are read again of the record that changed.
+    // Fields of records that the servers have in memory by now are read again from the changed record.
     let in_north = |client: &ApiClient| preview(client, IN_NORTH, &json!({}))["eligible"].as_u64().unwrap();
     let old = in_north(&first);
     assert_eq!(in_north(&second), old);
@@ -176,6 +176,6 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
     }
     let back = folder.path().join("back");
     let returned = migrate(&back, &["fill", "--to", "sled"]).expect_success().json();
-    // One person more, and the versions before the two changes.
+    // One more person, and the versions before the two changes.
     assert_eq!((&returned["differences"], &returned["same"]["individuals"]), (&json!(0), &json!(PEOPLE + 3)));
 }

@@ -1,5 +1,5 @@
-//! Servers of two releases on one database, as while servers are upgraded one after the other. The newer one is played: what it stores under
-//! tags of its own, and what it has added to the tables, is put into the database as it would put it. The older ones are real.
+//! Servers of two releases on one database, as during a rolling upgrade. The newer one is simulated: data under
+//! tags of its own, and its additions to the tables, are put into the database as it would put them. The older ones are real.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const SCOPES: [&str; 4] = ["individual:all", "group:all", "program:all", "progra
 /// The revision of the schema that the newer server has.
 const NEWER: u16 = REVISION + 1;
 
-/// What a step of the newer server does to the tables, which an older one can work beside.
+/// Changes of the tables by the newer server, which an older one can use.
 const NEWER_LAYOUT: &str = "\
 INSERT INTO daftar.layout_history SELECT 1000, name, applied_on, checksum FROM daftar.layout_history LIMIT 1;
 ALTER TABLE daftar.search_individual ADD COLUMN registered_on integer;
@@ -36,7 +36,7 @@ UPDATE daftar.search_individual SET registered_on = 20001 WHERE id = 1;
 UPDATE daftar.search_group SET registered_on = 20002;
 UPDATE daftar.search_membership SET registered_on = 20004;
 UPDATE daftar.search_consent SET registered_on = 20005";
-/// What it finds records by.
+/// Its additional search columns.
 const COLUMNS: &str = "\
 SELECT registered_on FROM daftar.search_individual WHERE id = 1
 UNION ALL SELECT registered_on FROM daftar.search_group
@@ -85,7 +85,7 @@ fn with_later(values: &Values, revision: u16) -> Values {
     known.chain([(Tag(900), Value::later(revision, b"what is later")), (MEMBERS, member)]).collect()
 }
 
-/// The newer server writes a record: members that the older ones do not have, and what it found under tags.
+/// The newer server writes a record: members that the older ones do not have, and values under its tags.
 fn bring<T: RecordType>(database: &Database) {
     let mut record = decoded::<T>(database);
     record.details.values = with_later(&record.details.values, NEWER);
@@ -101,7 +101,7 @@ fn bring_all(database: &Database) {
     bring::<ConsentRecord>(database);
 }
 
-/// The newer server reads a record that was written again since: whatever it stored is there.
+/// The newer server reads a record that was written again since: all of its data is there.
 fn check<T: RecordType>(database: &Database, versions: u64) {
     let record = decoded::<T>(database);
     let values = &record.details.values;
@@ -110,7 +110,7 @@ fn check<T: RecordType>(database: &Database, versions: u64) {
     assert_eq!(*values, with_later(&values.without_later(), NEWER), "{}", T::KIND);
 }
 
-/// One record of each kind, those with parts with all of them.
+/// One record of each kind, with every part.
 fn register(processes: &Processes, client: &ApiClient) -> String {
     let full = json!({
         "name": {"given": "Abeba", "family": "Haile"}, "gender": FEMALE, "birth_date": "1980-01-01",
@@ -144,7 +144,7 @@ fn place(status: &str) -> Json {
 #[test]
 fn data_of_a_newer_server_survives_every_write_of_older_ones() {
     let mut processes = Processes::start(1);
-    // The other one keeps the register in memory.
+    // The other one holds the register in memory.
     processes.set_store(IN_MEMORY);
     let _in_memory = processes.start_one();
     processes.is_ready(1);
@@ -156,7 +156,7 @@ fn data_of_a_newer_server_survives_every_write_of_older_ones() {
     processes.database().sql(NEWER_LAYOUT);
     bring_all(processes.database());
 
-    // Older servers show what they know, and one that was ended comes back.
+    // Older servers show the data that they know, and one that was stopped restarts.
     let other = processes.at(1, &client);
     assert_eq!([other.get(&individual).expect(200).json(), other.get(&group).expect(200).json()], before);
     let data_dir = processes.kill(1);
@@ -164,7 +164,7 @@ fn data_of_a_newer_server_survives_every_write_of_older_ones() {
     processes.is_ready(1);
     let other = processes.at(1, &client);
 
-    // They write what they were shown, with changes; a part of it; a line of an import; a member; and what only the administrator writes.
+    // They write records that they read, with changes; a part of one; a line of an import; a member; and records managed by the administrator.
     let put = with(before[0].clone(), json!({"gender": MALE}));
     drop(client.request("PUT", &individual).json(&put).send().expect(200));
     let patch = json!({"name": {"given": "Almaz"}});
@@ -190,7 +190,7 @@ fn data_of_a_newer_server_survives_every_write_of_older_ones() {
     drop(processes.admin(1).request("POST", &format!("/consents/{consent}/withdraw")).send().expect(200));
     check::<ConsentRecord>(processes.database(), 2);
 
-    // What both find records by is right, and it is noted which rows the newer one has to look at.
+    // The search columns of both are valid, and the rows that the newer one has to check are recorded.
     let found = other.get("/Individual?gender=urn:iso:std:iso:5218%231&birth_date=1981-01-01").expect(200).json();
     assert_eq!(found["total"], 1);
     assert_eq!(

@@ -1,5 +1,5 @@
-//! A database that is away, in whatever way: requests are 503 and say when to come again, nothing is half done, and a server goes on by
-//! itself when the database is back.
+//! A database that is unavailable, in any way: requests are 503 with Retry-After, nothing is partially done, and a server resumes by
+//! itself when the database is available again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ fn create(client: &ApiClient, id: &str) -> Response {
     client.post("/Individual", &person(id, json!({"gender": FEMALE})))
 }
 
-/// Asks until the answer is one of a server that is well.
+/// Repeats a request until the server responds normally.
 fn recovers(client: &ApiClient, id: &str) {
     eventually("a write is taken again", || [201, 409].contains(&create(client, id).status));
     assert_eq!(client.get(&path("Individual", id)).status, 200);
@@ -77,7 +77,7 @@ fn acknowledged_writes_survive_a_database_that_is_killed_during_writes() {
                     number += 1;
                     let (head, home) = (format!("{writer}-{number}"), format!("H-{writer}-{number}"));
                     let members = [(head.as_str(), "head")];
-                    // A person and a household in one use case.
+                    // A person and a household in one transaction.
                     let bundle = json!({"type": "transaction", "entry": [
                         {"request": {"method": "POST", "url": "Individual"}, "resource": person(&head, json!({}))},
                         {"request": {"method": "POST", "url": "Group"}, "resource": household(&home, &members)},
@@ -170,7 +170,7 @@ fn a_database_without_a_free_connection() {
     assert_retry_after(&client.get(&path("Individual", "before")));
     assert_retry_after(&create(&client, "during"));
     let other = processes.at(0, &client);
-    assert_eq!(create(&other, "other").status, 201, "another process goes on");
+    assert_eq!(create(&other, "other").status, 201, "another process still serves");
     database.sql(&format!("ALTER ROLE {role} CONNECTION LIMIT -1"));
     recovers(&client, "after");
     assert_eq!(client.get(&path("Individual", "during")).status, 404);
@@ -196,7 +196,7 @@ fn a_standby_takes_over_and_nothing_acknowledged_is_lost() {
     let primary = Postgres::start(&[("wal_level", "replica"), ("max_wal_senders", "4")]);
     let database = Arc::new(Database::on(Arc::new(primary)));
     let standby = database.server().start_standby();
-    // An answer waits until the standby has it too.
+    // A response waits until the standby has the write too.
     database.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
     database.sql("SELECT pg_reload_conf()");
     let name = database.sql("SELECT current_database()").trim().to_owned();

@@ -42,7 +42,7 @@ fn each_server_judges_the_plugins_of_the_database_by_its_own_policy() {
     let folder = tempfile::tempdir().unwrap();
     let (key, told) = packs::key(folder.path(), "key.pem");
     let mut processes = Processes::start(2);
-    // The second one accepts what that key signed, and nothing that is unsigned.
+    // The second one accepts plugins signed by that key, and no unsigned ones.
     let (_, data_dir) = processes.stop(1);
     let config = data_dir.with_extension("toml");
     let lax = fs::read_to_string(&config).unwrap();
@@ -141,7 +141,7 @@ count = 1
             });
         }
     }
-    // One that is refused gives no number: the share of the client is what its records hold.
+    // A rejected one gets no number: the share of the client is the codes of its records.
     let refused = json!({"extension": {"speech": {"language": "urn:ietf:bcp:47#en-x-refused"}}});
     drop(clients[1].post("/Individual", &person("0-0", refused)).expect(409));
     let share = processes.database().sql("SELECT value FROM daftar.counter WHERE starts_with(name, 'open/')");

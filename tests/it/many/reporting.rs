@@ -1,4 +1,4 @@
-//! Reports by SQL: the views of the schema `reporting` give the guide's answers, as the files of an export do.
+//! Reports by SQL: the views of the schema `reporting` return the guide's results, as the files of an export do.
 
 use daftar_tests::postgres::{Processes, run};
 
@@ -13,14 +13,14 @@ fn question(number: usize) -> &'static str {
     statement.split("\n-- ").next().unwrap_or(statement).trim()
 }
 
-/// The rows that the guide shows for a question.
+/// The rows of the guide for a question.
 fn shown(number: usize) -> Vec<String> {
     let (_, after) = GUIDE.split_once(&format!("\n{number}. ")).expect("the guide shows the answer");
     let rows = after.lines().skip(2).take_while(|line| line.starts_with("  "));
     rows.map(|row| row.trim().replace(" | ", "|")).collect()
 }
 
-/// Whether two rows say the same: one engine writes 2.5, the other 2.50.
+/// Tests whether two rows are equal: one engine writes 2.5, the other 2.50.
 fn is_same(one: &str, other: &str) -> bool {
     let same = |(one, other): (&str, &str)| {
         one == other
@@ -32,7 +32,7 @@ fn is_same(one: &str, other: &str) -> bool {
 #[test]
 fn the_questions_of_the_guide_have_the_same_answers_in_the_views_as_in_files() {
     let processes = Processes::start(1);
-    // A copy: what is refused of a file is written beside it.
+    // A copy: rejects of a file are written next to it.
     let folder = tempfile::tempdir().unwrap();
     let sample = folder.path().join("sample.ndjson");
     std::fs::write(&sample, SAMPLE).unwrap();
@@ -48,7 +48,7 @@ fn the_questions_of_the_guide_have_the_same_answers_in_the_views_as_in_files() {
         assert!(is_same && !shown.is_empty(), "question {number}: {found:#?} and in the guide {shown:#?}");
     }
 
-    // What the views show beside these, and what only they have.
+    // Further columns and rows of the views.
     let asked = |statement: &str| processes.database().sql(&format!("SET search_path = reporting; {statement}"));
     let french = "SELECT id FROM individual WHERE 'urn:iso:std:iso:639#fr' = ANY (languages)";
     assert_eq!(asked(french), "urn:example:register|P-11");

@@ -1,4 +1,4 @@
-//! The roles of the documents: tables are made by the role that owns them, and servers need no more than their rows.
+//! The roles of the documents: the role that owns the tables creates them, and servers require access to rows only.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 fn readers(data_dir: &std::path::Path) -> Value {
     let looked = run(data_dir, &["doctor", "--json"]).json();
     let checks = looked["checks"].as_array().expect("a list of checks");
-    checks.iter().find(|check| check["area"] == "database").expect("the database is looked at").clone()
+    checks.iter().find(|check| check["area"] == "database").expect("the database is checked").clone()
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A process that does not hear of changes asks for them, request by request.
+//! A process without change notifications queries for changes at each request.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn a_process_without_its_listener_sees_the_newest_in_each_request() {
     let client = processes.client_of(deaf, &credentials);
     let listening = || figure(&processes.admin(deaf).metrics(), "daftar_change_feed_up");
     eventually("it listens", || listening() == 1.0);
-    // Enough connections to go on with, for searches too: it gets no new ones.
+    // Enough connections to continue, for searches too: it gets no new ones.
     let connected =
         "SELECT count(*) FROM pg_stat_activity WHERE usename LIKE 'bounded%' AND datname = current_database()";
     eventually("it has connections enough", || {
@@ -66,7 +66,7 @@ fn an_invalid_token_costs_a_process_without_notifications_no_query() {
         let request = if number % 2 == 0 { request.bearer("no.sound.token") } else { request };
         assert_eq!(request.send().status, 401);
     }
-    // Four questions a second are its own.
+    // Four queries a second are its own.
     let own = began.elapsed().as_secs_f64().mul_add(4.0, 6.0);
     let asked = figure(&page(), "daftar_change_feed_polls_total") - before;
     assert!(asked <= own.min(24.0), "{asked} questions, {own} of them its own");

@@ -1,4 +1,4 @@
-//! Previews whose lines nobody reads, of a register in PostgreSQL: they give their snapshots back, and others are served.
+//! Previews whose lines are not read, of a register in PostgreSQL: they release their snapshots, and others are served.
 
 use daftar_tests::postgres::Processes;
 use daftar_tests::records::person;

@@ -1,4 +1,4 @@
-//! How many requests of a client are remembered.
+//! Number of stored idempotency keys of a client.
 
 use daftar_tests::records::person;
 use daftar_tests::{ApiClient, Response, TestApp};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{DAY_S, is_replay, people, send};
 
-/// A register that remembers so many requests of a client, and one.
+/// A register that stores this number of keys of a client, and a client.
 fn register(bound: u64) -> (TestApp, ApiClient) {
     let app = TestApp::builder().config(|config| config.server.idempotency_keys_max = bound).start();
     let client = app.client(&["individual:all"]);

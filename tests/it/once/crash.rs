@@ -1,4 +1,4 @@
-//! A server that is killed while clients wait: whoever sends again gets an answer, and nothing is there twice.
+//! A server that is killed while clients wait: a client that retries gets a response, and nothing is done twice.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -30,7 +30,7 @@ fn sent_again_after_a_kill_every_create_is_there_once() {
                 scope.spawn(|| {
                     while !is_killed.load(Ordering::Acquire) {
                         let number = next.fetch_add(1, Ordering::Relaxed);
-                        // No response comes where the server is killed meanwhile. Any response but success fails the test.
+                        // There is no response if the server is killed during the request. Any response but success fails the test.
                         match create(&connection, number).try_send() {
                             Some(response) => {
                                 assert_eq!(response.status, 201, "{}", response.text());

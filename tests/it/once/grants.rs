@@ -1,4 +1,4 @@
-//! What was done before is shown to whoever may still do it.
+//! A replayed response is returned only if the client is still authorized.
 
 use daftar_tests::records::{path, person};
 use daftar_tests::{TestApp, errors};
@@ -36,7 +36,7 @@ fn without_the_scope_nothing_is_answered_again() {
     let lines = app.admin().get(&format!("/audit?request_id={id}")).expect(200).json()["data"].take();
     let outcomes: Vec<_> = lines.as_array().unwrap().iter().map(|line| line["outcome"].as_str().unwrap()).collect();
     assert!(!outcomes.is_empty() && outcomes.iter().all(|outcome| *outcome == "refused"), "{lines}");
-    // With the scope it is as it was.
+    // With the scope it is as before.
     let granted = json!({"scope": "individual:create"});
     drop(app.admin().request("POST", &format!("/clients/{}/grants", client.id())).json(&granted).send().expect(200));
     for at in 0..3 {

@@ -8,10 +8,10 @@ use daftar_tests::{ApiClient, Response, TestApp, contract};
 use serde_json::{Value, json};
 use utoipa::openapi::path::ParameterIn;
 
-/// Examples build on each other: these go first, in this order, the others as they stand in the table.
+/// Examples depend on each other: these go first, in this order, the others in the order of the table.
 const FIRST: [&str; 3] = ["createIndividual", "createGroup", "createProgramMembership"];
 const ORGANIZATION: &str = "Ministry of Health";
-/// The consent that the examples name; the test gives one with an id of its own.
+/// The consent that the examples name; the test creates one with an id of its own.
 const SAMPLE_CONSENT: &str = "123e4567-e89b-42d3-a456-426614174000";
 
 #[test]
@@ -44,7 +44,7 @@ fn every_example_is_answered_as_the_document_says() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// A client that may do everything.
+/// A client with all scopes.
 fn client(app: &TestApp) -> ApiClient {
     let resources = ["individual", "group", "program", "program_membership", "consent", "vocabulary", "eligibility"];
     let scopes: Vec<String> = resources.iter().map(|resource| format!("{resource}:all")).collect();
@@ -54,7 +54,7 @@ fn client(app: &TestApp) -> ApiClient {
     })))
 }
 
-/// Writes down the consent of the examples and returns its id.
+/// Records the consent of the examples and returns its id.
 fn give(app: &TestApp) -> String {
     let body = json!({
         "subject": "Individual/urn:svc:vocab:id-type#national_id|PERSON-1", "grantee": ORGANIZATION,
@@ -64,7 +64,7 @@ fn give(app: &TestApp) -> String {
     given["consent_id"].as_str().unwrap().to_owned()
 }
 
-/// Whether the document shows the example, and a right request has the shape that it tells.
+/// Tests whether the document contains the example, and a valid request has the documented shape.
 fn is_documented(endpoint: &Endpoint, example: &Example) -> Result<(), String> {
     let method = endpoint.method.as_str().to_ascii_lowercase();
     let operation = &contract::api_document()["paths"][&endpoint.paths[0]][method];

@@ -1,4 +1,4 @@
-//! A plugin that is sound and writes too many log lines.
+//! A valid plugin that writes too many log lines.
 
 use daftar_tests::{Server, TestApp, artifacts};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn a_chatty_pack_is_installed_and_its_lines_are_counted() {
     let shown = admin.get("/plugins/chatty").expect(200).json();
     let lines = &shown["log_lines"];
     let (written, suppressed) = (lines["written"].as_u64().unwrap(), lines["suppressed"].as_u64().unwrap());
-    // Its clock stands still: one burst, and nothing more.
+    // Its clock does not advance: one burst, and nothing more.
     assert!(written <= 20 && written + suppressed <= 5_000, "{shown}");
     assert_eq!((&shown["faults"], &shown["last_fault"]), (&json!(0), &json!(null)));
     assert_eq!(shown["breaker"], json!({"state": "closed", "suspensions": 0}));

@@ -1,4 +1,4 @@
-//! Components made to blow up the compiler: refused at `compile_budget`, while the server serves on.
+//! Components that exhaust the compiler: rejected at `compile_budget`, while the server continues.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn bomb(count: u32) -> Module {
     module
 }
 
-/// A sound pack with the bomb beside its own code, which nobody would ever call.
+/// A valid pack with the bomb next to its own code, which is never called.
 fn pack_with_bomb(count: u32) -> Vec<u8> {
     let mut bytes = fs::read(artifacts::fixture("count-lie")).unwrap();
     let mut appended = Component::new();
@@ -59,7 +59,7 @@ fn inspect(count: u32, worker: WorkerBounds) -> Inspection {
 }
 
 fn inspect_bytes(bytes: Vec<u8>, worker: WorkerBounds) -> Inspection {
-    // What is tested is memory and processor time: other tests may have the processors meanwhile.
+    // The test is about memory and processor time: other tests may use the processors at the same time.
     let bounds = CompileBounds { worker, wall: Duration::from_secs(300), ..CompileBounds::default() };
     let compile_in = CompileIn::Child { program: artifacts::program(), bounds };
     Inspection::of(bytes, None, &TrustPolicy::default(), &compile_in).unwrap()
@@ -84,16 +84,16 @@ fn a_child_with_too_little_memory_or_time_refuses_and_with_enough_does_not() {
 fn the_bound_of_memory_is_one_of_what_a_plugin_takes() {
     let engine = || fs::read(artifacts::plugin("eligibility-cel")).unwrap();
     let usual = CompileBounds::default().worker;
-    // The engine needs some 250 MiB: what the compiling process has reserved for itself must not be lent to it.
+    // The engine requires some 250 MiB: the memory reserved by the compiling process itself must not be available to it.
     let refused = inspect_bytes(engine(), WorkerBounds { memory_bytes: 96 << 20, ..usual }).refusal.unwrap();
     assert_eq!(refused.step, InstallStep::CompileBudget, "{refused}");
     assert!(refused.reason.contains("96 MiB"), "{refused}");
-    // Half of the usual bound is enough, for the engine and for the stack.
+    // Half of the usual limit is enough, for the engine and for the stack.
     let whole = inspect_bytes(engine(), WorkerBounds { memory_bytes: usual.memory_bytes / 2, ..usual });
     assert!(whole.compiled_bytes.is_some() && whole.refusal.is_none(), "{whole:?}");
 }
 
-/// Begins to install a bomb on the server of `data` in that folder.
+/// Starts installing a bomb on the server of `data` in that folder.
 fn install_bomb(folder: &Path) -> JoinHandle<Finished> {
     let (file, data_dir) = (folder.join("bomb.wasm"), folder.join("data"));
     fs::write(&file, pack_with_bomb(12_000)).unwrap();
@@ -105,7 +105,7 @@ fn install_bomb(folder: &Path) -> JoinHandle<Finished> {
 struct CompilingProcess(u32);
 
 impl CompilingProcess {
-    /// The one that a server started, as soon as there is one.
+    /// The one started by a server, as soon as it exists.
     fn of(server: &Server, installing: &JoinHandle<Finished>) -> Self {
         let parent = server.id().as_raw_nonzero().get().to_string();
         while !installing.is_finished() {
@@ -131,12 +131,12 @@ impl CompilingProcess {
         stat.rsplit_once(") ")?.1.split(' ').nth(index).map(str::to_owned)
     }
 
-    /// Whether it has ended, though nobody may have asked how.
+    /// True if it has ended, even if its exit status was not read.
     fn has_ended(&self) -> bool {
         self.field(0).is_none_or(|state| ["Z", "X"].contains(&state.as_str()))
     }
 
-    /// The processor time that it took, in seconds, rounded down; as long as it lives.
+    /// The processor time that it used, in seconds, rounded down; as long as it lives.
     fn processor_s(&self) -> Option<u64> {
         let ticks = |index| self.field(index).and_then(|field| field.parse::<u64>().ok());
         Some((ticks(11)? + ticks(12)?) / rustix::param::clock_ticks_per_second())
@@ -171,7 +171,7 @@ fn a_server_that_is_killed_leaves_no_compilation_behind() {
     while !process.has_ended() {
         taken = process.processor_s().unwrap_or(taken);
     }
-    // It did not go on to the end of its own bounds.
+    // It did not continue to the end of its own limits.
     assert!(taken < CompileBounds::default().worker.processor_s / 2, "{taken} s");
     let refused = installing.join().unwrap();
     assert!(refused.code == 69 && refused.stderr.contains("cannot reach the server"), "{refused:?}");

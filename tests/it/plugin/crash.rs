@@ -1,5 +1,5 @@
-//! A server that is killed while plugins are installed, replaced and removed: it starts again with the set from before the call
-//! that was cut off or from after it, and serves.
+//! A server that is killed while plugins are installed, replaced and removed: it starts again with the set from before the interrupted
+//! call or from after it, and serves.
 
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use daftar_tests::process::run;
 use daftar_tests::{Admin, Connection, Server, packs};
 
-/// How often the server is killed.
+/// Number of kills of the server.
 const KILLS: u32 = 18;
-/// After the install, the replacement and the removal is acknowledged, in turn.
+/// The kill follows the acknowledgement of the install, the replacement and the removal, alternately.
 const CHANGES: u32 = 3;
-/// How much longer it lives after that, each time round.
+/// Increment of the delay before the kill, in each cycle.
 const STEP: Duration = Duration::from_millis(20);
 
 fn small_of(data_dir: &Path) -> Option<String> {
@@ -45,7 +45,7 @@ fn a_kill_at_any_point_leaves_the_old_set_or_the_new_one() {
         let admin = admin_of(&data_dir);
         let (acknowledged, acknowledgements) = channel::<Option<String>>();
         let versions = versions.clone();
-        // Install, replace, remove, again and again, until nobody answers.
+        // Install, replace, remove, repeatedly, until the server stops responding.
         let changing = std::thread::spawn(move || {
             let steps = [Some(0), Some(1), None].into_iter().cycle();
             for step in steps {
@@ -79,7 +79,7 @@ fn a_kill_at_any_point_leaves_the_old_set_or_the_new_one() {
             last = done;
         }
         changing.join().unwrap();
-        // The change after the last acknowledged one was cut off: it is done or it is not.
+        // The change after the last acknowledged one was interrupted: it is done or it is not.
         let next = match last.as_deref() {
             None => Some("1.0.0"),
             Some("1.0.0") => Some("2.0.0"),

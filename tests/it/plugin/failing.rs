@@ -1,4 +1,4 @@
-//! Whom a failing engine fails: the caller whose expression it was, or, when it fails by itself, everybody for a while.
+//! Callers affected by a failing engine: the client of the expression, or, if it fails by itself, all clients for a while.
 
 use daftar::domain::manifest::PluginName;
 use daftar_tests::{TestApp, artifacts};
@@ -47,7 +47,7 @@ fn no_client_can_switch_eligibility_off_for_others() {
     let (hostile, other) = (app.client(&["eligibility:all"]), app.client(&["eligibility:all"]));
     for round in 0..8 {
         for what in ["panic", "allocate", "recurse", "log", "flood"] {
-            // Blanks make it another expression each time.
+            // Blanks make it a different expression each time.
             let expression = format!("{what}{} in compile", " ".repeat(round));
             drop(hostile.post(PATH, &asking(&expression)).expect(422));
             app.advance_seconds(2);
@@ -64,7 +64,7 @@ fn no_client_can_switch_eligibility_off_for_others() {
 fn an_engine_that_cannot_start_is_suspended_by_name_and_resumed_by_itself_or_by_the_operator() {
     let (mut app, _folder) = with_misbehaving_engine();
     let client = app.client(&["eligibility:all"]);
-    // It needs three core instances, so with two it fails before any expression is looked at.
+    // It requires three core instances, so with two it fails before any expression is read.
     let name = PluginName::parse("misbehaving-engine").unwrap();
     app.restart_with(|config| {
         config.plugins.limits.entry(name.clone()).or_default().core_instances = Some(2);

@@ -1,4 +1,4 @@
-//! Plugins that are replaced and removed while requests use them: every request is answered, by the old version or by the new one.
+//! Plugins that are replaced and removed while requests use them: every request gets a response, by the old version or by the new one.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,10 +7,10 @@ use daftar_tests::records::{FEMALE, person, reference};
 use daftar_tests::{TestApp, artifacts, packs};
 use serde_json::json;
 
-/// How often the plugins are replaced.
+/// Number of replacements of the plugins.
 const ROUNDS: usize = 4;
 
-/// Says that it is over when it goes, also when a test fails.
+/// Signals the end when it is dropped, also when a test fails.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {

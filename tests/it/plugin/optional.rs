@@ -1,4 +1,4 @@
-//! A pack that comes and goes: removed before anybody uses it, installed, used in a record and in a rule, removed, installed again.
+//! An optional pack: removed while unused, installed, used in a record and in a rule, removed, installed again.
 
 use daftar_tests::records::{path, person, reference};
 use daftar_tests::{ApiClient, TestApp, artifacts, errors, packs, redacted};
@@ -24,7 +24,7 @@ fn a_pack_comes_and_goes_and_records_stay() {
     let mut app = TestApp::start();
     let admin = app.admin();
     let client = app.client(&["individual:all", "eligibility:read"]);
-    assert_eq!(admin.request("DELETE", "/plugins/isco-08").send().status, 204, "nobody uses it");
+    assert_eq!(admin.request("DELETE", "/plugins/isco-08").send().status, 204, "it is unused");
     let farmer = |id: &str| client.post("/Individual", &person(id, json!({"occupation": FARMER})));
     let refused = farmer("1").expect(422).json();
     assert_eq!(errors(&refused)[0].1, "vocabulary_not_installed");

@@ -1,5 +1,5 @@
-//! A plugin from nothing: the folder that `daftar plugin new` makes builds and passes its own tests with one command, stands alone, and
-//! what comes out of it is installed and used.
+//! A plugin from a scaffold: the folder that `daftar plugin new` creates builds and passes its own tests with one command, is self-contained,
+//! and the resulting plugin is installed and used.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 fn daftar(folder: &Path, arguments: &[&str]) -> Finished {
     let mut command = Command::new(artifacts::program());
     command.current_dir(folder).args(arguments);
-    // Both scaffolds share what they depend on, and nothing is fetched: the crates are those of this workspace.
+    // Both scaffolds share their dependencies, and nothing is fetched: the crates are those of this workspace.
     command.env("CARGO_TARGET_DIR", daftar_test_needs::scratch().join("scaffold")).env("CARGO_NET_OFFLINE", "true");
     process::finish(command)
 }
 
-/// Makes a folder and builds it; returns the plugin's file.
+/// Creates a folder and builds it; returns the plugin's file.
 fn built(folder: &Path, kind: &str, name: &str) -> PathBuf {
     let made = daftar(folder, &["plugin", "new", "--kind", kind, name]).expect_success();
     assert!(made.stdout.contains(&format!("daftar plugin build {name}")), "{}", made.stdout);
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
     std::fs::copy(lock, folder.join(name).join("Cargo.lock")).unwrap();
-    // Cargo builds one after the other in a folder; held here, the wait is none of its lines.
+    // Cargo serializes builds in a folder; waiting here keeps that out of its output.
     let turn = daftar_test_needs::lock("scaffold");
     let finished = daftar(folder, &["plugin", "build", name, "--json"]).expect_success();
     drop(turn);

@@ -1,4 +1,4 @@
-//! Who vouches for a plugin: signed, pinned, unsigned, tampered with; on a running server, a stopped one, and without any.
+//! Trust in plugins: signed, pinned, unsigned, tampered with; on a running server, a stopped one, and without any.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn a_signed_pack_is_installed_and_one_changed_byte_is_refused_naming_digest_and_
     let tampered = folder.path().join("tampered.wasm");
     fs::write(&tampered, &changed).unwrap();
     fs::copy(format!("{}.sig", pack.display()), format!("{}.sig", tampered.display())).unwrap();
-    // And one that ends a text of the manifest, so that there is none any more.
+    // And one that ends a text of the manifest, so that the manifest is invalid.
     let mut broken = changed.clone();
     broken[place + 10] = b' ';
     let broken_file = folder.path().join("broken.wasm");
@@ -64,7 +64,7 @@ fn a_signed_pack_is_installed_and_one_changed_byte_is_refused_naming_digest_and_
     assert!(engine.contains("pinned"), "{engine}");
     drop(server.stop().expect_success());
 
-    // A stopped server's folder: the settings say whom to trust.
+    // A stopped server's folder: the configuration lists trusted keys.
     let newer = packs::build(folder.path(), "1.1.0", Some(&key));
     let refused = install(&data_dir, &newer, &[]);
     assert!(refused.code == 1 && refused.stderr.contains(id), "{refused:?}");
@@ -179,17 +179,17 @@ fn a_file_is_inspected_without_a_server_and_without_running_it() {
     assert!(seen["compiled_bytes"].as_u64().unwrap() > seen["code_bytes"].as_u64().unwrap(), "{seen}");
     assert_eq!((&seen["signature"]["state"], &seen["signature"]["key_id"]), (&"signed".into(), &told["key_id"]));
     assert!(seen["exports"][0].as_str().unwrap().starts_with("daftar:plugin/vocabulary@"), "{seen}");
-    let stranger = inspect(folder.path(), &pack, &["--json"]).expect_success().json();
-    assert_eq!(stranger["signature"]["state"], "unknown_key");
+    let unknown = inspect(folder.path(), &pack, &["--json"]).expect_success().json();
+    assert_eq!(unknown["signature"]["state"], "unknown_key");
     let ours = inspect(folder.path(), &artifacts::plugins().join("gender.wasm"), &["--json"]).expect_success().json();
     assert_eq!(ours["signature"]["state"], "pinned");
     let text = inspect(folder.path(), &pack, &[]).expect_success().stdout;
     assert!(text.contains("\nlicence           CC0-1.0\n") && text.contains("\nimports           none\n"), "{text}");
 
-    // A pack that would never answer is told all the same: nothing of it runs.
+    // A pack that would never return is described all the same: none of it runs.
     let loops = inspect(folder.path(), &artifacts::fixture("loop-in-describe"), &["--json"]).expect_success().json();
     assert_eq!((&loops["name"], &loops["signature"]["state"]), (&"loop-in-describe".into(), &"unsigned".into()));
-    // What it wants is told with its reason, and what refuses a file is told with the rest of it.
+    // Requested limits are listed with their reason, and reasons for a rejection with the rest.
     let greedy = artifacts::fixture("memory-bomb");
     let wanted = &inspect(folder.path(), &greedy, &["--json"]).expect_success().json()["limits"];
     assert_eq!(*wanted, json!({"memory_bytes": {"value": 4_294_967_296_u64, "reason": "It wants all of it."}}));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::program;
 
-/// How many people are enrolled by two clients each.
+/// Number of people who are enrolled by two clients each.
 const PEOPLE: usize = 24;
 
 fn register() -> (TestApp, ApiClient) {
@@ -28,7 +28,7 @@ fn place(program: &str, beneficiary: usize, status: &str) -> Value {
     json!({"program": program, "beneficiary": reference(&beneficiary.to_string()), "status": status})
 }
 
-/// Does the same for both programs at once, and gives the statuses, the least first.
+/// Does the same for both programs concurrently, and returns the statuses, the lowest first.
 fn both(each: impl Fn(&str) -> u16 + Sync) -> [u16; 2] {
     let each = &each;
     let mut statuses = std::thread::scope(|scope| {
@@ -38,7 +38,7 @@ fn both(each: impl Fn(&str) -> u16 + Sync) -> [u16; 2] {
     statuses
 }
 
-/// Enrolled people, by how many programs they are in.
+/// Enrolled people, by their number of programs.
 fn assert_memberships_are_exclusive(client: &ApiClient, entered: u64) {
     let enrolled = client.get("/ProgramMembership?status=enrolled&_count=100").expect(200).json();
     let mut people: Vec<&str> =
@@ -46,7 +46,7 @@ fn assert_memberships_are_exclusive(client: &ApiClient, entered: u64) {
     people.sort_unstable();
     assert_eq!(people.len() as u64, entered);
     people.dedup();
-    assert_eq!(people.len() as u64, entered, "somebody is in both");
+    assert_eq!(people.len() as u64, entered, "a person is in both");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Programs' own rules: checked when they are stored, asked when somebody enters.
+//! Rules of programs: checked when they are stored, evaluated at enrolment.
 
 use daftar_tests::process::run;
 use daftar_tests::records::{path, reference, with};

@@ -1,17 +1,17 @@
-//! The page and its files: who may keep them, what the page may do, and how much it weighs.
+//! The page and its files: their caching, their policy, and their size.
 
 use std::collections::BTreeSet;
 
 use daftar_tests::{Response, TestApp, artifacts};
 
-/// The most that all files of the page may take, in bytes as they are sent: 300 kB.
+/// Maximum size of all files of the page as sent: 300 kB.
 const COMPRESSED_MAX: u64 = 300_000;
 
 fn page(app: &TestApp) -> Response {
     app.anonymous().request("GET", "/workbench").send().expect(200)
 }
 
-/// The files that a text names, by their paths.
+/// The files referenced by a text, by their paths.
 fn named(text: &str) -> BTreeSet<String> {
     let parts = text.split(['"', '\'', '`']);
     parts.filter(|part| part.starts_with("workbench/")).map(|part| format!("/{part}")).collect()

@@ -1,9 +1,9 @@
-//! The people of the browser's register, and what rules must say of them: counted here by other means than the server's.
+//! The people of the browser's register, and the expected results of rules: counted here by other means than the server's.
 
 use daftar_tests::records::{FEMALE, MALE, NATIONAL_ID};
 use serde_json::{Value, json};
 
-/// How many there are.
+/// Number of people.
 const COUNT: i16 = 240;
 
 /// One of them.
@@ -14,7 +14,7 @@ pub(super) struct Person {
     born: Option<i16>,
 }
 
-/// Everybody: some without a gender, some without a day of birth, of every age.
+/// All people: some without a gender, some without a day of birth, of every age.
 pub(super) fn all_people() -> Vec<Person> {
     let one = |number: i16| Person {
         number,
@@ -37,18 +37,18 @@ impl Person {
             line["gender"] = json!(if is_female { FEMALE } else { MALE });
         }
         if let Some(born) = self.born {
-            // On the first of January: the year alone says the age.
+            // On the first of January: the year alone determines the age.
             line["birth_date"] = json!(format!("{born}-01-01"));
         }
         line
     }
 
-    /// Whether somebody is at least so old in that year, where it is known.
+    /// Tests whether a person is at least this old in that year, if known.
     pub(super) fn is_at_least(&self, age: i16, year: i16) -> Option<bool> {
         self.born.map(|born| year - born >= age)
     }
 
-    /// Whether somebody is a woman of at least so many years.
+    /// Tests whether a person is a woman of at least this age.
     pub(super) fn is_woman_of(&self, age: i16, year: i16) -> Option<bool> {
         match (self.is_female, self.is_at_least(age, year)) {
             (Some(false), _) | (_, Some(false)) => Some(false),

@@ -1,4 +1,4 @@
-//! A browser without a window is led through the workbench of the server's own program. Pictures of every view stay in `pictures/workbench`
+//! A headless browser that is driven through the workbench of the server's own program. Screenshots of every view are in `pictures/workbench`
 //! of the target folder.
 
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::people::{Person, all_people};
 
-/// The scripts that lead it.
+/// The scripts that drive it.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/workbench");
-/// What an analyst may do.
+/// The scopes of an analyst.
 const SCOPES: [&str; 3] = ["eligibility:read", "individual:read", "vocabulary:read"];
 
 #[test]
@@ -58,7 +58,7 @@ fn an_analyst_goes_through_every_view() {
                 drop(process::run(&data_dir, &["client", command, &client.id]).expect_success());
             }
         }
-        other => panic!("nobody knows how to `{other}`"),
+        other => panic!("unknown step `{other}`"),
     });
     drop(server.stop());
 }
@@ -77,7 +77,7 @@ fn an_administrator_installs_a_plugin_and_removes_it() {
         "token": std::fs::read_to_string(data_dir.join("admin.token")).unwrap().trim(),
         "module": artifacts::module("farmer-registry"),
     });
-    browser.walk("administrator.mjs", &given.to_string(), |what| panic!("nobody knows how to `{what}`"));
+    browser.walk("administrator.mjs", &given.to_string(), |what| panic!("unknown step `{what}`"));
     drop(server.stop());
 }
 
@@ -87,7 +87,7 @@ fn client(data_dir: &Path, per_minute: &str) -> Credentials {
     Credentials::read(&process::run(data_dir, &arguments).expect_success().json())
 }
 
-/// What runs the scripts, and what they lead, which wants its whole path.
+/// The runtime of the scripts, and the browser with its absolute path.
 struct Browser {
     node: PathBuf,
     chromium: PathBuf,
@@ -99,12 +99,12 @@ impl Browser {
         let is_there = daftar_test_needs::programs(&["chromium", "node"]);
         let found = is_there.then(|| ["node", "chromium"].map(daftar_test_needs::program));
         let Some([Some(node), Some(chromium)]) = found else { return None };
-        // The scripts look for their packages beside themselves.
+        // The scripts search for their packages next to themselves.
         artifacts::place_scripts(Path::new(SCRIPTS), &artifacts::clients().join("browser"));
         Some(Self { node, chromium })
     }
 
-    /// Runs the script; `act` does what it asks for.
+    /// Runs the script; `act` performs the requested steps.
     #[track_caller]
     fn walk(&self, script: &str, given: &str, act: impl Fn(&str)) {
         let mut command = Command::new(&self.node);

@@ -97,7 +97,7 @@ impl Members {
         }
     }
 
-    /// Tells what it holds of those groups, so that two can be compared.
+    /// Returns what it holds of those groups, so that two can be compared.
     pub(super) fn tell(&self, teller: &mut Visitor, groups: &Rows) {
         teller.values("members of groups", self.named.iter().map(|(entry, ())| *entry));
         teller.of_rows("seats of groups", groups, |row| self.seats.get(row).to_vec());

@@ -31,7 +31,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The place of a member in the group of that row; none where it is set aside.
+    /// The place of a member in the group of that row; none where it is suspended.
     pub(super) fn of(member: &Member, group: u32) -> Option<Self> {
         let period = member.period.unwrap_or_default();
         (!member.is_inactive).then(|| Self {
@@ -42,7 +42,7 @@ impl Place {
         })
     }
 
-    /// Whether it counts on that day.
+    /// True if it counts on that day.
     pub(super) fn holds_on(&self, day: i32) -> bool {
         self.start.is_none_or(|start| start <= day) && self.end.is_none_or(|end| day <= end)
     }
@@ -145,7 +145,7 @@ impl Places {
         }
     }
 
-    /// Tells what it holds of those people, so that two can be compared. Which place of several comes first does not count.
+    /// Returns what it holds of those people, so that two can be compared. Which place of several comes first does not count.
     pub(super) fn tell(&self, teller: &mut Visitor, people: &Rows) {
         teller.of_rows("places of individuals", people, |row| {
             let mut places: Vec<Vec<u8>> = self.of(row).map(|place| bytes_of(&place)).collect();

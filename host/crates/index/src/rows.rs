@@ -18,7 +18,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// How many rows there are.
+    /// Number of rows.
     pub(super) fn count(&self) -> u32 {
         self.count
     }

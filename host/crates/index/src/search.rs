@@ -50,7 +50,7 @@ fn in_order_of_rows(rows: &Rows, filter: &Filter<'_>, position: Option<Placed<'_
         };
         let skipped = before + offset.saturating_sub(passed).min(matches.len() - before);
         passed = passed.saturating_add(matches.len() - before);
-        // One more than wanted tells whether there is a next page.
+        // One more than wanted shows whether there is a next page.
         let wanted = (window.count as usize + 1).saturating_sub(page.len());
         if wanted == 0 || skipped >= matches.len() {
             continue;

@@ -138,13 +138,13 @@ impl Snapshot {
         (individuals, groups)
     }
 
-    /// How many individuals there are.
+    /// Number of individuals.
     #[must_use]
     pub fn individual_count(&self) -> u64 {
         u64::from(self.individuals.rows.count())
     }
 
-    /// How many groups there are.
+    /// Number of groups.
     #[must_use]
     pub fn group_count(&self) -> u64 {
         u64::from(self.groups.rows.count())

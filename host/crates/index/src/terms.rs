@@ -80,7 +80,7 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
         apply_edits(&mut self.postings, edits);
     }
 
-    /// Tells what it holds, so that two can be compared.
+    /// Returns what it holds, so that two can be compared.
     pub(super) fn tell(&self, teller: &mut Visitor, rows: &'static str, terms: &'static str) {
         teller.rows(rows, &self.rows);
         teller.postings(terms, self.postings.iter());

@@ -42,12 +42,12 @@ use daftar_domain::value::Values;
 use daftar_domain::vocabulary::CodedField;
 
 impl Columns {
-    /// Takes up individuals as they are stored, in the order of their keys.
+    /// Applies individuals as they are stored, in the order of their keys.
     pub fn load_individuals(&self, page: &[Arc<Individual>]) {
         self.load(&page.iter().cloned().map(ChangedRecord::Individual).collect::<Vec<_>>());
     }
 
-    /// Takes up groups as they are stored, in the order of their keys.
+    /// Applies groups as they are stored, in the order of their keys.
     pub fn load_groups(&self, page: &[Arc<Group>]) {
         self.load(&page.iter().cloned().map(ChangedRecord::Group).collect::<Vec<_>>());
     }
@@ -99,7 +99,7 @@ pub struct Sight {
     pub visible: BTreeSet<u32>,
     pub whole: BTreeSet<u32>,
     pub fields: BTreeMap<&'static str, BTreeSet<u32>>,
-    /// Groups that exist, and those whose members may be looked at.
+    /// Groups that exist, and those whose members may be checked.
     pub groups: BTreeSet<u32>,
     pub members: BTreeSet<u32>,
 }

@@ -64,7 +64,7 @@ pub struct RowCheck {
 }
 
 impl Snapshot {
-    /// How many rows there are of a kind; programs, which are few, have none and are compared by themselves.
+    /// Number of rows of a kind; programs, which are few, have none and are compared by themselves.
     #[must_use]
     pub fn row_count(&self, kind: RecordKind) -> u32 {
         let programs = || u32::try_from(self.about.programs.len()).unwrap_or(u32::MAX);
@@ -193,7 +193,7 @@ impl RowCheck {
         }
     }
 
-    /// The records of the rows that do not agree, and what is wrong with each. Rows whose records were not seen are told of, too.
+    /// The records of the rows that do not agree, and what is wrong with each. Rows whose records were not seen are reported, too.
     #[must_use]
     pub fn end(mut self) -> Vec<(RecordId, RowProblem)> {
         let first = join(self.segment, 0);

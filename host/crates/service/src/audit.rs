@@ -45,7 +45,7 @@ impl AuditLog {
     /// is part of no request.
     ///
     /// # Errors
-    /// When the store takes no more entries: what cannot be audited is not done.
+    /// If the store takes no more entries: what cannot be audited is not done.
     pub async fn record(&self, ctx: &OpContext, entry: AuditEntry) -> Result<(), AppError> {
         match ctx.trail.collect(entry) {
             Ok(()) => Ok(()),
@@ -117,11 +117,10 @@ impl AuditLog {
         self.record_now(lines).await
     }
 
-    /// Looks through the lines before a place, newest first, for `lines_max` at most. That it was asked, and for whom, is
-    /// written down.
+    /// Reads at most `lines_max` entries before a position, newest first. The query itself is recorded in the audit log.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn query(
         &self,
         ctx: &OpContext,
@@ -138,10 +137,10 @@ impl AuditLog {
         Ok(page)
     }
 
-    /// Looks through the lines before a place, as [`Self::query`], for what the server has to know itself.
+    /// Reads the entries before a position, as [`Self::query`], for the server itself: the query is not recorded.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn look(
         &self,
         query: AuditQuery,
@@ -156,7 +155,7 @@ impl AuditLog {
     /// old enough.
     ///
     /// # Errors
-    /// When the store fails. What was removed before is told of.
+    /// If the store fails. What was removed before is reported.
     pub async fn remove_old(&self, now: Timestamp, retention_days: u32, request_id: &str) -> Result<u64, AppError> {
         let kept = SignedDuration::from_hours(24_i64.saturating_mul(i64::from(retention_days)));
         let Ok(before) = now.checked_sub(kept) else { return Ok(0) };
@@ -191,7 +190,7 @@ impl AuditLog {
     }
 }
 
-/// Whether it tells of nothing but looking.
+/// True if it reports nothing but looking.
 fn is_look(entry: &AuditEntry) -> bool {
     matches!(entry.action, AuditAction::Read | AuditAction::Search | AuditAction::Audit)
 }
@@ -217,7 +216,7 @@ fn in_lines(mut entry: AuditEntry) -> Vec<AuditEntry> {
     }
 }
 
-/// Whether there is no bound to how often it comes: from callers who are not known, and beyond the limit of a client.
+/// True if there is no bound to how often it comes: from callers who are not known, and beyond the limit of a client.
 fn is_counted(entry: &AuditEntry) -> bool {
     const TOO_MANY_REQUESTS: u16 = 429;
     entry.outcome != AuditOutcome::Allowed && (entry.actor == Actor::Unknown || entry.status == Some(TOO_MANY_REQUESTS))
@@ -268,7 +267,7 @@ fn status_at_once(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome) -
 
 /// How long alike refusals are counted together.
 const WINDOW: SignedDuration = SignedDuration::from_secs(60);
-/// How many kinds of refusals are told apart in that time. With lines of some 100 bytes the log grows by no more than about
+/// How many kinds of refusals are distinguished in that time. With lines of some 100 bytes the log grows by no more than about
 /// 10 MB a day.
 const KEYS_MAX: usize = 32;
 
@@ -293,7 +292,7 @@ struct Minute {
     since: Option<Timestamp>,
     /// Each with the latest of its kind and how often it came after the first.
     kinds: HashMap<Kind, (AuditEntry, u64)>,
-    /// The latest of those that are not told apart, and their number.
+    /// The latest of those that are not distinguished, and their number.
     others: Option<(AuditEntry, u64)>,
 }
 

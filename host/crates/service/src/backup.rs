@@ -1,14 +1,14 @@
 //! Backups of the whole register: taken while it is used, checked, and put back.
 //!
 //! A backup holds what the store keeps as it stood after one write ([`daftar_store::archive`]), the installed plugins, and the
-//! keys unless they are not wanted. `host/docs/BACKUP.md` tells the form.
+//! keys unless they are not wanted. `host/docs/BACKUP.md` reports the form.
 //!
 //! **Invariant:** memory is bounded however large the register is: a few blocks wait for whoever reads, and the store is read on
 //! only when these are taken.
 //!
 //! **Invariant:** a backup is made for one reader at a time, and whoever stops reading ends it.
 //!
-//! **Invariant:** the end is told only when everything was read and nothing is wrong with it.
+//! **Invariant:** the end is reported only when everything was read and nothing is wrong with it.
 
 mod examine;
 mod format;
@@ -160,7 +160,7 @@ impl BackupFile {
     /// What the store kept. Everything was read, and it was sound, where the snapshot comes to its end.
     ///
     /// # Errors
-    /// When it cannot be read. What is wrong with it stays to be asked for: [`BackupProblem`] is the cause.
+    /// If it cannot be read. What is wrong with it stays to be asked for: [`BackupProblem`] is the cause.
     pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
         let path = self.0.clone();
         let begun = tokio::task::spawn_blocking(move || begin(path)).await;
@@ -230,10 +230,10 @@ const LAST_BACKUP: &str = "backup/last";
 /// What the audit log calls a backup.
 pub const TARGET: &str = "backup";
 
-/// Whether the keys go into a backup.
+/// True if the keys go into a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
-    /// They do: whoever has the backup can make tokens, and a restored register goes on as the old one.
+    /// They do: whoever has the backup can make tokens, and a restored register continues as the old one.
     Included,
     /// They do not: they have to be put beside a restored register.
     LeftOut,
@@ -271,7 +271,7 @@ impl Backups {
     /// Recalls when the last backup was made.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub async fn recall(&self) -> Result<(), AppError> {
         let kept = self.plugins.registry().store.counters(LAST_BACKUP).await?;
         let last_s = kept.into_iter().map(|(_, seconds)| seconds).max().unwrap_or(0);
@@ -295,7 +295,7 @@ impl Backups {
         }
     }
 
-    /// Begins a backup of the register as it stands now. Writes and reads go on meanwhile. That it is made is written down
+    /// Begins a backup of the register as it stands now. Writes and reads continue in the meantime. That it is made is written down
     /// before anything is given away.
     ///
     /// # Errors
@@ -397,7 +397,7 @@ async fn make(
         Err(BrokenOff::Failed(error)) => {
             tracing::error!(error = %error, cause = ?std::error::Error::source(&error), "a backup could not be finished");
             let reason = error.to_string();
-            // The reader learns it by the connection that is broken off.
+            // The reader learns it by the connection that is interrupted.
             let _ = sender.send(Err(error)).await;
             reason
         }

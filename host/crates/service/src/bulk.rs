@@ -1,4 +1,4 @@
-//! Many records at once, as the administrator brings them: each line by the use case of a single call.
+//! Many records at once, as the administrator brings them: each line by the operation of a single call.
 //!
 //! **Invariant:** a line is written whole or not at all, with a line of the audit log that names the import and the number of the
 //! line. What an import has done is therefore known after any crash: the audit log says it ([`written_before`]).
@@ -185,7 +185,7 @@ pub struct Importer {
     pub engine: Arc<dyn EligibilityEngine>,
     /// Which import.
     pub id: ImportId,
-    /// Whether lines are only checked: then programs are not asked whom they let in.
+    /// True if lines are only checked: then programs are not asked whom they let in.
     pub is_rehearsal: bool,
 }
 
@@ -203,21 +203,21 @@ impl Importer {
     }
 }
 
-/// Whether an error is no fault of the line, but the server's: the import stops then, and continues later.
+/// True if an error is no fault of the line, but the server's: the import stops then, and continues later.
 #[must_use]
 pub fn is_no_fault_of_the_line(error: &AppError) -> bool {
     const SERVER_ERROR: u16 = 500;
     !matches!(error, AppError::DryRun) && error.code().entry().status >= SERVER_ERROR
 }
 
-/// How many lines of the audit log are looked at together.
+/// How many lines of the audit log are checked together.
 const PAGE_LINES: usize = 1_000;
 
 /// The lines from `first_line` on that the import of that name has written. Its parts came in order, so that what was written
-/// before an earlier line is not looked at.
+/// before an earlier line is not checked.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn written_before(audit: &AuditLog, id: &ImportId, first_line: u64) -> Result<HashMap<u64, Done>, AppError> {
     let query = AuditQuery { request_id: Some(id.as_str().to_owned()), ..AuditQuery::default() };
     let mut written = HashMap::new();
@@ -336,7 +336,7 @@ enum Work {
 }
 
 impl PreparedWork {
-    /// Whether the line looks for its own record before it writes.
+    /// True if the line looks for its own record before it writes.
     fn looks(&self) -> bool {
         match &self.work {
             Work::Write(_) => false,
@@ -344,7 +344,7 @@ impl PreparedWork {
         }
     }
 
-    /// Whether the line adds to a group, which may be done again.
+    /// True if the line adds to a group, which may be done again.
     fn adds_members(&self) -> bool {
         matches!(&self.work, Work::Line(line) if line.on_existing == OnExisting::AddMembers)
     }
@@ -451,7 +451,7 @@ impl ImportScheduler {
         Ok(Turn { desk: Arc::clone(self) })
     }
 
-    /// Since when an import that has not ended was silent, if it was for so long that it was broken off.
+    /// Since when an import that has not ended was silent, if it was for so long that it was interrupted.
     #[must_use]
     pub fn interrupted(&self, now: Timestamp) -> Option<Timestamp> {
         let current = self.lock();

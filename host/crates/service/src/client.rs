@@ -25,7 +25,7 @@ use daftar_domain::organization::{LegalBasis, Organization};
 use daftar_domain::scope::Scope;
 use daftar_store::{Operation, Store, StoreError, Written};
 
-/// How often a change is tried anew that another process was quicker than.
+/// How often a change is tried again that another process was quicker than.
 const ATTEMPTS_MAX: usize = 8;
 
 /// What clients are administered with.
@@ -39,7 +39,7 @@ pub struct ClientAdministration {
     pub hasher: Arc<SecretHasher>,
     /// Names new clients.
     pub ids: Arc<dyn IdSource>,
-    /// Tells from when on tokens and secrets are refused. Not the request's own instant: while its body arrives and while it waits
+    /// Reports from when on tokens and secrets are refused. Not the request's own instant: while its body arrives and while it waits
     /// for its turn, the client may still get tokens.
     pub clock: Arc<dyn Clock>,
     /// Held while a client is changed: one change at a time, so that none is made from a state that another one is replacing.
@@ -53,7 +53,7 @@ pub struct ClientChanges {
     pub name: Option<ClientName>,
     /// Whose it is.
     pub organization: Option<Option<Organization>>,
-    /// On what ground it looks at personal data.
+    /// On what ground it checks personal data.
     pub legal_basis: Option<Option<LegalBasis>>,
     /// What for, where its legal basis is consent.
     pub purpose: Option<Option<Purpose>>,
@@ -230,7 +230,7 @@ impl ClientAdministration {
         self.change(ctx, id, format!("revoked {scope}"), (Tokens::Valid, revoke)).await
     }
 
-    /// Makes one change, which is told the instant from which on it holds.
+    /// Makes one change, which is reported the instant from which on it holds.
     async fn change(
         &self,
         ctx: &OpContext,
@@ -356,7 +356,7 @@ pub(super) async fn spawn_uncancellable<T: Send + 'static>(
     tokio::spawn(change.in_current_span()).await.map_err(|error| AppError::Internal(error.into()))?
 }
 
-/// Now, or the next millisecond after the last change where the clock stands still or went back: the order of changes is
+/// Now, or the next millisecond after the last change where the clock is down or went back: the order of changes is
 /// told by this instant.
 fn after(last: Timestamp, now: Timestamp) -> Timestamp {
     let earliest = last.checked_add(1.millisecond()).unwrap_or(last);
@@ -383,7 +383,7 @@ impl ClientAdministration {
     /// the tokens that the client holds.
     ///
     /// # Errors
-    /// [`AppError::UnknownClient`]; [`AppError::Conflict`] when it has so many secrets that are still good that there is no room
+    /// [`AppError::UnknownClient`]; [`AppError::Conflict`] when it has so many secrets that are still good that there is no space
     /// for another; when no random bytes are had or the store fails.
     pub async fn rotate_secret(
         &self,

@@ -57,7 +57,7 @@ fn unknown(value: CodedValue) -> DisplayedCode {
 }
 
 /// The codes that a record holds already, each with its field: they stay right there, whatever the vocabularies say of them
-/// meanwhile. None, for a record that is new.
+/// in the meantime. None, for a record that is new.
 ///
 /// **Invariant:** whether a code of a request is accepted never depends on a field that the client may not read: it is resolved against
 /// the codes in [readable fields](Self::seen) alone.
@@ -141,7 +141,7 @@ pub fn resolve(
     resolved.map_err(|problem| problems.push(problem.at(path))).ok()
 }
 
-/// How many wrong codes of one request are told with what was probably meant. One with more is a mistake of another kind, and
+/// How many wrong codes of one request are reported with what was probably meant. One with more is a mistake of another kind, and
 /// each search takes its time.
 const SEARCHES_MAX: usize = 50;
 

@@ -30,7 +30,7 @@ const SEARCHES_MAX: usize = 50;
 /// Defines a concept group for this deployment, in place of any pack's definition.
 ///
 /// # Errors
-/// [`AppError::Invalid`] with every selection that is not right, [`AppError::Conflict`] when there is no room, or when the
+/// [`AppError::Invalid`] with every selection that is not right, [`AppError::Conflict`] when there is no space, or when the
 /// store fails.
 pub async fn set_concept_group(
     ctx: &OpContext,
@@ -103,7 +103,7 @@ fn shown(name: &str) -> String {
 /// Registers a system.
 ///
 /// # Errors
-/// [`AppError::Invalid`] for a code of the ID types, [`AppError::Conflict`] when it is registered already or there is no room, or
+/// [`AppError::Invalid`] for a code of the ID types, [`AppError::Conflict`] when it is registered already or there is no space, or
 /// when the store fails.
 pub async fn add_identifier_system(
     ctx: &OpContext,
@@ -191,7 +191,7 @@ pub struct LocalCodeChange {
 pub struct LocalCodeView {
     /// The code.
     pub code: LocalCode,
-    /// Whether its vocabulary is in force and has it.
+    /// True if its vocabulary is active and has it.
     pub is_active: bool,
     /// How many records hold it in a coded field; none for an ID type, which stands in no coded field.
     pub records: Option<u64>,
@@ -274,7 +274,7 @@ pub async fn deprecate_local_code(
 /// Every local code, by URI.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn local_codes(publisher: &VocabularyPublisher) -> Result<Vec<LocalCodeView>, AppError> {
     let deployment = publisher.deployment();
     let registry = publisher.registry();

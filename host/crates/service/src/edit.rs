@@ -127,7 +127,7 @@ where
     records::retried(&VersionCondition::Any, attempt).await
 }
 
-/// Whether packs must be asked about codes of a draft: those get numbers when it is written, one record after the other.
+/// True if packs must be asked about codes of a draft: those get numbers when it is written, one record after the other.
 pub(crate) fn must_ask<T: RecordType>(registry: &Registry, draft: &Draft<T>) -> bool {
     let generation = registry.vocabularies.current();
     generation.has_open_vocabularies() && codes::of_draft(&draft.details).iter().any(|uri| generation.must_ask(uri))
@@ -137,11 +137,11 @@ pub(crate) fn must_ask<T: RecordType>(registry: &Registry, draft: &Draft<T>) -> 
 pub(crate) struct Prepared {
     /// What is to be written.
     pub write: Write,
-    /// Numbers of codes that are given with the write; no other use case gives any while it is there.
+    /// Numbers of codes that are given with the write; no other operation gives any while it is there.
     pub kept: Option<open_vocabulary::NumberedCodes>,
 }
 
-/// Checks a new record, and says what is to be written. Looks at no records but those that it refers to: whether an identifier is free is
+/// Checks a new record, and says what is to be written. Checks no records but those that it refers to: whether an identifier is free is
 /// found out by writing.
 ///
 /// # Errors
@@ -337,7 +337,7 @@ impl Hidden {
     /// Of a record as it is.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub(crate) async fn of<T: RecordType>(
         ctx: &OpContext,
         registry: &Registry,
@@ -356,17 +356,17 @@ impl Hidden {
         Ok(Self(hidden))
     }
 
-    /// Whether every record that is referred to is there.
+    /// True if every record that is referred to is there.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a record is not there.
+    /// True if a record is not there.
     pub(crate) fn holds(&self, kind: RecordKind, id: RecordId) -> bool {
         self.0.contains(&Reference { kind, id })
     }
 
-    /// Whether a value refers to a record that is not there.
+    /// True if a value refers to a record that is not there.
     pub(crate) fn is_in(&self, value: &Value) -> bool {
         value.references().into_iter().any(|reference| self.0.contains(reference))
     }
@@ -450,7 +450,7 @@ impl Shown {
         for (Reference { kind, id }, identifiers) in others {
             let Some(called) = records::called(identifiers) else { continue };
             let called = Reference { kind, id: called.clone() };
-            // Two that are called the same cannot be told apart.
+            // Two that are called the same cannot be distinguished.
             shown.entry(called).and_modify(|one| *one = None).or_insert(Some(id));
         }
         Self(shown)
@@ -485,7 +485,7 @@ impl Found {
     /// Looks for those that are not shown already.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub(crate) async fn of<T: RecordType>(
         ctx: &OpContext,
         registry: &Registry,

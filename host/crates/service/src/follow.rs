@@ -6,7 +6,7 @@
 //!
 //! **Invariant:** a process that can neither hear nor compare lets nobody in: what it knows of clients may be out of date.
 //!
-//! **Invariant:** where another database answers than before, as after a copy took over that had not all writes, everything is read anew and
+//! **Invariant:** where another database answers than before, as after a copy took over that had not all writes, everything is read again and
 //! nothing is kept for being newer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,9 +25,9 @@ use daftar_domain::error::AppError;
 use daftar_store::Store;
 use daftar_store::shared::{Generation, History, OtherReaders, Shared};
 
-/// How often the generation is compared and the files of signing keys looked at, whatever is heard.
+/// How often the generation is compared and the files of signing keys checked, whatever is heard.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// How long a plugin that could not be taken up, and labels that could not be put, wait to be tried again.
+/// How long a plugin that could not be applied, and labels that could not be put, wait to be tried again.
 const AGAIN: Duration = Duration::from_secs(30);
 
 /// Follows the changes of other processes.
@@ -68,7 +68,7 @@ struct Counts {
 /// How often something was changed, in the history in which that was counted.
 type Count = (History, u64);
 
-/// What was taken up.
+/// What was applied.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     clients: Count,
@@ -104,13 +104,13 @@ impl Part {
     }
 }
 
-/// What the metrics page tells of following.
+/// What the metrics page reports following.
 pub struct FollowerUsage {
-    /// Whether changes are heard of as they are made.
+    /// True if changes are heard of as they are made.
     pub is_listening: bool,
-    /// Whether the last try to compare or to take something up failed.
+    /// True if the last try to compare or to take something up failed.
     pub is_behind: bool,
-    /// How often changes of others were taken up.
+    /// How often changes of others were applied.
     pub taken_up: u64,
     /// How often the generation was compared.
     pub compared: u64,
@@ -161,7 +161,7 @@ impl Follower {
         tokio::join!(self.follow(), self.follow_deployment(), self.follow_plugins(), self.follow_clock());
     }
 
-    /// Follows clients and keys: nothing that takes long keeps these from being taken up.
+    /// Follows clients and keys: nothing that takes long keeps these from being applied.
     async fn follow(&self) {
         let mut was_listening = true;
         loop {
@@ -198,7 +198,7 @@ impl Follower {
         }
     }
 
-    /// Follows plugins, which take as long as they are compiled; what cannot be taken up is tried again.
+    /// Follows plugins, which take as long as they are compiled; what cannot be applied is tried again.
     async fn follow_plugins(&self) {
         let mut taken_up = None;
         loop {
@@ -238,10 +238,10 @@ impl Follower {
     }
 
     /// Makes sure that what is in memory is as new as this moment, where this process does not hear of changes; and that clients are,
-    /// where it heard of one that is not taken up yet: somebody who was let in before may have been shut out.
+    /// where it heard of one that is not applied yet: somebody who was let in before may have been shut out.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// If the store does not answer.
     pub async fn be_current(&self) -> Result<(), AppError> {
         if !self.shared.is_listening() {
             self.compare().await
@@ -252,12 +252,12 @@ impl Follower {
         }
     }
 
-    /// Whether what is in memory is as new as this moment, as far as is known: [`Self::be_current`] asks nothing then.
+    /// True if what is in memory is as new as this moment, as far as is known: [`Self::be_current`] asks nothing then.
     pub fn is_current(&self) -> bool {
         self.shared.is_listening() && !self.are_clients_behind()
     }
 
-    /// Whether clients are known to be behind, or were when it was tried last to compare them.
+    /// True if clients are known to be behind, or were when it was tried last to compare them.
     fn are_clients_behind(&self) -> bool {
         let is_behind = self.counts.is_behind.get(Part::Clients as usize);
         is_behind.is_some_and(|is_behind| is_behind.load(Ordering::Relaxed))
@@ -267,7 +267,7 @@ impl Follower {
     /// Makes sure that clients and settings in memory are as new as this moment.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// If the store does not answer.
     pub async fn compare(&self) -> Result<(), AppError> {
         self.compare_clients().await?;
         self.compare_deployment().await
@@ -280,7 +280,7 @@ impl Follower {
             return Ok(());
         }
         let _taking_up = self.clients.lock().await;
-        // Before what it counts is read: what is written meanwhile is read once more.
+        // Before what it counts is read: what is written in the meantime is read once more.
         let now = self.shared.generation().await?;
         let (before, clients) = (self.seen().clients, Seen::from(now).clients);
         if clients != before {
@@ -358,7 +358,7 @@ impl Follower {
     /// all requests that wait share one refresh: refused requests do not cost a query each.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// If the store does not answer.
     pub async fn refresh_clients(&self) -> Result<(), AppError> {
         let Some(mut looked) = next_look(&self.clients_refreshed).await else { return Ok(()) };
         let began = Instant::now();
@@ -401,7 +401,7 @@ pub struct ClockDifference {
 }
 
 impl ClockDifference {
-    /// Whether the clocks differ by more than is harmless, however long asking took.
+    /// True if the clocks differ by more than is harmless, however long asking took.
     pub fn is_large(&self) -> bool {
         self.ahead.abs().saturating_sub(self.within) > DIFFERENCE_MAX
     }
@@ -421,7 +421,7 @@ impl Follower {
     /// Who else may read what the servers share, past this program.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// If the store does not answer.
     pub async fn other_readers(&self) -> Result<OtherReaders, AppError> {
         Ok(self.shared.other_readers().await?)
     }

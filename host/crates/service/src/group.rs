@@ -179,7 +179,7 @@ async fn view(
     Ok(GroupView { group, fields, members, related, quantity, codes })
 }
 
-/// What a client is told of a group: not whether it names anybody whom the client does not see. Whom it shows is named in the
+/// The group as the client may see it, without members that the client may not see. The members shown are named in the
 /// audit log.
 pub(super) async fn answer(
     ctx: &OpContext,
@@ -202,7 +202,7 @@ pub(super) async fn answer(
 /// Of a group of which a client that needs consents sees no member, or no other group, it is not told whether there are any.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 async fn hide_who_is_hidden(
     ctx: &OpContext,
     registry: &Registry,
@@ -307,7 +307,7 @@ pub struct GroupSearchRequest {
     pub dates: DateConditions,
     /// Holds that code.
     pub codes: Vec<CodeFilter>,
-    /// Whether the record is in use.
+    /// True if the record is in use.
     pub active: Option<bool>,
     /// Whoever has or had that identifier belongs to it today.
     pub members: Vec<IdentifierKey>,
@@ -323,7 +323,7 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Re
     search::check_fields(ctx, Resource::Group, filtered, &paging.sort)
 }
 
-/// Searches groups. What it looks at was checked by [`check_search`].
+/// Searches groups. What it checks was checked by [`check_search`].
 ///
 /// # Errors
 /// [`AppError::Malformed`] when a code is of the wrong vocabulary for its field.
@@ -352,7 +352,7 @@ pub async fn search(
     Ok(FoundPage { total: found.total, records: views, next: found.next })
 }
 
-/// What a search asks for in terms of the register, and the fields that it looks at.
+/// What a search asks for in terms of the register, and the fields that it checks.
 ///
 /// # Errors
 /// As [`search()`].
@@ -397,7 +397,7 @@ async fn resolve(
     Ok((query, generation))
 }
 
-/// Which fields a search looks at, never for what.
+/// Which fields a search checks, never for what.
 fn searched_fields(request: &GroupSearchRequest) -> Vec<String> {
     let named = [
         ("identifier", request.identifiers.is_empty()),

@@ -3,7 +3,7 @@
 //! **Invariant:** what was done is remembered in the same write, so that whoever was answered finds it remembered, and whoever
 //! finds nothing remembered can be sure that nothing was done.
 //!
-//! **Invariant:** a request that was refused is not remembered: sent again, it is looked at again.
+//! **Invariant:** a request that was refused is not remembered: sent again, it is checked again.
 //!
 //! **Invariant:** of one client no more is remembered than its bound: a request that is begun has room for all that it may leave.
 //!
@@ -82,8 +82,8 @@ impl Requests {
         Self { per_client_max, counts_hold: None, in_flight, remembered, looked_at }
     }
 
-    /// As one of several processes that do requests of the register: what is remembered is counted anew each second. Two of a name at the
-    /// same time, in two processes, are told apart by the store, which remembers one of them.
+    /// As one of several processes that do requests of the register: what is remembered is counted again each second. Two of a name at the
+    /// same time, in two processes, are distinguished by the store, which remembers one of them.
     #[must_use]
     pub fn among_others(self) -> Self {
         Self { counts_hold: Some(COUNTS_HOLD), ..self }
@@ -161,7 +161,7 @@ impl Requests {
         Ok(known.0)
     }
 
-    /// Whether there is room for so many parts more beside those that are remembered and those of requests that are being done;
+    /// True if there is room for so many parts more beside those that are remembered and those of requests that are being done;
     /// it is kept then.
     fn takes(&self, once: &Once, (count, parts): (u64, u64)) -> bool {
         let mut in_flight = lock(&self.in_flight);
@@ -186,7 +186,7 @@ impl Requests {
     /// Forgets what is not kept any more.
     ///
     /// # Errors
-    /// When the store fails; the next call tries again.
+    /// If the store fails; the next call tries again.
     pub async fn forget(&self, store: &dyn Store, now: Timestamp) -> Result<u64, AppError> {
         let forgotten = store.forget_requests(now).await?;
         if forgotten > 0 {
@@ -207,7 +207,7 @@ impl Once {
     /// answered, while it was being written.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn is_done_meanwhile(&mut self, ctx: &OpContext, store: &dyn Store, part: u16) -> Result<bool, AppError> {
         let found = store.remembered(&self.client, &self.key).await?;
         let is_same = |request: &Arc<RememberedRequest>| request.is_kept_at(ctx.now) && request.digest == self.digest;

@@ -9,7 +9,7 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::{IDENTIFIER_OWNERS_MAX, IdentifierOwner, Store};
 use daftar_vocabulary::Generation;
 
-/// How many former holders of one identifier are looked at: more than one is ambiguous already.
+/// How many former holders of one identifier are checked: more than one is ambiguous already.
 pub(super) const OWNERS_MAX: usize = 16;
 
 /// The record that an identifier addresses: the one that holds it now, or else the only one that ever did.
@@ -23,7 +23,7 @@ pub async fn find(store: &dyn Store, kind: RecordKind, key: &IdentifierKey) -> R
 /// Every record of a kind that has or had an identifier: what a search by it means.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn carriers(registry: &Registry, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<RecordId>, AppError> {
     let owners = registry.store.identifier_owners(kind, key, IDENTIFIER_OWNERS_MAX).await?;
     Ok(owners.into_iter().map(|owner| owner.id).collect())

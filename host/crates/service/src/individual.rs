@@ -144,7 +144,7 @@ pub(super) async fn view(
         related(ctx, registry, std::slice::from_mut(&mut seen), (wanted.related, wanted.names_related)).await?;
     let Seen { record: individual, fields } = seen;
     let beside = RelatedRecords { related, ..beside(ctx, registry, (&individual, &fields), wanted).await? };
-    // Taken after the record, so that a code published meanwhile has its name.
+    // Taken after the record, so that a code published in the meantime has its name.
     let codes = CodeView::new(registry.vocabularies.current(), languages);
     Ok(IndividualView { individual, fields, beside, codes })
 }
@@ -254,7 +254,7 @@ pub async fn read_body<E: From<AppError>>(
     read(ctx, registry, languages, (key, Includes::ALL), make).await
 }
 
-/// The groups and the other people that the body of a person names, as the audit log tells of them.
+/// The groups and the other people that the body of a person names, as the audit log reports them.
 fn named(view: &IndividualView) -> Arc<[String]> {
     let places = view.beside.places.iter().flatten();
     let groups = places.filter_map(|place| records::name_of(&place.group.record));
@@ -291,7 +291,7 @@ pub struct SearchRequest {
     pub dates: DateConditions,
     /// Holds that code.
     pub codes: Vec<CodeFilter>,
-    /// Whether the record is in use.
+    /// True if the record is in use.
     pub active: Option<bool>,
     /// Belongs to that group, or to none.
     pub groups: Vec<GroupFilter>,
@@ -314,7 +314,7 @@ pub struct FoundPeople {
 /// Checks that the client may look at every field that a search filters or sorts by. `filtered` are fields of the API.
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`], and [`AppError::MissingScope`] where groups are looked at without the scope to read them.
+/// [`AppError::FieldNotGranted`], and [`AppError::MissingScope`] where groups are checked without the scope to read them.
 pub fn check_search(ctx: &OpContext, filtered: &[String], by_groups: bool, paging: &Paging) -> Result<(), AppError> {
     if by_groups {
         visibility::check_membership(ctx, FieldUse::Filter)?;
@@ -322,7 +322,7 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], by_groups: bool, pagin
     search::check_fields(ctx, Resource::Individual, filtered, &paging.sort)
 }
 
-/// Searches people; `are_related_wanted` says whether their relationships are wanted, and who the other people are. What it looks at was
+/// Searches people; `are_related_wanted` says whether their relationships are wanted, and who the other people are. What it checks was
 /// checked by [`check_search`].
 ///
 /// # Errors
@@ -350,7 +350,7 @@ pub async fn search(
     let mut records: Vec<Seen<IndividualDetails>> = seen.collect();
     let related = related(ctx, registry, &mut records, are_related_wanted).await?;
     let page = FoundPage { total: found.total, records, next: found.next };
-    // Taken after the records, so that a code published meanwhile has its name.
+    // Taken after the records, so that a code published in the meantime has its name.
     Ok(FoundPeople { page, related, codes: CodeView::new(registry.vocabularies.current(), languages) })
 }
 
@@ -367,7 +367,7 @@ pub async fn find_all(ctx: &OpContext, registry: &Registry, request: SearchReque
     Ok(ids)
 }
 
-/// What a search asks for in terms of the register, and the fields that it looks at.
+/// What a search asks for in terms of the register, and the fields that it checks.
 ///
 /// # Errors
 /// As [`search()`].
@@ -421,7 +421,7 @@ async fn resolve(
     Ok((query, generation))
 }
 
-/// Which fields a search looked at, never for what.
+/// Which fields a search checked, never for what.
 fn searched_fields(query: &IndividualQuery) -> Vec<String> {
     let named = [
         ("identifier", query.identifiers.is_empty()),

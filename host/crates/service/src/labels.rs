@@ -39,7 +39,7 @@ impl PublishedLabels {
     /// Puts the labels of the current snapshot, where that was not done.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub(crate) async fn catch_up(&self, vocabularies: &Vocabularies) -> Result<(), AppError> {
         let current = vocabularies.current();
         let is_put = self.put.lock().unwrap_or_else(PoisonError::into_inner).ptr_eq(&Arc::downgrade(&current));

@@ -1,4 +1,4 @@
-//! Use cases: what may this actor do and see, then store, index, vocabulary or sandbox.
+//! Operations: what may this actor do and see, then store, index, vocabulary or sandbox.
 //!
 //! **Invariant:** every function takes the context it acts in, and knows nothing of HTTP.
 

@@ -18,7 +18,7 @@ use daftar_index::{Columns, RowLimits, SearchLimits, Snapshot};
 use daftar_store::StoreError;
 use daftar_store::index::{Index, RecordCounts, Sees};
 
-/// The register in memory, which the store tells of every write before it is acknowledged.
+/// The register in memory, which the store reports every write before it is acknowledged.
 pub struct MemoryIndex(pub Arc<Columns>);
 
 /// The limits of a search of a resource; absent where everything is seen.

@@ -36,7 +36,7 @@ pub struct Comparison {
 /// Copies everything that stood after one write. `heard` hears how many things were copied so far.
 ///
 /// # Errors
-/// When either store fails, or a value cannot be read or kept.
+/// If either store fails, or a value cannot be read or kept.
 pub async fn copy(
     mut snapshot: Snapshot,
     mut to: Box<dyn Refill>,
@@ -75,7 +75,7 @@ pub async fn copy(
 /// Compares everything that two stores hold. `heard` hears how many things of both were read so far.
 ///
 /// # Errors
-/// When either store fails, or a value cannot be read.
+/// If either store fails, or a value cannot be read.
 pub async fn compare(one: Snapshot, other: Snapshot, heard: impl FnMut(&Mark, u64)) -> Result<Comparison, StoreError> {
     compare_taken(one, other, Comparison::default(), heard).await
 }
@@ -204,7 +204,7 @@ impl Side {
     }
 }
 
-/// Lets what is the same in both go, and what is not be told.
+/// Lets what is the same in both go, and what is not be reported.
 fn meet(left: &mut Side, right: &mut Side, comparison: &mut Comparison) {
     while let (Some(one), Some(other)) = (left.waiting.front(), right.waiting.front()) {
         let order = one.0.cmp(&other.0);
@@ -328,7 +328,7 @@ pub async fn catch_up(
 /// Compares two stores in what was written since one of them held that much, and in how many records they have.
 ///
 /// # Errors
-/// When either store fails, or a value cannot be read.
+/// If either store fails, or a value cannot be read.
 pub async fn compare_since(
     one: &dyn Archive,
     other: &dyn Archive,
@@ -373,7 +373,7 @@ fn check_ends(held: &Held, own: &Ends, found: &Ends) -> Result<(), CatchUpError>
     if own.change != found.change {
         return other(format!("write {}", held.sequence.0));
     }
-    // It may have been removed since, as it was old enough; and the line that tells of a removal is written again with each step.
+    // It may have been removed since, as it was old enough; and the line that reports a removal is written again with each step.
     let may_differ = found.audit_value.is_none() || held.removal == Some(held.audit);
     if own.audit_value != found.audit_value && !may_differ {
         return other(format!("value {} of the audit log", held.audit));

@@ -4,7 +4,7 @@
 //! refused, and whoever only asks, leave nothing behind.
 //!
 //! **Invariant:** a code is published when its number is certain and before a record that holds it can be read by this process (of a
-//! shared database: as soon as it is written). Numbers are worked out by one use case of a process at a time; that no other process gave
+//! shared database: as soon as it is written). Numbers are worked out by one operation of a process at a time; that no other process gave
 //! them is checked by the write itself.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +62,7 @@ impl Consulted {
     }
 
     /// Finds the numbers that the codes get which were asked about, with the write whose record will hold them. Until that is made,
-    /// or the value is dropped, no other use case of this process gives a number.
+    /// or the value is dropped, no other operation of this process gives a number.
     ///
     /// # Errors
     /// [`AppError::Invalid`] when too many codes of the vocabulary are kept already, by all clients or by this one; when the store fails.
@@ -94,7 +94,7 @@ impl Consulted {
         let known = known.map_err(|problem| unsound(&problem, &self.asked))?;
         let vocabularies = registry.vocabularies.clone();
         if codes.is_empty() {
-            // Others gave them meanwhile, and this process may not know yet.
+            // Others gave them in the meantime, and this process may not know yet.
             let generation = vocabularies.publish(known);
             return Ok(NumberedCodes { generation, before: self.generation, new_codes: None, _turn: turn });
         }
@@ -181,7 +181,7 @@ async fn shares(
 
 /// The codes of a request with the numbers that they have, or get with the write.
 pub struct NumberedCodes {
-    /// The vocabularies with these numbers; in force for others once the write is made.
+    /// The vocabularies with these numbers; active for others once the write is made.
     pub generation: Arc<Generation>,
     before: Arc<Generation>,
     new_codes: Option<NewCodes>,

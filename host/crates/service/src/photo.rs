@@ -15,7 +15,7 @@ const SMALL_BYTES_MAX: u32 = 64 << 10;
 const UNIT_BYTES: u32 = 1 << 10;
 
 /// Bounds the bytes of photos of which bodies are made at the same time: each takes several times its size until its body is finished.
-/// So a client that asks for many at once costs no more memory than one that asks for one after the other.
+/// So a client that asks for many at once costs no more memory than one that asks for sequentially.
 ///
 /// **Invariant:** a request holds one permit at a time, so that none waits for itself.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub fn of(bytes: Vec<u8>) -> Result<Photo, PhotoError> {
 /// The bytes of the photo that a record has.
 ///
 /// # Errors
-/// When the store fails; a photo that is not there is a defect.
+/// If the store fails; a photo that is not there is a defect.
 pub async fn fetch(registry: &Registry, reference: PhotoReference) -> Result<Arc<[u8]>, AppError> {
     let found = registry.store.photo(reference).await?;
     found.ok_or_else(|| AppError::internal("the photo of a record is not there"))

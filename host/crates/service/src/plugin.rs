@@ -55,7 +55,7 @@ pub struct PluginAdministration {
     shared: Option<Arc<dyn Shared>>,
 }
 
-/// An installed plugin that is not in force.
+/// An installed plugin that is not active.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnloadedPlugin {
     /// Its name.
@@ -109,7 +109,7 @@ impl PluginAdministration {
         self.library.list()
     }
 
-    /// What is installed and not in force: it could not be loaded, is not sound, or does not go with the others.
+    /// What is installed and not active: it could not be loaded, is corrupt, or does not go with the others.
     #[must_use]
     pub fn unloaded(&self) -> Vec<UnloadedPlugin> {
         let mut reasons = self.publisher.published().unloaded.clone();
@@ -124,16 +124,16 @@ impl PluginAdministration {
         unloaded.collect()
     }
 
-    /// Ends a compilation that is going on, and lets none begin: the server stops.
+    /// Ends a compilation that is continuing, and lets none begin: the server stops.
     pub fn stop_compiling(&self) {
         self.library.stop_compiling();
     }
 
     /// The files of what is installed, and what `fix` fixes, at one moment: no plugin is installed or removed in between, so that
-    /// the codes of one fit to the other. Waits for a change of plugins that is going on.
+    /// the codes of one fit to the other. Waits for a change of plugins that is continuing.
     ///
     /// # Errors
-    /// When the files cannot be opened, and those of `fix`.
+    /// If the files cannot be opened, and those of `fix`.
     pub async fn archived_with<T>(
         &self,
         fix: impl Future<Output = Result<T, AppError>>,
@@ -196,7 +196,7 @@ impl PluginAdministration {
         };
         let new = prepared.contents().cloned();
         let new = new.map(|contents| checked(contents, prepared.manifest(), &Deployment::default()));
-        // A later step says what is wrong with contents that are not sound.
+        // A later step says what is wrong with contents that are corrupt.
         let Ok(new) = new.transpose() else { return Ok(prepared) };
         let installed = self.library.recorded(&prepared.manifest().name).map(|plugin| plugin.version.to_string());
         match Gone::between(Some(present), new.as_deref()).reason(installed.as_deref().unwrap_or("in force")) {
@@ -275,7 +275,7 @@ impl PluginAdministration {
     }
 }
 
-/// Reads and checks every installed pack; one that is not sound is logged and left out.
+/// Reads and checks every installed pack; one that is corrupt is logged and left out.
 fn load_packs(host: &PluginHost, library: &PluginLibrary, deployment: &Deployment) -> (Packs, Reasons) {
     let (mut packs, mut reasons) = (Packs::new(), Reasons::new());
     for installed in library.current().packs() {
@@ -297,7 +297,7 @@ fn load_packs(host: &PluginHost, library: &PluginLibrary, deployment: &Deploymen
     (packs, reasons)
 }
 
-/// The packs as they would be with a prepared plugin, if what it brings is sound and clashes with none of them; with them what
+/// The packs as they would be with a prepared plugin, if what it brings is valid and clashes with none of them; with them what
 /// is to be kept of the versions that it replaces. None if nothing about the packs changes.
 fn with(
     packs: &Packs,
@@ -326,7 +326,7 @@ fn origin(manifest: &PluginManifest, digest: Digest) -> PackOrigin {
     PackOrigin { plugin, version, digest: digest.to_string() }
 }
 
-/// A pack as it would be taken up, with what is kept of earlier versions; the reason where it is not sound.
+/// A pack as it would be applied, with what is kept of earlier versions; the reason where it is corrupt.
 fn checked(
     contents: PackContents,
     manifest: &PluginManifest,

@@ -1,5 +1,5 @@
 //! What is done with programs: written by the administrator, read and searched by clients. There are few, and all of them are in memory, so
-//! that a search looks at each.
+//! that a search checks each.
 //!
 //! Their rules are checked again after changes: one that was right when it was stored can break when a pack, a module, a concept group or the
 //! engine changes.
@@ -265,7 +265,7 @@ pub struct ProgramQuery {
     pub identifiers: Vec<IdentifierKey>,
     /// Words, each of which begins a word of the name.
     pub name_words: Vec<String>,
-    /// Whether it is in use; a program that does not say is.
+    /// True if it is in use; a program that does not say is.
     pub active: Option<bool>,
     /// Whom it enrols.
     pub target_type: Option<Subject>,
@@ -283,7 +283,7 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Re
     search::check_fields(ctx, Resource::Program, filtered, &paging.sort)
 }
 
-/// Searches programs. What it looks at was checked by [`check_search`].
+/// Searches programs. What it checks was checked by [`check_search`].
 ///
 /// # Errors
 /// [`AppError::Invalid`] when the system of an identifier is not known, and when the search cannot be written into the audit log.

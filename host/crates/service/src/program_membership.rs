@@ -53,7 +53,7 @@ pub struct MembershipAddress {
 /// A membership with what its program and its beneficiary are called now, and what of it may be shown.
 ///
 /// # Errors
-/// When the store fails; a record that is not there is a defect.
+/// If the store fails; a record that is not there is a defect.
 pub async fn view(
     registry: &Registry,
     membership: Arc<ProgramMembership>,
@@ -226,7 +226,7 @@ fn named(view: &MembershipView) -> Option<String> {
     records::name_of(&view.membership)
 }
 
-/// Searches memberships. What it looks at was checked by [`check_search`].
+/// Searches memberships. What it checks was checked by [`check_search`].
 ///
 /// # Errors
 /// [`AppError::Invalid`] when the system of an identifier is not known; when the store fails.

@@ -31,13 +31,13 @@ pub async fn find<D: Details>(store: &dyn Store, key: &IdentifierKey) -> Result<
 /// The record of a key that another record holds.
 ///
 /// # Errors
-/// When the store fails; a record that is not there is a defect.
+/// If the store fails; a record that is not there is a defect.
 pub async fn by_id<D: Details>(store: &dyn Store, id: RecordId) -> Result<Arc<Record<D>>, AppError> {
     let record = store.find(id).await?;
     record.ok_or_else(|| AppError::internal(format!("a key leads to no {}", D::KIND)))
 }
 
-/// Makes a change again while others change meanwhile what it rests on, or the record itself where the caller named no version.
+/// Makes a change again while others change in the meantime what it rests on, or the record itself where the caller named no version.
 ///
 /// # Errors
 /// The last attempt's.
@@ -140,7 +140,7 @@ pub fn name_of<T: RecordType>(record: &Record<Fields<T>>) -> Option<String> {
 /// Where none does, since others took them up, the one by which it is called.
 ///
 /// # Errors
-/// When the store fails; a record without identifiers is a defect.
+/// If the store fails; a record without identifiers is a defect.
 pub async fn found_by(
     store: &dyn Store,
     kind: RecordKind,

@@ -1,4 +1,4 @@
-//! What the use cases work on: records, indexes, vocabularies and the audit log.
+//! What the operations work on: records, indexes, vocabularies and the audit log.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct Registry {
     pub parted: Option<Arc<PartedRegister>>,
     /// What brings the register in memory forward, where other processes write to it too.
     pub shared_index: Option<Arc<SharedIndex>>,
-    /// The vocabularies in force.
+    /// The active vocabularies.
     pub vocabularies: Arc<Vocabularies>,
     /// Where reads and refusals are written down.
     pub audit: AuditLog,
@@ -34,6 +34,6 @@ pub struct Registry {
     pub exhausted: Arc<ExhaustedExpressions>,
     /// Bodies of people that are kept. A register of which not all is written yet keeps none.
     pub bodies: Arc<ResponseCache>,
-    /// The reads of large photos that go on.
+    /// The reads of large photos that continue.
     pub photo_reads: Arc<PhotoReads>,
 }

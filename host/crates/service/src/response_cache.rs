@@ -39,7 +39,7 @@ const BODY_BYTES_MAX: usize = 16 << 10;
 /// What a kept body takes beside its bytes and names, about.
 const ENTRY_BYTES: u64 = 512;
 
-/// A body as it is sent, and what the audit log is told of it.
+/// A body as it is sent, and what the audit log is reported it.
 #[derive(Clone)]
 pub struct SentBody {
     /// The version that it shows.
@@ -94,7 +94,7 @@ impl BodyKey {
     }
 }
 
-/// Bodies that are kept, up to a bound; those that nobody asks for make room first.
+/// Bodies that are kept, up to a bound; those that nobody asks for free space first.
 #[derive(Default)]
 pub struct ResponseCache {
     kept: Option<BodyCache>,
@@ -136,7 +136,7 @@ pub struct ResponseCacheUsage {
     pub bytes: u64,
 }
 
-/// Taken before a body is made, so that it is known whether anything changed meanwhile.
+/// Taken before a body is made, so that it is known whether anything changed in the meantime.
 pub struct PendingFill(Option<(BodyKey, u64)>);
 
 impl ResponseCache {
@@ -155,7 +155,7 @@ impl ResponseCache {
         Self { kept: (bytes > 0).then(make) }
     }
 
-    /// Whether any are kept at all.
+    /// True if any are kept at all.
     #[must_use]
     pub fn keeps(&self) -> bool {
         self.kept.is_some()
@@ -177,7 +177,7 @@ impl ResponseCache {
         PendingFill(self.kept.as_ref().zip(key).map(|(kept, key)| (key, kept.stamps.changes())))
     }
 
-    /// Keeps a body that was made since `making` began, unless anything at all changed meanwhile: it may show what was before.
+    /// Keeps a body that was made since `making` began, unless anything at all changed in the meantime: it may show what was before.
     pub fn keep(&self, making: PendingFill, view: &IndividualView, body: &SentBody) {
         let (Some(kept), Some((key, changes_before))) = (self.kept.as_ref(), making.0) else { return };
         // Another generation may have come into force after the key was made.
@@ -217,7 +217,7 @@ impl ResponseCache {
     }
 }
 
-/// How many places there are: a mebibyte.
+/// Number of places: a mebibyte.
 const PLACES: usize = 1 << 18;
 
 /// A place with the stamp that it had.
@@ -230,7 +230,7 @@ struct Seen {
 /// How often what a body rests on was changed: a table of fixed size, in which many records share a place.
 struct Stamps {
     hasher: RandomState,
-    /// How many changes there were in all.
+    /// Number of changes in all.
     changes: AtomicU64,
     places: Box<[AtomicU32]>,
 }
@@ -241,7 +241,7 @@ impl Stamps {
         Self { hasher: RandomState::new(), changes: AtomicU64::new(0), places }
     }
 
-    /// How many changes there were.
+    /// Number of changes.
     fn changes(&self) -> u64 {
         self.changes.load(Ordering::SeqCst)
     }
@@ -256,7 +256,7 @@ impl Stamps {
         self.seen(key)
     }
 
-    /// Whether all have the stamps that they had.
+    /// True if all have the stamps that they had.
     fn are_unchanged(&self, seen: &[Seen]) -> bool {
         seen.iter().all(|seen| self.place(seen.place).is_some_and(|place| place.load(Ordering::SeqCst) == seen.stamp))
     }

@@ -125,7 +125,7 @@ pub fn sorting<'a>(paging: &'a Paging, code_ranks: &'a [u32]) -> Sorting<'a> {
     Sorting { keys: &paging.sort, code_ranks }
 }
 
-/// Which fields a search looks at, never for what: of those with a name, each with whether it is unused, and by its other conditions.
+/// Which fields a search checks, never for what: of those with a name, each with whether it is unused, and by its other conditions.
 pub(crate) fn searched_fields<'c>(
     named: &[(&str, bool)],
     (texts, dates): (&TextConditions, &DateConditions),

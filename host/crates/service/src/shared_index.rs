@@ -87,9 +87,9 @@ pub struct SharedIndex {
 struct State {
     /// Of which history; none before it is known.
     history: Option<History>,
-    /// Whether searches may be answered from it.
+    /// True if searches may be answered from it.
     is_usable: bool,
-    /// Whether they ever could be.
+    /// True if they ever could be.
     was_built: bool,
     /// Counted up when rows become other records.
     layout: u64,
@@ -127,7 +127,7 @@ pub struct SharedIndexUsage {
     pub fallbacks: u64,
 }
 
-/// Tells layouts of the register in memory from those of partitions, whose values previews keep side by side.
+/// Distinguishes layouts of the register in memory from those of partitions: previews hold values of both.
 const MEMORY_LAYOUT: u64 = 1 << 63;
 
 impl SharedIndex {
@@ -183,7 +183,7 @@ impl SharedIndex {
         }
     }
 
-    /// Whether the register in memory was ever complete: before that this server is not ready.
+    /// True if the register in memory was ever complete: before that this server is not ready.
     #[must_use]
     pub fn was_built(&self) -> bool {
         self.state().was_built
@@ -208,7 +208,7 @@ impl SharedIndex {
         Stamp { history: state.history, layout: state.layout }
     }
 
-    /// Whether that register is in memory still, complete, and of the database that answers.
+    /// True if that register is in memory still, complete, and of the database that answers.
     pub async fn is_still(&self, stamp: Stamp) -> bool {
         let Ok((history, _)) = self.feed.last().await else { return false };
         let state = self.state();
@@ -232,7 +232,7 @@ impl SharedIndex {
         }
     }
 
-    /// Whether memory has every write that was committed before; waits for it up to [`LAG_MAX`].
+    /// True if memory has every write that was committed before; waits for it up to [`LAG_MAX`].
     async fn is_current(&self) -> bool {
         let is_current = self.waited_for().await;
         if !is_current {
@@ -264,7 +264,7 @@ impl SharedIndex {
         tokio::time::timeout_at(since + self.lag_max, reached).await.unwrap_or(false)
     }
 
-    /// Whether memory has that write of that history.
+    /// True if memory has that write of that history.
     fn has(&self, history: History, sequence: Sequence) -> bool {
         let mut state = self.state();
         state.known = state.known.max(sequence);
@@ -274,7 +274,7 @@ impl SharedIndex {
     /// Brings memory forward to what the database has now.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// If the store does not answer.
     async fn sync(&self) -> Result<(), StoreError> {
         let (history, sequence) = self.feed.last().await?;
         if !self.has(history, sequence) {
@@ -338,7 +338,7 @@ impl SharedIndex {
         Ok(true)
     }
 
-    /// Reads all records. Searches are answered by the database meanwhile.
+    /// Reads all records. Searches are answered by the database in the meantime.
     async fn fill(&self, moment: &dyn ReadSnapshot) -> Result<(), StoreError> {
         let started = Instant::now();
         self.state().is_usable = false;
@@ -418,7 +418,7 @@ async fn readable(
     Ok(records)
 }
 
-/// Whether changes follow that write without a gap.
+/// True if changes follow that write without a gap.
 fn follow(changes: &[Change], last: Sequence) -> bool {
     let mut before = last.0;
     let is_next = |change: &Change| {

@@ -50,7 +50,7 @@ pub struct SigningKey {
     pub id: String,
     /// What it signs.
     pub usage: KeyUse,
-    /// Whether it is the one that signs.
+    /// True if it is the one that signs.
     pub is_current: bool,
     /// When it was made.
     pub created_at: Timestamp,
@@ -63,7 +63,7 @@ pub struct SigningKey {
 pub struct SigningKeyAdministration {
     rings: SigningKeyRings,
     log: AuditLog,
-    /// Tells from when on a key is replaced.
+    /// Reports from when on a key is replaced.
     clock: Arc<dyn Clock>,
     /// Held while keys are changed.
     changing: Arc<AsyncMutex<()>>,
@@ -162,7 +162,7 @@ impl SigningKeyAdministration {
     /// Drops keys whose last token has expired. To be called each minute.
     ///
     /// # Errors
-    /// When the file of keys cannot be read or written, or it cannot be audited. Their tokens are refused all the same.
+    /// If the file of keys cannot be read or written, or it cannot be audited. Their tokens are refused all the same.
     pub async fn drop_expired(&self, ctx: &OpContext) -> Result<(), AppError> {
         let _changing = self.changing.lock().await;
         let now = self.clock.now();

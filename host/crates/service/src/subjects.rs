@@ -55,7 +55,7 @@ pub fn invalid(field: &str, error: AppError) -> AppError {
 /// Everybody of these kinds who carries or carried an identifier: what a search by it means.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn carriers(
     store: &dyn Store,
     kinds: &[Subject],
@@ -72,7 +72,7 @@ pub async fn carriers(
 /// What a record that another one holds is called now: `<kind>/<system>|<value>`.
 ///
 /// # Errors
-/// When the store fails; one that is not there is a defect.
+/// If the store fails; one that is not there is a defect.
 pub async fn called(store: &dyn Store, other: impl Into<Reference>) -> Result<String, AppError> {
     let Reference { kind, id } = other.into();
     let found = store.record(kind, id).await?;
@@ -86,7 +86,7 @@ pub async fn called(store: &dyn Store, other: impl Into<Reference>) -> Result<St
 /// transaction changed one or the other may not name it any more: what they say themselves counts.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn groups_of(registry: &Registry, individual: RecordId) -> Result<Vec<RecordId>, AppError> {
     let mut groups = registry.index.groups_of(individual).await?;
     if let Some(staged) = registry.store.pending_writes() {
@@ -98,7 +98,7 @@ pub async fn groups_of(registry: &Registry, individual: RecordId) -> Result<Vec<
 /// The memberships of a subject, whatever their status: how many there are, and the first so many of them.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn memberships_of(
     registry: &Registry,
     subject: SubjectReference,

@@ -1,6 +1,6 @@
-//! Several use cases as one: each sees what those before it did, and all of them are written together or none is.
+//! Several operations as one: each sees what those before it did, and all of them are written together or none is.
 //!
-//! **Invariant:** the use cases are the ones of single calls; all that differs is the store that they are given.
+//! **Invariant:** the operations are the ones of single calls; all that differs is the store that they are given.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use daftar_domain::idempotency::RememberedRequest;
 use daftar_store::overlay::Overlay;
 use daftar_store::{Committed, Store, StoreError, Write};
 
-/// Use cases that wait to be written.
+/// Operations that wait to be written.
 pub struct Transaction {
     staged: Arc<Overlay>,
     registry: Arc<Registry>,
     lines: HeldLines,
 }
 
-/// Why use cases came to nothing that had succeeded by themselves.
+/// Why operations came to nothing that had succeeded by themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RollbackReason {
     /// Another one was refused.
@@ -55,7 +55,7 @@ impl RollbackReason {
 /// Why a transaction was not written.
 #[derive(Debug)]
 pub enum CommitError {
-    /// Others changed meanwhile what it rests on: made again, it may succeed, or one of its use cases says why not.
+    /// Others changed in the meantime what it rests on: made again, it may succeed, or one of its operations says why not.
     Overtaken,
     /// Anything else.
     Failed(AppError),
@@ -78,7 +78,7 @@ impl Transaction {
         self.lines.clone()
     }
 
-    /// The register as the use cases meet it.
+    /// The register as the operations meet it.
     #[must_use]
     pub fn registry(&self) -> Arc<Registry> {
         Arc::clone(&self.registry)
@@ -147,7 +147,7 @@ impl Transaction {
             Ok(_) => return Ok(()),
             Err(error) => error,
         };
-        // To be told of as undone.
+        // To be reported as undone.
         self.lines.hold(audit);
         match error {
             StoreError::VersionMismatch { .. }

@@ -1,4 +1,4 @@
-//! Looks through the whole register, on disk and in memory, and says what is wrong.
+//! Verifies the whole register, on disk and in memory, and says what is wrong.
 //!
 //! **Invariant:** changes nothing, and takes bounded memory however large the register is.
 
@@ -23,10 +23,10 @@ use daftar_store::verify::{RawValues, blocking, readable_records, records_at_res
 
 /// How many records are read at a time to be held against the register in memory.
 const PAGE_RECORDS: usize = 1_024;
-/// The most rows that are looked at again at once while nothing is written.
+/// The most rows that are checked again at once while nothing is written.
 const AGAIN_MAX: usize = 2_048;
 
-/// Looks through a register that is served, one look at a time.
+/// Verifies a register that is served, one look at a time.
 #[derive(Clone)]
 pub struct Verifier {
     store: Arc<dyn Archive>,
@@ -36,7 +36,7 @@ pub struct Verifier {
     is_running: Arc<AtomicBool>,
 }
 
-/// Held while a look goes on.
+/// Held while a look continues.
 struct Running(Arc<AtomicBool>);
 
 impl Drop for Running {
@@ -53,7 +53,7 @@ pub struct Look {
 }
 
 impl Verifier {
-    /// Looks through that store and what is kept of it in memory.
+    /// Verifies that store and what is kept of it in memory.
     #[must_use]
     pub fn new(store: Arc<dyn Archive>, columns: Option<Arc<Columns>>, log: AuditLog) -> Self {
         Self { store, columns, log, is_running: Arc::default() }
@@ -62,7 +62,7 @@ impl Verifier {
     /// Lets a look begin, and writes down as whom.
     ///
     /// # Errors
-    /// [`AppError::Conflict`] while another one goes on; when the store fails.
+    /// [`AppError::Conflict`] while another one continues; when the store fails.
     pub async fn begin(&self, ctx: &OpContext) -> Result<Look, AppError> {
         if self.is_running.swap(true, Ordering::AcqRel) {
             let detail = "the register is being looked through already: wait for that to end, or stop it";
@@ -85,10 +85,10 @@ impl Look {
     }
 }
 
-/// Looks through a store and, where there are any, through the columns that were made of it. Tells what it finds as it goes.
+/// Verifies a store and, where there are any, through the columns that were made of it. Returns what it finds as it goes.
 ///
 /// # Errors
-/// When the store cannot be looked through at all.
+/// If the store cannot be verified at all.
 pub async fn verify(
     store: &dyn Archive,
     columns: Option<&Arc<Columns>>,
@@ -102,7 +102,7 @@ pub async fn verify(
     hold(values, held, pace, events).await
 }
 
-/// Columns that are held against the records, and how what is wrong with them is told.
+/// Columns that are held against the records, and how what is wrong with them is reported.
 pub struct Held {
     /// What is held.
     pub columns: Arc<Columns>,
@@ -114,10 +114,10 @@ pub struct Held {
     pub remedy: Remedy,
 }
 
-/// Holds columns against the records of a store. Tells what it finds as it goes.
+/// Holds columns against the records of a store. Returns what it finds as it goes.
 ///
 /// # Errors
-/// When the store cannot be looked through at all.
+/// If the store cannot be verified at all.
 pub async fn hold(
     values: Arc<dyn RawValues>,
     held: Held,

@@ -53,7 +53,7 @@ pub struct Seen<D> {
 /// so that a hidden one takes no longer than an absent one.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn of(
     ctx: &OpContext,
     registry: &Registry,
@@ -67,7 +67,7 @@ pub async fn of(
 /// What the client may see of each of some records of a kind, in the order asked, as [`of`].
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn of_each(
     ctx: &OpContext,
     registry: &Registry,
@@ -82,7 +82,7 @@ pub async fn of_each(
 /// Which of some records of a kind exist for the client.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn there(
     ctx: &OpContext,
     registry: &Registry,
@@ -96,7 +96,7 @@ pub async fn there(
 /// Some records, as far as they are there for the client, with what of each may be shown.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn seen<D: Details>(
     ctx: &OpContext,
     registry: &Registry,
@@ -117,7 +117,7 @@ pub async fn seen<D: Details>(
 /// Nothing but what always stays, where it is not there for the client.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn of_written_membership(
     ctx: &OpContext,
     registry: &Registry,
@@ -142,7 +142,7 @@ pub fn of_rules(ctx: &OpContext, kind: RecordKind, fields: FieldSet) -> FieldSet
 /// What a search may show of a record: as [`of`], and what the scope to search opens where it is enough to search.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn of_found(
     ctx: &OpContext,
     registry: &Registry,
@@ -155,7 +155,7 @@ pub async fn of_found(
 /// What a search may show of each of some records of a kind, in the order asked, as [`of_found`].
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn of_each_found(
     ctx: &OpContext,
     registry: &Registry,
@@ -236,13 +236,13 @@ pub fn searchable(ctx: &OpContext, resource: Resource) -> FieldSet {
     ctx.fields(resource, Action::Read).union(&by_searching(ctx, resource))
 }
 
-/// Whether the client sees records of a resource at all, be it in answers to searches.
+/// True if the client sees records of a resource at all, be it in answers to searches.
 fn is_seen(ctx: &OpContext, resource: Resource) -> bool {
     let searches = matches!(resource, Resource::Program | Resource::ProgramMembership);
     ctx.holds(resource, Action::Read) || (searches && ctx.holds(resource, Action::Search))
 }
 
-/// Whether the client may read a field, where that is all that a call is about.
+/// True if the client may read a field, where that is all that a call is about.
 ///
 /// # Errors
 /// [`AppError::MissingScope`] without the scope to read, [`AppError::FieldNotGranted`].
@@ -254,7 +254,7 @@ pub fn check_read(ctx: &OpContext, resource: Resource, path: &str, usage: FieldU
     check(&ctx.fields(resource, Action::Read), resource, path, usage)
 }
 
-/// Whether the client may reach from people to the groups that they belong to, and back.
+/// True if the client may reach from people to the groups that they belong to, and back.
 ///
 /// # Errors
 /// As [`check_read`].
@@ -263,8 +263,8 @@ pub fn check_membership(ctx: &OpContext, usage: FieldUse) -> Result<(), AppError
     check_read(ctx, Resource::Individual, "group_membership", usage)
 }
 
-/// The fields by which the client may address records of a resource: those that it may see. Who may read no such record at all
-/// writes blindly, by whatever it was told elsewhere.
+/// The fields by which the client may address records of a resource: those that it may see. A client that may read no such
+/// record may address records by every field.
 #[must_use]
 pub fn known(ctx: &OpContext, resource: Resource) -> FieldSet {
     if is_seen(ctx, resource) { searchable(ctx, resource) } else { FieldSet::All }
@@ -278,7 +278,7 @@ pub fn changeable(ctx: &OpContext, resource: Resource, seen: &FieldSet) -> Field
     if is_seen(ctx, resource) || ctx.consent.is_some() { granted.intersection(seen) } else { granted }
 }
 
-/// Whether a field, given by its path in the API, is among some.
+/// True if a field, given by its path in the API, is among some.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`].
@@ -292,7 +292,7 @@ pub fn check(fields: &FieldSet, resource: Resource, path: &str, usage: FieldUse)
 /// What consents open of each of some records of a kind, in the order asked; nothing of one that is not there for the client.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 async fn fields_of_each(
     ctx: &OpContext,
     registry: &Registry,
@@ -307,7 +307,7 @@ async fn fields_of_each(
 /// What consents open of a record; nothing, where it is not there for the client.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 async fn fields(
     ctx: &OpContext,
     registry: &Registry,
@@ -320,10 +320,10 @@ async fn fields(
     Ok(fields_of_each(ctx, registry, kind, &[id]).await?.pop().flatten())
 }
 
-/// Whether one at least of some records of a kind is there for the client; what opens the first of them is noted.
+/// True if one at least of some records of a kind is there for the client; what opens the first of them is noted.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn any_is_there(
     ctx: &OpContext,
     registry: &Registry,
@@ -338,7 +338,7 @@ pub async fn any_is_there(
 /// What consents open of a record of a resource that is about somebody.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 async fn fields_about(
     ctx: &OpContext,
     registry: &Registry,
@@ -421,7 +421,7 @@ async fn owners(
 /// consents those alone whose memberships are opened, by what a membership calls them where they themselves are not there.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn beneficiaries(
     ctx: &OpContext,
     registry: &Registry,

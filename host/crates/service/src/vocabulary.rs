@@ -62,7 +62,7 @@ pub struct PageOf<T> {
     pub items: Vec<T>,
 }
 
-/// The vocabularies in force, of one domain if one is named.
+/// The active vocabularies, of one domain if one is named.
 #[must_use]
 pub fn vocabularies<'g>(
     _: &OpContext,
@@ -79,11 +79,11 @@ pub fn vocabularies<'g>(
 pub struct Edition {
     /// Which vocabulary.
     pub namespace: Namespace,
-    /// Which version; the one in force, where absent.
+    /// Which version; the active one, where absent.
     pub version: Option<String>,
 }
 
-/// The vocabulary of a namespace, in the version in force or the one before it.
+/// The vocabulary of a namespace, in the active version or the one before it.
 ///
 /// # Errors
 /// [`AppError::NotThere`] with the namespace that was probably meant, or the versions that are there.
@@ -249,7 +249,7 @@ pub fn subsumes(
     })
 }
 
-/// Makes everything ready that searches of the vocabularies in force need; for a thread that may take its time.
+/// Makes everything ready that searches of the active vocabularies need; for a thread that may take its time.
 pub fn prepare_all_searches(registry: &Registry) {
     registry.vocabularies.current().vocabularies().for_each(|vocabulary| vocabulary.prepare_search());
 }
@@ -272,7 +272,7 @@ fn vocabularies_of<'g>(generation: &'g Generation, domain: Option<&str>) -> Vec<
     generation.vocabularies().map(|vocabulary| &**vocabulary).filter(is_of_domain).collect()
 }
 
-/// Whether it is the version of its vocabulary that records are coded with.
+/// True if it is the version of its vocabulary that records are coded with.
 #[must_use]
 pub fn is_active(generation: &Generation, vocabulary: &Vocabulary) -> bool {
     generation.vocabulary(vocabulary.namespace()).is_some_and(|active| std::ptr::eq(&raw const **active, vocabulary))
@@ -330,8 +330,8 @@ fn filtered<T>(items: impl Iterator<Item = T>, is_wanted: impl Fn(&T) -> bool, p
     found
 }
 
-/// For how many wrong codes of one request it is searched what was meant: each search takes up to a millisecond, and a batch of
-/// nothing but wrong codes is a mapping that went wrong, of which a hundred examples tell enough.
+/// The most unknown codes of one request for which the server searches a suggestion. A search takes up to 1 ms, and in a
+/// batch that consists of unknown codes the mapping is wrong: a hundred suggestions show that.
 const SEARCHES_MAX: usize = 100;
 /// How much of a text that is no code is repeated in the answer, in bytes.
 const SHOWN_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + CODE_BYTES_MAX + 1;
@@ -397,7 +397,7 @@ pub struct Refused {
 pub struct LookedUp<'g> {
     /// The code.
     pub concept: ConceptRef<'g>,
-    /// Whether it was asked for by another name, or in another spelling of an open vocabulary.
+    /// True if it was asked for by another name, or in another spelling of an open vocabulary.
     pub is_alias: bool,
 }
 
@@ -407,7 +407,7 @@ pub fn readable(asked: &[Asked]) -> Vec<CodeUri> {
     asked.iter().filter_map(|asked| asked.parse().ok()).collect()
 }
 
-/// Whether new records may hold the codes, in their order.
+/// True if new records may hold the codes, in their order.
 pub fn validate<'g>(_: &OpContext, generation: &'g Generation, asked: &[Asked]) -> Vec<Answer<ConceptRef<'g>>> {
     answers(generation, asked, |uri| generation.check_code(uri))
 }
@@ -504,14 +504,14 @@ pub fn concept_group<'g>(
         AppError::NotThere(FieldProblem::new("name", problem.code(), problem.to_string()))
     })?;
     let members = group.members().filter_map(|number| generation.table().uri(number));
-    // A set is counted by its pieces; numbers past the page are never looked at.
+    // A set is counted by its pieces; numbers past the page are never checked.
     let total = group.member_count();
     Ok(GroupPage { group, members: paged(total, members, page), undecided: group.undecided_count() })
 }
 
 /// Changed when the same codes are answered in another form.
 const FORM: &str = concat!("daftar codes 1 ", env!("CARGO_PKG_VERSION"));
-/// How many bytes of the digest are told.
+/// How many bytes of the digest are reported.
 const TOLD_BYTES: usize = 16;
 
 /// Takes one part after another of what an answer depends on.

@@ -38,11 +38,11 @@ use daftar_vocabulary::{
 pub struct VocabularyPublisher {
     registry: Registry,
     published: Arc<Mutex<Published>>,
-    /// Held while packs or settings change: one change at a time, and no code gets a number meanwhile.
+    /// Held while packs or settings change: one change at a time, and no code gets a number in the meantime.
     changing: Arc<AsyncMutex<()>>,
     /// The other processes of the register; none where this process is alone.
     cluster: Option<Cluster>,
-    /// Whether this process holds the cluster's lock on plugins and settings.
+    /// True if this process holds the cluster's lock on plugins and settings.
     has_lock: Arc<AtomicBool>,
     labels: Arc<PublishedLabels>,
 }
@@ -89,7 +89,7 @@ impl Drop for ClusterLock {
     }
 }
 
-/// Whether changes of other processes were applied.
+/// True if changes of other processes were applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncOutcome {
     /// They were, and are active.
@@ -137,7 +137,7 @@ impl VocabularyPublisher {
     }
 
     /// Changes a setting of the deployment and publishes it. `decide` gets the settings and the current generation, with no other change
-    /// under way; `target` and `note` are for the audit log, which also has refusals.
+    /// in progress; `target` and `note` are for the audit log, which also has refusals.
     ///
     /// # Errors
     /// What `decide` refuses, [`AppError::Conflict`] when no generation can be built with it, or when the store fails.
@@ -194,7 +194,7 @@ impl VocabularyPublisher {
     /// Applies settings and numbers of codes as the store has them, and publishes them with the active packs.
     ///
     /// # Errors
-    /// When the store fails; the current generation stays.
+    /// If the store fails; the current generation stays.
     pub async fn apply_settings(&self) -> Result<SyncOutcome, AppError> {
         if self.has_lock.load(Ordering::Acquire) {
             // Settings are those that this process found when it got the lock. Codes get numbers without the lock, and a lock may be lost.
@@ -224,7 +224,7 @@ impl VocabularyPublisher {
         self.publish(packs, generation).await
     }
 
-    /// Waits until no other change of packs or settings is under way in this process, and lets none begin.
+    /// Waits until no other change of packs or settings is in progress in this process, and lets none begin.
     pub(crate) async fn exclusive(&self) -> AsyncMutexGuard<'_, ()> {
         self.changing.lock().await
     }
@@ -298,7 +298,7 @@ impl VocabularyPublisher {
     /// Puts the labels of the current generation where reports read them, where that was not done.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub(crate) async fn catch_up_labels(&self) -> Result<(), AppError> {
         self.labels.catch_up(&self.registry.vocabularies).await
     }

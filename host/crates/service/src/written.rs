@@ -2,7 +2,7 @@
 //!
 //! Which fields a write changes is said here too, by their names in the API: for the audit log, which never says from what to what.
 //!
-//! **Invariant:** what stays is put back after everything else was checked, so that no refusal tells what it says.
+//! **Invariant:** what stays is put back after everything else was checked, so that no refusal shows what it says.
 
 use std::collections::BTreeSet;
 

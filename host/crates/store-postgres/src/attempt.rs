@@ -33,17 +33,17 @@ const LOCK_GRACE: Duration = Duration::from_millis(250);
 /// Why a group was not written.
 pub(super) struct Failed {
     pub(super) broken: Broken,
-    /// Whether one of its writes may be the cause, and the others could be made without it.
+    /// True if one of its writes may be the cause, and the others could be made without it.
     pub(super) is_of_one: bool,
 }
 
 impl Failed {
-    /// Whether it is a lock that did not come in time.
+    /// True if it is a lock that did not come in time.
     pub(super) fn is_of_lock(&self) -> bool {
         matches!(&self.broken, Broken::Database(failure) if failure.meaning == Meaning::Locked)
     }
 
-    /// Whether it may go well when it is tried again.
+    /// True if it may go well when it is tried again.
     pub(super) fn is_passing(&self) -> bool {
         match &self.broken {
             Broken::Database(failure) => failure.is_passing(),
@@ -67,7 +67,7 @@ impl<B: Into<Broken>> From<B> for Failed {
 enum Tried {
     /// Nothing was written.
     Broken(Broken),
-    /// Whether it was committed is not known.
+    /// True if it was committed is not known.
     Unknown(Box<Finished>),
 }
 
@@ -243,13 +243,13 @@ impl Writer {
         }
     }
 
-    /// Whether that group was written.
+    /// True if that group was written.
     pub(super) async fn is_written(&self, group: u64) -> Result<bool, Failure> {
         is_written(&self.database, self.database.writer().await?, &self.id, group).await
     }
 }
 
-/// Whether that was the last transaction of a writer. Waits until one of it that is still open there has ended: that has written the
+/// True if that was the last transaction of a writer. Waits until one of it that is still open there has ended: that has written the
 /// writer's row.
 pub(super) async fn is_written(
     database: &Database,
@@ -270,7 +270,7 @@ pub(super) async fn is_written(
     looked
 }
 
-/// Whether the database answered that it did not commit. One that ends the connection may have committed all the same.
+/// True if the database answered that it did not commit. One that ends the connection may have committed all the same.
 pub(super) fn is_refusal(error: &tokio_postgres::Error) -> bool {
     let severity = error.as_db_error().and_then(|refusal| refusal.parsed_severity());
     severity == Some(Severity::Error)

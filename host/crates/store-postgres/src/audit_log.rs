@@ -220,7 +220,7 @@ impl Database {
         Ok(self.audit_page(&query, AuditPosition::END, bounds).await?.entries)
     }
 
-    /// Some of the oldest values, none of whose lines is as young as that instant; without the one that tells of the removal.
+    /// Some of the oldest values, none of whose lines is as young as that instant; without the one that reports the removal.
     pub(super) async fn audit_older_than(&self, removal: &AuditRemoval) -> Result<Vec<u64>, StoreError> {
         const OLDEST: &str = "SELECT number, at >= $3 FROM daftar.audit WHERE number >= $1 ORDER BY number LIMIT $2";
         let except = removal.told.map(|told| told.at);

@@ -123,7 +123,7 @@ fn array<T: AsRef<str>>(texts: impl ExactSizeIterator<Item = T>) -> Option<Strin
     Some(written)
 }
 
-/// Whether the columns hold all of an entry.
+/// True if the columns hold all of an entry.
 fn is_held(entry: &AuditEntry) -> bool {
     let is_indexed = |text: &String| text.len() <= INDEXED_TEXT_BYTES;
     let once = [&entry.reason, &entry.note].into_iter().flatten().chain([&entry.request_id]);

@@ -47,7 +47,7 @@ pub(super) struct AuditWriter {
     /// Its own id among those that write.
     id: [u8; 16],
     audit: Arc<AuditBuffer>,
-    /// Whether entries could not be written when it was tried last.
+    /// True if entries could not be written when it was tried last.
     lines_wait: Arc<AtomicBool>,
     /// How many transactions it has begun.
     number: u64,
@@ -219,7 +219,7 @@ impl AuditWriter {
 enum Tried {
     /// Nothing was written.
     Broken(Failure),
-    /// Whether it was committed is not known.
+    /// True if it was committed is not known.
     Unknown,
 }
 

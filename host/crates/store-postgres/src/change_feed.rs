@@ -52,7 +52,7 @@ impl ChangeFeed for PostgresChangeFeed {
 
     async fn heard(&self, at_most: Duration) {
         let heard = async { self.changes.lock().await.changed().await };
-        // Whether something was heard or the time has passed: it is looked at again.
+        // Whether something was heard or the time has passed: it is checked again.
         let _in_time = tokio::time::timeout(at_most, heard).await;
     }
 }

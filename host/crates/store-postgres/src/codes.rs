@@ -38,7 +38,7 @@ pub(super) struct CodeRows {
 }
 
 impl CodeRows {
-    /// Whether there are none.
+    /// True if there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.codes.is_empty() && self.editions.is_empty()
     }

@@ -63,7 +63,7 @@ impl Canceller {
     }
 }
 
-/// What goes on on a connection of a pool.
+/// What continues on a connection of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Everything was answered.

@@ -35,7 +35,7 @@ impl<'r> Table<'r> {
     /// Brings the rows into the database.
     ///
     /// # Errors
-    /// When the database fails or one of the rows is there already; the transaction cannot go on then.
+    /// If the database fails or one of the rows is there already; the transaction cannot continue then.
     pub(super) async fn flush(&mut self, transaction: &Transaction<'_>) -> Result<(), Failure> {
         if self.rows.is_empty() {
             return Ok(());

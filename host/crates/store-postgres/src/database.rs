@@ -116,7 +116,7 @@ impl Database {
         &self.target.place
     }
 
-    /// How many connections for reads and searches there are, are idle and are waited for.
+    /// Number of connections for reads and searches, are idle and are waited for.
     pub(super) fn status(&self) -> Status {
         let (readers, searchers) = (self.readers.status(), self.searchers.status());
         Status {
@@ -127,7 +127,7 @@ impl Database {
         }
     }
 
-    /// Whether it is unavailable, as far as is known.
+    /// True if it is unavailable, as far as is known.
     pub(super) fn is_away(&self) -> bool {
         self.outage.is_on()
     }
@@ -220,7 +220,7 @@ impl Database {
         })
     }
 
-    /// Whether a session has the options that it was begun with: a pooler in between may drop them.
+    /// True if a session has the options that it was begun with: a pooler in between may drop them.
     pub(super) async fn has_session_options(&self, client: &Client) -> Result<bool, Failure> {
         let limit = "SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'";
         let limit: i64 = client.query_one(limit, &[]).await?.try_get(0)?;

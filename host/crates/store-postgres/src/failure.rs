@@ -1,7 +1,7 @@
 //! Why the database did not do something, told without what records say.
 //!
 //! **Invariant:** no text of the database that could quote a value gets any further: of statements that it refused only the code,
-//! the table and the constraint are told.
+//! the table and the constraint are reported.
 
 use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::error::{Severity, SqlState};
@@ -53,23 +53,23 @@ impl Failure {
         Self::new(Meaning::Slow, "the database did not answer in time")
     }
 
-    /// Whether the database refused it with that code.
+    /// True if the database refused it with that code.
     pub(super) fn is_of(&self, code: &str) -> bool {
         self.said.starts_with(&format!("{REFUSED} ({code}"))
     }
 
-    /// Whether the same may go well when it is done again at once, on a new connection.
+    /// True if the same may go well when it is done again at once, on a new connection.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self.meaning, Meaning::Unreachable | Meaning::Conflict | Meaning::ReadOnly)
     }
 
-    /// Whether the database was unavailable: that is one thing for all that ask, and no failure of what was asked. In every other case it is
+    /// True if the database was unavailable: that is one thing for all that ask, and no failure of what was asked. In every other case it is
     /// there, and what else is asked of it may be done.
     pub(super) fn is_outage(&self) -> bool {
         matches!(self.meaning, Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly)
     }
 
-    /// Whether the connection is of no more use.
+    /// True if the connection is of no more use.
     pub(super) fn is_of_connection(&self) -> bool {
         self.is_outage()
     }

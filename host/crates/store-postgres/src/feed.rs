@@ -1,6 +1,6 @@
 //! What other processes do, heard as it happens.
 //!
-//! **Invariant:** a process that does not listen says so. What happened meanwhile is read when it listens again, before anybody is
+//! **Invariant:** a process that does not listen says so. What happened in the meantime is read when it listens again, before anybody is
 //! told that it does.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// So often a connection on which nothing is heard is asked whether it is there still.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 
-/// What is told of.
+/// What is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
     /// Clients, settings or plugins were changed: how often that happened so far.
@@ -68,7 +68,7 @@ impl PostgresFeed {
         Self { is_listening, heard, task: tokio::spawn(listener.run()) }
     }
 
-    /// Whether what happens is heard now. Where it is not, what matters has to be asked for.
+    /// True if what happens is heard now. Where it is not, what matters has to be asked for.
     #[must_use]
     pub fn is_listening(&self) -> bool {
         self.is_listening.load(Ordering::Acquire)
@@ -174,7 +174,7 @@ impl Listener {
 
 const NUMBERS: &str = "SELECT clients_generation + deployment_generation, sequence FROM daftar.last";
 
-/// Raises the generation of what the deployment decided, and tells of it when the transaction is committed.
+/// Raises the generation of what the deployment decided, and reports it when the transaction is committed.
 pub(super) async fn raise_deployment(transaction: &Transaction<'_>) -> Result<(), Failure> {
     let raised = "UPDATE daftar.last SET deployment_generation = deployment_generation + 1 \
                   RETURNING clients_generation + deployment_generation";
@@ -183,7 +183,7 @@ pub(super) async fn raise_deployment(transaction: &Transaction<'_>) -> Result<()
     tell(transaction, Channel::Generation, row.try_get::<_, i64>(0)?).await
 }
 
-/// Tells of something when the transaction is committed.
+/// Reports of something when the transaction is committed.
 pub(super) async fn tell(transaction: &Transaction<'_>, channel: Channel, number: i64) -> Result<(), Failure> {
     let statement = transaction.prepare_cached("SELECT pg_notify($1, $2)").await?;
     transaction.query(&statement, &[&channel.name(), &number.to_string()]).await?;
@@ -194,7 +194,7 @@ impl PostgresStore {
     /// How often clients, and what the deployment decided, were changed so far, by any process.
     ///
     /// # Errors
-    /// When the database fails.
+    /// If the database fails.
     pub async fn generation(&self) -> Result<Generation, StoreError> {
         let statement = concat!("SELECT clients_generation, deployment_generation, ", history!(), " FROM daftar.last");
         let row = self.database.query_opt(statement, &[]).await?;

@@ -105,7 +105,7 @@ pub(super) struct Rows {
     pub(super) audit_removed: Vec<u64>,
 }
 
-/// What is told of a job once its group is written.
+/// What is reported a job once its group is written.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Committed(Result<Committed, StoreError>),
@@ -124,7 +124,7 @@ pub(super) struct Finished {
 }
 
 impl Finished {
-    /// Whether there is nothing to write.
+    /// True if there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
         let Rows { codes, changes, audit, audit_removals, audit_removed, .. } = &self.rows;
         let is_without_audit = audit.is_empty() && audit_removals.is_empty() && audit_removed.is_empty();
@@ -160,7 +160,7 @@ impl<'g> Group<'g> {
         }
     }
 
-    /// Works out a use case.
+    /// Works out an operation.
     pub(super) fn commit(
         &mut self,
         mut write: Write,
@@ -173,7 +173,7 @@ impl<'g> Group<'g> {
         let new_codes = write.take_new_codes();
         let codes = self.numbering.of_write(&new_codes)?;
         let planned = self.planner.plan(write, request)?;
-        // All that can be refused before anything of it is taken up.
+        // All that can be refused before anything of it is applied.
         let mut rows = Rows::default();
         let added = StoredCodeTable { codes, editions: Vec::new() };
         let named = self.names.counts();
@@ -210,7 +210,7 @@ impl<'g> Group<'g> {
         self.numbering.apply(added);
     }
 
-    /// Removes old values of the audit log, those that are there still, and tells of it: under `free` where nothing did before.
+    /// Removes old values of the audit log, those that are there still, and reports it: under `free` where nothing did before.
     pub(super) fn remove_audit(
         &mut self,
         there: &BTreeMap<u64, u64>,
@@ -281,7 +281,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Takes up the rows of a later write.
+    /// Applies the rows of a later write.
     fn merge(&mut self, later: Self) {
         self.records.extend(later.records);
         self.behind.extend(later.behind);
@@ -298,7 +298,7 @@ impl Rows {
         self.changes.extend(later.changes);
     }
 
-    /// Whether the record is one of those that the group makes.
+    /// True if the record is one of those that the group makes.
     pub(super) fn is_new(before: &Last, kind: RecordKind, id: RecordId) -> bool {
         id.0 > before.key(kind)
     }

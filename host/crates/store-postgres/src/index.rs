@@ -73,7 +73,7 @@ impl PostgresIndex {
         Self { database, few_max: FEW_MAX }
     }
 
-    /// What is planned anew for what it asks.
+    /// What is planned again for what it asks.
     async fn search(&self, statement: &str, parameters: &Parameters) -> Result<Vec<Row>, StoreError> {
         self.database.search(statement, &parameters.values()).await
     }
@@ -86,7 +86,7 @@ impl PostgresIndex {
 /// Every person or group that a search finds, in the order of their keys, asked on a connection of the caller's.
 ///
 /// # Errors
-/// When the database fails.
+/// If the database fails.
 pub async fn matching(
     client: &Client,
     query: &SubjectQuery,

@@ -7,7 +7,7 @@
 //!
 //! **Invariant:** only this crate names the crates of the database.
 //!
-//! **Invariant:** a database that is away fails requests and nothing else: what is asked once it is back is done, without a restart.
+//! **Invariant:** a database that is unavailable fails requests and nothing else: what is asked once it is back is done, without a restart.
 
 mod archive;
 mod attempt;
@@ -115,7 +115,7 @@ pub struct PostgresStore {
     _months: Option<Months>,
     _mending: Mending,
     audit: Arc<AuditBuffer>,
-    /// Whether lines of the audit log could not be written when it was tried last: nothing is shown that adds to them.
+    /// True if lines of the audit log could not be written when it was tried last: nothing is shown that adds to them.
     lines_wait: Arc<AtomicBool>,
     sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
     last_sequence: Arc<AtomicU64>,

@@ -58,7 +58,7 @@ impl LockWaits {
 }
 
 impl Known {
-    /// Whether it is to be logged that this session holds a lock.
+    /// True if it is to be logged that this session holds a lock.
     fn is_news(&mut self, blocker: (i32, Option<String>), now: Instant) -> bool {
         self.logged.retain(|(_, at)| now.duration_since(*at) < LOGGED_APART);
         if self.logged.iter().any(|(logged, _)| *logged == blocker) || self.logged.len() >= BLOCKERS_MAX {
@@ -88,7 +88,7 @@ impl Database {
         work.await
     }
 
-    /// Whether others have written since it was asked last which locks are waited for: then no lock is held up.
+    /// True if others have written since it was asked last which locks are waited for: then no lock is held up.
     pub(super) async fn row_has_moved(&self) -> bool {
         let Ok(now) = self.row().await else { return false };
         let before = std::mem::replace(&mut self.lock_waits.lock().row, now.clone());

@@ -67,7 +67,7 @@ struct Since {
 }
 
 impl Outage {
-    /// Whether there is one.
+    /// True if there is one.
     pub(super) fn is_on(&self) -> bool {
         self.state.load(Ordering::Acquire) != NONE
     }
@@ -103,7 +103,7 @@ impl Outage {
         since.not_written.is_none_or(|at| at.elapsed() >= WRITABLE_AFTER)
     }
 
-    /// Begins an outage, unless the attempt that failed started before the last one ended: it tells nothing of the time since.
+    /// Begins an outage, unless the attempt that failed started before the last one ended: it reports nothing of the time since.
     fn fail(&self, started: Instant, failure: &Failure) {
         if !failure.is_outage() {
             return;
@@ -142,12 +142,12 @@ impl Outage {
     }
 }
 
-/// What the metrics page tells of a store in PostgreSQL.
+/// What the metrics page reports a store in PostgreSQL.
 #[derive(Debug, Clone, Copy)]
 pub struct PostgresUsage {
-    /// Whether the database answered when it was asked last.
+    /// True if the database answered when it was asked last.
     pub is_reachable: bool,
-    /// Whether changes of other processes are heard of as they happen.
+    /// True if changes of other processes are heard of as they happen.
     pub is_listening: bool,
     /// Writes by how they ended.
     pub writes: [(&'static str, u64); WriteOutcome::ALL.len()],

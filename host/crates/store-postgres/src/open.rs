@@ -248,7 +248,7 @@ async fn has_table(client: &Client, name: &str) -> Result<bool, Failure> {
     Ok(client.query_one("SELECT to_regclass($1::text) IS NOT NULL", &[&name]).await?.try_get(0)?)
 }
 
-/// Whether there is the row that everything begins with. It is put in after the tables were made: another process may be about to, or was
+/// True if there is the row that everything begins with. It is put in after the tables were made: another process may be about to, or was
 /// ended before it could.
 async fn has_row(client: &Client) -> Result<bool, Failure> {
     Ok(client.query_one("SELECT EXISTS (SELECT FROM daftar.last)", &[]).await?.try_get(0)?)
@@ -274,7 +274,7 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
     let found = layout(&link.client).await.map_err(|failure| failed(database, &failure))?.unwrap_or(0);
     let known = known_layout();
     if found > known {
-        // A newer one was here first. Whether this one can go on is found out next, and the lock goes with the connection.
+        // A newer one was here first. Whether this one can continue is found out next, and the lock goes with the connection.
         return Ok(link);
     }
     let there = link.client.query_one("SELECT to_regnamespace('daftar') IS NOT NULL", &[]).await.map_err(told)?;
@@ -297,7 +297,7 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
     Ok(link)
 }
 
-/// Whether the role may change the tables, and where it may not, who may.
+/// True if the role may change the tables, and where it may not, who may.
 async fn may_change_tables(database: &Database, link: &Link) -> Result<(), OpenError> {
     const OWNER: &str = "SELECT pg_get_userbyid(nspowner)::text, current_user::text, pg_has_role(nspowner, 'USAGE') \
                          FROM pg_namespace WHERE nspname = 'daftar'";
@@ -332,7 +332,7 @@ async fn may_change_tables(database: &Database, link: &Link) -> Result<(), OpenE
     ))
 }
 
-/// Whether a program from before the first release made its tables: steps of the same number are other steps there, or were taken out. Steps of
+/// True if a program from before the first release made its tables: steps of the same number are other steps there, or were taken out. Steps of
 /// a release are never changed, so that a register of a release has those of every program that knows its layout.
 async fn is_before_first_release(client: &Client) -> Result<bool, Failure> {
     if has_table(client, HISTORY_BEFORE_FIRST_RELEASE).await? {

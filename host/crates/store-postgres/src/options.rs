@@ -45,7 +45,7 @@ pub struct PostgresOptions {
     pub acquire_timeout: Duration,
     /// The longest that one statement takes.
     pub statement_timeout: Duration,
-    /// The longest that a write waits for others before it is begun, and that it is tried again where the database is away.
+    /// The longest that a write waits for others before it is begun, and that it is tried again where the database is unavailable.
     pub write_wait: Duration,
     /// The most writes that wait; one more is refused as [`daftar_store::StoreError::Overloaded`].
     pub queue_writes_max: usize,

@@ -25,7 +25,7 @@ use super::state::Locked;
 /// About the most bytes of values in one statement.
 const STATEMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Writes the rows of a group and the row of last numbers, and tells of them. From `copied_min` new rows on they are copied.
+/// Writes the rows of a group and the row of last numbers, and reports them. From `copied_min` new rows on they are copied.
 pub(super) async fn put(
     transaction: &Transaction<'_>,
     finished: &Finished,
@@ -46,7 +46,7 @@ pub(super) async fn put(
     Ok(())
 }
 
-/// Writes the row of last numbers and that of the writer, and tells of both generations that changed.
+/// Writes the row of last numbers and that of the writer, and reports both generations that changed.
 async fn put_numbers(
     transaction: &Transaction<'_>,
     locked: &Locked,
@@ -71,7 +71,7 @@ async fn put_numbers(
 
 const WRITTEN: &str = "INSERT INTO daftar.writer (id, written, at) VALUES ($1, $2, now()) \
                        ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at";
-/// [`WRITTEN`], and what processes are told of when the transaction is committed.
+/// [`WRITTEN`], and what processes are reported when the transaction is committed.
 const WRITTEN_AND_TOLD: &str = "WITH written AS (INSERT INTO daftar.writer (id, written, at) VALUES ($1, $2, now()) \
                                 ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at) \
                                 SELECT pg_notify(channel, number) FROM unnest($3::text[], $4::text[]) AS told (channel, number)";

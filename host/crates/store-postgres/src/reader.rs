@@ -153,7 +153,7 @@ impl Database {
         row.map_or(Ok(0), |row| number(&row, 0))
     }
 
-    /// Forgets the requests that are not kept any more. One that is done again meanwhile stays: its row is another one by then.
+    /// Forgets the requests that are not kept any more. One that is done again in the meantime stays: its row is another one by then.
     pub(super) async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
         let statement = "WITH old AS (SELECT client, key, part FROM daftar.request WHERE at_ms <= $1 LIMIT $2), \
                          gone AS (DELETE FROM daftar.request AS request USING old \

@@ -44,7 +44,7 @@ fn digest(views: &[View]) -> Vec<u8> {
     hash.finalize().to_vec()
 }
 
-/// Whether the views are those of this program, or of a newer one.
+/// True if the views are those of this program, or of a newer one.
 pub(super) async fn is_current(client: &impl GenericClient) -> Result<bool, Failure> {
     let made = "SELECT coalesce(schema_revision > $1 OR (schema_revision = $1 AND views = $2), false) FROM daftar.reporting_state";
     let row = client.query_opt(made, &[&i32::from(REVISION), &digest(&views())]).await?;
@@ -64,7 +64,7 @@ pub(super) async fn make(client: &mut Client) {
     }
 }
 
-/// Whether they were not there as they are now.
+/// True if they were not there as they are now.
 async fn made(client: &mut Client) -> Result<bool, Failure> {
     if is_current(client).await? {
         return Ok(false);

@@ -57,7 +57,7 @@ pub(super) fn number(row: &Row, at: usize) -> Result<u64, StoreError> {
 }
 
 /// The two columns of a statement on `daftar.last` that tell in which history it is answered: when the server of the database was started,
-/// in microseconds, and the table itself, which is another one where the database was made anew on the same server. A copy that takes over
+/// in microseconds, and the table itself, which is another one where the database was made again on the same server. A copy that takes over
 /// was started at another time than the server in whose place it answers.
 macro_rules! history {
     () => {

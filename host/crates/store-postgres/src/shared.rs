@@ -109,7 +109,7 @@ impl Shared for PostgresShared {
 
     async fn heard(&self) {
         if self.heard.lock().await.changed().await.is_err() {
-            // Nobody tells of anything any more: the store is closed.
+            // Nobody reports anything any more: the store is closed.
             std::future::pending::<()>().await;
         }
     }

@@ -1,7 +1,7 @@
 //! What the writer of a process knows of the register between two groups: how much of it is checked against the row that every group
 //! locks first.
 //!
-//! **Invariant:** what other processes did since is taken up before a group is worked out. After a failure nothing is known but what
+//! **Invariant:** what other processes did since is applied before a group is worked out. After a failure nothing is known but what
 //! is read again, nor where another database answers than the one of which it is known: that may have given its numbers for something else.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use super::failure::{Failure, Meaning, corrupt};
 use super::group::{Broken, places_of_bytes};
 use super::rows::{column, history, history_of, number, signed};
 
-/// How many writes of other processes are looked through for what they touched, which takes some tens of milliseconds; what was touched
+/// How many writes of other processes are verified for what they touched, which takes some tens of milliseconds; what was touched
 /// before counts as touched. It is half a second of another process's fastest import.
 const CAUGHT_UP_MAX: u64 = 8_192;
 
@@ -99,7 +99,7 @@ impl Basis {
         *self.lock() = Some((history, since));
     }
 
-    /// Whether what was begun at that instant may be written in that history.
+    /// True if what was begun at that instant may be written in that history.
     pub(super) fn carries(&self, history: History, begun: Timestamp) -> bool {
         let known = *self.lock();
         known.is_none_or(|(known, since)| known == history && since.is_none_or(|since| since < begun))
@@ -116,7 +116,7 @@ pub(super) struct State {
     pub(super) basis: Arc<Basis>,
     pub(super) numbering: Numbering,
     pub(super) names: CodeNames,
-    /// How many parts of the table of codes it has taken up.
+    /// How many parts of the table of codes it has applied.
     code_table_parts: u64,
     pub(super) recent: Recent,
     /// Up to which write it knows what was touched; nothing at first.
@@ -132,7 +132,7 @@ impl State {
         Self { basis, numbering, names, code_table_parts: 0, recent, touched_up_to: None, history: None }
     }
 
-    /// Forgets what a group that failed may have taken up.
+    /// Forgets what a group that failed may have applied.
     pub(super) fn forget(&mut self, has_numbered: bool) {
         self.touched_up_to = None;
         if has_numbered {
@@ -146,7 +146,7 @@ impl State {
         self.code_table_parts = locked.code_table_parts;
     }
 
-    /// Takes up what other processes did; what they touched only as far as it is asked for: `since` is the earliest write on which
+    /// Applies what other processes did; what they touched only as far as it is asked for: `since` is the earliest write on which
     /// something rests that is to be written.
     pub(super) async fn catch_up(
         &mut self,
@@ -170,7 +170,7 @@ impl State {
     }
 }
 
-/// Takes up the parts of the table of codes from the known ones on.
+/// Applies the parts of the table of codes from the known ones on.
 async fn numbered(
     transaction: &Transaction<'_>,
     (numbering, names): (&mut Numbering, &mut CodeNames),

@@ -41,7 +41,7 @@ pub(super) fn options(url: &str) -> PostgresOptions {
     PostgresOptions { connections_max: 4, bulk, ..PostgresOptions::new(url.to_owned().into()) }
 }
 
-/// Waits for a future where a test cannot: on a runtime that outlives every test, as what is opened there goes on there.
+/// Waits for a future where a test cannot: on a runtime that outlives every test, as what is opened there continues there.
 fn waited<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
     static RUNTIME: LazyLock<tokio::runtime::Runtime> =
         LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());

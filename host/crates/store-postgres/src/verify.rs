@@ -53,7 +53,7 @@ pub(super) struct PostgresValues {
     handle: Handle,
     /// The longest that an answer is waited for.
     patience: Duration,
-    /// Whether what checks need is read beside the values.
+    /// True if what checks need is read beside the values.
     is_verified: bool,
     beside: Mutex<Prefetched>,
     /// The texts of all codes; nothing before they are asked for.
@@ -369,7 +369,7 @@ impl PostgresValues {
         Ok(checked.collect())
     }
 
-    /// Whether the row of last numbers says what there is.
+    /// True if the row of last numbers says what there is.
     fn last_numbers(&self) -> Result<RawPage, Finding> {
         const LAST: &str = "SELECT individual, \"group\", program, membership, consent, sequence, code_table_parts \
                             FROM daftar.last";
@@ -551,7 +551,7 @@ impl RawValues for PostgresValues {
     }
 }
 
-/// Whether a value of a record says the version that it is kept under. A value that cannot be read is reported by its reader.
+/// True if a value of a record says the version that it is kept under. A value that cannot be read is reported by its reader.
 fn check_version(record: &ChangedRecord, kept: VersionId) -> Result<(), Finding> {
     let said = record.place().2;
     if said == kept {

@@ -6,8 +6,8 @@
 //!
 //! **Invariant:** audit entries of reads are none of its work (`audit_writer`): what delays writes does not delay reads.
 //!
-//! **Invariant:** a database that is away makes the writes fail that wait, each after a bounded time, and nothing else: the next group
-//! begins anew.
+//! **Invariant:** a database that is unavailable makes the writes fail that wait, each after a bounded time, and nothing else: the next group
+//! begins again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -44,11 +44,11 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// What the writer is asked to do.
 pub(super) enum Job {
-    /// Writes a use case.
+    /// Writes an operation.
     Commit(Box<Write>, Option<Box<RememberedRequest>>, Answer<Committed>),
     /// Numbers codes and editions.
     Number(Vec<CodeUri>, Vec<(Namespace, String)>, Answer<(Vec<CodeNumber>, Vec<EditionNumber>)>),
-    /// Removes those values of the audit log that are there still, and tells of it.
+    /// Removes those values of the audit log that are there still, and reports it.
     RemoveAudit(Box<(Vec<u64>, AuditRemoval)>, Answer<Option<AuditRemoved>>),
 }
 
@@ -64,7 +64,7 @@ impl Job {
         }
     }
 
-    /// Whether codes get numbers by it.
+    /// True if codes get numbers by it.
     pub(super) fn gives_numbers(&self) -> bool {
         match self {
             Self::Number(..) => true,
@@ -73,20 +73,20 @@ impl Job {
         }
     }
 
-    /// Tells of the numbers that codes got with it.
+    /// Reports of the numbers that codes got with it.
     fn report_numbers(&self, outcome: &Outcome) {
         if let (Self::Commit(write, ..), Outcome::Committed(Ok(_))) = (self, outcome) {
             write.new_codes().for_each(|new| (new.given)());
         }
     }
 
-    /// Tells how it ended. Whoever asked may have stopped waiting; what was written stays written.
+    /// Returns how it ended. Whoever asked may have stopped waiting; what was written stays written.
     fn answer(self, outcome: Outcome) {
         match (self, outcome) {
             (Self::Commit(_, _, answer), Outcome::Committed(outcome)) => drop(answer.send(outcome)),
             (Self::Number(_, _, answer), Outcome::Numbered(outcome)) => drop(answer.send(outcome)),
             (Self::RemoveAudit(_, answer), Outcome::Removed(outcome)) => drop(answer.send(outcome)),
-            // Nobody is told: what is dropped unanswered has failed.
+            // Nobody is reported: what is dropped unanswered has failed.
             (Self::Commit(..) | Self::Number(..) | Self::RemoveAudit(..), _) => {}
         }
     }
@@ -141,7 +141,7 @@ impl<'q> Taken<'q> {
     }
 }
 
-/// A group whose end was not found out: whoever asked was told that it failed, and it may have been written.
+/// A group whose end was not found out: whoever asked was reported that it failed, and it may have been written.
 pub(super) struct Unresolved {
     pub(super) group: u64,
     changes: Vec<Change>,

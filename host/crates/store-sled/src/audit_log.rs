@@ -18,7 +18,7 @@ use super::reader::{Reader, number};
 const UNSUMMED_VALUES_MAX: u64 = 2 * segment::SEGMENT_LINES;
 
 impl Reader {
-    /// Looks through the lines before a place.
+    /// Verifies the lines before a place.
     pub(super) fn audit_page(
         &self,
         query: &AuditQuery,

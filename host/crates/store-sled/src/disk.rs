@@ -66,7 +66,7 @@ impl Disk {
             if !self.synced.contains(&name) {
                 match File::open(entry.path()) {
                     Ok(file) => rustix::fs::fdatasync(&file)?,
-                    // The database has removed it meanwhile.
+                    // The database has removed it in the meantime.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     Err(error) => return Err(error),
                 }
@@ -87,7 +87,7 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
 /// Hands the buffers of a database to the kernel.
 ///
 /// # Errors
-/// When the database fails, or takes longer than 20 seconds.
+/// If the database fails, or takes longer than 20 seconds.
 pub(super) fn flush(database: &::sled::Db) -> ::sled::Result<()> {
     flush_within(database, FLUSH_LIMIT)
 }

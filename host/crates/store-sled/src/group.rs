@@ -60,7 +60,7 @@ impl<'g> Group<'g> {
     /// Adds audit lines that belong to no write.
     ///
     /// # Errors
-    /// When they cannot be stored, which is a failure of the store: nobody waits for these lines to be told.
+    /// If they cannot be stored, which is a failure of the store: nobody waits for these lines to be reported.
     pub(super) fn add_audit(&mut self, entries: &[AuditEntry]) -> Result<(), StoreError> {
         for (value, lines) in record::audit::encode_each(entries)? {
             let (_, key) = next_audit(self.state, lines);
@@ -78,7 +78,7 @@ impl<'g> Group<'g> {
         Ok(())
     }
 
-    /// Removes old audit lines and tells of it.
+    /// Removes old audit lines and reports it.
     fn remove_audit(&mut self, old: &OldAudit, removal: AuditRemoval) -> Result<AuditRemoved, StoreError> {
         let AuditRemoval { line, told, before: _ } = removal;
         let lines = told.map_or(0, |told| told.lines).saturating_add(old.lines);
@@ -176,7 +176,7 @@ impl<'g> Group<'g> {
         editions: Vec<(Namespace, String)>,
     ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
         let numbered = self.state.numbering.number(codes, editions)?;
-        // All of them before anything is given: a number that is told must be on disk.
+        // All of them before anything is given: a number that is reported must be on disk.
         for value in record::code_table::encode_parts(&numbered.added)? {
             let key = keys::by_number(keys::CODE_TABLE, self.state.code_table_parts);
             self.batches.add(vec![(key, value)]);

@@ -1,7 +1,7 @@
-//! Whether the store still works.
+//! True if the store still works.
 //!
 //! **Invariant:** the first failure of the disk or the database is the last word: it is logged once and every later write
-//! gets it as its answer, until the folder is opened again. What was written around a failure is not known, and going on
+//! gets it as its answer, until the folder is opened again. What was written around a failure is not known, and continuing
 //! could build on it.
 
 use std::sync::OnceLock;

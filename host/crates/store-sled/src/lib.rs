@@ -249,7 +249,7 @@ impl Store for SledStore {
         let mut forgotten = 0;
         let mut names = self.read(move |reader| reader.requests_not_kept_at(now)).await?;
         while !names.is_empty() {
-            // Few at a time: writes wait meanwhile.
+            // Few at a time: writes wait in the meantime.
             let later = names.split_off(names.len().min(FORGOTTEN_AT_ONCE));
             forgotten += self.ask(|answer| Job::Forget(names, now, answer)).await?;
             names = later;

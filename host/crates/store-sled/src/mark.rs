@@ -1,6 +1,6 @@
 //! A note beside the database of what was acknowledged last: how a start notices that the database's files were cut or put back.
 //!
-//! The database takes a log whose end is missing for one that was never written, and goes on from what is left. The note is written
+//! The database takes a log whose end is missing for one that was never written, and continues from what is left. The note is written
 //! after each sync. It is synced at each start and no more: it may lag behind after a power cut, and is never ahead of the disk. So where
 //! it says more than the database holds, something that was acknowledged is gone.
 //!
@@ -29,7 +29,7 @@ pub(super) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Whether all of it is there where these are the last numbers.
+    /// True if all of it is there where these are the last numbers.
     pub(super) fn is_held_by(&self, held: &Self) -> bool {
         self.sequence <= held.sequence && self.audit <= held.audit && self.code_table_parts <= held.code_table_parts
     }
@@ -63,7 +63,7 @@ impl fmt::Display for Acknowledged {
     }
 }
 
-/// FNV-1a of 64 bits: tells a note that was half written.
+/// FNV-1a of 64 bits: reports a note that was half written.
 fn sum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }

@@ -212,7 +212,7 @@ fn finish_unfinished(path: &Path, database: &::sled::Db, register: [u8; 16]) -> 
     Err(OpenError::Database { path: path.to_owned(), reason })
 }
 
-/// Refuses a folder without the database's file where others of it are: the database would begin anew.
+/// Refuses a folder without the database's file where others of it are: the database would begin again.
 fn check_complete(path: &Path) -> Result<(), OpenError> {
     let has_entries = |name: &str| fs::read_dir(path.join(name)).is_ok_and(|mut entries| entries.next().is_some());
     let is_of_database = |name: &str| {
@@ -266,7 +266,7 @@ pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(::sled::Db
     let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
     match layout(path, &database)? {
         Some(_) => {
-            // As a start would: what is looked at is what it would find.
+            // As a start would: what is checked is what it would find.
             if let Ok(Some(stored)) = database.get(keys::REGISTER)
                 && let Ok(register) = record::register::decode(&stored)
             {

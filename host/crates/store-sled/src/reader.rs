@@ -309,7 +309,7 @@ pub(super) fn number(key: &[u8]) -> Result<u64, StoreError> {
     keys::number_of(key).ok_or_else(|| corrupt("key", "it has no number"))
 }
 
-/// Whether a database that failed can still be closed. That flushes it, and where a disk was full it waits for ever for what could
+/// True if a database that failed can still be closed. That flushes it, and where a disk was full it waits for ever for what could
 /// not be written.
 fn can_be_closed(database: &::sled::Db, limit: Duration) -> bool {
     !matches!(disk::flush_within(database, limit), Err(::sled::Error::Io(late)) if late.kind() == io::ErrorKind::TimedOut)

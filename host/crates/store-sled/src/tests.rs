@@ -13,7 +13,9 @@ use daftar_domain::individual::{Individual, IndividualDetails, TELECOM, TELECOM_
 use daftar_domain::value::Values;
 use daftar_store::archive::{Archive, Refill};
 use daftar_store::record::samples;
-use daftar_store::suite::{Backend, Listener, audit_entry, commit, create, every_behaviour, everybody, person, write};
+use daftar_store::suite::{
+    Backend, Listener, all_individuals, audit_entry, commit, create, every_behaviour, person, write,
+};
 use daftar_store::testing::ProxyStore;
 use daftar_store::{ChangeSink, Operation};
 
@@ -118,7 +120,7 @@ async fn what_was_acknowledged_is_there_after_a_crash() {
         store.number_codes(vec![code], Vec::new()).await.unwrap();
         let crashed = copied(folder.path());
         let survivor = Folder::open(crashed.path());
-        assert_eq!(everybody(&survivor).await, (1..=number).collect::<Vec<_>>());
+        assert_eq!(all_individuals(&survivor).await, (1..=number).collect::<Vec<_>>());
         assert_eq!(survivor.audit(usize::MAX).await.unwrap().len() as u64, number);
         assert_eq!(survivor.counters("").await.unwrap(), [("day".to_owned(), number)]);
         assert_eq!(survivor.code_table().await.unwrap().codes.len() as u64, number / 8);
@@ -292,12 +294,12 @@ async fn after_a_failure_of_the_disk_nothing_more_is_written() {
     assert!((&store as &dyn Store).find::<IndividualDetails>(RecordId(1)).await.unwrap().is_some(), "reads go on");
     drop(store);
     let store = Folder::listening(folder.path());
-    let known = everybody(&store).await.len() as u64;
+    let known = all_individuals(&store).await.len() as u64;
     assert!((1..=2).contains(&known), "the first is there, the second may be");
     assert_eq!(create(&store, person(&["urn:x:a|3"])).await.id, RecordId(known + 1));
 }
 
-/// Panics when told of a change.
+/// Panics when reported a change.
 struct Panicking;
 
 impl ChangeSink for Panicking {
@@ -318,7 +320,7 @@ async fn a_panic_of_the_writer_is_a_failure_of_the_store() {
     assert!(matches!(store.readiness(), Err(StoreError::Failed(_))));
     assert!(matches!(store.append_audit(vec![audit_entry("x")]).await, Err(StoreError::Failed(_))));
     drop(store);
-    assert_eq!(everybody(&Folder::open(folder.path())).await, [1], "it was on disk before the sink heard of it");
+    assert_eq!(all_individuals(&Folder::open(folder.path())).await, [1], "it was on disk before the sink heard of it");
 }
 
 #[tokio::test]
@@ -369,7 +371,7 @@ async fn a_full_queue_refuses_instead_of_growing() {
     for attempt in waiting {
         attempt.await.unwrap().unwrap();
     }
-    assert_eq!(everybody(store.as_ref()).await.len(), accepted);
+    assert_eq!(all_individuals(store.as_ref()).await.len(), accepted);
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 //!
 //! The database recovers a batch whole or not at all, except where it fails in the middle of one while it still takes writes: then
 //! it leaves out the mark that holds the batch together, and what had been written of it comes back in parts. That happens where a
-//! value goes to a file of its own and the disk has no room for it. So when a batch fails, everything of its group is kept here, in
-//! room that was set aside before, and the next start writes it again: all of it is there then, or the folder is not opened.
+//! value goes to a file of its own and the disk has no space for it. So when a batch fails, everything of its group is kept here, in
+//! room that was suspended before, and the next start writes it again: all of it is there then, or the folder is not opened.
 //!
 //! **Invariant:** what is kept is of this register and of this state of it, or it is left alone.
 
@@ -24,7 +24,7 @@ use super::group::Operation;
 pub(super) const UNFINISHED_FILE: &str = "unfinished";
 /// How it begins when something is kept: what it is, and its version.
 const HEAD: &[u8; 8] = b"daftar\x01\x01";
-/// Room that is set aside: more than a photo of the largest size and everything that is usually written with it.
+/// Room that is suspended: more than a photo of the largest size and everything that is usually written with it.
 const ROOM_BYTES: u64 = 8 * 1024 * 1024;
 const SUM_BYTES: usize = 32;
 const LENGTH_BYTES: usize = 8;
@@ -138,7 +138,7 @@ fn take<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
 /// by [`Unfinished::open`] once everything is on disk.
 ///
 /// # Errors
-/// When it cannot be read, or the database fails again.
+/// If it cannot be read, or the database fails again.
 pub(super) fn finish(
     folder: &Path,
     database: &::sled::Db,

@@ -1,4 +1,4 @@
-//! What the metrics page tells of the embedded store.
+//! What the metrics page reports the embedded store.
 
 use std::sync::atomic::Ordering;
 
@@ -6,10 +6,10 @@ use super::SledStore;
 use daftar_store::audit_log::WAITING_MAX;
 use daftar_store::meters::{StoreRecorders, WriteOutcome};
 
-/// What the metrics page tells of a store.
+/// What the metrics page reports a store.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreUsage {
-    /// Whether it still works.
+    /// True if it still works.
     pub is_sound: bool,
     /// Writes by how they ended.
     pub writes: [(&'static str, u64); WriteOutcome::ALL.len()],
@@ -25,7 +25,7 @@ pub struct StoreUsage {
     pub audit_bytes: usize,
     /// How many lines may wait.
     pub audit_lines_max: usize,
-    /// What the files of the store take on disk; absent where that cannot be told.
+    /// What the files of the store take on disk; absent where that cannot be reported.
     pub disk_bytes: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ impl SledStore {
         self.meters.record_with(recorders);
     }
 
-    /// What it has to do, what it did, and what it takes on disk. Looks at the sizes of its files.
+    /// What it has to do, what it did, and what it takes on disk. Checks the sizes of its files.
     #[must_use]
     pub fn usage(&self) -> StoreUsage {
         let (audit_lines, audit_bytes) = self.audit.waiting();

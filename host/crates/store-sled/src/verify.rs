@@ -81,7 +81,7 @@ impl StoppedStore {
     /// What up to `limit` writes after that one touched, in their order, as [`daftar_store::Store`] gives it.
     ///
     /// # Errors
-    /// When the database fails, a value cannot be read, or a write is missing.
+    /// If the database fails, a value cannot be read, or a write is missing.
     pub async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
         self.follow(move |reader| reader.changes_after(after, limit.min(CHANGES_MAX))).await
     }
@@ -89,7 +89,7 @@ impl StoppedStore {
     /// The mark of the history up to that write; absent where that write was never made.
     ///
     /// # Errors
-    /// When the database fails.
+    /// If the database fails.
     pub async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
         self.follow(move |reader| reader.history_mark(at)).await
     }

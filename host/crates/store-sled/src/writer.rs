@@ -46,7 +46,7 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// What the writer is asked to do.
 pub(super) enum Job {
-    /// Writes a use case.
+    /// Writes an operation.
     Commit(Box<Write>, Option<Box<RememberedRequest>>, Answer<Committed>),
     /// Forgets those of the requests that are not kept any more at that instant.
     Forget(Vec<RequestName>, Timestamp, Answer<u64>),
@@ -60,9 +60,9 @@ pub(super) enum Job {
     WriteAudit(Option<Answer<()>>),
     /// Audit lines wait from now on.
     AuditWaits,
-    /// Looks at what is stored while nothing is written. Must be short.
+    /// Checks what is stored while nothing is written. Must be short.
     Look(Box<dyn FnOnce() + Send>),
-    /// Removes old audit lines and tells of it.
+    /// Removes old audit lines and reports it.
     RemoveAudit(Box<(OldAudit, AuditRemoval)>, Answer<AuditRemoved>),
     /// Fixes what a snapshot holds: what is written when the group has been.
     Snapshot(Answer<Fixed>),
@@ -90,7 +90,7 @@ pub(super) struct Writer {
     pub(super) recent: Recent,
 }
 
-/// Notes it as a failure of the store when the thread panics, so that nobody goes on handing it audit lines.
+/// Notes it as a failure of the store when the thread panics, so that nobody continues handing it audit lines.
 struct PanicGuard(Arc<Health>);
 
 impl Drop for PanicGuard {
@@ -121,7 +121,7 @@ impl State {
     /// Reads it from the database.
     ///
     /// # Errors
-    /// When the database fails or a value cannot be read.
+    /// If the database fails or a value cannot be read.
     pub(super) fn read(reader: &Reader) -> Result<Self, StoreError> {
         let mut numbering = Numbering::default();
         let (table, code_table_parts) = reader.code_table()?;

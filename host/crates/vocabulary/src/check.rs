@@ -3,7 +3,7 @@
 //! **Invariant:** a [`CheckedPack`] exists only when nothing was wrong; everything behind it may count on unique codes,
 //! parents that exist, and bounded sizes.
 //!
-//! **Invariant:** all problems are told at once, not the first only, up to a bound.
+//! **Invariant:** all problems are reported at once, not the first only, up to a bound.
 
 mod concepts;
 pub mod limits;
@@ -148,7 +148,7 @@ fn lines_fault(text: &str, bytes_max: usize) -> Option<TextFault> {
     text_fault(text, bytes_max).or_else(|| text.contains(is_forbidden).then_some(TextFault::ControlCharacter))
 }
 
-/// Whether a text is a name of ours: lower-case letters, digits and underscores, a letter first.
+/// True if a text is a name of ours: lower-case letters, digits and underscores, a letter first.
 fn is_name(text: &str) -> bool {
     text.len() <= NAME_BYTES_MAX
         && text.starts_with(|first: char| first.is_ascii_lowercase())
@@ -298,7 +298,7 @@ fn vocabulary(
     let built = if problems.count() == problems_before {
         Vocabulary::build(description.clone(), concepts).map(|vocabulary| Some(Arc::new(vocabulary)))
     } else if is_readable_hierarchy(concepts) {
-        // The cycles of a vocabulary that is refused anyway are told as well.
+        // The cycles of a vocabulary that is refused anyway are reported as well.
         super::vocabulary::hierarchy(concepts).map(|_| None)
     } else {
         Ok(None)
@@ -309,7 +309,7 @@ fn vocabulary(
     })
 }
 
-/// Whether a cycle would be news: repeated codes and self-parents are told already and would show again.
+/// True if a cycle would be news: repeated codes and self-parents are reported already and would show again.
 fn is_readable_hierarchy(concepts: &[Concept]) -> bool {
     let is_repeated = concepts.array_windows().any(|[one, other]| one.code == other.code);
     let is_odd = |concept: &Concept| concept.parents.len() > LIST_ITEMS_MAX || concept.parents.contains(&concept.code);

@@ -60,7 +60,7 @@ pub enum CodeProblem {
     EmptyVocabulary {
         /// The code.
         uri: CodeUri,
-        /// Whether the administrator adds its codes.
+        /// True if the administrator adds its codes.
         takes_local_codes: bool,
     },
     /// The vocabulary has no such code.
@@ -205,7 +205,7 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// Whether a namespace is that of a vocabulary which some field takes codes of.
+/// True if a namespace is that of a vocabulary which some field takes codes of.
 pub(super) fn is_used_by_a_field(namespace: &Namespace) -> bool {
     use daftar_domain::vocabulary::{CodedField, ID_TYPE_NAMESPACE};
     namespace.as_str() == ID_TYPE_NAMESPACE

@@ -52,9 +52,9 @@ pub struct CodeDisplay<'a> {
     pub display: &'a str,
     /// The language of `display`; none where that is the code itself.
     pub language: Option<&'a str>,
-    /// Whether the reader asked for other languages, and the default one stands in for them.
+    /// True if the reader asked for other languages, and the default one stands in for them.
     pub is_fallback: bool,
-    /// Whether the record was coded with another version than the one in force, which the label is taken from.
+    /// True if the record was coded with another version than the active one, which the label is taken from.
     pub is_other_edition: bool,
 }
 
@@ -125,7 +125,7 @@ impl Generation {
 #[cfg(test)]
 mod tests;
 
-/// The vocabularies, concept groups and numbers that are in force together.
+/// The vocabularies, concept groups and numbers that are active together.
 pub struct Generation {
     digest: ContentDigest,
     concept_groups_digest: ContentDigest,
@@ -206,13 +206,13 @@ impl Generation {
         self.index.find(namespace).map(|installed| &installed.vocabulary)
     }
 
-    /// The version that a vocabulary had before the one in force: it is read, and nothing is coded with it.
+    /// The version that a vocabulary had before the active one: it is read, and nothing is coded with it.
     #[must_use]
     pub fn earlier(&self, namespace: &Namespace) -> Option<&Arc<Vocabulary>> {
         self.earlier.get(namespace)
     }
 
-    /// Every version that is there beside the one in force.
+    /// Every version that is there beside the active one.
     pub fn earlier_versions(&self) -> impl ExactSizeIterator<Item = &Arc<Vocabulary>> {
         self.earlier.values()
     }
@@ -223,7 +223,7 @@ impl Generation {
         self.packs.get(self.index.find(namespace)?.pack)
     }
 
-    /// The number of the version of a namespace's vocabulary that is in force.
+    /// The number of the version of a namespace's vocabulary that is active.
     #[must_use]
     pub fn edition_of(&self, namespace: &Namespace) -> Option<EditionNumber> {
         self.index.find(namespace).map(|installed| installed.edition)
@@ -265,7 +265,7 @@ impl Generation {
     }
 }
 
-/// The generation in force.
+/// The active generation.
 #[derive(Debug)]
 pub struct Vocabularies {
     shared: Arc<Shared>,
@@ -295,7 +295,7 @@ impl Vocabularies {
         Self { shared: Arc::new(Shared { current, open, changing: Arc::default() }), own: None }
     }
 
-    /// The view of a transaction: it sees what is in force, until it publishes what only it knows, such as codes whose numbers are given when
+    /// The view of a transaction: it sees what is active, until it publishes what only it knows, such as codes whose numbers are given when
     /// it is written.
     #[must_use]
     pub fn of_transaction(&self) -> Self {
@@ -314,7 +314,7 @@ impl Vocabularies {
         self.shared.changing.clone()
     }
 
-    /// The generation in force. A request takes it once and keeps it.
+    /// The active generation. A request takes it once and keeps it.
     ///
     /// Where records are read too (a rule over columns), take the records' snapshot first and the generation after: then
     /// every number in the snapshot is below [`Generation::code_count`], and no code is taken for one that does not exist.
@@ -324,7 +324,7 @@ impl Vocabularies {
         own.unwrap_or_else(|| self.shared.current.load_full())
     }
 
-    /// Puts another generation in force; requests that hold an older one end with it. In a transaction it is seen by that one alone.
+    /// Puts another generation active; requests that hold an older one end with it. In a transaction it is seen by that one alone.
     pub fn publish(&self, generation: Generation) -> Arc<Generation> {
         let generation = Arc::new(generation);
         match &self.own {
@@ -334,8 +334,8 @@ impl Vocabularies {
         generation
     }
 
-    /// Puts a generation in force for every request that is made of the one in force; `make` is called again where another one was published
-    /// meanwhile.
+    /// Puts a generation active for every request that is made of the active one; `make` is called again where another one was published
+    /// in the meantime.
     pub fn publish_for_all(&self, make: impl Fn(&Arc<Generation>) -> Arc<Generation>) {
         self.shared.current.rcu(make);
     }

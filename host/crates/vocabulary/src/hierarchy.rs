@@ -98,7 +98,7 @@ impl Hierarchy {
         own as usize + extras.sum::<usize>()
     }
 
-    /// Whether `concept` is somewhere below `ancestor`. Nothing is below itself.
+    /// True if `concept` is somewhere below `ancestor`. Nothing is below itself.
     pub(super) fn is_below(&self, concept: ConceptIndex, ancestor: ConceptIndex) -> bool {
         let (Some((place, _)), Some((start, end))) =
             (self.intervals.get(concept.position()), self.intervals.get(ancestor.position()))

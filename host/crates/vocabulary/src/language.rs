@@ -82,11 +82,11 @@ impl LanguagePreference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Choice {
     pub language: usize,
-    /// Whether none of the wanted languages was there.
+    /// True if none of the wanted languages was there.
     pub is_fallback: bool,
 }
 
-/// Whether a text is shaped like a language tag.
+/// True if a text is shaped like a language tag.
 pub(super) fn is_language_tag(text: &str) -> bool {
     let starts_with_letters =
         text.split('-').next().is_some_and(|first| first.bytes().all(|b| b.is_ascii_alphabetic()));

@@ -1,8 +1,8 @@
 //! Vocabularies in memory: lookup, hierarchy, concept groups, versions, the generation that a request keeps.
 //!
 //! The way of a pack: what its plugin brought ([`daftar_domain::vocabulary::PackContents`]) goes through [`check()`], which
-//! tells all that is wrong or indexes it; a [`GenerationBuilder`] puts packs and numbers together; [`Vocabularies`] holds
-//! the [`Generation`] in force. From there on nothing asks the plugin again.
+//! reports all that is wrong or indexes it; a [`GenerationBuilder`] puts packs and numbers together; [`Vocabularies`] holds
+//! the [`Generation`] active. From there on nothing asks the plugin again.
 //!
 //! **Invariant:** what a reader sees of codes never changes under it: vocabularies and generations are immutable.
 //!

@@ -2,9 +2,9 @@
 //!
 //! Codes are compared by how many letters must be put in, left out, changed or swapped. The sorted codes are walked like a
 //! tree of prefixes, and a branch is left as soon as its prefix alone is too far away: of ICD-11's 17,546 codes a few
-//! hundred are looked at.
+//! hundred are checked.
 //!
-//! **Invariant:** an error is no way to keep the server busy: one search looks at [`STEPS_MAX`] prefixes at the most, compares each with
+//! **Invariant:** an error is no way to keep the server busy: one search checks [`STEPS_MAX`] prefixes at the most, compares each with
 //! the few letters that an edit could reach, and none when the text is longer than every code by more than the edits.
 
 use super::compact::ConceptIndex;
@@ -12,7 +12,7 @@ use super::vocabulary::{ConceptRef, Vocabulary};
 
 /// How many codes are suggested.
 pub const SUGGESTIONS_MAX: usize = 5;
-/// How many prefixes one search looks at. Two edits away from a code of ICD-11 are some 5,000.
+/// How many prefixes one search checks. Two edits away from a code of ICD-11 are some 5,000.
 const STEPS_MAX: usize = 20_000;
 /// A shorter text is searched one edit away only: two edits turn it into almost any other.
 const TWO_EDITS_BYTES_MIN: usize = 4;
@@ -215,7 +215,7 @@ impl<'a> Walk<'a> {
         self.rows.push(row);
     }
 
-    /// Whether anything that begins with the prefix can be near enough. A swap looks back one row further.
+    /// True if anything that begins with the prefix can be near enough. A swap looks back one row further.
     fn is_within_reach(&self) -> bool {
         let reach = |row: &Vec<u8>| row.iter().any(|edits| *edits <= self.edits_max);
         self.rows.iter().rev().take(2).any(reach)

@@ -4,7 +4,7 @@
 //! wrong with it. What lies above a concept, up to a listed one, is asked for as well, so that the hierarchy holds.
 //!
 //! **Invariant:** asking ends: a code leads to at most [`ABOVE_MAX`] others, a request asks for at most [`ASKING_MAX`], and what was
-//! asked is remembered in bounded room for as long as the same vocabularies are in force.
+//! asked is remembered in bounded room for as long as the same vocabularies are active.
 //!
 //! **Invariant:** what a pack says of one code, with all that lies above it, is at most [`ANSWER_BYTES_MAX`].
 //!

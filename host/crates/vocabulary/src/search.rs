@@ -79,7 +79,7 @@ pub struct FoundPage<'a> {
 pub struct SearchOptions<'a> {
     /// Of equally good labels, the one that the reader understands best counts.
     pub languages: &'a LanguagePreference,
-    /// Whether codes that are no longer in use are found.
+    /// True if codes that are no longer in use are found.
     pub with_inactive: bool,
     /// How many of the best are passed over.
     pub offset: usize,

@@ -122,7 +122,7 @@ impl CodeTable {
         self.codes.len()
     }
 
-    /// Whether another table gives the same numbers for the same things, and no others.
+    /// True if another table gives the same numbers for the same things, and no others.
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
         let codes = |table: &Self| (0..to_u32(table.codes.len())).map(CodeNumber);

@@ -125,7 +125,7 @@ impl Vocabulary {
         self.codes.iter().map(|span| self.texts.get(*span).len()).max().unwrap_or_default()
     }
 
-    /// Whether some of its concepts are the deployment's own.
+    /// True if some of its concepts are the deployment's own.
     pub(super) fn has_local(&self) -> bool {
         !self.local.is_empty()
     }
@@ -157,7 +157,7 @@ impl Vocabulary {
         self.search.get_or_init(|| SearchIndex::build(self))
     }
 
-    /// Whether a search finds everything made, and costs no more than its answer.
+    /// True if a search finds everything made, and costs no more than its answer.
     #[must_use]
     pub fn is_search_ready(&self) -> bool {
         self.search.get().is_some()

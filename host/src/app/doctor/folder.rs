@@ -24,7 +24,7 @@ const FOLDER: CheckArea = CheckArea::DataFolder;
 /// What group and others may do in the folder of a register: nothing.
 const OTHERS_MASK: u32 = 0o077;
 
-/// Looks at the folder.
+/// Checks the folder.
 pub(super) fn data_folder(patient: &Patient) -> Vec<Check> {
     let folder = &patient.data_dir;
     let shown = Patient::shown(folder);
@@ -120,7 +120,7 @@ fn unfinished_restore(folder: &Path) -> Option<Check> {
     })
 }
 
-/// Whether somebody has the folder. A server looks at its own.
+/// True if somebody has the folder. A server checks its own.
 fn in_use(patient: &Patient) -> Option<Check> {
     if patient.is_server() {
         return Some(Check::ok(FOLDER, "in_use", "this server uses the folder"));
@@ -186,7 +186,7 @@ fn checkpoints(patient: &Patient) -> Check {
 
 const KEYS: CheckArea = CheckArea::Keys;
 
-/// Looks at every file of keys.
+/// Checks every file of keys.
 pub(super) fn keys(patient: &Patient) -> Vec<Check> {
     if !patient.data_dir.is_dir() {
         return Vec::new();
@@ -200,7 +200,7 @@ pub(super) fn keys(patient: &Patient) -> Vec<Check> {
 }
 
 fn folder_mode(folder: &Path) -> Option<Check> {
-    // Where there is none, the files in it are told of.
+    // If there is no folder, the checks of its files report that.
     let mode = fs::metadata(folder).ok()?.permissions().mode() & 0o777;
     (mode & 0o077 != 0).then(|| {
         let shown = Patient::shown(folder);
@@ -264,7 +264,7 @@ fn admin_token(patient: &Patient) -> Check {
 
 const PLUGINS: CheckArea = CheckArea::Plugins;
 
-/// Looks at the list and every file that it names.
+/// Checks the list and every file that it names.
 pub(super) fn plugins(patient: &Patient) -> Vec<Check> {
     let folder = patient.data_dir.join(PLUGINS_FOLDER);
     if !folder.is_dir() {

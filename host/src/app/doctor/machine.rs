@@ -31,7 +31,7 @@ enum ClockSync {
     Unknown,
 }
 
-/// Looks at the clock.
+/// Checks the clock.
 pub(super) fn clock(patient: &Patient) -> Vec<Check> {
     let mut checks: Vec<Check> =
         patient.built_from.map(|built| against_build(patient.now, built)).into_iter().collect();
@@ -107,9 +107,9 @@ fn kept(patient: &Patient) -> ClockSync {
 
 const DISK: CheckArea = CheckArea::Disk;
 const MIB: u64 = 1 << 20;
-/// With less than this the next checkpoint, or the next part of the database, may find no room.
+/// With less than this the next checkpoint, or the next part of the database, may find no space.
 const FREE_PROBLEM_BYTES: u64 = 256 * MIB;
-/// With less than this, or less than the register takes now, it is time to make room.
+/// With less than this, or less than the register takes now, it is time to free space.
 const FREE_WARNING_BYTES: u64 = 1_024 * MIB;
 /// How often something is written down to see how long it takes.
 const SYNCS: usize = 5;
@@ -118,7 +118,7 @@ const SYNC_BYTES: usize = 4_096;
 /// Every write waits for the disk once: past this few are done in a second.
 const SYNC_WARNING: Duration = Duration::from_millis(50);
 
-/// Looks at each of the folders that exists; those on one disk are looked at once.
+/// Checks each of the folders that exists; those on one disk are checked once.
 pub(super) fn disks(patient: &Patient) -> Vec<Check> {
     let mut seen = Vec::new();
     let mut checks = Vec::new();

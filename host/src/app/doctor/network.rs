@@ -1,4 +1,4 @@
-//! The certificate of HTTPS: readable, with its key, in force, for the name by which clients know the server.
+//! The certificate of HTTPS: readable, with its key, active, for the name by which clients know the server.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -15,7 +15,7 @@ use daftar_domain::config::{ServerConfig, TlsConfig};
 
 const CERTIFICATE: CheckArea = CheckArea::Certificate;
 
-/// Looks at the files of `[server.tls]`.
+/// Checks the files of `[server.tls]`.
 pub(super) fn certificate(patient: &Patient) -> Vec<Check> {
     let Some(tls) = &patient.config.server.tls else { return Vec::new() };
     let mut checks = Vec::new();
@@ -68,7 +68,7 @@ fn in_force(patient: &Patient, tls: &TlsConfig, seen: &crate::app::serve::certif
     Check::ok(CERTIFICATE, "validity", format_args!("{shown} holds for {days} days more, until {ends}"))
 }
 
-/// Whether clients that go by `public_url` accept it.
+/// True if clients that go by `public_url` accept it.
 fn certificate_name(patient: &Patient, tls: &TlsConfig, seen: &crate::app::serve::certificate::Seen) -> Option<Check> {
     let url = patient.config.server.public_url.as_deref()?;
     let host = host_of(url)?;
@@ -106,7 +106,7 @@ fn key_mode(tls: &TlsConfig) -> Option<Check> {
 
 const LISTENERS: CheckArea = CheckArea::Listeners;
 
-/// Looks at every address.
+/// Checks every address.
 pub(super) fn listeners(patient: &Patient) -> Vec<Check> {
     let server = &patient.config.server;
     let mut checks = Vec::new();
@@ -128,7 +128,7 @@ pub(super) fn listeners(patient: &Patient) -> Vec<Check> {
     checks
 }
 
-/// Whether a server could listen there. It is listened for a moment, and nobody is taken in.
+/// True if a server could listen there. It is listened for a moment, and nobody is taken in.
 fn free(key: &str, address: SocketAddr) -> Check {
     match TcpListener::bind(address) {
         Ok(_) => Check::ok(LISTENERS, "address", format_args!("{address} (`{key}`) is free")),

@@ -18,15 +18,15 @@ use daftar_store::shared::OtherReaders;
 
 /// The most clients that are named.
 const NAMED_MAX: usize = 20;
-/// The most lines of the audit log that tell of backups and are looked at.
+/// The most lines of the audit log that tell of backups and are checked.
 const BACKUP_LINES: usize = 20;
 /// A backup older than this is warned of.
 const BACKUP_DAYS_MAX: i64 = 7;
 
-/// Looks at how this server is set up and how it fares.
+/// Checks how this server is set up and how it fares.
 ///
 /// # Errors
-/// When the audit log cannot be read.
+/// If the audit log cannot be read.
 pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result<Vec<Check>, AppError> {
     let now = app.clock.now();
     // Whoever reads it is in another folder than the server.
@@ -89,7 +89,7 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
     Ok(checks)
 }
 
-/// Whether what other processes change is known here.
+/// True if what other processes change is known here.
 fn following(app: &StateParts) -> Option<Check> {
     let usage = app.follower.as_ref()?.usage();
     let area = CheckArea::DataFolder;
@@ -147,7 +147,7 @@ async fn last_backup(app: &StateParts, now: Timestamp, data_dir: &str) -> Result
     let query = AuditQuery { target: Some(BACKUP.to_owned()), ..AuditQuery::default() };
     let page = app.audit.look(query, AuditPosition::END, BACKUP_LINES).await?;
     let failed = |at: Timestamp| {
-        // What was broken off has a second line, of the same request's time.
+        // What was interrupted has a second line, of the same request's time.
         page.entries.iter().any(|line| line.outcome == AuditOutcome::Failed && line.at == at)
     };
     let made = page.entries.iter().filter(|line| line.outcome == AuditOutcome::Allowed).map(|line| line.at);
@@ -162,7 +162,7 @@ async fn last_backup(app: &StateParts, now: Timestamp, data_dir: &str) -> Result
     })
 }
 
-/// Whether this server's clock agrees with the database's, and so with those of the other servers.
+/// True if this server's clock agrees with the database's, and so with those of the other servers.
 fn clocks(difference: ClockDifference) -> Check {
     let (seconds, within) = (difference.seconds(), difference.within.as_secs_f64());
     let shown = format!("{seconds:+.1} s from the database's, to {within:.1} s");

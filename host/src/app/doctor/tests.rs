@@ -1,4 +1,4 @@
-//! Each breaks one thing of a folder that is as it should be, and sees what is told.
+//! Each breaks one thing of a folder that is as it should be, and sees what is reported.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

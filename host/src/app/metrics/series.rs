@@ -99,7 +99,7 @@ impl MetricsSnapshot {
         let checkpoints = upkeep.checkpoints.as_ref().map(|checkpoints| checkpoints.usage());
         let checkpoints = checkpoints.as_ref();
         series! { self:
-            /// Writes of use cases, by how they ended.
+            /// Writes of operations, by how they ended.
             counter "daftar_store_writes_total" by "outcome" = usage.writes;
             /// Writes of records in the register's whole life.
             counter "daftar_store_sequence_total" = usage.sequence;
@@ -213,15 +213,15 @@ impl MetricsSnapshot {
             gauge "daftar_clock_difference_seconds" = difference.or_else(|| app.follower.is_none().then_some(0.0));
             /// 1 while changes by other processes are heard of as they are made.
             gauge "daftar_change_feed_up" = flag(usage.is_listening);
-            /// 1 where the last try to take up changes by other processes failed.
+            /// 1 where the last try to apply changes by other processes failed.
             gauge "daftar_change_feed_lagging" = flag(usage.is_behind);
             /// Plugins that other processes installed and that cannot run here.
             gauge "daftar_plugins_not_synchronized" = number(app.plugins.not_taken_up());
-            /// How often clients or settings were taken up that other processes changed.
+            /// How often clients or settings were applied that other processes changed.
             counter "daftar_change_feed_changes_total" = usage.taken_up;
             /// How often the database was asked whether anything changed.
             counter "daftar_change_feed_polls_total" = usage.compared;
-            /// How often changes by other processes could not be taken up.
+            /// How often changes by other processes could not be applied.
             counter "daftar_change_feed_failures_total" = usage.failed;
         }
     }
@@ -229,7 +229,7 @@ impl MetricsSnapshot {
     /// Series about the collector are absent where nothing is sent.
     fn telemetry(&mut self, telemetry: &Telemetry) {
         series! { self:
-            /// Log lines that found no room in the buffer of the log's writer.
+            /// Log lines that found no space in the buffer of the log's writer.
             counter "daftar_log_lines_dropped_total" = telemetry.dropped_lines();
         }
         let Some(usage) = telemetry.usage() else { return };
@@ -260,13 +260,13 @@ impl MetricsSnapshot {
         series! { self:
             /// Tokens that came, by whether they were verified before.
             counter "daftar_token_cache_lookups_total" by "outcome" = [("hit", tokens.hits), ("miss", tokens.misses)];
-            /// Verified tokens that made room for others.
+            /// Verified tokens that freed space for others.
             counter "daftar_token_cache_evictions_total" = tokens.dropped;
             /// Requests for tokens with a wrong client id or secret.
             counter "daftar_token_failures_total" = failed.failures;
             /// How often answers for one client id began to be held back.
             counter "daftar_token_throttled_total" = failed.slowed;
-            /// Failed requests for tokens that were turned away unheld.
+            /// Failed requests for tokens that were rejected unheld.
             counter "daftar_token_rejected_total" = failed.turned_away;
             /// Verified tokens that are kept.
             gauge "daftar_token_cache_entries" = number(tokens.entries);
@@ -297,7 +297,7 @@ impl MetricsSnapshot {
             gauge "daftar_spool_bytes" by "space" = [("memory", number(memory)), ("file", number(file))];
             /// Parts of fields that previews asked for, by where they came from.
             counter "daftar_preview_cache_lookups_total" by "from" = [("memory", kept.found), ("records", kept.read)];
-            /// Kept fields that went because there was no room.
+            /// Kept fields that went because there was no space.
             counter "daftar_preview_cache_evictions_total" = kept.dropped;
         }
     }
@@ -380,9 +380,9 @@ impl MetricsSnapshot {
             counter "daftar_plugin_calls_total" [of] = usage.calls;
             /// Fuel burnt.
             counter "daftar_plugin_fuel_total" [of] = usage.fuel;
-            /// Requests refused because too much waited or the plugin was set aside.
+            /// Requests refused because too much waited or the plugin was suspended.
             counter "daftar_plugin_rejected_total" [of] = usage.rejected;
-            /// How often a plugin was set aside.
+            /// How often a plugin was suspended.
             counter "daftar_plugin_suspensions_total" [of] = usage.suspensions;
             /// Log lines of a plugin, written or suppressed.
             counter "daftar_plugin_log_lines_total" [of] by "outcome" =
@@ -420,7 +420,7 @@ fn flag(is_set: bool) -> f64 {
     f64::from(u8::from(is_set))
 }
 
-/// Resident memory of this process, where the system tells it.
+/// Resident memory of this process, where the system reports it.
 fn resident_bytes() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

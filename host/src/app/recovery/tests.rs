@@ -52,7 +52,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// A store that writes what it is told, and how many of each kind it has.
+/// A store that writes what it is reported, and how many of each kind it has.
 struct World {
     store: Arc<SledStore>,
     columns: Arc<Columns>,
@@ -285,7 +285,7 @@ proptest! {
                 world.write(steps).await;
             }
             let image = world.columns.image();
-            // Writers go on while the checkpoint is written.
+            // Writers continue while the checkpoint is written.
             for steps in &between {
                 world.write(steps).await;
             }
@@ -340,7 +340,7 @@ fn where_most_is_new_everything_is_read() {
         let step = Step { kind: 0, which: 0, is_update: false, says: 1 };
         world.write(&[step]).await;
         let image = world.columns.image();
-        // One more than is always taken up.
+        // One more than is always applied.
         let at = jiff::Timestamp::UNIX_EPOCH;
         for _ in 0..=CAUGHT_UP_MIN / 1_000 {
             let operations = vec![Operation::create(IndividualDetails::default()); 1_000];

@@ -21,7 +21,7 @@ use daftar_http::api::middleware::entrance::Refusal;
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 /// How often at most the log says the same of connections.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
-/// How long it may take until what was broken off is gone.
+/// How long it may take until what was interrupted is gone.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A listener that is served.
@@ -30,7 +30,7 @@ pub(super) struct Acceptor {
     pub(super) connections: Connections,
     pub(super) limits: ConnectionLimits,
     pub(super) admission: Admission,
-    /// How long requests under way may take when the server stops.
+    /// How long requests in progress may take when the server stops.
     pub(super) shutdown_timeout: Duration,
     /// What counts the responses of these connections, if they are counted.
     pub(super) response_memory: Option<Arc<ResponseMemory>>,
@@ -41,7 +41,7 @@ pub(super) struct Acceptor {
 pub(super) struct Admission {
     /// They stand for many clients.
     pub(super) proxies: Vec<Network>,
-    /// Whether nobody else may come, but from this machine.
+    /// True if nobody else may come, but from this machine.
     pub(super) is_for_proxies_alone: bool,
 }
 
@@ -55,10 +55,10 @@ impl Admission {
 }
 
 impl Acceptor {
-    /// Serves until the server stops, and until every request under way is finished or broken off.
+    /// Serves until the server stops, and until every request in progress is finished or interrupted.
     ///
     /// # Errors
-    /// When the listener cannot be used.
+    /// If the listener cannot be used.
     pub(super) async fn serve(
         self,
         mut phase: watch::Receiver<Phase>,
@@ -135,7 +135,7 @@ fn take(
     tokio::spawn(async move { connections.serve(stream, incoming.address, slot, phase).await });
 }
 
-/// Whether it is the doing of whoever wanted to connect.
+/// True if it is the doing of whoever wanted to connect.
 fn is_of_client(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! The activity of one connection, as its socket and its requests report it, and how long it may go on.
+//! The activity of one connection, as its socket and its requests report it, and how long it may continue.
 //!
 //! While bytes of responses wait for the client, the connection has to take [`MIN_BYTES_PER_S`], averaged over two
 //! `write_timeout_ms`. A byte is taken when the part of a response body that it belongs to has left for the socket: frames of HTTP/2
@@ -33,14 +33,14 @@ pub(super) struct Activity {
 struct State {
     /// Requests whose response the socket has not taken to its end.
     in_flight: u32,
-    /// Whether a request has come whole.
+    /// True if a request has come whole.
     is_known: bool,
     is_http2: bool,
-    /// Whether the socket has something that the client does not take.
+    /// True if the socket has something that the client does not take.
     is_writing: bool,
     /// When the last request was over, or the connection was ready for the first one.
     waiting_since_ms: u64,
-    /// When the first byte came of a request whose head is not there yet.
+    /// If the first byte came of a request whose head is not there yet.
     head_since_ms: Option<u64>,
     /// Bytes of responses that wait for the client.
     unread: u64,
@@ -66,7 +66,7 @@ struct End {
     at_ms: u64,
 }
 
-/// How long a connection may go on.
+/// How long a connection may continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     /// It is fine, at least until then.
@@ -113,7 +113,7 @@ impl Activity {
         }
     }
 
-    /// Whether the client takes what is written.
+    /// True if the client takes what is written.
     pub(super) fn set_writing(&self, is_writing: bool) {
         let now_ms = self.now_ms();
         let mut state = self.state();
@@ -160,7 +160,7 @@ impl Activity {
         self.state().unread
     }
 
-    /// Whether it may go on.
+    /// True if it may continue.
     pub(super) fn due(&self, limits: &ConnectionsConfig) -> Due {
         let now_ms = self.now_ms();
         let shortest_ms = limits.header_timeout_ms.min(limits.idle_timeout_ms).min(limits.write_timeout_ms);
@@ -170,7 +170,7 @@ impl Activity {
             let first_ms = state.ends.iter().map(|end| end.at_ms).fold(reading.counts_from_ms, u64::min);
             (first_ms.saturating_add(limits.write_timeout_ms.saturating_mul(2)), Cut::WriteTimeout)
         });
-        // Whatever is written meanwhile: answers to frames of HTTP/2 that belong to no request.
+        // Whatever is written in the meantime: answers to frames of HTTP/2 that belong to no request.
         let request = (state.in_flight == 0).then(|| {
             if !state.is_known {
                 (state.waiting_since_ms.saturating_add(limits.header_timeout_ms), Cut::HeaderTimeout)

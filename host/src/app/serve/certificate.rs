@@ -1,7 +1,7 @@
-//! The certificate of HTTPS: read from its files, taken anew when they change, watched for its end.
+//! The certificate of HTTPS: read from its files, taken again when they change, watched for its end.
 //!
 //! **Invariant:** a certificate that cannot be used never takes the place of one that can. Certificate and key are taken together or
-//! not at all, so the two files may be changed one after the other.
+//! not at all, so the two files may be changed sequentially.
 
 use std::fs::File;
 use std::io::Read;
@@ -149,7 +149,7 @@ impl CertificateKeeper {
                     tracing::info!(tls.expires = %expires, "the certificate was taken from its files");
                 }
                 self.warn_of_expiry(expires);
-                // What changed while it was read is looked at again.
+                // What changed while it was read is checked again.
                 Watch { taken: now, refused: None, warned_on: today }
             }
             Err(reason) => {
@@ -198,7 +198,7 @@ struct Watch {
     taken: Stamps,
     /// Files that could not be used.
     refused: Option<Stamps>,
-    /// The day on which the end of the certificate was last looked at, counted from 1970.
+    /// The day on which the end of the certificate was last checked, counted from 1970.
     warned_on: i64,
 }
 

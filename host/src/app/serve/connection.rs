@@ -29,7 +29,7 @@ use daftar_http::transport::{Cut, Transport};
 const BUFFER_BYTES_MAX: usize = 128 << 10;
 /// The most bytes of the headers of a request over HTTP/2, as its RFC counts them.
 const HTTP2_HEADER_BYTES_MAX: u32 = 64 << 10;
-/// How many requests a client may take back before they are looked at (CVE-2023-44487).
+/// How many requests a client may take back before they are checked (CVE-2023-44487).
 const HTTP2_RESETS_WAITING_MAX: usize = 20;
 /// How many streams may end by a fault of the client (RUSTSEC-2024-0003).
 const HTTP2_FAULTS_MAX: usize = 128;
@@ -49,9 +49,9 @@ const REFUSED_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) enum Phase {
     /// It serves.
     Serving,
-    /// Requests under way are finished, and no others begun.
+    /// Requests in progress are finished, and no others begun.
     Draining,
-    /// Whatever is not finished is broken off.
+    /// Whatever is not finished is interrupted.
     Ended,
 }
 

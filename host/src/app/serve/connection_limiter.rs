@@ -1,4 +1,4 @@
-//! The connections of a listener: how many there are, from where, and who makes room when there is none.
+//! The connections of a listener: how many there are, from where, and who frees space when there is none.
 //!
 //! When all slots are taken, a new connection evicts an idle one: first one that never sent a whole request, of these the oldest, then
 //! the one that has waited longest for its next request, then the one whose client reads its response most slowly. So connections that
@@ -88,7 +88,7 @@ impl Kind {
 pub(super) struct IncomingConnection {
     /// Their address.
     pub(super) address: IpAddr,
-    /// Whether they stand for many clients.
+    /// True if they stand for many clients.
     pub(super) is_proxy: bool,
     /// Why they are not served whatever places there are.
     pub(super) refusal: Option<Refusal>,
@@ -113,7 +113,7 @@ impl ConnectionLimiter {
         Arc::new(Self { limits, transport, places: Mutex::default(), is_empty: Notify::new() })
     }
 
-    /// A place for a connection: to be served, or to be told why it is not. None where there is not even one for that.
+    /// A place for a connection: to be served, or to be reported why it is not. None where there is not even one for that.
     pub(super) fn admit(self: &Arc<Self>, incoming: IncomingConnection) -> Option<ConnectionSlot> {
         let address = (!incoming.is_proxy).then(|| kept_address(incoming.address));
         let mut places = self.places();

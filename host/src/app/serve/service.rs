@@ -1,4 +1,4 @@
-//! What answers the requests of one connection: the router, told who asks, and the connection told what is under way.
+//! What answers the requests of one connection: the router, told who asks, and the connection told what is in progress.
 //!
 //! **Invariant:** a part counts as taken when HTTP/1.1 or HTTP/2 lets go of it: once the socket has accepted its last byte.
 //!
@@ -78,7 +78,7 @@ impl Future for Answering {
 const DROPPED_BYTES_MAX: usize = RECORD_BYTES_MAX;
 /// How long that may take.
 const DROPPING_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long nothing may arrive meanwhile.
+/// How long nothing may arrive in the meantime.
 const DROPPING_STALL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The body of a request on its way to its handler.
@@ -86,7 +86,7 @@ pub(super) struct RequestBody {
     body: Option<Incoming>,
     version: Version,
     activity: Arc<Activity>,
-    /// Whether the client sends it without being asked to.
+    /// True if the client sends it without being asked to.
     is_on_its_way: bool,
 }
 
@@ -105,7 +105,7 @@ impl HttpBody for RequestBody {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
-        // A client that waits for it is told to go on.
+        // A client that waits for it is told to continue.
         this.is_on_its_way = true;
         let polled = Pin::new(body).poll_frame(context);
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
@@ -135,7 +135,7 @@ impl Drop for RequestBody {
     }
 }
 
-/// Reads what is left of a body, until its end or a bound. The connection is in use meanwhile, and ends with it at the latest.
+/// Reads what is left of a body, until its end or a bound. The connection is in use in the meantime, and ends with it at the latest.
 async fn drop_rest(mut body: Incoming, _in_flight: InFlight) {
     let until = Instant::now() + DROPPING_TIMEOUT;
     let mut left = DROPPED_BYTES_MAX;
@@ -151,13 +151,13 @@ async fn drop_rest(mut body: Incoming, _in_flight: InFlight) {
 /// The most bytes of one part: what a client at the lowest rate takes in half of the time in which it has to take something.
 const PART_BYTES_MAX: usize = 32 << 10;
 
-/// The body of a response. Its request is under way until the socket has all of it, or the client left.
+/// The body of a response. Its request is in progress until the socket has all of it, or the client left.
 pub(super) struct CountedBody {
     body: Body,
     /// What was taken of the body and is not handed over yet.
     rest: VecDeque<Bytes>,
     rest_bytes: usize,
-    /// Whether `rest` is all there is.
+    /// True if `rest` is all there is.
     is_finished: bool,
     response: Option<Arc<ResponseInFlight>>,
 }

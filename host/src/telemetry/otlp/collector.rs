@@ -3,7 +3,7 @@
 //! **Invariant:** bounded in time and in what is read of the answer; no redirect and no proxy of the environment is followed, so that
 //! what the headers hold goes to the collector alone. Nothing that an answer says is logged but its status.
 //!
-//! **Invariant:** a file that everybody may read is refused, and no message tells a value.
+//! **Invariant:** a file that everybody may read is refused, and no message reports a value.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

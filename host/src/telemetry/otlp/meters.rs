@@ -109,7 +109,7 @@ impl Meters {
     }
 }
 
-/// Tells an instrument the values of the series that have its name.
+/// Reports an instrument the values of the series that have its name.
 fn observe<T: Copy>(instrument: &dyn AsyncInstrument<T>, name: &str, all: &[Series<T>]) {
     for series in all.iter().filter(|series| series.name == name) {
         instrument.observe(series.value, &attributes(&series.key));

@@ -1,10 +1,10 @@
 //! The thread that sends.
 //!
 //! **Invariant:** one batch at a time: one that the collector does not take now is kept and tried again, ever more seldom, and given
-//! up after [`ATTEMPTS_MAX`]; meanwhile the queue fills and drops. Metrics that are not taken are not kept: the next ones have all
+//! up after [`ATTEMPTS_MAX`]; in the meantime the queue fills and drops. Metrics that are not taken are not kept: the next ones have all
 //! that they said.
 //!
-//! **Invariant:** bounded: a span that finds no room is dropped, and whoever ended it goes on.
+//! **Invariant:** bounded: a span that finds no space is dropped, and whoever ended it continues.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -177,7 +177,7 @@ daftar_domain::named_enum! {
     pub enum Outcome {
         /// The collector has it.
         Sent = "sent",
-        /// It found no room.
+        /// It found no space.
         QueueFull = "queue_full",
         /// The collector does not want it.
         Rejected = "rejected",
@@ -225,7 +225,7 @@ fn get(counts: &[AtomicU64], at: usize) -> u64 {
 /// The wish to end.
 #[derive(Debug)]
 pub(super) struct Stop {
-    /// When whoever wishes it goes on.
+    /// When whoever wishes it continues.
     pub deadline: Instant,
     /// The gauges and counters as they are at the end.
     pub last: Option<MetricsSnapshot>,

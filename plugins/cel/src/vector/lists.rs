@@ -67,7 +67,7 @@ impl<'p, 'a> Run<'p, 'a> {
         Some(Lane { values: Values::Each(Cow::Owned(sizes)), known: opened.known })
     }
 
-    /// Whether the value of each row is among the items of its list; unknown if the value is.
+    /// True if the value of each row is among the items of its list; unknown if the value is.
     pub(super) fn in_items(
         &mut self,
         value: &Vector<'a>,

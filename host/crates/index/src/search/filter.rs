@@ -43,7 +43,7 @@ impl<'a> Rows<'a> {
 
 /// A condition that is read off columns.
 pub(crate) trait Scan {
-    /// Whether a row meets it.
+    /// True if a row meets it.
     fn holds(&self, row: u32) -> bool;
     /// The rows of a segment that meet it.
     fn mark(&self, segment: u16) -> RoaringBitmap;
@@ -59,7 +59,7 @@ pub(crate) enum Test<'a> {
     Scanned(Box<dyn Scan + 'a>),
 }
 
-/// A condition and the rows on which its field may be looked at; absent where that is all.
+/// A condition and the rows on which its field may be checked; absent where that is all.
 pub(crate) struct Condition<'a> {
     pub(crate) test: Test<'a>,
     pub(crate) looked_at: Option<&'a Posting>,

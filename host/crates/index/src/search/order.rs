@@ -152,7 +152,7 @@ impl SortColumn<'_> {
 pub(crate) struct OrderKey<'a> {
     pub(crate) column: SortColumn<'a>,
     pub(crate) direction: Direction,
-    /// The rows on which the key may be looked at; the others have no value. Absent where that is all.
+    /// The rows on which the key may be checked; the others have no value. Absent where that is all.
     pub(crate) looked_at: Option<&'a Posting>,
 }
 
@@ -219,7 +219,7 @@ pub(super) struct After<'p> {
     first_rank: u64,
     /// The row of the record that was given last, or where it would be.
     row: u32,
-    /// Whether that row itself was given.
+    /// True if that row itself was given.
     is_passed: bool,
 }
 
@@ -252,7 +252,7 @@ impl<'a> Order<'a> {
         self.first.ranks(chunk, to);
     }
 
-    /// Whether the rows that were registered last are probably among the first: then they are looked at first, and hardly any
+    /// True if the rows that were registered last are probably among the first: then they are checked first, and hardly any
     /// other has to be kept for a while.
     pub(super) fn begins_with_late_rows(&self) -> bool {
         matches!(self.first.column, SortColumn::Instants(_)) && self.first.direction == Direction::Descending
@@ -273,7 +273,7 @@ impl<'a> Order<'a> {
         (keys.len() == self.keys().count()).then_some(After { keys, first_rank, row, is_passed })
     }
 
-    /// Whether a row was given before the position.
+    /// True if a row was given before the position.
     pub(super) fn is_passed(&self, candidate: Candidate, after: &After<'_>) -> bool {
         if candidate.0 != after.first_rank {
             return candidate.0 < after.first_rank;

@@ -201,7 +201,7 @@ impl PlaceScan<'_> {
     }
 }
 
-/// Whether a number is in an ascending list.
+/// True if a number is in an ascending list.
 fn is_among(number: u32, ascending: &[u32]) -> bool {
     match ascending {
         [only] => *only == number,

@@ -109,7 +109,7 @@ pub(crate) fn filter_of_groups<'a>(
     filter(snapshot, &snapshot.groups, &common, members.iter().map(with).collect::<Option<Vec<_>>>()?, limits)
 }
 
-/// The conditions that both have, and those of one kind, each with the field that it looks at.
+/// The conditions that both have, and those of one kind, each with the field that it checks.
 fn filter<'a, R: RecordType>(
     snapshot: &'a Snapshot,
     subjects: &'a Subjects<R>,
@@ -135,7 +135,7 @@ fn filter<'a, R: RecordType>(
         push(Test::Scanned(Box::new(DayScan::new(&subjects.columns, field, conditions)?)), field);
     }
     own.into_iter().for_each(|(test, field)| push(test, field));
-    // Identifiers and the instant of the last write may be looked at on every record that exists.
+    // Identifiers and the instant of the last write may be checked on every record that exists.
     if !common.identifiers.is_empty() {
         let rows = rows_with_identifiers(&subjects.identifiers, &snapshot.hasher, common.identifiers)?;
         conditions.push(Condition { test: Test::Among(Rows::Set(rows)), looked_at: None });
@@ -194,7 +194,7 @@ fn rows_with_codes<'a>(
     (!postings.is_empty()).then(|| Rows::any_of(postings))
 }
 
-/// The rows of each condition on texts, with the field that it looks at.
+/// The rows of each condition on texts, with the field that it checks.
 fn rows_with_texts<'a>(index: &'a WordIndex, texts: &TextConditions) -> Option<Vec<(Rows<'a>, &'static str)>> {
     let mut found = Vec::new();
     let words = [(WordKind::Name, &texts.name_words, "name"), (WordKind::Address, &texts.address_words, "address")];

@@ -1,4 +1,4 @@
-//! Looks at everything in a backup before it is trusted: every stored value reads, records and versions follow one another
+//! Checks everything in a backup before it is trusted: every stored value reads, records and versions follow one another
 //! without a gap, photos and plugins are what they are called after, and there is as much of each as is said.
 
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ struct PluginFile {
 }
 
 impl Examiner {
-    /// Looks at the things of a block.
+    /// Checks the things of a block.
     ///
     /// # Errors
     /// The first thing that cannot be restored.
@@ -52,7 +52,7 @@ impl Examiner {
         Ok(())
     }
 
-    /// Looks at the whole: compares what came with what the backup says of itself.
+    /// Checks the whole: compares what came with what the backup says of itself.
     ///
     /// # Errors
     /// What does not agree.

@@ -1,5 +1,5 @@
 //! The form of a backup: one line that people can read, blocks, and a last block that says what was written.
-//! `host/docs/BACKUP.md` tells it to others.
+//! `host/docs/BACKUP.md` reports it to others.
 //!
 //! ```text
 //! daftar-backup-file 1 {"daftar": …, "sequence": …}\n
@@ -48,9 +48,9 @@ pub struct Head {
     pub sequence: u64,
     /// When it was begun: RFC 3339.
     pub at: String,
-    /// Whether the keys are in it, without which no client's secret and no token is good.
+    /// True if the keys are in it, without which no client's secret and no token is good.
     pub keys: bool,
-    /// How many records there are, by kind.
+    /// Number of records, by kind.
     pub records: BTreeMap<String, u64>,
 }
 
@@ -100,7 +100,7 @@ impl Head {
 pub(super) enum BlockKind {
     /// The last one; its payload is an [`End`] as JSON.
     End = 0,
-    /// Things, one after the other.
+    /// Things, sequentially.
     Items = 1,
 }
 

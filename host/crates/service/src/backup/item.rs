@@ -1,4 +1,4 @@
-//! The things in a backup, and how they are written: postcard of [`ItemV1`], one after the other.
+//! The things in a backup, and how they are written: postcard of [`ItemV1`], sequentially.
 
 use std::fmt;
 use std::sync::Arc;

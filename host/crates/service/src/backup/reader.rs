@@ -52,7 +52,7 @@ impl Block {
     /// The things in it.
     ///
     /// # Errors
-    /// When it cannot be unpacked or read.
+    /// If it cannot be unpacked or read.
     pub fn items(self) -> Result<Vec<Item>, BackupProblem> {
         let (block, at) = (self.number, self.begins_at);
         let damaged = |reason| BackupProblem::Damaged { block, at, reason };
@@ -80,7 +80,7 @@ impl<R: Read> BackupReader<R> {
     /// Reads the first line.
     ///
     /// # Errors
-    /// When it is no backup, or one that this daftar cannot read.
+    /// If it is no backup, or one that this daftar cannot read.
     pub fn new(mut from: R) -> Result<Self, BackupProblem> {
         let line = first_line(&mut from)?;
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
@@ -92,7 +92,7 @@ impl<R: Read> BackupReader<R> {
     /// What comes next. After the end nothing more may be asked.
     ///
     /// # Errors
-    /// When the backup is cut off, damaged, or goes on after its end.
+    /// When the backup is cut off, damaged, or continues after its end.
     pub fn next_block(&mut self) -> Result<Next, BackupProblem> {
         let (begins_at, number) = (self.at, self.blocks.saturating_add(1));
         let damaged = |reason: &str| BackupProblem::Damaged { block: number, at: begins_at, reason: reason.to_owned() };
@@ -170,14 +170,14 @@ fn rest(from: impl Read) -> Result<Vec<u8>, BackupProblem> {
 pub struct Extent {
     /// How many bytes it is unpacked.
     pub unpacked: u64,
-    /// Whether something stands after its last block, which is a signature or a fault.
+    /// True if something stands after its last block, which is a signature or a fault.
     pub is_signed: bool,
 }
 
 /// How much a backup is, as the heads of its blocks tell it: nothing else of them is read, and nothing checked.
 ///
 /// # Errors
-/// When a head cannot be read.
+/// If a head cannot be read.
 pub fn extent_of(mut from: impl Read + Seek) -> Result<Extent, BackupProblem> {
     let mut at = u64::try_from(first_line(&mut from)?.len()).unwrap_or(u64::MAX);
     let (mut sum, mut block) = (0_u64, 1);

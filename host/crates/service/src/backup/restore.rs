@@ -31,7 +31,7 @@ pub struct Contents {
     pub signature: Option<BackupSignature>,
 }
 
-/// How far into a backup things are looked at.
+/// How far into a backup things are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// Its blocks are whole, and its end is there: what can be seen while it arrives.
@@ -40,13 +40,13 @@ pub enum Depth {
     Everything,
 }
 
-/// Hears how many things have been looked at, after each block.
+/// Hears how many things have been checked, after each block.
 pub type Heard<'h> = &'h mut dyn FnMut(&Head, u64);
 
 /// What a backup says of itself in its first line.
 ///
 /// # Errors
-/// When it is no backup, or one that this daftar cannot read.
+/// If it is no backup, or one that this daftar cannot read.
 pub fn head_of(from: impl Read) -> Result<Head, BackupProblem> {
     Ok(BackupReader::new(from)?.head)
 }
@@ -59,7 +59,7 @@ pub fn inspect(from: impl Read, depth: Depth, heard: Heard<'_>) -> Result<Conten
     read(from, depth, heard, |_, _| Ok(()))
 }
 
-/// Reads a backup to its end, looks at everything, and hands its things on, each time with how many bytes it was in all so far, unpacked.
+/// Reads a backup to its end, checks everything, and hands its things on, each time with how many bytes it was in all so far, unpacked.
 fn read(
     from: impl Read,
     depth: Depth,
@@ -98,7 +98,7 @@ fn read(
     })
 }
 
-/// A backup that is read and looked at in a thread of its own, ahead of whoever takes its things.
+/// A backup that is read and checked in a thread of its own, ahead of whoever takes its things.
 pub struct ReadAhead {
     items: Receiver<(Vec<Item>, u64)>,
     thread: std::thread::JoinHandle<Result<Contents, BackupProblem>>,
@@ -120,7 +120,7 @@ impl ReadAhead {
         Ok(Self { items, thread })
     }
 
-    /// The next things, which have been looked at, and how many bytes it was with them in all, unpacked; none at the end, and
+    /// The next things, which have been checked, and how many bytes it was with them in all, unpacked; none at the end, and
     /// when something is wrong.
     pub fn next(&self) -> Option<(Vec<Item>, u64)> {
         self.items.recv().ok()

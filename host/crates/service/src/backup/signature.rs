@@ -72,7 +72,7 @@ fn signed_text(checksum: &Chain) -> Vec<u8> {
 #[derive(Debug, Clone, Default)]
 pub struct BackupTrust {
     keys: Vec<PluginKey>,
-    /// Whether a backup that none of them signed is refused.
+    /// True if a backup that none of them signed is refused.
     is_required: bool,
 }
 

@@ -39,7 +39,7 @@ pub struct Exported {
 pub struct ExportedPage {
     /// The records.
     pub records: Vec<Exported>,
-    /// The key of the last record that was looked at; none at the end of the kind.
+    /// The key of the last record that was checked; none at the end of the kind.
     pub last: Option<RecordId>,
 }
 
@@ -48,14 +48,14 @@ pub struct ExportedPage {
 pub struct ExportRequest<'a> {
     /// The keys of the records, where not all of the kind are.
     pub chosen: Option<&'a [RecordId]>,
-    /// Whether the bytes of their photos are read.
+    /// True if the bytes of their photos are read.
     pub photos: bool,
 }
 
 /// The records of a kind after a key.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn page(
     registry: &Registry,
     (kind, after, at): (RecordKind, RecordId, Timestamp),

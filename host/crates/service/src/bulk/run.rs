@@ -1,6 +1,6 @@
 //! Writes the lines of one request, many at a time.
 //!
-//! **Invariant:** bounded: as many lines are being written as the store wants at once, and no more are taken up while the window holds
+//! **Invariant:** bounded: as many lines are being written as the store wants at once, and no more are applied while the window holds
 //! [`WINDOW_LINES_MAX`] lines or [`WINDOW_BYTES_MAX`] bytes.
 //!
 //! **Invariant:** an error that is no fault of a line stops everything: what is being written ends, and nothing more begins.
@@ -37,7 +37,7 @@ pub struct Run<S> {
     /// Lines that were written before, by number.
     earlier: HashMap<u64, Done>,
     window: Window<Work>,
-    /// Lines of the window that were written before, and are looked at again all the same: by place.
+    /// Lines of the window that were written before, and are checked again all the same: by place.
     again: HashMap<u64, Done>,
     running: FuturesUnordered<Job>,
     stopped: Option<AppError>,
@@ -61,7 +61,7 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Run<S
     /// The next lines that are done, in their order; empty when all are.
     ///
     /// # Errors
-    /// What stopped it, once, after the lines before it were told of.
+    /// What stopped it, once, after the lines before it were reported.
     pub async fn next(&mut self) -> Result<Vec<(u64, LineResult)>, AppError> {
         loop {
             let keep = |result: &LineResult| result.as_ref().is_err_and(is_no_fault_of_the_line);
@@ -160,7 +160,7 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Run<S
         if let Err(error) = &result
             && is_no_fault_of_the_line(error)
         {
-            // The line stays, and nothing behind it is told of.
+            // The line stays, and nothing behind it is reported.
             let Err(error) = result else { return };
             self.window.finish(place, Err(AppError::Busy));
             self.stopped.get_or_insert(error);
@@ -175,7 +175,7 @@ pub(super) type LineResult = Result<Done, AppError>;
 
 const LANES: usize = RecordKind::ALL.len();
 
-/// Lines from the first that is not told of yet. `W` is what is to be done for one.
+/// Lines from the first that is not reported yet. `W` is what is to be done for one.
 pub(super) struct Window<W> {
     /// The place of the first line; places count up, whatever the numbers of lines.
     first: u64,
@@ -277,7 +277,7 @@ impl<W> Window<W> {
         None
     }
 
-    /// Whether a line may begin; then which later line brought a record that it refers to, if one did.
+    /// True if a line may begin; then which later line brought a record that it refers to, if one did.
     fn judge(&self, place: u64) -> Option<Option<u64>> {
         let slot = self.slot(place)?;
         if slot.after.iter().any(|earlier| self.result(*earlier).is_none() && *earlier >= self.first) {
@@ -298,7 +298,7 @@ impl<W> Window<W> {
         Some(None)
     }
 
-    /// Whether the next line to tell of is done.
+    /// True if the next line to tell of is done.
     pub(super) fn is_front_done(&self) -> bool {
         self.slots.front().is_some_and(|front| matches!(front.state, State::Done(_)))
     }

@@ -64,7 +64,7 @@ impl Importer {
                 rehearsed(written.map_err(AppError::from), Done::Created)
             }
             Work::Line(read) if self.must_ask(&read.record) => {
-                // Its codes get numbers, and no other use case gives any meanwhile: it must not stand still with its reader.
+                // Its codes get numbers, and no other operation gives any in the meantime: it must not stand still with its reader.
                 let this = self.clone();
                 spawn_uncancellable(async move { this.write_line(line, *read).await }).await
             }
@@ -72,7 +72,7 @@ impl Importer {
         }
     }
 
-    /// Whether packs must be asked about codes of a record.
+    /// True if packs must be asked about codes of a record.
     fn must_ask(&self, record: &BulkRecord) -> bool {
         match record {
             BulkRecord::Individual(draft) => edit::must_ask(&self.registry, draft),
@@ -107,7 +107,7 @@ impl Importer {
         self.ended(&ctx, rehearsed(done, Done::Updated)).await
     }
 
-    /// Writes down what the use case left for the audit log besides its change.
+    /// Writes down what the operation left for the audit log besides its change.
     async fn ended(&self, ctx: &OpContext, result: LineResult) -> LineResult {
         const REFUSED: u16 = 422;
         let status = if result.is_ok() { STATUS_OK } else { REFUSED };

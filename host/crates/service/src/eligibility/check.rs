@@ -1,7 +1,7 @@
 //! Says of an expression, before it is stored or evaluated, whether it is right: it compiles against the facts of its subject, and
 //! every code and concept group that it names exists; and answers what a rule asks about codes, once for all subjects.
 //!
-//! **Invariant:** nothing here looks at a record: what is said follows from the expression, the schema, the vocabularies and the
+//! **Invariant:** nothing here checks a record: what is said follows from the expression, the schema, the vocabularies and the
 //! grants of whoever asks.
 
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Whether it can be evaluated.
+    /// True if it can be evaluated.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)

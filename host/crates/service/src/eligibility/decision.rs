@@ -73,7 +73,7 @@ pub struct Decision {
     pub as_of: Date,
     /// Every record read, by reference, with its version.
     pub versions: BTreeMap<String, VersionId>,
-    /// Whether only what is consented to was seen.
+    /// True if only what is consented to was seen.
     pub is_by_consent: bool,
 }
 

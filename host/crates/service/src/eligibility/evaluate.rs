@@ -33,7 +33,7 @@ use daftar_domain::subject::SubjectReference;
 use daftar_sandbox::{EligibilityEngine, Priority, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::Generation;
 
-/// The most people that one request looks at, members of households included: some 1,000 large households.
+/// The most people that one request checks, members of households included: some 1,000 large households.
 pub const PEOPLE_MAX: usize = 20_000;
 /// The most subjects of one request whose answers are explained.
 pub const EXPLAINED_MAX: usize = 100;
@@ -66,7 +66,7 @@ pub struct EvaluateRequest {
     pub subjects: Vec<SubjectInput>,
     /// On which day; today, where absent.
     pub as_of: Option<Date>,
-    /// Whether it is told how each answer comes about.
+    /// True if it is told how each answer comes about.
     pub explain: bool,
     /// The decision that is to be repeated, on its day.
     pub repeated: Option<Arc<Decision>>,
@@ -227,7 +227,7 @@ impl Evaluation {
             repeated.check_setting(&self.decision(session, &self.generation, BTreeMap::new()))?;
         }
         let loaded = runtime.block_on(self.load(needs, session.cancellation()))?;
-        // Taken after the records: a code that was published and recorded meanwhile is answered for too. Inline records are read
+        // Taken after the records: a code that was published and recorded in the meantime is answered for too. Inline records are read
         // under the same generation, which also knows codes of open vocabularies that only they or the rule name.
         let generation = self.consulted(session.questions())?;
         let all = with_inline(&generation, loaded.stored, &self.request.subjects)?;
@@ -261,7 +261,7 @@ impl Evaluation {
         }
         let mut parts = 0;
         for subject in subjects {
-            // Alone in its batch: a part is told once, and not with everybody else's columns around it.
+            // Alone in its batch: a part is reported once, and not with everybody else's columns around it.
             let batch = layout::batch(&self.schema, references, &[*subject], days_since_epoch(self.as_of))?;
             let explanation = session.explain(&batch, 0)?;
             parts += explanation.parts.len();
@@ -361,7 +361,7 @@ pub async fn ask_program(
 /// nobody is registered. For the administrator: it asks for no scope.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn sample(registry: &Registry, subject: Subject, count: u32) -> Result<Vec<String>, AppError> {
     let counts = registry.index.record_counts().await?;
     let total = match subject {
@@ -397,7 +397,7 @@ pub struct Node {
 pub struct ExplanationTree {
     /// The whole expression.
     pub root: Node,
-    /// Whether there are more parts than are told.
+    /// True if there are more parts than are reported.
     pub is_cut: bool,
 }
 

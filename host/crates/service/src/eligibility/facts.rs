@@ -113,7 +113,7 @@ pub struct InlineSubject {
 }
 
 impl InlineSubject {
-    /// How many people it tells of.
+    /// How many people it reports.
     #[must_use]
     pub fn people(&self) -> usize {
         let itself = match self.me {
@@ -133,7 +133,7 @@ pub enum InlineMe {
     Group(Box<GroupDetails<CodeUri, IdentifierKey>>),
 }
 
-/// The most problems of inline records that are told, as many as an answer shows: once there are so many, no further record is looked
+/// The most problems of inline records that are reported, as many as an answer shows: once there are so many, no further record is looked
 /// at.
 const PROBLEMS_MAX: usize = 50;
 
@@ -166,7 +166,7 @@ pub(super) fn with_inline(
     if problems.is_empty() { Ok(all) } else { Err(AppError::Invalid(problems)) }
 }
 
-/// What an inline record says; where that adds problems, or there are as many as are told, nothing.
+/// What an inline record says; where that adds problems, or there are as many as are reported, nothing.
 fn facts(generation: &Generation, inline: &InlineSubject, problems: &mut Vec<FieldProblem>) -> SubjectFacts {
     let me = match &inline.me {
         InlineMe::Person(person) => Me::Person(person_of(generation, person, problems)),

@@ -1,7 +1,7 @@
 //! Why a rule gave no answer, and what that means for the client; and which expressions exhausted a budget, remembered for a short while, so that
 //! a client that sends one again is answered immediately and occupies no thread of the sandbox.
 //!
-//! **Invariant:** what an expression does to the engine is its author's to mend: 422, never a 5xx.
+//! **Invariant:** what an expression does to the engine is its author's to fix: 422, never a 5xx.
 //!
 //! **Invariant:** what one client's expression exhausts is held against that client and that expression alone.
 //!
@@ -97,7 +97,7 @@ pub(super) fn budget_problem(message: String) -> AppError {
     AppError::Expression(ExpressionProblem { message, diagnostics: Vec::new() })
 }
 
-/// What a failure of the engine means for whoever asked. A fault that the expression caused is its author's to mend and
+/// What a failure of the engine means for whoever asked. A fault that the expression caused is its author's to fix and
 /// never a 5xx.
 pub(super) fn engine_error(error: EngineError) -> AppError {
     match error {

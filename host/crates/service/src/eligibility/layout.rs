@@ -213,7 +213,7 @@ pub(super) fn count(rows: usize) -> Result<u32, AppError> {
     u32::try_from(rows).map_err(|_| AppError::internal("a batch has more than 2^32 rows"))
 }
 
-/// Whether a row has a value.
+/// True if a row has a value.
 pub(super) fn bit(bitmap: &[u8], row: usize) -> bool {
     bitmap.is_empty() || bitmap.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
 }
@@ -335,7 +335,7 @@ impl<'p> Place<'p> {
         }
     }
 
-    /// Whether a rule may see what stands here in a record of which it sees these fields.
+    /// True if a rule may see what stands here in a record of which it sees these fields.
     fn is_seen(self, fields: &FieldSet) -> bool {
         fields.is_all()
             || match self {

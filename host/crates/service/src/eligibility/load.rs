@@ -22,11 +22,11 @@ use daftar_vocabulary::Generation;
 
 /// How many groups of one person are read before others have their turn.
 const GROUPS_PER_TURN: usize = 32;
-/// The most groups that one request looks through for households.
+/// The most groups that one request verifies for households.
 const GROUPS_MAX: usize = 20_000;
 /// The code of a group that is a household.
 const HOUSEHOLD: &str = "urn:svc:vocab:group-type#household";
-/// The most memberships of one subject that a rule looks at.
+/// The most memberships of one subject that a rule checks.
 pub(super) const MEMBERSHIPS_MAX: u32 = 1_000;
 
 /// The number of the code of groups that are households; none where no such code was ever stored or published.
@@ -56,7 +56,7 @@ impl Evaluation {
     /// Fetches what the register knows of the subjects.
     ///
     /// # Errors
-    /// When they are too many or the store fails. A subject that does not exist is no error of the whole.
+    /// If they are too many or the store fails. A subject that does not exist is no error of the whole.
     pub(super) async fn load(&self, needs: Needs, cancellation: &Cancellation) -> Result<Loaded, AppError> {
         let mut loaded = Loaded::default();
         for (at, subject) in self.request.subjects.iter().enumerate() {
@@ -103,7 +103,7 @@ impl Evaluation {
         }
     }
 
-    /// Whether the rule may see one at least of some records.
+    /// True if the rule may see one at least of some records.
     async fn any_is_seen(&self, kind: RecordKind, ids: &[RecordId]) -> Result<bool, AppError> {
         match self.authority {
             Authority::Caller => visibility::any_is_there(&self.ctx, &self.registry, kind, ids).await,
@@ -143,7 +143,7 @@ impl Evaluation {
         }
     }
 
-    /// A record as it is looked at: at the present version, or at the one that the decision names that is repeated. Nothing where it is hidden,
+    /// A record as it is checked: at the present version, or at the one that the decision names that is repeated. Nothing where it is hidden,
     /// or that decision did not see it.
     async fn record<T>(&self, id: RecordId) -> Result<Option<Seen<Fields<T>>>, AppError>
     where
@@ -186,7 +186,7 @@ impl Evaluation {
         Ok(Some(seen))
     }
 
-    /// The members of a person's one active household: none is known to be nobody, several cannot be told apart.
+    /// The members of a person's one active household: none is known to be nobody, several cannot be distinguished.
     async fn household(&self, id: RecordId, reads: &mut Reads) -> Result<Option<Vec<PersonInHousehold>>, AppError> {
         let found = match reads.households.get(&id) {
             Some(known) => known.clone(),
@@ -288,7 +288,7 @@ impl Evaluation {
         Ok(Some(facts))
     }
 
-    /// A membership as it is looked at, with its name in the decision: its own, or else `numbered`.
+    /// A membership as it is checked, with its name in the decision: its own, or else `numbered`.
     async fn membership(
         &self,
         id: RecordId,
@@ -354,7 +354,7 @@ impl Reads {
         Err(too_many(format!("subjects and members of their households are more than {PEOPLE_MAX} people")))
     }
 
-    /// Counts a group that was looked at to find a household.
+    /// Counts a group that was checked to find a household.
     fn count_group(&mut self) -> Result<(), AppError> {
         self.groups += 1;
         if self.groups <= GROUPS_MAX {

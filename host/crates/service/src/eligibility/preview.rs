@@ -56,7 +56,7 @@ use daftar_vocabulary::Generation;
 
 /// The most subjects that a preview shows as a sample.
 pub const SAMPLE_MAX: u32 = 100;
-/// The most regions that are told apart: those with the most subjects.
+/// The most regions that are distinguished: those with the most subjects.
 pub const REGIONS_MAX: usize = 1_000;
 /// The most previews at once, those that wait included.
 pub const PREVIEWS_MAX: usize = 256;
@@ -83,9 +83,9 @@ pub struct PreviewRequest {
     pub sample: u32,
     /// On which day; today, where absent.
     pub as_of: Option<Date>,
-    /// Whether its events are sent as they come, and it goes on after the request was answered.
+    /// True if its events are sent as they come, and it continues after the request was answered.
     pub is_streamed: bool,
-    /// Whether the outcome of each subject is among the events.
+    /// True if the outcome of each subject is among the events.
     pub tells_subjects: bool,
 }
 
@@ -118,7 +118,7 @@ impl Previews {
         Self { admitted, slices: FairSemaphore::new(slices_max, slices_max), kept: PreviewCache::new(kept_bytes_max) }
     }
 
-    /// How many previews there are, how many time slices are held, how many are waited for, and what is cached.
+    /// Number of previews, how many time slices are held, how many are waited for, and what is cached.
     #[must_use]
     pub fn usage(&self) -> PreviewUsage {
         let (previews, slices) = (self.admitted.usage(), self.slices.usage());
@@ -179,7 +179,7 @@ impl Inquiry {
         let described = move |session: &mut RuleSession| {
             let references = session.references().to_vec();
             schema::check_stored(&ctx, question.kind, &references)?;
-            // Taken after the snapshot: a code that was published and recorded meanwhile is answered for too.
+            // Taken after the snapshot: a code that was published and recorded in the meantime is answered for too.
             let generation = check::consulted(&registry, || codes_of(session.questions()))?;
             check::bindings(&generation, session.questions(), &BTreeSet::new()).map_err(refused)?;
             let as_of = date_from_days(question.as_of).ok_or_else(|| AppError::internal("a preview of no day"))?;

@@ -199,7 +199,7 @@ pub(super) fn missing_scope(ctx: &OpContext, resource: Resource) -> AppError {
     AppError::MissingScope { required, granted: ctx.scopes.clone() }
 }
 
-/// Whether the client may see whether a fact is there, named as rules name missing facts: `me.gender`, `members`.
+/// True if the client may see whether a fact is there, named as rules name missing facts: `me.gender`, `members`.
 #[must_use]
 pub fn may_be_told(ctx: &OpContext, kind: Subject, fact: &str) -> bool {
     let (root, path) = fact.split_once('.').unwrap_or((fact, ""));

@@ -21,7 +21,7 @@ use daftar_domain::search::Page;
 use daftar_store::Store;
 use daftar_vocabulary::LanguagePreference;
 
-/// The most versions that are looked at, the newest ones.
+/// The most versions that are checked, the newest ones.
 pub const VERSIONS_MAX: u64 = 1_000;
 
 /// What happened to a place.

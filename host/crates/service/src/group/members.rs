@@ -44,7 +44,7 @@ pub enum MemberChange {
         role: Option<Option<CodeUri>>,
         /// When; `Some(None)` takes it out.
         period: Option<Option<Period>>,
-        /// Whether the place is set aside.
+        /// True if the place is suspended.
         is_inactive: Option<bool>,
     },
 }
@@ -314,7 +314,7 @@ const GROUPS_PER_TURN: usize = 32;
 /// The places of a page that a person has or had in groups that are there for the client, by group. Only these are held at once.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn places_in_groups(
     ctx: &OpContext,
     registry: &Registry,

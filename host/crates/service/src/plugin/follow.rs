@@ -1,12 +1,12 @@
-//! Plugins that this process has not installed by a request: those that other processes of the register changed, with the list that tells them
+//! Plugins that this process has not installed by a request: those that other processes of the register changed, with the list that reports them
 //! of plugins that this one installs, and those of the folder of plugins when the server starts.
 //!
 //! **Invariant:** a plugin is in the store before the list names it, and in the list before it runs here.
 //!
-//! **Invariant:** each process judges what it takes up by its own policy, whatever the list says of it, and writes the outcome into the audit
+//! **Invariant:** each process judges what it applies by its own policy, whatever the list says of it, and writes the outcome into the audit
 //! log.
 //!
-//! **Invariant:** a plugin that cannot be taken up leaves the one of its name that runs here, and is told of as one that is not in force.
+//! **Invariant:** a plugin that cannot be applied leaves the one of its name that runs here, and is reported as one that is not active.
 //!
 //! **Invariant:** a file of the folder is installed as by hand: only when a generation could be made with it. Whatever refuses
 //! it, the installed version serves on.
@@ -36,9 +36,9 @@ use daftar_store::shared::{Shared, StoredList};
 pub(super) struct Common {
     stored: StoredList,
     plugins: PluginList,
-    /// What of it could not be taken up here, and why.
+    /// What of it could not be applied here, and why.
     pub(super) failed: Reasons,
-    /// Whether plugins here were changed by it since packs were read and published.
+    /// True if plugins here were changed by it since packs were read and published.
     must_load: bool,
 }
 
@@ -59,11 +59,11 @@ impl PackFollower for PluginAdministration {
 }
 
 impl PluginAdministration {
-    /// Takes up plugins that other processes installed, replaced or removed: files that are not here are fetched, judged, compiled and
+    /// Applies plugins that other processes installed, replaced or removed: files that are not here are fetched, judged, compiled and
     /// tried out as at an install. Takes as long as that does.
     ///
     /// # Errors
-    /// When the store fails; what was in force stays so.
+    /// If the store fails; what was active stays so.
     pub async fn apply_plugins(&self, now: Timestamp) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let ahead = self.prepared_ahead(&**shared).await?;
@@ -71,13 +71,13 @@ impl PluginAdministration {
         self.follow_alone(&**shared, ahead, now).await
     }
 
-    /// How many plugins that other processes have could not be taken up here.
+    /// How many plugins that other processes have could not be applied here.
     #[must_use]
     pub fn not_taken_up(&self) -> usize {
         self.common().failed.len()
     }
 
-    /// Whether plugins changed here that are not in force yet, because the store failed in between: [`Self::apply_plugins`] goes on.
+    /// True if plugins changed here that are not active yet, because the store failed in between: [`Self::apply_plugins`] continues.
     #[must_use]
     pub fn must_load(&self) -> bool {
         self.common().must_load
@@ -137,7 +137,7 @@ impl PluginAdministration {
         let plugins = PluginList::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
         for name in self.library.unwanted(&plugins) {
             let (library, gone) = (self.library.clone(), name.clone());
-            // Before: whatever fails after it, what is in force is not what is here any more.
+            // Before: whatever fails after it, what is active is not what is here any more.
             self.common().must_load = true;
             blocking(move || library.remove(&gone)).await?.map_err(|error| AppError::Unavailable(error.into()))?;
             tracing::info!(plugin.name = %name, "a plugin that another process removed is removed here");
@@ -258,7 +258,7 @@ impl PluginAdministration {
         self.replace_list(shared, 0, plugins).await
     }
 
-    /// Tells all processes of a plugin that is about to be installed here.
+    /// Reports all processes of a plugin that is about to be installed here.
     pub(super) async fn log_installed(&self, prepared: &Prepared, now: Timestamp) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         shared.put_plugin_file(*prepared.digest().as_bytes(), prepared.bytes().to_vec()).await?;
@@ -266,7 +266,7 @@ impl PluginAdministration {
         self.replace_list(&**shared, stored.revision, plugins.with(prepared, now)).await
     }
 
-    /// Tells all processes that a plugin is about to be removed here.
+    /// Reports all processes that a plugin is about to be removed here.
     pub(super) async fn log_removed(&self, name: &PluginName) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let Common { stored, plugins, .. } = self.common().clone();
@@ -285,11 +285,11 @@ impl PluginAdministration {
 }
 
 impl PluginAdministration {
-    /// Publishes what is installed, then installs what is absent or newer from a folder. A plugin that is not sound is logged
+    /// Publishes what is installed, then installs what is absent or newer from a folder. A plugin that is corrupt is logged
     /// with its name and the reason, and the rest is served.
     ///
     /// # Errors
-    /// When the store fails or the folder cannot be read.
+    /// If the store fails or the folder cannot be read.
     pub async fn start(&self, folder: Option<PathBuf>, now: Timestamp) -> Result<(), AppError> {
         let _changing = self.publisher.exclusive().await;
         let _turn = match &self.shared {
@@ -315,7 +315,7 @@ impl PluginAdministration {
     }
 
     /// Notes what modules of a folder declare that are not installed, so that errors can name one that stays removed or is refused. Nothing of
-    /// them is run; a file that cannot be read is told of when it is to be installed.
+    /// them is run; a file that cannot be read is reported when it is to be installed.
     async fn note_offered(&self, folder: &Path) -> Result<(), AppError> {
         let (library, folder) = (self.library.clone(), folder.to_owned());
         let manifests = blocking(move || library.offered(&folder)).await?;

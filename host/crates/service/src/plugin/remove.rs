@@ -1,7 +1,7 @@
 //! Removing a plugin, what stands against it, and what is kept of a vocabulary's codes when its pack is removed or replaced.
 //!
 //! **Invariant:** an upgrade takes no vocabulary away that a removal without force would not take: what records or local codes
-//! use stays in force until the administrator removes the plugin by force.
+//! use stays active until the administrator removes the plugin by force.
 //!
 //! **Invariant:** what is kept of codes that are gone only grows, and is on disk before the pack changes: whenever the server stops, every code that a
 //! record may hold has its labels in the installed version or among what is kept.
@@ -231,7 +231,7 @@ impl PluginAdministration {
     /// Why vocabularies may not go with a new version of their plugin; none where nothing uses them.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub(super) async fn why_still_needed(
         &self,
         name: &PluginName,
@@ -268,7 +268,7 @@ const WHOLE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// A code with more text than this is kept without its definitions, in bytes.
 const DEFINED_BYTES_MAX: usize = 64 * 1024;
 
-/// What is to be kept of vocabularies in force that a new pack brings in another version, and what is kept then in all: the
+/// What is to be kept of vocabularies active that a new pack brings in another version, and what is kept then in all: the
 /// codes that the new one has not, for good, and the version before it whole, until the next one comes.
 pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deployment) -> (Vec<Setting>, Deployment) {
     let mut settings = Vec::new();

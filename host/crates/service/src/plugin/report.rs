@@ -88,7 +88,7 @@ impl Gone {
 pub struct VocabularyChange {
     /// The vocabulary.
     pub namespace: String,
-    /// Its version in force.
+    /// Its version active.
     pub from: Option<String>,
     /// Its version then; none when no pack would bring it.
     pub to: Option<String>,
@@ -227,7 +227,7 @@ impl PluginAdministration {
     }
 }
 
-/// The vocabularies that a pack brings beside what is in force of them, and those that it no longer brings.
+/// The vocabularies that a pack brings beside what is active of them, and those that it no longer brings.
 fn pairs<'a>(
     present: Option<&'a CheckedPack>,
     new: Option<&'a CheckedPack>,
@@ -237,7 +237,7 @@ fn pairs<'a>(
     let older = present.into_iter().flat_map(CheckedPack::vocabularies).map(Arc::as_ref);
     let gone =
         older.filter(|older: &&Vocabulary| newer().all(|newer: &Vocabulary| newer.namespace() != older.namespace()));
-    // As it is in force, with its local codes: they would go with it.
+    // As it is active, with its local codes: they would go with it.
     let gone = gone.map(|older| generation.vocabulary(older.namespace()).map_or(older, Arc::as_ref));
     let replaced = newer()
         .map(|newer| Pair { older: generation.vocabulary(newer.namespace()).map(Arc::as_ref), newer: Some(newer) });
@@ -319,7 +319,7 @@ fn change(pair: &Pair<'_>, facts: &Facts<'_>) -> Option<(VocabularyChange, Vec<C
     Some((report, lost))
 }
 
-/// Whether a change of its vocabulary changes a code: a local code outlives a new version, and goes with its vocabulary.
+/// True if a change of its vocabulary changes a code: a local code outlives a new version, and goes with its vocabulary.
 fn is_judged(concept: ConceptRef<'_>, newer: Option<&Vocabulary>) -> bool {
     newer.is_none() || !concept.is_local()
 }

@@ -88,7 +88,7 @@ pub(super) async fn write(
     draft: MembershipDraft,
 ) -> Result<Arc<ProgramMembership>, AppError> {
     let today = utc_day(ctx.now);
-    // Before anything is looked at.
+    // Before anything is checked.
     let since = registry.index.sequence().await?;
     let before = present.as_ref().map(|present| present.before);
     let kept = |field: &str| present.as_ref().filter(|present| !present.written.allows(field));
@@ -260,7 +260,7 @@ fn targets_of(draft: &MembershipDraft) -> Vec<String> {
 /// individual whom two clients enrol at the same time.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub(super) async fn of_entry(
     registry: &Registry,
     since: Sequence,
@@ -362,12 +362,12 @@ pub(super) struct Present<'a> {
 /// What was received may be sent back: a reference that is what the record shows means whom it holds, be it that the identifiers of
 /// that one have all ended and somebody else took one up. A client that may not read the reference received none.
 impl Present<'_> {
-    /// Whether the program is shown so.
+    /// True if the program is shown so.
     pub(super) fn is_program(&self, key: &IdentifierKey) -> bool {
         self.seen.allows("program") && self.program == records::reference(RecordKind::Program, key)
     }
 
-    /// Whether the beneficiary is shown so.
+    /// True if the beneficiary is shown so.
     pub(super) fn is_beneficiary(&self, given: &SubjectReference<IdentifierKey>) -> bool {
         self.seen.allows("beneficiary") && self.beneficiary == records::reference(given.kind.record_kind(), &given.id)
     }

@@ -1,4 +1,4 @@
-//! How the register in memory follows a database, of which a fake tells what is written.
+//! How the register in memory follows a database, of which a fake shows what is written.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 

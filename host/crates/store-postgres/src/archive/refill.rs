@@ -2,7 +2,7 @@
 //! written since to the register that it was filled from.
 //!
 //! **Invariant:** everything is one transaction, which holds the lock of those who write: until it is finished no other connection sees
-//! anything of it (searches wait while a database is filled, since indexes are made again), and what is broken off leaves the database as it was.
+//! anything of it (searches wait while a database is filled, since indexes are made again), and what is interrupted leaves the database as it was.
 
 use deadpool_postgres::Transaction;
 use tokio::sync::{mpsc, oneshot};

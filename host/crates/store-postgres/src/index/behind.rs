@@ -79,7 +79,7 @@ impl Mending {
     /// Begins, with what is noted already. `heard` changes when records were written.
     ///
     /// # Errors
-    /// When the database fails.
+    /// If the database fails.
     pub(crate) async fn start(database: Arc<Database>, heard: watch::Receiver<u64>) -> Result<Self, StoreError> {
         let are_noted = are_noted(&database).await?;
         Ok(Self(tokio::spawn(run(database, heard, are_noted))))
@@ -116,7 +116,7 @@ async fn run(database: Arc<Database>, mut heard: watch::Receiver<u64>, mut are_t
     }
 }
 
-/// Whether something is noted that this program knows all of.
+/// True if something is noted that this program knows all of.
 async fn are_noted(database: &Database) -> Result<bool, StoreError> {
     let row = database.query_opt(ARE_NOTED, &[&i32::from(REVISION)]).await?;
     row.map_or(Ok(false), |row| column(&row, 0))
@@ -137,7 +137,7 @@ async fn mend(database: &Database) -> Result<u64, StoreError> {
 async fn mend_some(database: &Database) -> Result<u64, Broken> {
     let mut connection = database.connection().await?;
     let transaction = connection.at_work()?.transaction().await?;
-    // Tallies change by what the rows said before: no other write runs meanwhile.
+    // Tallies change by what the rows said before: no other write runs in the meantime.
     transaction.query("SELECT FROM daftar.last FOR UPDATE", &[]).await?;
     let statement = transaction.prepare_cached(TAKE).await?;
     let rows = transaction.query(&statement, &[&i32::from(REVISION), &RECORDS_AT_ONCE]).await?;

@@ -98,7 +98,7 @@ impl Bulk {
     /// Copies them.
     ///
     /// # Errors
-    /// When the database fails or one of the rows is there already; the transaction cannot go on then.
+    /// If the database fails or one of the rows is there already; the transaction cannot continue then.
     pub(super) async fn write(mut self, transaction: &Transaction<'_>) -> Result<(), Failure> {
         self.table.flush(transaction).await?;
         match &self.gained {

@@ -156,7 +156,7 @@ impl Columns {
         self.codes.iter().map(|(_, field)| code(*field)).collect()
     }
 
-    /// Whether it has the codes of that field, of which no record holds two.
+    /// True if it has the codes of that field, of which no record holds two.
     pub(super) fn has_code(&self, field: CodedField) -> bool {
         self.codes.iter().any(|(_, known)| *known == field)
     }

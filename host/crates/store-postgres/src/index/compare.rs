@@ -65,7 +65,7 @@ pub(crate) fn rows_and_records(kind: RecordKind, table: &str) -> String {
 /// The keys of those records of one kind whose rows are not what the records make.
 ///
 /// # Errors
-/// When the database fails.
+/// If the database fails.
 pub(crate) async fn differing(client: &Client, records: &[ChangedRecord]) -> Result<Vec<i64>, Failure> {
     let (mut people, mut groups, mut memberships, mut consents) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for record in records {

@@ -45,7 +45,7 @@ impl<'p> Filter<'p> {
         }
     }
 
-    /// A condition that looks at a field, or at nothing that is ever hidden.
+    /// A condition that checks a field, or at nothing that is ever hidden.
     pub(super) fn push(&mut self, condition: String, field: Option<&str>) {
         self.conditions.push(condition);
         self.fields.extend(field.map(str::to_owned));

@@ -24,7 +24,7 @@ pub(super) enum SortColumn {
     Text(&'static str),
     /// A day.
     Day(&'static str),
-    /// When the record was last written, which no record is without and which may always be looked at.
+    /// When the record was last written, which no record is without and which may always be checked.
     Instant,
     /// A code, and the field that it stands in.
     Code(&'static str, CodedField),

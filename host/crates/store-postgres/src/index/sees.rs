@@ -38,7 +38,7 @@ impl Sight {
         Some(Self { counts })
     }
 
-    /// That a record exists for the client, or that a field of it may be looked at where one is named. `record` is the key of a person or
+    /// That a record exists for the client, or that a field of it may be checked where one is named. `record` is the key of a person or
     /// group; a membership is the row `p`.
     pub(super) fn opens(
         &self,

@@ -184,7 +184,7 @@ fn tallied(kind: Kind, codes: &[CodeCondition], active: Option<bool>, parameters
     }
 }
 
-/// Whether no record holds two codes in a field.
+/// True if no record holds two codes in a field.
 fn holds_one(place: &CodedPlace) -> bool {
     let CodedPlace::Field(field) = place else { return false };
     INDIVIDUALS.has_code(*field) || GROUPS.has_code(*field)
@@ -219,7 +219,7 @@ impl Search<'_> {
             }
             let record = RecordId(id.unsigned_abs());
             found.ids.push(record);
-            // One more than wanted tells that there is a next page.
+            // One more than wanted reports that there is a next page.
             if place + 1 == count && rows.len() > count {
                 let values = self.order.values(row, 2)?;
                 found.next =

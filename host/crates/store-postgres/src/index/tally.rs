@@ -92,7 +92,7 @@ fn every(numbers: &[CodeNumber]) -> Vec<i64> {
 
 /// What holds of the rows `p` of a kind that hold one of the codes: tallies know in which fields there are any.
 fn holds(kind: Kind, numbers: &str) -> String {
-    // Such a term holds no character that would have to be told from an operator.
+    // Such a term holds no character that would have to be reported from an operator.
     format!(
         "p.terms @@ (SELECT string_agg('''' || term || '''', ' | ') FROM daftar.search_tally \
          WHERE code = ANY({numbers}) AND kind = {} AND records > 0)::tsquery",

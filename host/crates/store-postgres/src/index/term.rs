@@ -92,7 +92,7 @@ pub(super) fn quoted(term: &str) -> String {
 pub(super) struct Wanted {
     /// The term, or its beginning.
     pub(super) term: String,
-    /// Whether it is the beginning that counts.
+    /// True if it is the beginning that counts.
     pub(super) is_beginning: bool,
 }
 

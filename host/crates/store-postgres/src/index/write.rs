@@ -20,7 +20,7 @@ use daftar_domain::subject::Subject;
 /// transaction at a time: tallies change by what the rows said before.
 ///
 /// # Errors
-/// When the database fails; the transaction cannot go on then.
+/// If the database fails; the transaction cannot continue then.
 pub(crate) async fn write(transaction: &Transaction<'_>, apart: Apart) -> Result<(), Failure> {
     let rows = apart.rows().await?;
     for bulk in rows.bulks {

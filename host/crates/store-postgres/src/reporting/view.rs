@@ -80,7 +80,7 @@ impl View {
         Self { name: table.name, about, columns: columns.collect(), from }
     }
 
-    /// Whether it has a column of that name and type.
+    /// True if it has a column of that name and type.
     pub(super) fn has(&self, name: &str, held: &str) -> bool {
         self.columns.iter().any(|column| column.name == name && column.held == held)
     }

@@ -156,7 +156,7 @@ async fn partitions_of_three_months_are_made_once_by_servers_that_may_make_no_ta
     let refused = link.client.batch_execute(&format!("SET ROLE \"{role}\"; CREATE TABLE daftar.other ()")).await;
     assert!(refused.is_err(), "it may make no table itself");
     let drop_month = format!("SET ROLE \"{role}\"; SELECT daftar.drop_audit_month('infinity')");
-    assert!(link.client.batch_execute(&drop_month).await.is_err(), "no function is everybody's");
+    assert!(link.client.batch_execute(&drop_month).await.is_err(), "no function is all_individuals's");
     let row = store.database.query_opt("SELECT now()", &[]).await.unwrap().unwrap();
     let now = Timestamp::try_from(row.get::<_, std::time::SystemTime>(0)).unwrap();
     let now = AuditEntry { at: now, ..audit_entry("now") };

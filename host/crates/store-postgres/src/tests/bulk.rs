@@ -18,7 +18,7 @@ async fn all(mut snapshot: Snapshot) -> Vec<Entry> {
     }
 }
 
-/// Whether the connection that writes has copied records.
+/// True if the connection that writes has copied records.
 async fn has_copied(store: &PostgresStore) -> bool {
     let connection = store.database.writer().await.unwrap();
     let prepared = "SELECT FROM pg_prepared_statements WHERE statement LIKE 'COPY daftar.record %'";

@@ -146,7 +146,7 @@ async fn whatever_is_written_to_the_folder_is_brought() {
             let again = database.catch_up(&from).await.unwrap();
             assert!(again.brought.is_empty(), "{:?}", again.brought);
         }
-        // It goes on where the folder stands.
+        // It continues where the folder stands.
         let store = database.store().await;
         store.attach_sink(Arc::new(Listener::default())).unwrap();
         let [one, other] = [&store as &dyn Store, &from].map(|store| async move {

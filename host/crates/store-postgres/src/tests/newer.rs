@@ -1,4 +1,4 @@
-//! A database that a program of a later revision of the schema works with too, as while servers are upgraded one after the other.
+//! A database that a program of a later revision of the schema works with too, as while servers are upgraded sequentially.
 
 use super::*;
 use daftar_domain::individual::{BIRTH_DATE, GENDER, IndividualDetails, NAME};

@@ -1,4 +1,4 @@
-//! Opening a database, and what is told where that cannot be.
+//! Opening a database, and what is reported where that cannot be.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,4 +1,4 @@
-//! A database that is gone, slow, read-only or full: what is asked meanwhile fails, and what is asked afterwards is done.
+//! A database that is gone, slow, read-only or full: what is asked in the meantime fails, and what is asked afterwards is done.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,7 +11,9 @@ use daftar_domain::client::ClientId;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::Operation;
 use daftar_store::partition::Partitions;
-use daftar_store::suite::{Listener, audit_entry, commit, create, everybody, futures_join, individual_of, key, person};
+use daftar_store::suite::{
+    Listener, all_individuals, audit_entry, commit, create, futures_join, individual_of, key, person,
+};
 
 /// A store that finds out in its own time what became of a commit.
 pub(super) async fn patient(url: &str) -> (PostgresStore, Arc<Listener>) {
@@ -93,7 +95,7 @@ async fn a_database_that_is_gone_fails_what_is_asked_and_nothing_afterwards() {
         store.readiness().unwrap();
     }
     assert_eq!(at_last(&store, 2).await, 2);
-    assert_eq!(everybody(&store).await, [1, 2]);
+    assert_eq!(all_individuals(&store).await, [1, 2]);
     assert_eq!(listener.0.lock().unwrap().len(), 2);
     assert_eq!(store.audit(9).await.unwrap().len(), 2, "the lines were kept");
     assert!(store.usage().retries > 0 && store.usage().is_reachable);
@@ -144,13 +146,13 @@ async fn a_database_killed_in_the_middle_of_writes_has_what_was_acknowledged_and
             assert_eq!(owners.iter().map(|owner| owner.id).collect::<Vec<_>>(), [*id], "{writer} {number}");
         }
     }
-    let everybody = everybody(store).await;
-    assert_eq!(everybody, (1..=everybody.len() as u64).collect::<Vec<_>>(), "no gap and nobody alone");
+    let all_individuals = all_individuals(store).await;
+    assert_eq!(all_individuals, (1..=all_individuals.len() as u64).collect::<Vec<_>>(), "no gap and nobody alone");
     let changes = store.changes_after(Sequence(0), 10_000).await.unwrap();
-    assert_eq!(changes.len() * 2, everybody.len());
+    assert_eq!(changes.len() * 2, all_individuals.len());
     assert!(changes.iter().all(|change| change.records.len() == 2));
     let heard = listener.0.lock().unwrap().iter().map(|change| change.sequence.0).collect::<Vec<_>>();
-    assert!(heard.is_sorted() && heard.len() == everybody.len(), "{} of {}", heard.len(), everybody.len());
+    assert!(heard.is_sorted() && heard.len() == all_individuals.len(), "{} of {}", heard.len(), all_individuals.len());
 }
 
 #[tokio::test]
@@ -238,7 +240,7 @@ async fn a_database_that_takes_no_writes_is_read_and_takes_them_again() {
     let failed = failed.unwrap_err();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("25006")), "{failed:?}");
     assert!(store.record(RecordKind::Individual, RecordId(1)).await.unwrap().is_some());
-    let before = everybody(&store).await.len() as u64;
+    let before = all_individuals(&store).await.len() as u64;
     server.run_sql(
         "postgres?options=-c%20default_transaction_read_only%3Doff",
         "ALTER SYSTEM RESET default_transaction_read_only",
@@ -316,7 +318,7 @@ async fn more_writes_than_may_wait_are_refused_and_nothing_of_them_is_done() {
     let (outcomes, ()) = tokio::join!(futures_join(writes), release);
     let (done, refused): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
     assert!(refused.iter().all(|outcome| matches!(outcome, Err(StoreError::Overloaded))) && !refused.is_empty());
-    assert_eq!(everybody(store).await.len(), done.len());
+    assert_eq!(all_individuals(store).await.len(), done.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]

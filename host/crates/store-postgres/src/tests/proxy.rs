@@ -21,7 +21,7 @@ pub(super) enum Commit {
 
 struct State {
     next_commit: AtomicU8,
-    /// Whether everything is cut off once the next commit is.
+    /// True if everything is cut off once the next commit is.
     cuts_then: AtomicBool,
     is_cut: watch::Sender<bool>,
     broken: AtomicUsize,

@@ -9,7 +9,7 @@ use daftar_domain::record::RecordId;
 use daftar_store::change_feed::ChangeFeed as _;
 use daftar_store::record::samples;
 use daftar_store::suite::{
-    Listener, audit_entry, commit, create, everybody, futures_join, individual_of, key, person, write,
+    Listener, all_individuals, audit_entry, commit, create, futures_join, individual_of, key, person, write,
 };
 use daftar_store::{Operation, ReadSet};
 
@@ -53,7 +53,7 @@ async fn keys_and_the_order_of_writes_have_no_gaps_over_processes() {
     });
     futures_join(writers).await;
     for store in stores {
-        assert_eq!(everybody(store).await, (1..=160).collect::<Vec<_>>());
+        assert_eq!(all_individuals(store).await, (1..=160).collect::<Vec<_>>());
         let changes = store.changes_after(Sequence(0), 1_000).await.unwrap();
         assert_eq!(changes.len(), 160);
     }
@@ -68,7 +68,7 @@ async fn a_write_of_one_process_is_in_the_way_of_another_as_one_of_its_own() {
     commit(&two, update(person_of_one.id, 1, &["urn:x:a|2"])).await.unwrap();
     let stale = commit(&one, update(person_of_one.id, 1, &["urn:x:a|3"])).await;
     assert!(matches!(stale, Err(StoreError::VersionMismatch { actual: VersionId(2), .. })));
-    // What it gave up is free for everybody.
+    // What it gave up is free for all_individuals.
     let next = create(&one, person(&["urn:x:a|1"])).await;
     assert_eq!(next.id, RecordId(2));
 
@@ -101,7 +101,7 @@ async fn a_look_that_many_writes_of_another_process_followed_still_counts() {
     });
     let written = futures_join(others).await.into_iter().filter(Result::is_ok).count();
     assert!(written > 2_000, "{written}");
-    // Groups that rest on nothing have looked at none of it.
+    // Groups that rest on nothing have checked none of it.
     let own = create(&one, person(&[])).await.id;
     assert!(one.commit(rests(1, looked_at)).await.is_ok());
     assert!(matches!(one.commit(rests(1, own)).await, Err(StoreError::Overtaken)));

@@ -4,7 +4,7 @@ use super::outages::{at_last, hasty, is_failed, patient, somebody, until};
 use super::proxy::{Commit, Proxy};
 use super::*;
 use daftar_domain::code::CodeUri;
-use daftar_store::suite::{audit_entry, commit, everybody, individual_of};
+use daftar_store::suite::{all_individuals, audit_entry, commit, individual_of};
 
 /// A database, and what stands between it and a store.
 async fn behind_a_proxy() -> (Arc<Server>, String, Proxy) {
@@ -23,7 +23,7 @@ async fn a_commit_whose_answer_is_lost_is_found_out_and_done_once() {
         assert_eq!((committed.sequence.0, individual_of(&committed.written[0]).id.0), (number, number), "{fate:?}");
         assert_eq!(proxy.broken() as u64, number, "{fate:?}");
     }
-    assert_eq!(everybody(&store).await, [1, 2, 3]);
+    assert_eq!(all_individuals(&store).await, [1, 2, 3]);
     let heard: Vec<_> = listener.0.lock().unwrap().iter().map(|change| change.sequence.0).collect();
     assert_eq!(heard, [1, 2, 3]);
     assert_eq!(store.usage().unknown_commits, 3);
@@ -39,7 +39,7 @@ async fn a_commit_that_cannot_be_found_out_in_time_is_found_out_before_the_next_
         proxy.cut(false);
         assert_eq!(at_last(&store, number).await, number, "{fate:?}");
     }
-    assert_eq!(everybody(&store).await, [1, 2]);
+    assert_eq!(all_individuals(&store).await, [1, 2]);
     let heard: Vec<_> = listener.0.lock().unwrap().iter().map(|change| change.sequence.0).collect();
     assert_eq!(heard, [1, 2], "the sink heard of each once");
 }

@@ -24,14 +24,14 @@ type StoredVersions = Vec<(VersionId, Vec<u8>)>;
 pub(super) struct Prefetched {
     /// Nothing where it was asked for and there is none.
     pub(super) records: HashMap<(RecordKind, RecordId), Option<Vec<u8>>>,
-    /// Whether there is such a record.
+    /// True if there is such a record.
     pub(super) existing: HashMap<(RecordKind, RecordId), bool>,
     pub(super) versions: HashMap<(RecordKind, RecordId), StoredVersions>,
     pub(super) owners: HashMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     pub(super) holders: HashMap<MembershipSlot, Option<RecordId>>,
     /// How many bytes they have.
     pub(super) photos: HashMap<PhotoDigest, Option<u32>>,
-    /// Whether their bytes are those of their digest.
+    /// True if their bytes are those of their digest.
     pub(super) whole_photos: HashMap<PhotoDigest, bool>,
 }
 
@@ -153,7 +153,7 @@ impl PostgresValues {
         Ok(())
     }
 
-    /// Whether the bytes of a photo are those of its digest; so too where there is no such photo any more.
+    /// True if the bytes of a photo are those of its digest; so too where there is no such photo any more.
     pub(super) fn is_whole_photo(&self, digest: PhotoDigest) -> Result<bool, Finding> {
         let statement = "SELECT sha256(bytes) = digest FROM daftar.photo WHERE digest = $1";
         let rows = self.query(statement, &[&digest.0.as_slice()])?;

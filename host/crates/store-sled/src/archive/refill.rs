@@ -142,7 +142,7 @@ impl Filling {
         self.reader.database.insert(key, value).map_err(|error| self.reader.health.fail("writing", &error))
     }
 
-    /// Adds an owner to those that an identifier has. Most have one, so it is written first and mended where that was wrong.
+    /// Adds an owner to those that an identifier has. Most have one, so it is written first and fixed where that was wrong.
     fn own(&mut self, key: Vec<u8>, owner: IdentifierOwner) -> Result<(), StoreError> {
         let Some(before) = self.insert(key.clone(), record::identifier::encode(&[owner])?)? else { return Ok(()) };
         let mut owners = record::identifier::decode(&before)?;

@@ -1,5 +1,5 @@
 //! Files of the database that are cut, changed or gone: a clear refusal, or the right answers, or a finding; never a panic, and never
-//! wrong answers that nothing tells of.
+//! wrong answers that nothing reports.
 
 use super::*;
 use crate::StoppedStore;
@@ -52,7 +52,7 @@ pub(super) async fn findings(store: &StoppedStore) -> Result<Vec<String>, StoreE
     looked.map(|_| findings)
 }
 
-/// What is told of the register in a folder by a server that starts, and by a look through it.
+/// What is reported the register in a folder by a server that starts, and by a look through it.
 async fn outcome(path: &Path, right: &Told) -> Result<(), String> {
     let looked = copied(path);
     let is_noticed = match StoppedStore::open(looked.path(), 1024 * 1024) {
@@ -69,7 +69,7 @@ async fn outcome(path: &Path, right: &Told) -> Result<(), String> {
         }
         Ok(store) => match told(&store).await {
             Ok(told) => told == *right,
-            // An error is an answer that tells.
+            // An error is an answer that reports.
             Err(_) => return Ok(()),
         },
     };
@@ -188,7 +188,7 @@ async fn older_files_put_back_are_noticed() {
         "ends at write 1 (audit log 0, table of codes 0), and write 2 (audit log 0, table of codes 0) was acknowledged";
     assert!(error.to_string().contains(sentence), "{error}");
     std::fs::remove_file(older.path().join("acknowledged")).unwrap();
-    assert_eq!(everybody(&Folder::open(older.path())).await, [1], "on purpose, as the refusal says");
+    assert_eq!(all_individuals(&Folder::open(older.path())).await, [1], "on purpose, as the refusal says");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Use cases that become one write, and those that become none.
+//! Operations that become one write, and those that become none.
 
 use super::*;
 use daftar_domain::change::Details;
@@ -41,10 +41,10 @@ async fn what_is_committed_is_seen_here_and_not_in_the_store_until_the_whole_is(
     assert_eq!(both.iter().map(|found| found.id).collect::<Vec<_>>(), [made.id, RecordId(1)]);
     let version = (&staged as &dyn Store).find_version::<IndividualDetails>(made.id, VersionId::FIRST).await.unwrap();
     assert_eq!(version, Some(made));
-    assert_eq!(everybody(&*base).await, [1]);
+    assert_eq!(all_individuals(&*base).await, [1]);
 
     everything(&*base, &staged).await.unwrap();
-    assert_eq!(everybody(&*base).await, [1, 2]);
+    assert_eq!(all_individuals(&*base).await, [1, 2]);
     let household = base.find::<GroupDetails>(RecordId(1)).await.unwrap().unwrap();
     let members: Vec<_> = household.details.members().map(|member| member.individual).collect();
     assert_eq!(members, [RecordId(2), RecordId(1)]);
@@ -100,7 +100,7 @@ async fn the_whole_is_refused_when_the_store_changed_under_it() {
     commit(&*base, change(person(&["urn:x:a|0", "urn:x:c|0"]))).await.unwrap();
     let error = everything(&*base, &staged).await.unwrap_err();
     assert!(matches!(error, StoreError::VersionMismatch { .. }), "{error}");
-    assert_eq!(everybody(&*base).await, [1], "nothing of it was written");
+    assert_eq!(all_individuals(&*base).await, [1], "nothing of it was written");
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn a_dry_run_takes_identifiers_and_writes_nothing() {
     assert!(matches!(commit(&dry_run, add("urn:x:a|0")).await, Err(StoreError::Rehearsed)));
     assert!(matches!(commit(&dry_run, add("urn:x:b|0")).await, Err(StoreError::IdentifierInUse(_))));
     assert_eq!(base.find::<IndividualDetails>(RecordId(1)).await.unwrap().unwrap().meta.version, VersionId(1));
-    assert_eq!(everybody(&*base).await, [1]);
+    assert_eq!(all_individuals(&*base).await, [1]);
     assert!(dry_run.pending_writes().is_none() && dry_run.take(write(Vec::new()).at, None).operations.is_empty());
 }
 

@@ -37,7 +37,7 @@ async fn a_write_that_fails_in_the_middle_is_whole_after_the_next_start() {
         assert_eq!(findings(&stopped).await.unwrap(), Vec::<String>::new(), "as a start would find it");
 
         let store = Folder::listening(after.path());
-        assert_eq!(everybody(&store).await, (1..=9).collect::<Vec<_>>());
+        assert_eq!(all_individuals(&store).await, (1..=9).collect::<Vec<_>>());
         for number in 1..=9_u64 {
             let owners = store.identifier_owners(RecordKind::Individual, &key(&number.to_string()), 9).await.unwrap();
             assert_eq!(owners.iter().map(|owner| owner.id.0).collect::<Vec<_>>(), [number]);

@@ -68,7 +68,7 @@ impl CodeNames {
         Self { codes: Vec::new(), editions: Vec::new() }
     }
 
-    /// Takes up what has numbers, in the order of the numbers.
+    /// Applies what has numbers, in the order of the numbers.
     pub fn apply(&mut self, numbered: &StoredCodeTable) {
         self.codes.extend(numbered.codes.iter().map(|uri| uri.to_string().into()));
         self.editions.extend(numbered.editions.iter().map(|(_, edition)| edition.as_str().into()));
@@ -80,7 +80,7 @@ impl CodeNames {
         (self.codes.len(), self.editions.len())
     }
 
-    /// Forgets all but the first, as what was taken up with the others was not written.
+    /// Forgets all but the first, as what was applied with the others was not written.
     pub fn truncate(&mut self, (codes, editions): (usize, usize)) {
         self.codes.truncate(codes);
         self.editions.truncate(editions);

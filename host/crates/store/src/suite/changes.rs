@@ -11,7 +11,7 @@ pub async fn the_change_log_contains_the_records_of_each_write<B: Backend>() {
     commit(backend.store(), both).await.unwrap();
     let change = vec![Operation::update(RecordId(1), VersionId(1), person(&["urn:x:a|1"]))];
     commit(backend.store(), change).await.unwrap();
-    X = ((RecordKind::Individual, RecordId(1)), (RecordKind::Group, RecordId(1)));
+    let (individual, household) = ((RecordKind::Individual, RecordId(1)), (RecordKind::Group, RecordId(1)));
     let touched = |sequence, records: &[_]| Touched { sequence: Sequence(sequence), records: records.to_vec() };
     let (first, second) = (touched(1, &[individual, household]), touched(2, &[individual]));
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Whether the concepts of a vocabulary are sound, one by one and together.
+//! True if the concepts of a vocabulary are valid, one by one and together.
 
 use std::collections::{HashMap, HashSet};
 

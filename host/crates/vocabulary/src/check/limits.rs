@@ -27,5 +27,5 @@ pub const NAME_BYTES_MAX: usize = 64;
 pub const CONCEPT_GROUPS_MAX: usize = 1_000;
 /// Selections in one concept group, included and excluded ones together.
 pub const SELECTIONS_MAX: usize = 10_000;
-/// How many problems of one pack are told; the rest is counted.
+/// How many problems of one pack are reported; the rest is counted.
 pub const PROBLEMS_MAX: usize = 1_000;

@@ -54,7 +54,7 @@ pub struct GenerationBuilder {
     local_codes: BTreeMap<Namespace, Vec<LocalCode>>,
     identifier_systems: BTreeSet<SystemUri>,
     extension_fields: ExtensionFields,
-    /// The version before the one in force, by namespace.
+    /// The version before the active one, by namespace.
     earlier: BTreeMap<Namespace, Arc<Vocabulary>>,
     /// The pack that brings each extension field.
     field_owners: HashMap<ExtensionPath, usize>,
@@ -126,7 +126,7 @@ impl GenerationBuilder {
         self.deployment_groups.insert(group.name.clone(), group);
     }
 
-    /// Takes up all that the deployment decided, and the registry's own vocabularies with it.
+    /// Applies all that the deployment decided, and the registry's own vocabularies with it.
     pub fn deploy(&mut self, deployment: &Deployment) {
         deployment.concept_groups().for_each(|group| self.define(group.clone()));
         self.identifier_systems.extend(deployment.identifier_systems().map(|system| system.uri.clone()));
@@ -211,7 +211,7 @@ impl GenerationBuilder {
         })
     }
 
-    /// The definitions in force, by name: the deployment's, else a pack's, else none yet.
+    /// The active definitions, by name: the deployment's, else a pack's, else none yet.
     fn definitions(&self) -> Vec<(ConceptGroup, DefinedBy)> {
         let mut definitions: BTreeMap<&str, (ConceptGroup, DefinedBy)> = BTreeMap::new();
         for (name, description) in WELL_KNOWN_CONCEPT_GROUPS {
@@ -297,7 +297,7 @@ fn digest_of_all(index: &Index, concept_groups: &ContentDigest, fields: &Extensi
 /// The version of these vocabularies: what they hold changes with the deployment's local codes, not with releases.
 const HOST_VERSION: &str = "1";
 
-/// Whether a namespace is that of one of them.
+/// True if a namespace is that of one of them.
 pub(super) fn is_host_vocabulary(namespace: &Namespace) -> bool {
     namespace.as_str() == PREGNANCY_STATUS_NAMESPACE
 }

@@ -36,7 +36,7 @@ pub enum DefinedBy {
     Plugin(String),
 }
 
-/// A concept group in force, with its members.
+/// A concept group active, with its members.
 #[derive(Debug, Clone)]
 pub struct PublishedGroup {
     definition: ConceptGroup,
@@ -69,7 +69,7 @@ impl PublishedGroup {
         &self.defined_by
     }
 
-    /// Whether it includes nothing yet, so that nothing is known of any code.
+    /// True if it includes nothing yet, so that nothing is known of any code.
     #[must_use]
     pub fn is_unset(&self) -> bool {
         self.definition.includes.is_empty()
@@ -108,13 +108,13 @@ impl PublishedGroup {
         &self.known
     }
 
-    /// Whether it is about genders, so that "not known" is missing to it.
+    /// True if it is about genders, so that "not known" is missing to it.
     pub(super) fn concerns_gender(&self) -> bool {
         self.concerns_gender
     }
 }
 
-/// Whether two definitions select the same, in whatever order.
+/// True if two definitions select the same, in whatever order.
 pub(super) fn is_same_definition(one: &ConceptGroup, other: &ConceptGroup) -> bool {
     let set = |selections: &[Selection]| selections.iter().map(key).map(owned).collect::<HashSet<_>>();
     set(&one.includes) == set(&other.includes) && set(&one.excludes) == set(&other.excludes)
@@ -145,7 +145,7 @@ pub(super) fn gender_not_known(index: &Index) -> Option<CodeNumber> {
     index.table().number(&CodeUri::from_parts(GENDER_NAMESPACE, "0").ok()?)
 }
 
-/// Whether a code is one of the genders.
+/// True if a code is one of the genders.
 pub(super) fn is_gender(uri: &CodeUri) -> bool {
     uri.namespace.as_str() == GENDER_NAMESPACE
 }

@@ -155,7 +155,7 @@ fn compile(pattern: &ValuePattern) -> Result<Regex, String> {
 }
 
 impl Generation {
-    /// Whether a record of that kind may be given that identifier.
+    /// True if a record of that kind may be given that identifier.
     ///
     /// # Errors
     /// What is wrong with it, without its value.
@@ -191,7 +191,7 @@ impl Generation {
         }
     }
 
-    /// Whether a system is registered, or a code of the ID types, in use or not. Records may hold identifiers of others, which were
+    /// True if a system is registered, or a code of the ID types, in use or not. Records may hold identifiers of others, which were
     /// registered once.
     #[must_use]
     pub fn knows_system(&self, system: &SystemUri) -> bool {

@@ -13,7 +13,7 @@ use crate::vocabulary::{ConceptRef, Vocabulary};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::vocabulary::Completeness;
 
-/// A vocabulary in force.
+/// A vocabulary active.
 #[derive(Clone)]
 pub(super) struct Installed {
     pub vocabulary: Arc<Vocabulary>,
@@ -33,7 +33,7 @@ struct Slot {
     concept: ConceptIndex,
 }
 
-/// The vocabularies in force, by namespace and by code number.
+/// The active vocabularies, by namespace and by code number.
 pub(super) struct Index {
     installed: Vec<Installed>,
     places: HashMap<Namespace, usize>,
@@ -138,7 +138,7 @@ impl Index {
         }
     }
 
-    /// The concept of a code in its vocabulary in force; of an open one also by other spellings that were asked about.
+    /// The concept of a code in its vocabulary active; of an open one also by other spellings that were asked about.
     pub(super) fn concept_of(&self, uri: &CodeUri) -> Option<(&Installed, ConceptRef<'_>)> {
         let installed = self.find(&uri.namespace)?;
         let listed = installed.vocabulary.find(uri.code.as_str());
@@ -150,7 +150,7 @@ impl Index {
         Some((installed, found))
     }
 
-    /// Whether a code that is not found cannot exist: its vocabulary is here, whole, and a list.
+    /// True if a code that is not found cannot exist: its vocabulary is here, whole, and a list.
     pub(super) fn is_certainly_unknown(&self, uri: &CodeUri) -> bool {
         self.find(&uri.namespace).is_some_and(|installed| {
             let description = installed.vocabulary.description();

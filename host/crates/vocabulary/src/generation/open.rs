@@ -1,7 +1,7 @@
 //! Concepts that the packs of open vocabularies were asked for, beside those that they list.
 //!
 //! They make a small vocabulary of their own, together with the listed concepts above them, so that labels and hierarchy are read
-//! as everywhere else. What a pack lists stays as it is: neither its digest nor its count tells which codes are in use.
+//! as everywhere else. What a pack lists stays as it is: neither its digest nor its count shows which codes are in use.
 //!
 //! **Invariant:** what a pack said of a code was checked like what it brought at install.
 
@@ -49,7 +49,7 @@ impl OpenConcepts {
 /// Why what packs said cannot be put beside what they list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenProblem {
-    /// It is not sound.
+    /// It is corrupt.
     #[error("{0}")]
     Unsound(PackProblems),
     /// Codes cannot be numbered.
@@ -58,13 +58,13 @@ pub enum OpenProblem {
 }
 
 impl Generation {
-    /// Whether any vocabulary is open.
+    /// True if any vocabulary is open.
     #[must_use]
     pub fn has_open_vocabularies(&self) -> bool {
         self.vocabularies().any(|vocabulary| vocabulary.description().is_open)
     }
 
-    /// Whether only its pack can tell what a code is: the vocabulary is open, does not list it, and was not asked. What is known
+    /// True if only its pack can tell what a code is: the vocabulary is open, does not list it, and was not asked. What is known
     /// only because it lies above another code has no number, and is asked about too.
     #[must_use]
     pub fn must_ask(&self, uri: &CodeUri) -> bool {
@@ -103,7 +103,7 @@ impl Generation {
     /// the last one, good for one request: a record that was read before cannot hold them, and they are never stored.
     ///
     /// # Errors
-    /// What packs said is not sound.
+    /// What packs said is corrupt.
     pub fn with_open(&self, asked: &[Arc<AskedCode>], table: Option<Arc<CodeTable>>) -> Result<Self, OpenProblem> {
         let mut by_namespace: BTreeMap<&Namespace, Vec<&AskedCode>> = BTreeMap::new();
         for code in asked.iter().filter(|code| self.must_ask(&code.written)) {

@@ -65,7 +65,7 @@ impl Generation {
     /// Answers a rule's question. Codes that are no longer in use may be asked about: old records hold them.
     ///
     /// # Errors
-    /// When the question names a concept group or a code that there is not.
+    /// If the question names a concept group or a code that there is not.
     pub fn answer(&self, question: &Question) -> Result<Answer, QuestionProblem> {
         match question {
             Question::InGroup(name) => {

@@ -50,7 +50,7 @@ impl Generation {
         self.value(installed, concept).ok_or_else(|| self.unknown(installed, uri))
     }
 
-    /// Whether a code is an ID type that new identifiers may use as their system.
+    /// True if a code is an ID type that new identifiers may use as their system.
     ///
     /// # Errors
     /// What is wrong with the code, and what would be right.
@@ -58,7 +58,7 @@ impl Generation {
         self.usable(IDENTIFIER_SYSTEM, &[ID_TYPE_NAMESPACE], uri).map(|_| ())
     }
 
-    /// Whether there is such a code, in use or not.
+    /// True if there is such a code, in use or not.
     ///
     /// # Errors
     /// What is wrong with the code, and what would be right.
@@ -187,7 +187,7 @@ impl Generation {
         found_by_name().unwrap_or_else(|| absent(vocabulary, uri, Suggestion::all(nearest(vocabulary, code))))
     }
 
-    /// Whether a new record may hold a concept, which is that of the code.
+    /// True if a new record may hold a concept, which is that of the code.
     pub(super) fn in_use(&self, uri: &CodeUri, concept: ConceptRef<'_>) -> Result<(), CodeProblem> {
         if concept.status() == ConceptStatus::Inactive {
             let successor = concept.active_successor().map(Suggestion::of);
@@ -316,7 +316,7 @@ impl Generation {
         }
     }
 
-    /// The concept of a code, or of another name of one, in a version that is not in force.
+    /// The concept of a code, or of another name of one, in a version that is not active.
     ///
     /// # Errors
     /// That it has none, with the codes that were probably meant.
@@ -335,7 +335,7 @@ impl Generation {
         })
     }
 
-    /// Whether a new record may hold the code.
+    /// True if a new record may hold the code.
     ///
     /// # Errors
     /// Why not.

@@ -69,7 +69,7 @@ impl SearchIndex {
         &self.labels
     }
 
-    /// How many words there are.
+    /// Number of words.
     pub(super) fn word_count(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
@@ -193,7 +193,7 @@ pub(super) const RUN_CHARS_MAX: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece<'a> {
     pub text: &'a str,
-    /// Whether its script puts no spaces between words.
+    /// True if its script puts no spaces between words.
     pub is_run: bool,
 }
 
@@ -230,7 +230,7 @@ pub(super) fn pieces(folded: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// Whether words of the character's script stand without spaces.
+/// True if words of the character's script stand without spaces.
 pub(super) fn is_unspaced(character: char) -> bool {
     matches!(
         character,

@@ -237,7 +237,7 @@ impl<'a> Scratch<'a> {
     }
 }
 
-/// Whether a word is a stretch of a script without spaces.
+/// True if a word is a stretch of a script without spaces.
 fn is_run(word: &str) -> bool {
     word.chars().next().is_some_and(is_unspaced)
 }
@@ -264,7 +264,7 @@ const BEGINNING_CHARS_MIN: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Beginnings {
     pub places: Range<usize>,
-    /// Whether the first of them is the text itself.
+    /// True if the first of them is the text itself.
     pub is_first_whole: bool,
 }
 

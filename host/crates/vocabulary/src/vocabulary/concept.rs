@@ -22,7 +22,7 @@ pub struct Label<'a> {
     pub text: &'a str,
     /// The language it is in.
     pub language: &'a str,
-    /// Whether the reader asked for other languages, and the default one stands in for them.
+    /// True if the reader asked for other languages, and the default one stands in for them.
     pub is_fallback: bool,
 }
 
@@ -75,7 +75,7 @@ impl<'a> ConceptRef<'a> {
         CodeUri::from_parts(self.vocabulary.namespace().as_str(), self.code())
     }
 
-    /// Whether it may be used in new records.
+    /// True if it may be used in new records.
     #[must_use]
     pub fn status(self) -> ConceptStatus {
         let is_active = self.vocabulary.flags.get(self.index.position()).is_some_and(|flags| flags.is_active);
@@ -88,7 +88,7 @@ impl<'a> ConceptRef<'a> {
         self.vocabulary.flags.get(self.index.position()).is_some_and(|flags| flags.is_selectable)
     }
 
-    /// Whether a new record may hold it: active and no heading.
+    /// True if a new record may hold it: active and no heading.
     #[must_use]
     pub fn is_usable(self) -> bool {
         self.status() == ConceptStatus::Active && self.is_selectable()
@@ -148,7 +148,7 @@ impl<'a> ConceptRef<'a> {
         self.vocabulary.definitions.of(self.index).iter().map(move |text| self.localized(text))
     }
 
-    /// Whether it is a code of the deployment's own, not of the vocabulary's owner.
+    /// True if it is a code of the deployment's own, not of the vocabulary's owner.
     #[must_use]
     pub fn is_local(self) -> bool {
         self.vocabulary.local.binary_search(&self.index).is_ok()
@@ -213,7 +213,7 @@ impl<'a> ConceptRef<'a> {
         self.vocabulary.hierarchy.descendant_count(self.index)
     }
 
-    /// Whether it is below `ancestor`, a concept of the same vocabulary. Nothing is below itself.
+    /// True if it is below `ancestor`, a concept of the same vocabulary. Nothing is below itself.
     #[must_use]
     pub fn is_below(self, ancestor: Self) -> bool {
         std::ptr::eq(self.vocabulary, ancestor.vocabulary)

@@ -49,13 +49,13 @@ impl ConceptRef<'_> {
         })
     }
 
-    /// Whether the version in force does not have it, so that it is only kept for the records that hold it.
+    /// True if the active version does not have it, so that it is only kept for the records that hold it.
     #[must_use]
     pub fn is_only_kept(self) -> bool {
         self.property(LAST_VERSION).is_some()
     }
 
-    /// Whether the administrator may set the code aside although a pack brings it.
+    /// True if the administrator may set the code aside although a pack brings it.
     #[must_use]
     pub fn is_starter(self) -> bool {
         self.property(STARTER_PROPERTY) == Some("true")
@@ -88,7 +88,7 @@ impl Vocabulary {
         let (description, concepts) = deployment.earlier_of(&self.description.namespace)?;
         let concepts: Vec<Concept> = concepts.into_iter().cloned().collect();
         let is_another = description.version != self.description.version;
-        // It was sound when it was in force, and its codes lie in their order.
+        // It was sound when it was active, and its codes lie in their order.
         Self::build(description.clone(), &concepts).ok().filter(|_| is_another)
     }
 
@@ -128,7 +128,7 @@ impl Vocabulary {
                 (LocalOrigin::StarterSet, Some(starter)) => set_aside(starter, code),
                 (LocalOrigin::StarterSet, None) => {}
                 (LocalOrigin::Deployment, Some(_)) if code.is_active() => taken.push(code.uri.code.clone()),
-                // What was deprecated here and a pack brings anew is the pack's from then on.
+                // What was deprecated here and a pack brings again is the pack's from then on.
                 (LocalOrigin::Deployment, Some(_)) => {}
                 (LocalOrigin::Deployment, None) if code.is_active() && is_alias(code) => {
                     taken.push(code.uri.code.clone())

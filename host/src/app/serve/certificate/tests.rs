@@ -1,4 +1,4 @@
-//! Files of certificates that change, in every order, and what is in use meanwhile.
+//! Files of certificates that change, in every order, and what is in use in the meantime.
 
 use std::fs;
 

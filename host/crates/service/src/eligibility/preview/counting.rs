@@ -51,7 +51,7 @@ pub(super) trait Listener: Send + Sync {
     /// What the rule says of some subjects, in the order of registration, and the consents that open their records.
     ///
     /// # Errors
-    /// When the client has left, or the store fails.
+    /// If the client has left, or the store fails.
     async fn shown(&self, subjects: Vec<Shown>, consents: Vec<ConsentId>) -> Result<(), Failure>;
 }
 

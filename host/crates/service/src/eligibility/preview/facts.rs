@@ -95,12 +95,12 @@ impl Facts {
         self.references().filter(move |reference| reference.space == space)
     }
 
-    /// Whether the rule needs the texts of codes.
+    /// True if the rule needs the texts of codes.
     pub fn needs_texts(&self) -> bool {
         self.references().any(|reference| reference.needs_texts)
     }
 
-    /// Whether a record has to be read for the rule.
+    /// True if a record has to be read for the rule.
     pub fn reads_records(&self) -> bool {
         self.references().any(|reference| !reference.path.is_empty() && !self.is_column(reference))
             || self.of_space(RowSpace::Programs).next().is_some()
@@ -109,7 +109,7 @@ impl Facts {
     /// The batch of the first of some subjects, and how many these are.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn batch(&self, subjects: &[u32]) -> Result<(Batch, usize), AppError> {
         let people_max = if self.reads_records() { BATCH_RECORDS_MAX } else { BATCH_PEOPLE_MAX };
         let subjects = subjects.get(..subjects.len().min(BATCH_ROWS_MAX).min(people_max)).unwrap_or(subjects);
@@ -129,7 +129,7 @@ impl Facts {
         Ok((Batch { as_of: self.inquiry.question.as_of, rows: count(taken)?, members, programs, columns }, taken))
     }
 
-    /// Whether a field is a column, or the place in a household, which is one too.
+    /// True if a field is a column, or the place in a household, which is one too.
     fn is_column(&self, reference: &Reference) -> bool {
         let kind = match reference.space {
             RowSpace::Me => self.kind(),
@@ -255,12 +255,12 @@ fn push(columns: &mut Vec<Column>, reference: &Reference, column: Option<(Vec<u8
 struct Households {
     /// One more than subjects: where the seats of each begin.
     offsets: Vec<usize>,
-    /// Whether it can be said who lives with each.
+    /// True if it can be said who lives with each.
     known: Vec<bool>,
     seats: Vec<ActiveMember>,
     /// As what each subject lives in its household.
     roles: Vec<Option<u32>>,
-    /// The groups that were looked at as households.
+    /// The groups that were checked as households.
     groups: BTreeSet<u32>,
 }
 
@@ -311,7 +311,7 @@ impl Households {
         Ok(Children { offsets: offsets?, known: known.finish() })
     }
 
-    /// The members of a person's one active household: none is known to be nobody, several cannot be told apart.
+    /// The members of a person's one active household: none is known to be nobody, several cannot be distinguished.
     fn add_of_person(&mut self, facts: &Facts, person: u32) -> bool {
         let Some(household) = facts.inquiry.household else { return true };
         let day = facts.inquiry.question.as_of;
@@ -344,7 +344,7 @@ impl Households {
     }
 }
 
-/// Whether a group shows the client that it is a household in use.
+/// True if a group shows the client that it is a household in use.
 fn is_household(facts: &Facts, group: u32, household: u32) -> bool {
     let may_look =
         |field: &str| facts.view.limits(Subject::Group).is_none_or(|limits| limits.shows_field(field, group));

@@ -32,7 +32,7 @@ use daftar_store::partition::{Partition, ReadSnapshot};
 /// The subjects of a preview in their partitions.
 #[async_trait::async_trait]
 pub(super) trait Population: Send + Sync {
-    /// How many subjects.
+    /// Number of subjects.
     fn len(&self) -> u64;
 
     /// Decides about all of them, so many of which are the sample.
@@ -45,7 +45,7 @@ pub(super) trait Population: Send + Sync {
 /// Finds whom a preview is about, as the register is now.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub(super) async fn find(
     ctx: &OpContext,
     registry: &Registry,

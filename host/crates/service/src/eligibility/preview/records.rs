@@ -6,9 +6,9 @@
 //!
 //! **Invariant:** a part is used for rows of the layout that it was read of, and for exactly the versions of the records. So it never shows what a
 //! snapshot does not, and nothing has to be done here when a record is written: the part does not fit any more, and the next preview reads it
-//! again. Parts of a layout that no partition has any more are not asked for, so that they go first when there is no room.
+//! again. Parts of a layout that no partition has any more are not asked for, so that they go first when there is no space.
 //!
-//! **Invariant:** the parts take no more memory than was said. Where there is no room, the field that was asked for longest ago goes, as a whole.
+//! **Invariant:** the parts take no more memory than was said. Where there is no space, the field that was asked for longest ago goes, as a whole.
 //! A preview never drives out what itself or a later one asks for: then what it reads is not kept. So a register that is too large for the
 //! memory has as much of a field kept as there is room for, and not the parts that come round last.
 
@@ -210,7 +210,7 @@ impl Facts {
         Ok(Some(Children { offsets, known: known.finish() }))
     }
 
-    /// The memberships of a subject in programs; not known where they are more than a rule looks at.
+    /// The memberships of a subject in programs; not known where they are more than a rule checks.
     async fn memberships(&self, row: u32) -> Result<Option<Vec<MembershipFact>>, AppError> {
         let (ctx, registry, kind) = (&self.inquiry.ctx, &self.inquiry.registry, self.kind());
         let Some(id) = self.view.snapshot.id_at(kind, row) else { return Ok(Some(Vec::new())) };
@@ -248,7 +248,7 @@ struct State {
     usage: PreviewCacheUsage,
 }
 
-/// What the metrics page tells.
+/// What the metrics page reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PreviewCacheUsage {
     /// How much memory the parts take, in bytes.
@@ -257,7 +257,7 @@ pub struct PreviewCacheUsage {
     pub found: u64,
     /// How many were read of the records.
     pub read: u64,
-    /// How many fields went because there was no room.
+    /// How many fields went because there was no space.
     pub dropped: u64,
 }
 
@@ -431,7 +431,7 @@ impl Picked {
     /// Adds neighbouring rows of a part.
     ///
     /// # Errors
-    /// When the part is of another form, which cannot be.
+    /// If the part is of another form, which cannot be.
     pub fn add(&mut self, part: &[Column], rows: Range<usize>) -> Result<(), AppError> {
         let mut rows = rows;
         for (to, from) in self.0.iter_mut().zip(part) {

@@ -37,7 +37,7 @@ const CALLER_LEFT: u16 = 499;
 /// The status of a response whose lines are sent as they come.
 const STREAMED: u16 = 200;
 
-/// What a client hears while a preview goes on.
+/// What a client hears while a preview continues.
 #[derive(Debug)]
 pub enum PreviewEvent {
     /// How many subjects of how many have been decided.
@@ -88,7 +88,7 @@ pub struct Ready {
     pub(super) sample: u32,
     pub(super) withheld: Vec<&'static str>,
     pub(super) asked: Asked,
-    /// Whether the status of the response is sent before it ends.
+    /// True if the status of the response is sent before it ends.
     pub(super) is_streamed: bool,
     /// Released when it has ended.
     pub(super) _admitted: Slot<Actor>,
@@ -128,7 +128,7 @@ impl Listener for Reporter<'_> {
 }
 
 impl Ready {
-    /// Runs it, reports meanwhile how far it is and, where that is asked for, what the rule says of each subject, and writes down that it was
+    /// Runs it, reports in the meantime how far it is and, where that is asked for, what the rule says of each subject, and writes down that it was
     /// run.
     ///
     /// # Errors
@@ -231,7 +231,7 @@ impl Ready {
     }
 }
 
-/// The context of work that goes on after its request was answered: its audit entries are written as they come, and what it relies on is
+/// The context of work that continues after its request was answered: its audit entries are written as they come, and what it relies on is
 /// collected by itself.
 pub(super) fn outliving(ctx: &OpContext) -> OpContext {
     let trail = ctx.trail.of_part(&ctx.trail.operation().unwrap_or_default(), STREAMED);

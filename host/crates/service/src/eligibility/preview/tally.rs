@@ -110,7 +110,7 @@ impl Counted {
 type Kind = u8;
 /// Added to the kind of an outcome where something went wrong.
 const WITH_ERROR: Kind = 3;
-/// How many kinds there are.
+/// Number of kinds.
 const KINDS: usize = 6;
 
 /// How many outcomes of each kind there are.

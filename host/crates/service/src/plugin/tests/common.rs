@@ -1,4 +1,4 @@
-//! Plugins that several processes have in common: installed, replaced and removed by one, taken up by the others.
+//! Plugins that several processes have in common: installed, replaced and removed by one, applied by the others.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Process {
         self.test.library.current().iter().map(of).collect()
     }
 
-    /// How many packs are in force.
+    /// How many packs are active.
     fn published(&self) -> usize {
         self.plugins.registry().vocabularies.current().packs().len()
     }

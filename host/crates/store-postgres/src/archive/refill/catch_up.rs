@@ -50,7 +50,7 @@ impl IncrementalApply {
         Ok(Self { held, filling, known, old_audit: Some(BTreeMap::new()), brought: ApplyReport::default() })
     }
 
-    /// Takes up things, in the order in which they are told.
+    /// Applies things, in the order in which they are reported.
     pub(super) async fn put(&mut self, transaction: &Transaction<'_>, entries: Vec<Entry>) -> Result<(), Broken> {
         let mut new = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -99,7 +99,7 @@ impl IncrementalApply {
         Ok(self.brought)
     }
 
-    /// Takes out what was removed of the audit log, and brings the line that tells of it; once, before new lines.
+    /// Takes out what was removed of the audit log, and brings the line that reports it; once, before new lines.
     async fn settle_old_audit(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
         let Some(old_audit) = self.old_audit.take() else { return Ok(()) };
         let last_oldest = old_audit.keys().nth(OLDEST_AUDIT.saturating_sub(1)).copied();
@@ -208,7 +208,7 @@ impl Known {
         Ok(Self { there, replaced: Vec::new() })
     }
 
-    /// Whether the database holds that as it is.
+    /// True if the database holds that as it is.
     pub(super) fn holds(&mut self, entry: &Entry) -> Result<bool, Broken> {
         let (name, digest) = match entry {
             Entry::Setting { kind, value } => {

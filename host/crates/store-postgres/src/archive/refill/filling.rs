@@ -53,7 +53,7 @@ pub(super) async fn begin(transaction: &Transaction<'_>) -> Result<bool, Failure
     Ok(row.try_get(0)?)
 }
 
-/// Tells the planner of the database what the tables hold. It would find out by itself, after a while.
+/// Reports the planner of the database what the tables hold. It would find out by itself, after a while.
 pub(super) async fn analyze(object: &Object) {
     let analyzed = async {
         for row in object.query("SELECT tablename::text FROM pg_tables WHERE schemaname = 'daftar'", &[]).await? {
@@ -87,7 +87,7 @@ pub(super) struct Filling {
     before: Last,
     /// What is in the way; nothing where the database is empty.
     pub(super) met: Option<ConflictingRows>,
-    /// The value of the audit log that tells of the last removal.
+    /// The value of the audit log that reports the last removal.
     removal: Option<u64>,
     /// The last value of the audit log.
     audit: u64,
@@ -110,7 +110,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// All of them, each before those that are told of it.
+    /// All of them, each before those that is reported it.
     fn all(&mut self) -> [&mut Table<'static>; 11] {
         [
             &mut self.settings,
@@ -178,7 +178,7 @@ impl Filling {
         }
     }
 
-    /// A database that holds something, and in its audit log the value that tells of the last removal.
+    /// A database that holds something, and in its audit log the value that reports the last removal.
     pub(super) fn on(locked: Locked, names: CodeNames, (audit, removal): (u64, Option<u64>), bulk: BulkLimits) -> Self {
         Self {
             locked,
@@ -196,7 +196,7 @@ impl Filling {
         self.locked.last
     }
 
-    /// Takes up things, in the order in which they were taken.
+    /// Applies things, in the order in which they were taken.
     pub(super) async fn put(&mut self, transaction: &Transaction<'_>, entries: Vec<Entry>) -> Result<(), Broken> {
         for entry in entries {
             self.bytes = self.bytes.saturating_add(entry.bytes());
@@ -371,7 +371,7 @@ impl Filling {
     }
 }
 
-/// Primary keys stay: rows come in their order, mostly, and whatever else is asked meanwhile is asked by them.
+/// Primary keys stay: rows come in their order, mostly, and whatever else is asked in the meantime is asked by them.
 const PRESENT: &str = "SELECT format('%I.%I', schema.nspname, made.relname), \
                        replace(pg_get_indexdef(pg_index.indexrelid), ' ON ONLY ', ' ON '), \
                        quote_literal(obj_description(made.oid, 'pg_class')) \
@@ -389,7 +389,7 @@ const MORE_MEMORY: &str = "SELECT set_config('maintenance_work_mem', '256MB', tr
                            WHERE pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('256MB')";
 
 /// Indexes and foreign keys of tables that are filled: taken down before and made at the end, when all rows are there to be sorted at once. Both are in the
-/// transaction that fills: what is broken off leaves them as they were.
+/// transaction that fills: what is interrupted leaves them as they were.
 pub(super) struct TakenDown(Vec<String>);
 
 impl TakenDown {

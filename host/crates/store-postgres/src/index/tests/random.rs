@@ -38,7 +38,7 @@ use daftar_domain::value::{Reference, Values};
 use daftar_domain::vocabulary::CodedField;
 use daftar_index::testing::{IDENTIFIERS, any_code, any_day, any_group, any_individual, any_query, any_text};
 
-/// How many people and groups there are at most.
+/// Number of people and groups at most.
 pub(super) const PEOPLE: u64 = 24;
 pub(super) const GROUPS: u64 = 6;
 const RESOURCES: [Resource; 3] = [Resource::Individual, Resource::Group, Resource::ProgramMembership];

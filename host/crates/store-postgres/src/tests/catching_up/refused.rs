@@ -10,7 +10,7 @@ async fn line(store: &dyn Store, request: &str) {
     store.audit(0).await.unwrap();
 }
 
-/// What is told of a database that is not brought up.
+/// What is reported a database that is not brought up.
 async fn refused(from: &SledStore, database: &Database) -> String {
     match database.begin().await {
         Err(error) => error.to_string(),

@@ -1,4 +1,4 @@
-//! Lines of the audit log that were removed meanwhile, as they were old enough.
+//! Lines of the audit log that were removed in the meantime, as they were old enough.
 
 use jiff::SignedDuration;
 
@@ -58,7 +58,7 @@ async fn a_removal_that_was_going_on_is_brought_with_the_line_that_tells_of_it()
     let told = remove(&from, 150, None).await;
     assert_eq!(told.map(|told| told.lines), Some(REMOVAL_VALUES_MAX as u64));
     database.fill(&from).await;
-    // It goes on, and the line that tells of it is the last that the database has.
+    // It continues, and the line that reports it is the last that the database has.
     let told = remove_all(&from, 150, told).await.unwrap();
     assert_eq!((told.at, told.lines), (201, 150));
     let caught_up = assert_brought(&from, &database).await;

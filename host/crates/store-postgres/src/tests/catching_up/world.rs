@@ -228,7 +228,7 @@ impl World {
         first + SignedDuration::from_hours(i64::try_from(self.below(60)).unwrap())
     }
 
-    /// What is no write of a use case: codes, counters, requests that are forgotten, lines of the audit log.
+    /// What is no write of an operation: codes, counters, requests that are forgotten, lines of the audit log.
     async fn beside(&mut self, store: &SledStore) {
         match self.below(5) {
             0 => {

@@ -152,7 +152,7 @@ fn take_code(json: &str) -> Option<CodedValue> {
 
 /// The URI and the number of every code in stored JSON, for verification.
 ///
-/// The walk looks at any object with a `number` and an `edition_number`: only codes are such.
+/// The walk checks any object with a `number` and an `edition_number`: only codes are such.
 #[must_use]
 pub fn codes(json: &[u8]) -> Vec<(u32, Option<String>)> {
     let mut found = Vec::new();

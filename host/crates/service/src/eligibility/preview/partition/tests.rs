@@ -108,12 +108,12 @@ async fn what_was_brought_forward_in_part_is_shown_to_nobody() {
     for left in [Groups::Fail, Groups::NeverCome] {
         let register = PartedRegister::new(Arc::new(NoPartitions), u64::MAX);
         assert_eq!(last(&register, 2, Groups::AreRead).await.unwrap(), there(2));
-        // People are taken up, then it breaks off.
+        // People are applied, then it stops.
         match left {
             Groups::NeverCome => assert!(last(&register, 3, left).now_or_never().is_none()),
             Groups::AreRead | Groups::Fail => assert!(last(&register, 3, left).await.is_err()),
         }
-        // A preview that began before looks at the same moment as it did.
+        // A preview that began before checks the same moment as it did.
         assert_eq!(last(&register, 2, Groups::AreRead).await.unwrap(), there(2), "{left:?}");
         assert_eq!(last(&register, 4, Groups::AreRead).await.unwrap(), there(4), "{left:?}");
         assert_eq!(last(&register, 3, Groups::AreRead).await.unwrap(), there(3), "{left:?}");

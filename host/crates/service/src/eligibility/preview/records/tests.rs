@@ -1,4 +1,4 @@
-//! What is kept, what goes when there is no room, and that rows are put together of parts as they were read.
+//! What is kept, what goes when there is no space, and that rows are put together of parts as they were read.
 
 use proptest::collection::vec;
 use proptest::option;
