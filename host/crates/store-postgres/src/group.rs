@@ -6,6 +6,7 @@ use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
 use daftar_domain::client::ClientId;
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use daftar_domain::error::Outage;
 use daftar_domain::idempotency::{RememberedRequest, RequestName};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::{Photo, PhotoDigest};
@@ -168,7 +169,8 @@ impl<'g> Group<'g> {
     ) -> Result<Committed, StoreError> {
         // Begun while another database answered, it may hold numbers of codes that are others' here.
         if changes_records(&write) && !self.basis.carries(self.locked.history, write.at) {
-            return Err(StoreError::Failed("another database answers than when this was begun".into()));
+            let cause = "the database was replaced or restarted after this write was checked".into();
+            return Err(StoreError::Failed(Outage(cause).into()));
         }
         let new_codes = write.take_new_codes();
         let codes = self.numbering.of_write(&new_codes)?;
