@@ -180,7 +180,7 @@ fn a_pack_that_does_not_answer_is_503_and_spoils_nothing_else() {
     let client = app.client(&["individual:all", "eligibility:read"]);
     for code in ["loop", "memory", "stack", "panic", "not-open", "other", "orphan", "circle", "nameless"] {
         let refused = create(&client, code, code).expect(503);
-        assert!(refused.detail().contains("`urn:ilo:isco-08` does not answer"), "{code}: {}", refused.detail());
+        assert!(refused.detail().contains("`urn:ilo:isco-08` does not respond"), "{code}: {}", refused.detail());
         assert!(refused.header("retry-after").is_some(), "{code}");
         assert_eq!(refused.code(), "vocabulary_unavailable", "{code}");
         let body = json!({"expression": format!("me.occupation == code('{OCCUPATION}#{code}')"), "subjects": [{"type": "individual"}]});
@@ -202,7 +202,7 @@ fn all_codes_of_a_request_share_one_budget() {
     };
     assert_eq!(validate(1).expect(200).json()["results"][0]["valid"], true);
     let refused = validate(40).expect(503);
-    assert!(refused.detail().contains("`urn:ilo:isco-08` does not answer"), "{}", refused.detail());
+    assert!(refused.detail().contains("`urn:ilo:isco-08` does not respond"), "{}", refused.detail());
     assert_eq!(validate(2).status, 200, "and the next request has its own");
 }
 

@@ -33,7 +33,7 @@ pub(super) const DAMAGES: &[Damage] = &[
         "a record of a newer daftar",
         |database| put(database, of(RecordKind::Program, ONE), vec![99, 1]),
         &[
-            "records: Program number 1: the stored program cannot be read: its version is 99, and this daftar reads 1; use the newer daftar",
+            "records: Program number 1: the stored program cannot be read: its version is 99, and this daftar reads 1; use the later version of daftar that wrote it",
         ],
     ),
     (
