@@ -93,6 +93,6 @@ fn a_refusal_names_what_there_is_after_who_calls_and_before_what_is_sent() {
     assert_eq!((create(&client), create(&app.client(&["individual:read"]))), (406, 403));
     let anonymous = app.anonymous().request("GET", "/api/v2/Individual").header("Accept", "text/html").send();
     assert_eq!(anonymous.status, 401);
-    let page = app.anonymous().request("GET", "/docs").header("Accept", "application/json").send().expect(406);
+    let page = app.anonymous().request("GET", "/docs/api").header("Accept", "application/json").send().expect(406);
     assert!(page.detail().contains("`text/html`"), "{}", page.detail());
 }

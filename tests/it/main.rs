@@ -21,6 +21,7 @@ mod consent;
 mod deploy;
 mod deployment;
 mod discovery;
+mod documentation;
 mod edge;
 mod eligibility;
 mod error_codes;

@@ -7,13 +7,14 @@ use crate::commit::Commit;
 use crate::failure::Failure;
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
-use crate::{build, files, guests, packs, release, workbench};
+use crate::{build, docs, files, guests, packs, release, workbench};
 
 /// Builds the release and assembles it: `daftar`, `plugins/`, `modules/`, the licence notes of the data, and its documents
 /// (`release.rs`).
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     guests::shipped(workspace, steps)?;
     workbench::build(workspace, steps)?;
+    docs::build(workspace, steps)?;
     build::server(workspace, steps, Profile::Release)?;
     let dist = workspace.root().join("dist");
     let (plugins, modules) = (dist.join("plugins"), dist.join("modules"));

@@ -17,6 +17,7 @@ mod conformance;
 mod demo;
 mod deny;
 mod dist;
+mod docs;
 mod failure;
 mod fields;
 mod files;
@@ -63,7 +64,8 @@ usage: cargo xtask <command>
   reproduce           build every plugin twice, at two places, and compare the bytes
   materials           the bill of materials and the notices of what is built for development, held to their schema (needs python3)
   deny [ARGS]         licences, banned crates and sources by deny.toml; ARGS are other checks, such as `advisories`
-  fields              write host/docs/FIELDS.md and ERRORS.md, which show the schema of records and the table of error codes
+  docs                the documentation site, in docs-build/book of the target folder (installs mdBook once)
+  fields              write the pages that show what the code says: FIELDS.md, ERRORS.md, COMMANDS.md and openapi.json in host/docs
   tidy                the rules of the house that no compiler sees: directions, frozen interfaces, paths";
 
 fn main() -> ExitCode {
@@ -96,6 +98,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("reproduce", []) => reproduce::run(&workspace, &steps),
         ("materials", []) => release::check::run(&workspace, &steps),
         ("deny", rest) => deny::run(&workspace, &steps, rest),
+        ("docs", []) => docs::run(&workspace, &steps),
         ("fields", []) => fields::run(&workspace, &steps),
         ("tidy", []) => tidy::run(&workspace, &steps),
         _ => Err(Failure::usage(USAGE)),

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::runner::{self, NotRun};
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
-use crate::{build, cel_spec, clients, guests, release, tools, workbench};
+use crate::{build, cel_spec, clients, docs, guests, release, tools, workbench};
 
 /// Names the folder where the tests find plugins, modules and misbehaving guests.
 pub const ARTIFACTS: &str = "DAFTAR_TEST_ARTIFACTS";
@@ -34,6 +34,7 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     guests::run(workspace, steps)?;
     workbench::build(workspace, steps)?;
     if !is_fast {
+        docs::build(workspace, steps)?;
         prepare(workspace, steps, &mut not_run)?;
     }
     steps.compile("compile the server and the tests", &mut workspace.cargo(&EVERYTHING))?;

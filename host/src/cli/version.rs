@@ -98,6 +98,9 @@ pub struct CompletionsArgs {
 pub struct ManualArgs {
     /// Folder of the pages; made where it is not there
     dir: PathBuf,
+    /// Write one page in Markdown, `COMMANDS.md`, instead
+    #[arg(long)]
+    markdown: bool,
 }
 
 /// Prints a script.
@@ -112,7 +115,13 @@ pub fn complete(args: &CompletionsArgs) -> Result<(), CliError> {
 pub fn manual(global: &GlobalArgs, args: &ManualArgs) -> Result<(), CliError> {
     let failed = |error: io::Error| CliError::cannot_write(&args.dir, &error);
     std::fs::create_dir_all(&args.dir).map_err(failed)?;
-    clap_mangen::generate_to(described(), &args.dir).map_err(failed)?;
+    if args.markdown {
+        let options = clap_markdown::MarkdownOptions::new().title("Commands".to_owned()).show_footer(false);
+        let page = clap_markdown::help_markdown_command_custom(&described(), &options);
+        std::fs::write(args.dir.join("COMMANDS.md"), page).map_err(failed)?;
+    } else {
+        clap_mangen::generate_to(described(), &args.dir).map_err(failed)?;
+    }
     let words = format_args!("wrote the manual pages to {}", args.dir.display());
     output::done(global, &json!({"folder": args.dir}), words);
     Ok(())

@@ -46,7 +46,7 @@ fn entries_not_started_in_time_are_503_with_retry_after() {
     for part in &body["entry"].as_array().unwrap()[done..] {
         assert_eq!(part["response"], json!({"status": 503, "retry_after": 1}), "{part}");
         let detail = part["problem"]["detail"].as_str().unwrap();
-        assert!(detail.ends_with("which was not begun: send it again in another batch"), "{detail}");
+        assert!(detail.ends_with("before this entry was begun: send it again in another batch"), "{detail}");
         assert!(part.get("resource").is_none(), "{part}");
     }
     let rest = &entries[done..];

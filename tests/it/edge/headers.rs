@@ -97,7 +97,7 @@ fn every_unknown_route_gets_the_same_response() {
     let app = TestApp::start();
     let client = app.client(&[]);
     for (method, target) in
-        [("GET", "/"), ("GET", "/api/v2/nothing"), ("DELETE", "/metadata"), ("OPTIONS", "/docs"), ("TRACE", "/")]
+        [("GET", "/"), ("GET", "/api/v2/nothing"), ("DELETE", "/metadata"), ("OPTIONS", "/docs/api"), ("TRACE", "/")]
     {
         let answer = client.connection().request(method, target).send();
         assert!(answer.status >= 400, "{method} {target}");
@@ -115,7 +115,7 @@ fn every_unknown_route_gets_the_same_response() {
 #[test]
 fn the_page_of_the_document_runs_nothing_and_stands_in_no_frame() {
     let app = TestApp::start();
-    for path in ["/docs", "/api/v2/docs"] {
+    for path in ["/docs/api", "/api/v2/docs/api"] {
         let page = app.anonymous().request("GET", path).send().expect(200);
         let policy = page.header("content-security-policy").unwrap();
         for part in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"] {

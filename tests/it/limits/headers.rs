@@ -72,7 +72,7 @@ fn responses_without_a_valid_token_describe_the_bucket_of_the_address() {
         (304, request("GET", "/metadata").header("If-None-Match", &tag)),
         (406, request("GET", "/metadata").header("Accept", "image/png")),
         (200, request("GET", "/openapi.json")),
-        (200, request("GET", "/docs")),
+        (200, request("GET", "/api/v2/metadata")),
         (200, request("GET", "/.well-known/oauth-authorization-server")),
         (404, request("GET", "/api/v2/Nothing")),
         (405, request("DELETE", "/api/v2/Individual")),

@@ -6,7 +6,7 @@ use daftar_tests::{TestApp, artifacts};
 use serde_json::Value;
 
 const PATHS: [&str; 6] =
-    ["/openapi.json", "/docs", "/metadata", "/api/v2/openapi.json", "/api/v2/docs", "/api/v2/metadata"];
+    ["/openapi.json", "/docs/api", "/metadata", "/api/v2/openapi.json", "/api/v2/docs/api", "/api/v2/metadata"];
 
 #[test]
 fn every_caller_reads_them_and_a_current_copy_gets_304() {
@@ -62,7 +62,7 @@ fn the_document_describes_the_fields_of_installed_modules() {
 #[test]
 fn the_page_runs_nothing_and_loads_nothing() {
     let app = TestApp::start();
-    let page = app.anonymous().request("GET", "/docs").send().expect(200);
+    let page = app.anonymous().request("GET", "/docs/api").send().expect(200);
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
     assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");

@@ -27,11 +27,20 @@ pub enum CodeError {
     #[error("a code has 1 to {CODE_BYTES_MAX} bytes and contains no white space, no control character and no `#`")]
     Code,
     /// A namespace without a code.
-    #[error(
-        "the code is missing after the namespace; write `<namespace>#<code>` or `<namespace>|<code>`, and in a URL encode # as %23"
-    )]
+    #[error("the code is missing after the namespace; write `<namespace>#<code>` or `<namespace>|<code>`")]
     BareNamespace,
 }
+
+impl CodeError {
+    /// The message for a text from a URL, where an unencoded `#` ends the text.
+    #[must_use]
+    pub fn in_url(&self) -> String {
+        if *self == Self::BareNamespace { format!("{self}; {ENCODE_HASH}") } else { self.to_string() }
+    }
+}
+
+/// Advice about a part of a URL that an unencoded `#` may have truncated.
+pub(crate) const ENCODE_HASH: &str = "in a URL encode # as %23";
 
 /// The URI of a vocabulary, such as `urn:iso:std:iso:5218`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

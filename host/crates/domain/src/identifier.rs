@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::calendar::Period;
+use super::code::ENCODE_HASH;
 
 /// Maximum length of an identifier system, in bytes.
 pub const SYSTEM_BYTES_MAX: usize = 300;
@@ -15,7 +16,7 @@ pub const REFERENCE_BYTES_MAX: usize = SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentifierError {
     /// There is no `|`: only a system, possibly truncated by an unencoded `#`.
-    #[error("an identifier is written `<system_uri>|<value>`; in a URL encode # as %23")]
+    #[error("an identifier is written `<system_uri>|<value>`")]
     NoValue,
     /// The system is not a URI.
     #[error(
@@ -27,6 +28,14 @@ pub enum IdentifierError {
         "an identifier's value has 1 to {VALUE_BYTES_MAX} bytes, does not begin or end with white space and contains no control character"
     )]
     Value,
+}
+
+impl IdentifierError {
+    /// The message for a text from a URL, where an unencoded `#` ends the text.
+    #[must_use]
+    pub fn in_url(&self) -> String {
+        if *self == Self::NoValue { format!("{self}; {ENCODE_HASH}") } else { self.to_string() }
+    }
 }
 
 /// The issuer of identifiers: a code of the ID types vocabulary or a URI registered by the administrator.

@@ -18,3 +18,4 @@ pub mod middleware;
 pub mod openapi;
 pub mod router;
 pub mod routes;
+pub mod site;

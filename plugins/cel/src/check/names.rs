@@ -17,6 +17,9 @@ const CODE_PARTS: [(&str, CodePart); 4] = [
     ("namespace", CodePart::Namespace),
 ];
 
+/// Member of records that the API has and rules have not.
+const IDENTIFIER: &str = "identifier";
+
 impl Checker<'_> {
     /// A root or a variable.
     pub(super) fn name(&mut self, expression: &IdedExpr, name: &str) -> Option<Node> {
@@ -125,12 +128,12 @@ impl Checker<'_> {
             return Some(Node { value, span, at, ..operand });
         }
         let names = self.schema.names_below(record.space, &record.prefix);
-        let suggestion = nearest(name, names.iter().copied()).map(str::to_owned);
+        let suggestion = nearest(name, names.iter().copied()).filter(|_| name != IDENTIFIER).map(str::to_owned);
+        let quoted = self.quote(operand.span);
         let message = match &suggestion {
-            Some(suggestion) => {
-                format!("{} has no field `{name}`; did you mean `{suggestion}`?", self.quote(operand.span))
-            }
-            None => format!("{} has no field `{name}`", self.quote(operand.span)),
+            Some(suggestion) => format!("{quoted} has no field `{name}`; did you mean `{suggestion}`?"),
+            None if name == IDENTIFIER => format!("{quoted} has no field `{name}`: rules cannot read identifiers"),
+            None => format!("{quoted} has no field `{name}`"),
         };
         self.report(Diagnostic::error(Fault::UnknownField, at, message).suggest(suggestion))
     }

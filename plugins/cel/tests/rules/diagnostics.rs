@@ -260,3 +260,10 @@ fn a_root_without_any_field_in_the_schema_does_not_exist() {
         assert_eq!(found[0].fault, Fault::UnknownName, "{expression}");
     }
 }
+
+#[test]
+fn identifiers_are_not_for_rules_and_the_message_says_so() {
+    let found = &faults("me.identifier == 'urn:x#id|1'")[0];
+    assert_eq!((found.fault, found.suggestion.as_deref()), (Fault::UnknownField, None));
+    assert_eq!(found.message, "`me` has no field `identifier`: rules cannot read identifiers");
+}

@@ -13,7 +13,7 @@ use super::error::{ApiError, Problem};
 use super::extract::auth::Public;
 use super::openapi::Operation;
 use super::routes::{
-    description, eligibility, group_member, program, record, record_search, token, vocabulary, workbench,
+    description, documentation, eligibility, group_member, program, record, record_search, token, vocabulary, workbench,
 };
 use super::{batch, idempotency, middleware, openapi as told};
 use crate::state::AppState;
@@ -70,7 +70,10 @@ pub fn endpoints() -> Vec<Endpoint> {
         api(GET, "/ConceptGroup/{name}", vocabulary::read_group, told::vocabulary::group),
         endpoint(GET, everywhere("/metadata"), description::metadata, told::server::metadata),
         endpoint(GET, everywhere("/openapi.json"), description::openapi, told::server::openapi),
-        endpoint(GET, everywhere("/docs"), description::docs, told::server::docs),
+        endpoint(GET, everywhere("/docs/api"), description::docs, told::server::docs),
+        endpoint(GET, everywhere("/docs"), documentation::home, told::server::documentation_home),
+        endpoint(GET, at_root("/docs/"), documentation::index, told::server::documentation),
+        endpoint(GET, at_root("/docs/{*file}"), documentation::file, told::server::documentation_file),
         endpoint(GET, everywhere("/docs/errors"), description::error_list, told::server::error_list),
         endpoint(GET, everywhere("/docs/errors/{error_code}"), description::error_page, told::server::error_page),
         endpoint(GET, at_root("/workbench"), workbench::page, told::server::workbench),
@@ -158,7 +161,7 @@ async fn unknown_path(_: Public, uri: Uri) -> ApiError {
     let detail = if path.contains("://") || path.contains("%7c") || path.contains('|') {
         "there is nothing at this path; in an identifier encode / as %2F and # as %23"
     } else {
-        "there is nothing at this path; GET /metadata, /openapi.json and /docs say what there is"
+        "there is nothing at this path; GET /metadata, /openapi.json and /docs/ describe all paths"
     };
     Problem::new(ErrorCode::UnknownPath, detail).into()
 }
@@ -190,5 +193,13 @@ mod tests {
         };
         assert_eq!(paths_of(Access::Token), [TOKEN_PATH]);
         assert_eq!(paths_of(Access::Health), HEALTH_PATHS);
+    }
+
+    #[test]
+    fn the_description_in_the_documentation_is_that_of_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+        let page = std::fs::read_to_string(path).unwrap();
+        let written = super::super::openapi::document::published(&endpoints());
+        assert!(page == written, "host/docs/openapi.json is out of date: `cargo xtask fields` writes it");
     }
 }

@@ -1,6 +1,7 @@
 //! Handlers, one file for each noun.
 
 pub mod description;
+pub mod documentation;
 pub mod eligibility;
 pub mod group_member;
 pub mod program;

@@ -67,7 +67,7 @@ async fn what_was_begun_while_another_database_answered_is_not_written() {
     assert_eq!(numbered(&store, "first").await, 0, "codes get their numbers");
     let refused = store.commit(begun(9, 2)).await.unwrap_err();
     assert!(
-        matches!(&refused, StoreError::Failed(cause) if cause.to_string().contains("another database")),
+        matches!(&refused, StoreError::Failed(cause) if cause.to_string().contains("database was replaced")),
         "{refused:?}"
     );
     let history = store.generation().await.unwrap().history;

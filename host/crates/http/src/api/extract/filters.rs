@@ -142,7 +142,7 @@ pub fn codes(parameters: &Parameters, name: &str) -> Result<Vec<(CodeUri, Reach)
     for (name, reach) in [(name.to_owned(), Reach::Exact), (format!("{name}{BELOW}"), Reach::Below)] {
         for text in parameters.all(&name) {
             let code = CodeUri::parse(text);
-            found.push((code.map_err(|error| Problem::malformed(format!("`{name}`: {error}")))?, reach));
+            found.push((code.map_err(|error| Problem::malformed(format!("`{name}`: {}", error.in_url())))?, reach));
         }
     }
     Ok(found)
@@ -154,7 +154,7 @@ pub fn codes(parameters: &Parameters, name: &str) -> Result<Vec<(CodeUri, Reach)
 /// 400 naming the parameter.
 pub fn identifiers(parameters: &Parameters, name: &str) -> Result<Vec<IdentifierKey>, ApiError> {
     let keys = parameters.all(name).map(|text| {
-        IdentifierKey::parse(text).map_err(|error| Problem::malformed(format!("`{name}`: {error}")).into())
+        IdentifierKey::parse(text).map_err(|error| Problem::malformed(format!("`{name}`: {}", error.in_url())).into())
     });
     keys.collect()
 }

@@ -144,7 +144,7 @@ fn about(parts: &Parts, keys: &[&IdentifierKey]) {
 
 fn identifier(text: &str) -> Result<IdentifierKey, Problem> {
     let key = IdentifierKey::parse(text);
-    key.map_err(|error| Problem::malformed(format!("the identifier in the path is not valid: {error}")))
+    key.map_err(|error| Problem::malformed(format!("the identifier in the path is not valid: {}", error.in_url())))
 }
 
 const NOT_TEXT: &str = "the path is not percent-encoded UTF-8";

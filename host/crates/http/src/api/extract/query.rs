@@ -191,7 +191,8 @@ pub fn reference(
         Some((kind, key)) => (Some(kind), key),
         None => (None, text),
     };
-    let key = IdentifierKey::parse(key).map_err(|error| Problem::malformed(format!("`{name}`: {error}")))?;
+    let key = IdentifierKey::parse(key);
+    let key = key.map_err(|error| Problem::malformed(format!("`{name}`: {}", error.in_url())))?;
     Ok((kind, key))
 }
 

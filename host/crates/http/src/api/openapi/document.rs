@@ -23,11 +23,11 @@ use daftar_domain::scope::{Action, Scope};
 /// The document of a server with that URL, with the fields of installed modules.
 #[must_use]
 pub fn document(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFields) -> Value {
-    let mut paths: BTreeMap<&str, BTreeMap<String, Value>> = BTreeMap::new();
+    let mut paths: BTreeMap<String, BTreeMap<String, Value>> = BTreeMap::new();
     for endpoint in endpoints {
         let Some(path) = endpoint.paths.first() else { continue };
         let method = endpoint.method.as_str().to_ascii_lowercase();
-        paths.entry(path).or_default().insert(method, operation(endpoint, path, fields));
+        paths.entry(path.replace("{*", "{")).or_default().insert(method, operation(endpoint, path, fields));
     }
     let tags = TAGS.map(|(_, name, about)| json!({"name": name, "description": about}));
     json!({
@@ -46,6 +46,13 @@ pub fn document(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFiel
             "securitySchemes": schemes(public_url, endpoints),
         },
     })
+}
+
+/// The document as the documentation has it, indented: of a server without modules at an example address.
+#[must_use]
+pub fn published(endpoints: &[Endpoint]) -> String {
+    let document = document(endpoints, "https://registry.example.org", &ExtensionFields::default());
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
 
 /// Introduction for a reader before the first call.
@@ -106,7 +113,7 @@ fn filled(mut object: Value) -> Value {
 
 /// The parameters of an operation: those of its path, then its own, with the values of the first example.
 pub fn parameters<'a>(path: &'a str, told: &'a Operation) -> impl Iterator<Item = Parameter> + 'a {
-    let of_path = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let of_path = path.split('/').filter_map(|part| part.strip_prefix('{')?.trim_start_matches('*').strip_suffix('}'));
     let of_path = of_path.filter_map(parameter::of_path);
     of_path.chain(told.parameters.iter().cloned()).map(|parameter| {
         let given = |example: &'a Example| example.parameters.get(parameter.name.as_str());

@@ -32,7 +32,7 @@ pub fn page(document: &Value) -> String {
     let mut html = head(
         &format!("{title} API {version}"),
         &format!("{title} API <small>{version}</small>"),
-        "<a href=\"openapi.json\">openapi.json</a> · <a href=\"metadata\">metadata</a> · <a href=\"docs/errors\">error codes</a>",
+        "<a href=\"/docs/\">documentation</a> · <a href=\"/openapi.json\">openapi.json</a> · <a href=\"/metadata\">metadata</a> · <a href=\"/docs/errors\">error codes</a>",
     );
     html.push_str("<nav aria-label=\"Contents\"><ul>");
     for tag in list(document, "tags") {
@@ -217,7 +217,8 @@ const ABOUT: &str = "The body of every failed call is `application/problem+json`
 /// The page that lists every code.
 #[must_use]
 pub fn error_list() -> String {
-    let mut html = head("Error codes", "Error codes", "<a href=\"../docs\">API</a>");
+    let mut html =
+        head("Error codes", "Error codes", "<a href=\"/docs/\">Documentation</a> · <a href=\"/docs/api\">API</a>");
     let statuses: Vec<&[ErrorCode]> =
         ErrorCode::ALL.chunk_by(|one, next| one.entry().status == next.entry().status).collect();
     html.push_str("<nav aria-label=\"Contents\"><ul>");
@@ -242,7 +243,7 @@ pub fn error_list() -> String {
 #[must_use]
 pub fn error_page(code: ErrorCode) -> String {
     let ErrorEntry { name, status, meaning, remedy } = code.entry();
-    let links = "<a href=\"../errors\">Error codes</a> · <a href=\"../../docs\">API</a>";
+    let links = "<a href=\"/docs/errors\">Error codes</a> · <a href=\"/docs/api\">API</a>";
     let mut html = head(&format!("Error code {name}"), &format!("<code>{name}</code>"), links);
     html.push_str("<nav aria-label=\"Codes of the same status\"><ul>");
     for other in ErrorCode::ALL.iter().map(|code| code.entry()).filter(|other| other.status == status) {

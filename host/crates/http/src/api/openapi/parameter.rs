@@ -129,7 +129,7 @@ pub fn of_path(name: &str) -> Option<Parameter> {
         ),
         "name" => ("The concept group's name.", pattern("^[a-z][a-z0-9_]*$").at_most(100)),
         "error_code" => ("The code.", pattern("^[a-z_]+$").at_most(100)),
-        "file" => ("The file's name.", pattern("^[A-Za-z0-9_.-]+$").at_most(100)),
+        "file" => ("The file's name.", pattern("^[A-Za-z0-9_./-]+$").at_most(200)),
         _ => return None,
     };
     Some(Parameter { parameter_in: ParameterIn::Path, ..needed(name, description, shape) })

@@ -38,10 +38,48 @@ pub fn openapi() -> Operation {
         .conditional(false)
 }
 
-/// `GET /docs`
+/// `GET /docs/api`
 pub fn docs() -> Operation {
     pages("readDocs", "Read this document as a page")
 }
+
+/// `GET /docs`
+pub fn documentation_home() -> Operation {
+    let answer = Answer::empty(308, "The documentation is at `/docs/`.").header("Location");
+    Operation::new(Tag::Server, "findDocumentation", "Find the documentation").answer(answer)
+}
+
+/// `GET /docs/`
+pub fn documentation() -> Operation {
+    let page = Answer::text("A page in HTML.", &["text/html"]).header("Content-Security-Policy").header("Vary");
+    let absent = Answer::empty(307, "The program was built without the site; `/docs/api` describes the API.");
+    Operation::new(Tag::Server, "readDocumentation", "Read the documentation")
+        .says("The documentation site: tutorials, guides, reference and search. Counted in the bucket of documentation, 300 requests a minute from one address.")
+        .answer(page)
+        .answer(absent.header("Location"))
+        .conditional(false)
+}
+
+/// `GET /docs/{file}`
+pub fn documentation_file() -> Operation {
+    let file = Answer::text("The file.", &SITE_TYPES).header("Vary");
+    Operation::new(Tag::Server, "readDocumentationFile", "Read a page or a file of the documentation")
+        .says("A file with a digest in its name never changes and may be cached permanently.")
+        .answer(file)
+        .refuses(&[404])
+        .conditional(false)
+}
+
+const SITE_TYPES: [&str; 8] = [
+    "text/html",
+    "text/javascript",
+    "text/css",
+    "text/plain",
+    "application/json",
+    "image/svg+xml",
+    "image/png",
+    "font/woff2",
+];
 
 /// `GET /docs/errors`
 pub fn error_list() -> Operation {

@@ -40,7 +40,7 @@ pub async fn openapi(_: Public, State(app): State<AppState>, _: NoParameters, he
 }
 
 /// The page that shows the document.
-pub async fn docs(_: Public, State(app): State<AppState>, _: NoParameters, headers: HeaderMap) -> ApiResult {
+pub async fn docs(_: DocumentationCall, State(app): State<AppState>, _: NoParameters, headers: HeaderMap) -> ApiResult {
     let generation = app.registry.vocabularies.current();
     let description = app.description.of(app.routes.endpoints(), generation.extension_fields());
     page(&headers, &description.page)

@@ -105,5 +105,5 @@ fn a_wrong_question_says_what_was_meant() {
     assert_eq!(told(Question::DescendsFrom("urn:ilo:isco-08#6".to_owned())).0, "vocabulary_not_installed");
     let (code, message, suggestion) = told(Question::Code("urn:iso:std:iso:5218".to_owned()));
     assert_eq!((code, suggestion), ("malformed_code", None));
-    insta::assert_snapshot!(message, @"the code is missing after the namespace; write `<namespace>#<code>` or `<namespace>|<code>`, and in a URL encode # as %23");
+    insta::assert_snapshot!(message, @"the code is missing after the namespace; write `<namespace>#<code>` or `<namespace>|<code>`");
 }
