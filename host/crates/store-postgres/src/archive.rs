@@ -1,4 +1,4 @@
-//! Taking the database as it stood after one write: one read-only transaction that sees nothing newer, read in pieces.
+//! Reading the database as of one write: one read-only transaction that sees nothing newer, read in chunks.
 
 mod refill;
 
@@ -20,13 +20,13 @@ use super::rows::{column, number, signed};
 use super::verify::{PostgresValues, SAVE};
 use super::{PostgresStore, audit_row};
 
-/// The transaction may wait an hour for who takes things slowly; then the database ends it, as it keeps old rows from being cleared
-/// away. One statement is short.
+/// The transaction may wait an hour for a slow client. Then the database ends it, because an open transaction keeps old
+/// rows from being vacuumed. One statement is short.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
                      SET LOCAL idle_in_transaction_session_timeout = '1h'; SET LOCAL enable_seqscan = off";
 const LAST: &str = "SELECT register, sequence, code_table_parts, individual, \"group\", program, membership, consent \
                     FROM daftar.last";
-/// Where the register stands, and what is stored of that write.
+/// Last write of the register, and the last values that are stored as of that write.
 const ENDS: &str = "SELECT register, sequence, code_table_parts, COALESCE((SELECT max(number) FROM daftar.audit), 0) / 256, \
                     (SELECT value FROM daftar.change WHERE sequence = $1) FROM daftar.last";
 
@@ -84,7 +84,7 @@ fn register_of(row: &Row) -> Result<RegisterId, StoreError> {
     Ok(RegisterId(register))
 }
 
-/// What a row of [`ENDS`] and the rows of the value of the audit log say.
+/// Decodes a row of [`ENDS`] and the rows of the last value of the audit log.
 fn ends_of(row: &Row, audit: &[Row]) -> Result<Ends, StoreError> {
     Ok(Ends {
         register: register_of(row)?,

@@ -27,10 +27,10 @@ use super::writer::{Job, Taken, Writer};
 /// The pause between two attempts to find out what became of a group.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// How much longer than the database waits for a lock a response is waited for here.
+/// Time to wait for a response beyond the time that the database waits for a lock.
 const LOCK_GRACE: Duration = Duration::from_millis(250);
 
-/// Why a group was not written.
+/// The failure of a group.
 pub(super) struct Failed {
     pub(super) broken: Broken,
     /// True if one of its writes may be the cause, and the others could be made without it.
@@ -38,12 +38,12 @@ pub(super) struct Failed {
 }
 
 impl Failed {
-    /// True if it is a lock that did not come in time.
+    /// True if a lock was not acquired in time.
     pub(super) fn is_of_lock(&self) -> bool {
         matches!(&self.broken, Broken::Database(failure) if failure.meaning == Meaning::Locked)
     }
 
-    /// True if it may go well when it is tried again.
+    /// True if a retry may succeed.
     pub(super) fn is_passing(&self) -> bool {
         match &self.broken {
             Broken::Database(failure) => failure.is_passing(),
@@ -63,11 +63,11 @@ impl<B: Into<Broken>> From<B> for Failed {
     }
 }
 
-/// How an attempt ended that did not go well.
+/// Outcome of an attempt that failed.
 enum Tried {
     /// Nothing was written.
     Broken(Broken),
-    /// True if it was committed is not known.
+    /// The outcome of the commit is not known.
     Unknown(Box<Finished>),
 }
 
@@ -77,14 +77,14 @@ impl<B: Into<Broken>> From<B> for Tried {
     }
 }
 
-/// The row that orders writes, locked: measures for how long.
+/// The lock on the row that orders writes; measures how long it is held.
 struct Held {
     since: Instant,
     meters: Arc<Meters>,
 }
 
 impl Held {
-    /// Locked now, and asked for then.
+    /// Acquired now, requested at that time.
     fn since(asked: Instant, meters: &Arc<Meters>) -> Self {
         meters.note_lock_wait(asked.elapsed());
         Self { since: Instant::now(), meters: Arc::clone(meters) }
@@ -114,8 +114,8 @@ impl Writer {
         };
         let outcome = match failed {
             Tried::Broken(broken) => {
-                // A COPY may be on its way behind the statement that failed, and what is answered to it would be taken for the answer to
-                // something else.
+                // A COPY may still be in flight behind the statement that failed, and its response would be taken for
+                // that of another statement.
                 connection.keep_unless(Some(&Failure::slow()));
                 Err(broken.into())
             }
@@ -140,21 +140,21 @@ impl Writer {
             let (held, finished) = self.planned(&transaction, jobs).await?;
             Ok::<_, Broken>((transaction, held, finished))
         });
-        // The lock goes with the transaction, however that ends.
+        // The lock ends with the transaction, in every outcome.
         let (transaction, _held, finished) = started.await.unwrap_or_else(|_| Err(Failure::slow().into()))?;
         if finished.is_empty() {
-            // Nothing to be made durable.
+            // There is nothing to make durable.
             return Ok(finished);
         }
         match tokio::time::timeout(limit, transaction.commit()).await {
             Ok(Ok(())) => Ok(finished),
-            // It says so itself that nothing was written.
+            // The database reported that nothing was written.
             Ok(Err(error)) if is_refusal(&error) => Err(error.into()),
             Ok(Err(_)) | Err(_) => Err(Tried::Unknown(Box::new(finished))),
         }
     }
 
-    /// Locks, takes the jobs that came in the meantime, reads what they meet, works them out and writes their rows.
+    /// Locks, takes jobs that arrived in the meantime, reads the records they may touch, plans and writes rows.
     async fn planned(
         &mut self,
         transaction: &Transaction<'_>,
@@ -210,17 +210,17 @@ impl Writer {
         if !finished.is_empty() {
             let changed: Vec<ChangedRecord> =
                 finished.rows.records.values().map(|(record, _)| record.clone()).collect();
-            // Worked out while the records themselves are on their way.
+            // Planned while the records themselves are being sent.
             let copied_min = self.database.bulk.copied_rows_min;
             let rows = index::Apart::begin(changed, copied_min, move |kind, id| Rows::is_new(&locked.last, kind, id));
-            // The statements of both follow one another on their way, and wait for no answers between them.
+            // The statements of both are pipelined, and wait for no responses in between.
             let put = put(transaction, &finished, &present, &locked, (&self.id, self.group), copied_min);
             tokio::try_join!(put, async { Ok(index::write(transaction, rows).await?) })?;
         }
         Ok((held, finished))
     }
 
-    /// Finds out whether a group was written whose commit got no answer.
+    /// Finds out whether a group was written whose commit got no response.
     async fn find_out(&mut self, finished: Finished) -> Result<Finished, Failed> {
         self.database.outages.note_unknown_commit();
         let until = Instant::now() + self.write_wait;
@@ -249,8 +249,8 @@ impl Writer {
     }
 }
 
-/// True if that was the last transaction of a writer. Waits until one of it that is still open there has ended: that has written the
-/// writer's row.
+/// True if that was the last transaction of a writer. Waits until a transaction of that writer that is still open has
+/// ended: it has written the writer's row.
 pub(super) async fn is_written(
     database: &Database,
     mut connection: Connection,
@@ -270,13 +270,13 @@ pub(super) async fn is_written(
     looked
 }
 
-/// True if the database answered that it did not commit. One that ends the connection may have committed all the same.
+/// True if the database reported that it did not commit. After a lost connection the commit may have succeeded.
 pub(super) fn is_refusal(error: &tokio_postgres::Error) -> bool {
     let severity = error.as_db_error().and_then(|refusal| refusal.parsed_severity());
     severity == Some(Severity::Error)
 }
 
-/// How many lines each of those values of the audit log has that are there.
+/// Number of entries of each of those values of the audit log that exist.
 async fn audit_lines(transaction: &Transaction<'_>, numbers: &[i64]) -> Result<BTreeMap<u64, u64>, Broken> {
     let mut lines = BTreeMap::new();
     if numbers.is_empty() {
@@ -292,7 +292,7 @@ async fn audit_lines(transaction: &Transaction<'_>, numbers: &[i64]) -> Result<B
     Ok(lines)
 }
 
-/// So many numbers of values of the audit log that nothing has.
+/// Reserves so many unused numbers of values of the audit log.
 async fn audit_numbers(transaction: &Transaction<'_>, count: i64) -> Result<Vec<u64>, Broken> {
     if count == 0 {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Searching the audit log, removing what is old enough, and the partitions that hold it.
+//! Searching the audit log, removing old entries, and the partitions that contain it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,42 +23,42 @@ use super::rows::{column, number, signed, unsigned};
 
 /// The most entries that one statement returns.
 const ENTRIES_AT_ONCE: usize = 1_024;
-/// How many entries one statement examines by what no index is of.
+/// Maximum number of entries that one statement examines by conditions without an index.
 const EXAMINED_AT_ONCE: usize = 16_384;
-/// How many entries are read at once to find old ones: more than a value has.
+/// Number of entries that are read in one statement to find old ones: more than a value has.
 const REMOVAL_ENTRIES: i64 = 4_096;
-/// How often the partitions of months are looked after. They are made for two months more than this one.
+/// Interval between checks of the partitions of months. They are created for this month and the next two.
 const MONTHS_EVERY: Duration = Duration::from_secs(6 * 3_600);
-/// How often a month is tried to be dropped while the log is in use, and the pause between.
+/// Number of attempts to drop a month while the log is in use, and the pause between.
 const DROP_ATTEMPTS: u32 = 3;
 const DROP_PAUSE: Duration = Duration::from_millis(100);
-/// The longest that counting the entries of a month takes.
+/// Maximum time to count the entries of a month.
 const DROP_LIMIT: Duration = Duration::from_secs(600);
 
 /// The conditions of a search, as SQL.
 struct Conditions {
     values: Vec<Cell<'static>>,
-    /// Those that an index or the partitions answer.
+    /// Conditions that an index or the partitions resolve.
     indexed: Vec<String>,
-    /// Of the target: each is answered by an index of its own.
+    /// Conditions on the target: each is resolved by an index of its own.
     either: Vec<String>,
-    /// Those that entries are examined by.
+    /// Conditions that are checked entry by entry.
     others: Vec<String>,
     is_of_time: bool,
 }
 
 impl Conditions {
-    /// Those of a query. `text` is none of them: the database folds case in other ways.
+    /// Conditions of a query, except `text`: the database folds case differently.
     fn of(query: &AuditQuery) -> Self {
         let mut conditions = Self {
-            // The first is the number that a search is at.
+            // The first is the number at which a search continues.
             values: vec![cell(i64::MAX)],
             indexed: vec!["number < $1".to_owned()],
             either: Vec::new(),
             others: Vec::new(),
             is_of_time: query.from.is_some() || query.to.is_some(),
         };
-        // A millisecond more, as the database is less exact; what is found is compared once more.
+        // A millisecond more, as the database is less exact; the entries found are compared again here.
         let more = jiff::SignedDuration::from_millis(1);
         if let Some(from) = query.from {
             let from = conditions.value(held_instant(from.checked_sub(more).unwrap_or(from)));
@@ -113,14 +113,14 @@ impl Conditions {
         format!("${}", self.values.len())
     }
 
-    /// The newest entries, so many of them, that meet what is indexed.
+    /// Returns the newest entries, so many of them, that match the indexed conditions.
     fn window(&self, entries: usize) -> String {
         let indexed = self.indexed.join(" AND ");
         let newest = |condition: &str| {
             format!("(SELECT * FROM daftar.audit WHERE {indexed}{condition} ORDER BY number DESC LIMIT {entries})")
         };
         let [first, other] = self.either.as_slice() else { return newest("") };
-        // An entry that meets both is there once.
+        // An entry that matches both is included once.
         let other = format!(" AND {other} AND NOT COALESCE({first}, false)");
         let (first, other) = (newest(&format!(" AND {first}")), newest(&other));
         format!("(SELECT * FROM ({first} UNION ALL {other}) AS either ORDER BY number DESC LIMIT {entries})")
@@ -157,8 +157,8 @@ impl Database {
             if wanted == 0 || left == 0 {
                 return Ok(page);
             }
-            // What is compared here alone may need many entries for one. Powers of two, so that statements are few.
-            // One more than is wanted says whether there are more.
+            // A condition that is compared only here may require many entries for one match. Powers of two, so that
+            // there are few distinct statements. One entry more than wanted shows whether there are more.
             let fetched = if query.text.is_some() { left } else { wanted.saturating_add(1).min(left) };
             let fetched = fetched.min(ENTRIES_AT_ONCE).next_power_of_two();
             let window = left.min(EXAMINED_AT_ONCE).next_power_of_two();
@@ -183,13 +183,13 @@ impl Database {
             if !is_short {
                 continue;
             }
-            // The window has no more of them: where does it end?
+            // The window has no more of them: find its end.
             let statement =
                 format!("SELECT count(*), min(number), count(*) FILTER (WHERE {others}) FROM {entries} AS entry");
             if conditions.others.is_empty() {
                 return Ok(AuditPage { next: None, ..page });
             }
-            // From where the window began: what was found in it has moved the place.
+            // From the start of the window: the entries found in it have moved the position.
             let extent = self.found(&statement, &mut conditions, began).await?.into_iter().next();
             let Some(extent) = extent else { return Ok(AuditPage { next: None, ..page }) };
             let (count, oldest): (i64, Option<i64>) = (column(&extent, 0)?, column(&extent, 1)?);
@@ -198,7 +198,7 @@ impl Database {
             };
             (at, examined) = (oldest, examined.saturating_add(window.saturating_sub(rows.len())));
             if rows.is_empty() && conditions.is_of_time {
-                // No order of numbers here: the index of the time leads to the next one.
+                // Numbers are not in order here: the index of the time leads to the next one.
                 let indexed = conditions.indexed.join(" AND ");
                 let either =
                     if conditions.either.is_empty() { "true".to_owned() } else { conditions.either.join(" OR ") };
@@ -220,7 +220,7 @@ impl Database {
         Ok(self.audit_page(&query, AuditPosition::END, bounds).await?.entries)
     }
 
-    /// Some of the oldest values, none of whose lines is as young as that instant; without the one that reports the removal.
+    /// Some of the oldest values, all of whose entries are older than that instant; without the report of the removal.
     pub(super) async fn audit_older_than(&self, removal: &AuditRemoval) -> Result<Vec<u64>, StoreError> {
         const OLDEST: &str = "SELECT number, at >= $3 FROM daftar.audit WHERE number >= $1 ORDER BY number LIMIT $2";
         let except = removal.told.map(|told| told.at);
@@ -252,8 +252,8 @@ impl Database {
         }
     }
 
-    /// Drops the oldest month all of whose entries are old enough, and reports it in the same transaction; nothing where there is none, or
-    /// the log is in use: its entries are removed one by one then.
+    /// Drops the oldest month all of whose entries are old enough, and reports it in the same transaction; `None` if
+    /// there is none, or the log is in use: then its entries are removed one by one.
     pub(super) async fn drop_audit_month(&self, removal: &AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
         let mut attempt = 1;
         while attempt <= DROP_ATTEMPTS {
@@ -303,28 +303,28 @@ impl Database {
         dropped
     }
 
-    /// Makes the partitions of this month and the next two where they are missing.
+    /// Creates the missing partitions of this month and the next two.
     pub(super) async fn make_audit_months(&self) {
         match self.query_opt("SELECT daftar.make_audit_months()", &[]).await {
             Ok(row) => {
                 let made: i32 = row.and_then(|row| column(&row, 0).ok()).unwrap_or_default();
                 if made > 0 {
-                    tracing::info!(made, "partitions of the audit log were made");
+                    tracing::info!(made, "partitions of the audit log were created");
                 }
             }
             Err(error) => {
-                let said = "a partition of the audit log was not made: its entries go to `daftar.audit_default` until one can be made";
+                let said = "a partition of the audit log was not created: its entries go to `daftar.audit_default` until it can be";
                 tracing::warn!(%error, "{said}");
             }
         }
     }
 }
 
-/// The task that makes partitions of the audit log ahead; it ends with this.
+/// The task that creates partitions of the audit log in advance; it ends when this is dropped.
 pub(super) struct Months(JoinHandle<()>);
 
 impl Months {
-    /// Makes those that are missing now, and later ones in their time.
+    /// Creates the missing ones now, and later ones in time.
     pub(super) async fn start(database: Arc<Database>) -> Self {
         database.make_audit_months().await;
         Self(tokio::spawn(async move {

@@ -1,10 +1,10 @@
 //! Audit entries as rows.
 //!
-//! **Invariant:** what is read from a row is the entry that was written. Where a column cannot hold a text or an instant, the row has the
-//! packed entry in `details`, and the columns as much as they can hold, for SQL.
+//! **Invariant:** an entry read from a row is the entry that was written. If a column cannot hold a text or an instant,
+//! the row has the packed entry in `details`, and the columns as much as they can hold, for SQL.
 //!
-//! **Invariant:** rows whose numbers differ in the last eight bits alone are one value: up to 256 entries that were written together, which
-//! archives carry as the same bytes that the embedded store keeps.
+//! **Invariant:** rows whose numbers differ in the last eight bits alone are one value: up to 256 entries that were
+//! written together, which archives contain as the same bytes that the embedded store stores.
 
 use std::net::IpAddr;
 use std::time::SystemTime;
@@ -28,11 +28,11 @@ use super::rows::{column, number, signed};
 
 /// Numbers of a value.
 const NUMBERS_PER_VALUE: u64 = ENTRIES_PER_VALUE_MAX as u64;
-/// The longest text in an indexed column, in bytes: the database indexes none of more than some 2,700.
+/// Maximum length of a text in an indexed column, in bytes: the database indexes no text longer than some 2,700.
 const INDEXED_TEXT_BYTES: usize = 1_000;
 /// The most bytes of entries in one statement.
 const STATEMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// What a row that cannot be read is called.
+/// Name of an unreadable row in errors.
 const WHAT: &str = "entry of the audit log";
 
 /// The first number of a value.
@@ -40,18 +40,18 @@ pub(super) fn first_number(value: u64) -> i64 {
     signed(value.saturating_mul(NUMBERS_PER_VALUE))
 }
 
-/// The number of the last place of a value.
+/// Largest number of a value.
 pub(super) fn last_number(value: u64) -> i64 {
     first_number(value).saturating_add(signed(NUMBERS_PER_VALUE) - 1)
 }
 
-/// The value and the line of a number.
+/// The value and the entry of a number.
 pub(super) fn position(number: u64) -> AuditPosition {
     let line = u32::try_from(number % NUMBERS_PER_VALUE).unwrap_or_default();
     AuditPosition { value: number / NUMBERS_PER_VALUE, line }
 }
 
-/// The number of a position; beyond all where there is none so great.
+/// The number of a position; the largest number if the position is out of range.
 pub(super) fn number_at(position: AuditPosition) -> i64 {
     first_number(position.value).saturating_add(i64::from(position.line.min(ENTRIES_PER_VALUE_MAX as u32)))
 }
@@ -61,7 +61,7 @@ pub(super) const COLUMNS: &str = "number, at, client, actor, address, request_id
     record_kind, record_id, other_targets, fields, consents::text[], reason, note, count, \
     decode(details->>'packed', 'hex'), COALESCE(details - 'packed' <> '{}', false)";
 
-/// Adds rows whose numbers are given, from the next value on where that is wanted.
+/// Adds rows with given numbers, starting at the next value if that is wanted.
 const INSERT: &str = "WITH value AS MATERIALIZED \
     (SELECT CASE WHEN $1 THEN nextval('daftar.audit_value') * 256 ELSE 0 END AS first) \
     INSERT INTO daftar.audit (number, month, at, client, actor, address, request_id, operation, action, outcome, status, \
@@ -76,7 +76,8 @@ const INSERT: &str = "WITH value AS MATERIALIZED \
     AS line (number, at, client, actor, address, request_id, operation, action, outcome, status, record_kind, record_id, \
     other_targets, fields, consents, reason, note, count, packed)";
 
-/// The text as a column can hold it: the database knows no NUL. What stands for it is no longer, as texts in indexes are bounded.
+/// Returns the text with NUL replaced, which the database cannot store. It gets no longer: texts in indexes are
+/// bounded.
 fn held(text: &str) -> String {
     text.replace('\0', "\u{1a}")
 }
@@ -88,7 +89,7 @@ pub(super) fn indexed(text: &str) -> String {
 
 /// The instant as a column can hold it.
 pub(super) fn held_instant(at: Timestamp) -> SystemTime {
-    // The database has years before 1, but not all of ours.
+    // The database has years before 1, but not the whole range of ours.
     let first = Timestamp::from_second(-62_135_596_800).unwrap_or(Timestamp::UNIX_EPOCH);
     SystemTime::from(at.max(first))
 }
@@ -96,14 +97,14 @@ pub(super) fn held_instant(at: Timestamp) -> SystemTime {
 /// The kind and the rest of a target that is a record, or the whole target.
 fn target_parts(target: &str) -> (Option<RecordKind>, &str) {
     let named = target.split_once('/').and_then(|(kind, id)| Some((RecordKind::parse(kind)?, kind, id)));
-    // Only what comes back as it was.
+    // Only a target that is read back unchanged.
     match named.filter(|(kind, written, _)| kind.name() == *written) {
         Some((kind, _, id)) => (Some(kind), id),
         None => (None, target),
     }
 }
 
-/// An array as the database writes it; nothing for an empty one.
+/// An array in the syntax of the database; `None` for an empty one.
 fn array<T: AsRef<str>>(texts: impl ExactSizeIterator<Item = T>) -> Option<String> {
     if texts.len() == 0 {
         return None;
@@ -228,7 +229,7 @@ impl Lines {
     }
 }
 
-/// Adds entries, oldest first, which get their numbers in their order.
+/// Adds entries, oldest first, which are numbered in that order.
 pub(super) async fn add(transaction: &Transaction<'_>, entries: &[AuditEntry]) -> Result<(), Broken> {
     let values: Vec<&[AuditEntry]> = record::audit::values(entries).collect();
     for value in values {
@@ -241,14 +242,14 @@ pub(super) async fn add(transaction: &Transaction<'_>, entries: &[AuditEntry]) -
     Ok(())
 }
 
-/// Writes values under their numbers, in the place of what has those.
+/// Writes values under their numbers, replacing existing ones.
 pub(super) async fn replace(transaction: &Transaction<'_>, values: &[(u64, Vec<AuditEntry>)]) -> Result<(), Broken> {
     let numbers: Vec<i64> = values.iter().map(|(value, _)| signed(*value)).collect();
     remove(transaction, &numbers).await?;
     put(transaction, values).await
 }
 
-/// Writes values under their numbers, which nothing has.
+/// Writes values under their numbers, which are unused.
 pub(super) async fn put(transaction: &Transaction<'_>, values: &[(u64, Vec<AuditEntry>)]) -> Result<(), Broken> {
     let (mut lines, mut bytes) = (Lines::default(), 0_usize);
     for (value, entries) in values {
@@ -267,7 +268,7 @@ pub(super) async fn put(transaction: &Transaction<'_>, values: &[(u64, Vec<Audit
     if lines.number.is_empty() { Ok(()) } else { lines.insert(transaction, false).await }
 }
 
-/// Takes values out.
+/// Deletes values.
 pub(super) async fn remove(transaction: &Transaction<'_>, values: &[i64]) -> Result<(), Broken> {
     const REMOVE: &str = "DELETE FROM daftar.audit AS line USING unnest($1::bigint[]) AS gone (value) \
                           WHERE line.number >= gone.value * 256 AND line.number < gone.value * 256 + 256";
@@ -329,7 +330,7 @@ fn packed(entries: &[AuditEntry]) -> Result<Vec<u8>, StoreError> {
     let mut values = record::audit::encode(entries)?;
     match (values.pop(), values.is_empty()) {
         (Some(value), true) => Ok(value),
-        _ => Err(corrupt(WHAT, "those that were written with it are too many for one value")),
+        _ => Err(corrupt(WHAT, "too many entries were written with it for one value")),
     }
 }
 
@@ -360,7 +361,7 @@ pub(super) fn values_of(rows: &[Row]) -> Result<Vec<PackedValue>, StoreError> {
     Ok(values)
 }
 
-/// What is asked for one value.
+/// Returns the statement that reads one value.
 pub(super) fn value_statement() -> String {
     format!("SELECT {COLUMNS} FROM daftar.audit WHERE number BETWEEN $1 AND $2 ORDER BY number")
 }

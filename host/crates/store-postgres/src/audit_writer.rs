@@ -1,10 +1,10 @@
-//! The task of a process that writes the audit entries of what changed nothing: reads, refusals.
+//! The task of a process that writes audit entries of requests without changes: reads and rejected requests.
 //!
-//! **Invariant:** it waits for nothing that writes of records lock. The database numbers entries by a sequence, and the task has a connection of
-//! its own: while the row that orders writes is locked, by whatever, reads are audited and answered.
+//! **Invariant:** it waits for no lock of writes of records. Entries are numbered by a sequence, and the task has its
+//! own connection: reads are audited and get responses even while another session locks the row that orders writes.
 //!
-//! **Invariant:** entries stay in memory, bounded by the buffer, until they are committed. A commit that got no answer is resolved before
-//! anything else is written: no entry is lost by it and none is written twice.
+//! **Invariant:** entries stay in memory, bounded by the buffer, until they are committed. A commit that got no
+//! response is resolved before anything else is written: it neither loses an entry nor writes one twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,32 +24,32 @@ use super::group::Broken;
 use super::put::note_written;
 use super::writer::{ATTEMPTS_MAX, Answer, PAUSE};
 
-/// Entries that could not be written are tried again after this.
+/// Pause before entries that could not be written are tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What the task is asked to do.
+/// Request to the task.
 pub(super) enum AuditJob {
-    /// Entries wait from now on.
+    /// Entries are pending from now on.
     Waits,
-    /// Writes the entries that wait, and answers when they are committed.
+    /// Writes the pending entries, and responds when they are committed.
     Write(Option<Answer<()>>),
 }
 
-/// Entries whose commit got no answer.
+/// Entries whose commit got no response.
 struct Unresolved {
     number: u64,
     entries: Vec<AuditEntry>,
 }
 
-/// What the task owns.
+/// State of the task.
 pub(super) struct AuditWriter {
     database: Arc<Database>,
-    /// Its own id among those that write.
+    /// Its own id among writers.
     id: [u8; 16],
     audit: Arc<AuditBuffer>,
-    /// True if entries could not be written when it was tried last.
+    /// True if the last attempt to write entries failed.
     lines_wait: Arc<AtomicBool>,
-    /// How many transactions it has begun.
+    /// Number of transactions it has begun.
     number: u64,
     unresolved: Option<Unresolved>,
     write_wait: Duration,
@@ -67,7 +67,7 @@ impl AuditWriter {
         Self { database, id, audit, lines_wait, number: 0, unresolved: None, write_wait }
     }
 
-    /// Works until no entries can come any more, then writes those that wait.
+    /// Works until no more entries can arrive, then writes the pending ones.
     pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<AuditJob>) {
         let mut due: Option<Instant> = None;
         loop {
@@ -108,14 +108,14 @@ impl AuditWriter {
         }
     }
 
-    /// Writes what waits, responds to those who wait for it, and returns when it is to be tried again.
+    /// Writes pending entries, responds to waiting callers, and returns the time of the next attempt.
     async fn write(&mut self, answers: Vec<Answer<()>>) -> Option<Instant> {
         let written = self.attempts().await;
-        // A flush that had nothing to write has tried nothing.
+        // A flush without pending entries has tried nothing.
         let waits = self.audit.waiting().0 > 0 || self.unresolved.is_some();
         let waited = self.lines_wait.swap(written.is_err() && waits, Ordering::AcqRel);
         match &written {
-            // An outage is logged by itself.
+            // An outage is logged elsewhere.
             Err(failure) if waits && !waited && !failure.is_outage() => {
                 tracing::warn!(error = %failure, "audit entries cannot be written: requests that add to them fail until they can");
             }
@@ -129,13 +129,13 @@ impl AuditWriter {
         written.is_err().then(|| Instant::now() + AGAIN)
     }
 
-    /// Tries until it is written or cannot be.
+    /// Tries until the entries are written or cannot be.
     async fn attempts(&mut self) -> Result<(), Failure> {
         let until = Instant::now().checked_add(self.write_wait);
         let (mut pause, mut attempt) = (PAUSE, 1);
         loop {
             if self.audit.waiting().0 == 0 && self.unresolved.is_none() {
-                // Nothing is sent to the database, so this says nothing about an outage.
+                // Nothing is sent to the database, so this does not end an outage.
                 return Ok(());
             }
             let started = Instant::now();
@@ -153,7 +153,7 @@ impl AuditWriter {
         }
     }
 
-    /// First finds out what became of entries whose commit got no answer, then writes those that wait.
+    /// First resolves entries whose commit got no response, then writes pending ones.
     async fn attempt(&mut self) -> Result<(), Failure> {
         if let Some(Unresolved { number, .. }) = &self.unresolved {
             let connection = self.database.auditor().await?;
@@ -167,7 +167,7 @@ impl AuditWriter {
         if self.audit.waiting().0 == 0 {
             return Ok(());
         }
-        // Taken only once there is a connection: entries that come before that are included.
+        // Taken only once there is a connection: entries that arrive before that are included.
         let mut connection = self.database.auditor().await?;
         let entries = self.audit.take();
         self.number = self.number.saturating_add(1);
@@ -177,7 +177,7 @@ impl AuditWriter {
                 Ok(())
             }
             Err(Tried::Broken(failure)) => {
-                // A COPY may be on its way behind the statement that failed.
+                // A COPY may still be in flight behind the statement that failed.
                 connection.keep_unless(Some(&Failure::slow()));
                 self.audit.put_back(entries);
                 Err(failure)
@@ -198,7 +198,7 @@ impl AuditWriter {
         let begun = tokio::time::timeout(limit.saturating_mul(2), async {
             let transaction = object.transaction().await?;
             let adding = async {
-                // The statements follow one another on their way, and wait for no answers between them.
+                // The statements are pipelined, and wait for no responses in between.
                 let added = audit_row::add(&transaction, entries);
                 tokio::try_join!(note_written(&transaction, &self.id, self.number), added)
             };
@@ -215,11 +215,11 @@ impl AuditWriter {
     }
 }
 
-/// How a transaction ended that did not go well.
+/// Outcome of a transaction that failed.
 enum Tried {
     /// Nothing was written.
     Broken(Failure),
-    /// True if it was committed is not known.
+    /// The outcome of the commit is not known.
     Unknown,
 }
 

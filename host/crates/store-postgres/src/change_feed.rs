@@ -1,4 +1,4 @@
-//! What is written to the register, by whichever process.
+//! Changes of the register in a database, by any process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,16 +20,16 @@ use super::rows::{history, history_of, number};
 
 const LAST: &str = concat!("SELECT sequence, ", history!(), " FROM daftar.last");
 
-/// What is written to the register in a database.
+/// Feed of the changes of the register in a database.
 pub struct PostgresChangeFeed {
     database: Arc<Database>,
     changes: Mutex<watch::Receiver<u64>>,
-    /// The connection of snapshots, between two of them.
+    /// The connection of snapshots, while it is idle.
     link: Arc<Mutex<Option<Arc<Link>>>>,
 }
 
 impl PostgresStore {
-    /// What is written to the register, by whichever process.
+    /// Returns the feed of changes of the register, by any process.
     #[must_use]
     pub fn change_feed(&self) -> PostgresChangeFeed {
         let changes = Mutex::new(self.feed.subscribe(Channel::Changes));
@@ -52,7 +52,7 @@ impl ChangeFeed for PostgresChangeFeed {
 
     async fn heard(&self, at_most: Duration) {
         let heard = async { self.changes.lock().await.changed().await };
-        // Whether something was heard or the time has passed: it is checked again.
+        // After a notification or the timeout: the caller checks again.
         let _in_time = tokio::time::timeout(at_most, heard).await;
     }
 }

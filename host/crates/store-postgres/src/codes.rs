@@ -1,7 +1,7 @@
 //! The tables of codes and editions.
 //!
-//! **Invariant:** numbers are given in order from 0 on and rows are never changed. What got numbers together is one part; the row
-//! `daftar.last` counts the parts.
+//! **Invariant:** numbers are assigned in order from 0 on and rows are never changed. Codes that got numbers together
+//! are one part; the row `daftar.last` counts the parts.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use daftar_store::{StoreError, StoredCodeTable};
 use super::failure::corrupt;
 use super::rows::{column, number, signed};
 
-/// Codes and editions of parts from `$1` on and before `$2`: which of both, number, vocabulary, code or edition, and part.
+/// Codes and editions of parts from `$1` on and before `$2`: `is_edition`, number, vocabulary, code or edition, part.
 pub(super) const PARTS: &str = "SELECT false, number, system, code, part FROM daftar.code WHERE part >= $1 AND part < $2 \
                                 UNION ALL \
                                 SELECT true, number, system, edition, part FROM daftar.edition WHERE part >= $1 AND part < $2 \
@@ -43,7 +43,7 @@ impl CodeRows {
         self.codes.is_empty() && self.editions.is_empty()
     }
 
-    /// Adds a part, whose first code and edition get the next of those numbers.
+    /// Adds a part, whose first code and edition get these numbers.
     pub(super) fn add(&mut self, part: u64, (codes, editions): (usize, usize), added: &StoredCodeTable) {
         let row = |number: u64, system: &Namespace, text: &str| CodeRow {
             number: signed(number),
@@ -57,7 +57,7 @@ impl CodeRows {
         self.editions.extend(names.map(|(number, (system, edition))| row(number, system, edition)));
     }
 
-    /// Adds codes and editions as the parts in which every store keeps them, from that part on. Answers how many parts these are.
+    /// Adds codes and editions in the parts that every store uses, from that part on. Returns the number of parts.
     pub(super) fn add_parts(
         &mut self,
         first: u64,

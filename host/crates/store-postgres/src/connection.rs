@@ -1,9 +1,9 @@
-//! One connection: of a pool, or somebody's own.
+//! A connection: of a pool, or of a single owner.
 //!
-//! **Invariant:** a connection goes back into its pool only when everything that was asked on it is answered. Whoever stops waiting, as a
-//! request does whose client has left, takes the connection with him: else the next one would wait behind the old statement.
+//! **Invariant:** a connection returns to its pool only after every response was received. If a caller stops waiting,
+//! as when its client disconnects, the connection is closed: the next caller would wait for the old statement.
 //!
-//! **Invariant:** TLS to the database is always with a certificate that is checked, name and all.
+//! **Invariant:** TLS to the database always verifies the certificate, including its name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::database::Values;
 use super::failure::{Failure, Meaning};
 
-/// How many notifications wait to be heard; of more only that there were some.
+/// Maximum number of pending notifications; more are dropped.
 const NOTIFICATIONS_MAX: usize = 1024;
-/// The most prepared statements of one connection: there are more orders of searches than anybody asks for.
+/// Maximum number of prepared statements of one connection: more sort orders of searches exist than clients use.
 const STATEMENTS_MAX: usize = 200;
-/// How many statements are cancelled at once. Those beyond end by the bound that every statement has.
+/// Maximum number of concurrent cancel requests. Other statements end by their own timeout.
 const CANCELLED_AT_ONCE: usize = 4;
 
-/// Has the database leave what nobody waits for any more.
+/// Cancels statements that no caller waits for any more.
 #[derive(Clone)]
 pub(super) struct Canceller {
     tls: Option<MakeRustlsConnect>,
@@ -38,13 +38,13 @@ pub(super) struct Canceller {
 }
 
 impl Canceller {
-    /// Asks by connections of its own, each of which takes so long at most.
+    /// Cancels over new connections, each of which may take that time at most.
     pub(super) fn new(tls: Option<MakeRustlsConnect>, limit: Duration) -> Self {
         Self { tls, limit, at_once: Arc::new(Semaphore::new(CANCELLED_AT_ONCE)) }
     }
 
-    /// Cancels what is done on a connection, if it can; nobody waits for it. Not for transactions that somebody will ask after: a commit that
-    /// is cancelled while it waits for a standby is seen by others before that has it.
+    /// Cancels the statement of a connection, if possible, without waiting. Not for transactions whose outcome is
+    /// resolved later: a cancelled commit that waits for a standby is visible to others before the standby has it.
     pub(super) fn cancel(&self, client: &Client) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let Ok(held) = Arc::clone(&self.at_once).try_acquire_owned() else { return };
@@ -56,27 +56,27 @@ impl Canceller {
                     None => token.cancel_query(NoTls).await,
                 }
             };
-            // Where it cannot be cancelled it ends by its own bound.
+            // A statement that cannot be cancelled ends by its own timeout.
             let _is_asked = tokio::time::timeout(limit, asked).await;
             drop(held);
         });
     }
 }
 
-/// What continues on a connection of a pool.
+/// Work in flight on a connection of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Everything was answered.
+    /// Every response was received.
     Answered,
-    /// One statement, which stands for itself.
+    /// One statement, outside a transaction.
     Asked,
     /// A transaction, or several statements.
     AtWork,
 }
 
-/// A connection of a pool. Goes back into it, unless what happened on it says otherwise.
+/// A connection of a pool. Returns to it when dropped, if no response is outstanding.
 pub(super) struct Connection {
-    /// Absent once it was closed.
+    /// `None` once it was closed.
     object: Option<Object>,
     answer_timeout: Duration,
     canceller: Canceller,
@@ -88,7 +88,7 @@ impl Connection {
         Self { object: Some(object), answer_timeout, canceller, stage: Stage::Answered }
     }
 
-    /// Asks one thing.
+    /// Runs one statement.
     pub(super) async fn query(&mut self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
         self.stage = Stage::Asked;
         let asked = async {
@@ -110,19 +110,19 @@ impl Connection {
         self.object.as_ref().ok_or_else(gone)
     }
 
-    /// The connection itself, for a transaction that is brought to its end whatever happens: by a task that waits for nobody.
+    /// The connection itself, for a transaction that always runs to its end: in a task that is never cancelled.
     pub(super) fn object_mut(&mut self) -> Result<&mut Object, Failure> {
         self.object.as_mut().ok_or_else(gone)
     }
 
-    /// The connection itself, for a transaction that may be left in the middle: it is closed then, unless it was told by
-    /// [`Self::keep_unless`] how the transaction ended.
+    /// The connection itself, for a transaction that may be abandoned: then it is closed, unless [`Self::keep_unless`]
+    /// was called with the outcome of the transaction.
     pub(super) fn at_work(&mut self) -> Result<&mut Object, Failure> {
         self.stage = Stage::AtWork;
         self.object_mut()
     }
 
-    /// Everything was answered; closes the connection where the failure says that it is of no more use.
+    /// Every response was received; closes the connection if the failure means that it is unusable.
     pub(super) fn keep_unless(&mut self, failure: Option<&Failure>) {
         self.stage = Stage::Answered;
         if failure.is_some_and(Failure::is_of_connection) {
@@ -154,7 +154,7 @@ fn gone() -> Failure {
     Failure::new(Meaning::Unreachable, "the connection is closed")
 }
 
-/// A connection of its own.
+/// A connection outside the pools.
 pub(super) struct Link {
     pub(super) client: Client,
     /// Ends when the connection does.
@@ -164,7 +164,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Makes one.
+    /// Opens one.
     pub(super) async fn connect(config: &Config, canceller: Canceller) -> Result<Self, Failure> {
         match canceller.tls.clone() {
             Some(tls) => linked(config, tls, canceller).await,
@@ -172,7 +172,7 @@ impl Link {
         }
     }
 
-    /// Has the database leave what is done on the connection; see [`Canceller::cancel`].
+    /// Cancels the statement of the connection; see [`Canceller::cancel`].
     pub(super) fn cancel(&self) {
         self.canceller.cancel(&self.client);
     }
@@ -192,10 +192,10 @@ where
     let (client, mut connection) = config.connect(tls).await?;
     let (heard, notifications) = mpsc::channel(NOTIFICATIONS_MAX);
     let task = tokio::spawn(async move {
-        // Ends when the connection does, or the client goes.
+        // Ends when the connection does, or the client is dropped.
         while let Some(Ok(message)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notification(notification) = message {
-                // Whoever does not listen needs none; where too many wait, those that wait tell enough.
+                // A connection that does not listen receives none; if the queue is full, its notifications are enough.
                 let _is_heard = heard.try_send(notification);
             }
         }
@@ -206,12 +206,12 @@ where
 /// Trusts the certificates of that file, or those of the system where there is none.
 ///
 /// # Errors
-/// What is wrong with them, as a sentence.
+/// A sentence on the fault in the certificates.
 pub(super) fn tls_connector(ca_file: Option<&Path>) -> Result<MakeRustlsConnect, String> {
     let Some(path) = ca_file else {
         let system = rustls::crypto::CryptoProvider::get_default().is_some();
         if !system {
-            // Another part of the process may have been quicker: then there is one.
+            // Another part of the process may have installed one before.
             let _is_first = rustls::crypto::ring::default_provider().install_default();
         }
         return match MakeRustlsConnect::with_native_certs() {

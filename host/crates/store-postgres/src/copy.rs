@@ -22,7 +22,7 @@ pub(super) struct Table<'r> {
 }
 
 impl<'r> Table<'r> {
-    /// Of that statement, whose columns have those types.
+    /// Copies with that statement, whose columns have those types.
     pub(super) fn new(copy: &'static str, types: &'static [Type]) -> Self {
         Self { copy, types, rows: Vec::new() }
     }
@@ -32,7 +32,7 @@ impl<'r> Table<'r> {
         self.rows.push(row);
     }
 
-    /// Brings the rows into the database.
+    /// Copies the rows into the database.
     ///
     /// # Errors
     /// If the database fails or one of the rows is there already; the transaction cannot continue then.

@@ -1,7 +1,7 @@
-//! The connections to the database: some for reads, one that writes, one that writes audit entries, and those that a task has for a while.
+//! The connections to the database: for reads, one for writes, one for audit entries, and those that a task owns.
 //!
-//! **Invariant:** nothing waits for the database without an end: taking a connection, making one and every statement are bounded here
-//! as well as there. What was not answered in time, or is not waited for any more, takes its connection with it.
+//! **Invariant:** every wait for the database is bounded: taking a connection, opening one and every statement have
+//! limits here and in the database. A statement without a timely response or a waiting caller closes its connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,10 +23,10 @@ use super::lock_waits::{LOCK_TIMEOUT, LockWaits};
 use super::meters::{Outage, Outages};
 use super::options::{BulkLimits, PostgresOptions, Target};
 
-/// How much longer than its statement may take there an answer is waited for here.
+/// Time to wait for a response beyond the time limit of its statement.
 const ANSWER_GRACE: Duration = Duration::from_secs(2);
-/// How the planner is told to look up by keys: what is read and written is asked for by nothing else, is planned once, and its plans must
-/// hold while tables grow. Searches have connections of their own.
+/// Planner options for lookups by key: reads and writes use nothing else, are planned once, and their plans must stay
+/// good while tables grow. Searches have connections of their own.
 const BY_KEYS: &str =
     "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan";
 
@@ -51,7 +51,7 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Makes pools; connects to nothing yet.
+    /// Creates the pools; does not connect yet.
     pub(super) fn new(options: &PostgresOptions) -> Result<Self, OpenError> {
         let target = options.target()?;
         let tls = if target.is_tls {
@@ -83,7 +83,7 @@ impl Database {
         };
         // Names this process in `pg_stat_activity`.
         let tag: String = RegisterId::draw().to_string().chars().take(6).chain([')']).collect();
-        // Less than a statement may take, so that a lock and a slow statement are distinguished.
+        // Less than the statement timeout, so that a lock and a slow statement are distinguished.
         let lock_timeout = LOCK_TIMEOUT.min(options.statement_timeout.saturating_mul(3) / 4).as_millis().max(1);
         let with = |purpose: &str, options: &str| {
             let mut config = target.config.clone();
@@ -116,7 +116,7 @@ impl Database {
         &self.target.place
     }
 
-    /// Number of connections for reads and searches, are idle and are waited for.
+    /// Number of connections for reads and searches, of idle ones and of waiting callers.
     pub(super) fn status(&self) -> Status {
         let (readers, searchers) = (self.readers.status(), self.searchers.status());
         Status {
@@ -142,22 +142,22 @@ impl Database {
         self.outage.note_write(started, outcome);
     }
 
-    /// How the names of the connections of this process's pools end.
+    /// Suffix of the application names of this process's pools.
     pub(super) fn tag(&self) -> &str {
         &self.tag
     }
 
-    /// A connection for reads.
+    /// Takes a connection for reads.
     pub(super) async fn connection(&self) -> Result<Connection, Failure> {
         self.taken(&self.readers).await
     }
 
-    /// The connection that writes. Only the writer asks for it.
+    /// Takes the connection for writes. Only the writer does.
     pub(super) async fn writer(&self) -> Result<Connection, Failure> {
         self.taken(&self.writers).await
     }
 
-    /// The connection that writes audit entries. Only their writer asks for it.
+    /// Takes the connection for audit entries. Only their writer does.
     pub(super) async fn auditor(&self) -> Result<Connection, Failure> {
         self.taken(&self.auditors).await
     }
@@ -171,12 +171,12 @@ impl Database {
         Ok(Connection::new(taken?, self.answer_timeout, self.canceller.clone()))
     }
 
-    /// Asks one thing; once more on another connection where the first was gone.
+    /// Runs one statement; again on another connection if the first was closed.
     pub(super) async fn query(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
         Ok(self.answer(statement, values).await?)
     }
 
-    /// As [`Database::query`], of a connection whose statements are planned for what is asked.
+    /// As [`Database::query`], on a connection whose statements are planned for their values.
     pub(super) async fn search(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
         Ok(self.answer_of(&self.searchers, statement, values).await?)
     }
@@ -204,12 +204,12 @@ impl Database {
         answered
     }
 
-    /// As [`Database::query`], where one row at most is the answer.
+    /// As [`Database::query`], for one row at most.
     pub(super) async fn query_opt(&self, statement: &str, values: Values<'_>) -> Result<Option<Row>, StoreError> {
         Ok(self.query(statement, values).await?.into_iter().next())
     }
 
-    /// A connection of its own, in no pool, with what the database notifies it of.
+    /// Opens a connection outside the pools, with its notifications.
     pub(super) async fn link(&self, application: &str) -> Result<Link, Failure> {
         let mut config = self.target.config.clone();
         config.application_name(application);
@@ -220,7 +220,7 @@ impl Database {
         })
     }
 
-    /// True if a session has the options that it was begun with: a pooler in between may drop them.
+    /// True if a session has the options of its startup packet: a pooler in between may drop them.
     pub(super) async fn has_session_options(&self, client: &Client) -> Result<bool, Failure> {
         let limit = "SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'";
         let limit: i64 = client.query_one(limit, &[]).await?.try_get(0)?;
@@ -235,7 +235,7 @@ impl Database {
         self.auditors.close();
     }
 
-    /// The longest that an answer is waited for.
+    /// The maximum time to wait for a response.
     pub(super) fn answer_timeout(&self) -> Duration {
         self.answer_timeout
     }

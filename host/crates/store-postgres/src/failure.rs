@@ -1,6 +1,6 @@
-//! Why the database did not do something, told without what records say.
+//! Failures of the database, reported without values of records.
 //!
-//! **Invariant:** no text of the database that could quote a value gets any further: of statements that it refused only the code,
+//! **Invariant:** no text of the database that could quote a value is passed on: of rejected statements only the code,
 //! the table and the constraint are reported.
 
 use deadpool_postgres::{PoolError, TimeoutType};
@@ -10,16 +10,16 @@ use daftar_domain::error::{Cause, Outage};
 use daftar_store::StoreError;
 
 const REFUSED: &str = "the database refused it";
-/// How the errors begin that are about values and not about the connection.
+/// Prefixes of errors that are about values and not about the connection.
 const OF_VALUES: [&str; 6] =
     ["error serializing", "error deserializing", "invalid column", "expected", "query returned", "error encoding"];
 
-/// What a failure means for who asked.
+/// Meaning of a failure for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// The database is not there, or the connection to it is gone.
+    /// The database is unavailable, or the connection to it is lost.
     Unreachable,
-    /// It did not answer in time.
+    /// It did not respond in time.
     Slow,
     /// It cancelled a statement that took too long, and reported that.
     BrokenOff,
@@ -27,11 +27,11 @@ pub(super) enum Meaning {
     Locked,
     /// Every connection is in use.
     Exhausted,
-    /// It took the work back in favour of somebody else's: to be done again.
+    /// It rolled the work back in favour of another transaction: to be retried.
     Conflict,
-    /// It takes no writes now.
+    /// It is read-only now.
     ReadOnly,
-    /// It refused what it was asked.
+    /// It rejected the statement.
     Refused,
 }
 
@@ -48,28 +48,28 @@ impl Failure {
         Self { meaning, said: said.into() }
     }
 
-    /// The database did not answer in time.
+    /// The database did not respond in time.
     pub(super) fn slow() -> Self {
         Self::new(Meaning::Slow, "the database did not answer in time")
     }
 
-    /// True if the database refused it with that code.
+    /// True if the database rejected it with that code.
     pub(super) fn is_of(&self, code: &str) -> bool {
         self.said.starts_with(&format!("{REFUSED} ({code}"))
     }
 
-    /// True if the same may go well when it is done again at once, on a new connection.
+    /// True if an immediate retry on a new connection may succeed.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self.meaning, Meaning::Unreachable | Meaning::Conflict | Meaning::ReadOnly)
     }
 
-    /// True if the database was unavailable: that is one thing for all that ask, and no failure of what was asked. In every other case it is
-    /// there, and what else is asked of it may be done.
+    /// True if the database was unavailable: one outage for all callers, and no failure of this request. In every other
+    /// case it is available, and other requests may succeed.
     pub(super) fn is_outage(&self) -> bool {
         matches!(self.meaning, Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly)
     }
 
-    /// True if the connection is of no more use.
+    /// True if the connection is unusable.
     pub(super) fn is_of_connection(&self) -> bool {
         self.is_outage()
     }
@@ -159,7 +159,7 @@ fn told_with_causes(error: &tokio_postgres::Error) -> String {
     told
 }
 
-/// What the database gave that nobody of ours can have written.
+/// Reports data that this program cannot have written.
 pub(super) fn corrupt(what: &'static str, reason: &str) -> StoreError {
     StoreError::Corrupt { what, reason: reason.to_owned() }
 }

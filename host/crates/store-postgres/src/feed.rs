@@ -1,7 +1,7 @@
-//! What other processes do, heard as it happens.
+//! Notifications of changes by other processes (LISTEN/NOTIFY).
 //!
-//! **Invariant:** a process that does not listen says so. What happened in the meantime is read when it listens again, before anybody is
-//! told that it does.
+//! **Invariant:** a process reports when it does not listen. Changes in the meantime are read when it listens again,
+//! before `is_listening` is true.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,17 +20,17 @@ use super::database::{Database, Link};
 use super::failure::{Failure, corrupt};
 use super::rows::{history, history_of, number};
 
-/// The first pause before it is tried again to listen.
+/// The first pause before the next attempt to listen.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// So often a connection on which nothing is heard is asked whether it is there still.
+/// Time without a notification after which the connection is checked.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 
-/// What is reported.
+/// Kind of change that is notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
-    /// Clients, settings or plugins were changed: how often that happened so far.
+    /// Clients, configuration or plugins were changed: the number of changes so far.
     Generation,
     /// Records were written: the last write.
     Changes,
@@ -50,7 +50,7 @@ impl Channel {
     }
 }
 
-/// Hears what other processes, and this one, do.
+/// Receives the changes of all processes, including this one.
 pub struct PostgresFeed {
     is_listening: Arc<AtomicBool>,
     heard: [watch::Receiver<u64>; Channel::ALL.len()],
@@ -68,13 +68,13 @@ impl PostgresFeed {
         Self { is_listening, heard, task: tokio::spawn(listener.run()) }
     }
 
-    /// True if what happens is heard now. Where it is not, what matters has to be asked for.
+    /// True if changes are received now. Otherwise the caller must query the database.
     #[must_use]
     pub fn is_listening(&self) -> bool {
         self.is_listening.load(Ordering::Acquire)
     }
 
-    /// Changes whenever something of that channel was heard, or may have been missed; holds the last number told.
+    /// Changes on every notification of that channel, and when one may have been missed; contains the last number.
     #[must_use]
     pub fn subscribe(&self, channel: Channel) -> watch::Receiver<u64> {
         let [generation, changes] = &self.heard;
@@ -109,9 +109,9 @@ impl Listener {
                 self.is_listening.store(true, Ordering::Release);
                 self.hear(link).await;
                 self.is_listening.store(false, Ordering::Release);
-                // Whoever waits for something asks for it now.
+                // Wakes all waiting callers, so that they query the database now.
                 self.wake();
-                tracing::warn!("what other processes change is not heard of until the database answers again");
+                tracing::warn!("changes by other processes are not received until the database responds again");
             }
             tokio::time::sleep(pause).await;
             pause = pause.saturating_mul(2).min(PAUSE_MAX);
@@ -124,7 +124,7 @@ impl Listener {
             for channel in Channel::ALL {
                 link.client.batch_execute(&format!("LISTEN {}", channel.name())).await?;
             }
-            // Only now: what is changed from here on is heard.
+            // Read after LISTEN: every later change is notified.
             let row = link.client.query_one(NUMBERS, &[]).await?;
             Ok::<_, tokio_postgres::Error>((row.try_get::<_, i64>(0)?, row.try_get::<_, i64>(1)?))
         };
@@ -136,7 +136,7 @@ impl Listener {
         Ok(link)
     }
 
-    /// Hears until the connection is gone.
+    /// Receives notifications until the connection is lost.
     async fn hear(&self, mut link: Link) {
         loop {
             match tokio::time::timeout(QUIET_MAX, link.notifications.recv()).await {
@@ -166,7 +166,7 @@ impl Listener {
         };
     }
 
-    /// Wakes everybody who waits for anything.
+    /// Wakes all waiting callers.
     fn wake(&self) {
         self.told.iter().for_each(|told| told.send_modify(|_| {}));
     }
@@ -174,7 +174,7 @@ impl Listener {
 
 const NUMBERS: &str = "SELECT clients_generation + deployment_generation, sequence FROM daftar.last";
 
-/// Raises the generation of what the deployment decided, and reports it when the transaction is committed.
+/// Increments the version counter of the configuration of the deployment, and notifies it on commit.
 pub(super) async fn raise_deployment(transaction: &Transaction<'_>) -> Result<(), Failure> {
     let raised = "UPDATE daftar.last SET deployment_generation = deployment_generation + 1 \
                   RETURNING clients_generation + deployment_generation";
@@ -183,7 +183,7 @@ pub(super) async fn raise_deployment(transaction: &Transaction<'_>) -> Result<()
     tell(transaction, Channel::Generation, row.try_get::<_, i64>(0)?).await
 }
 
-/// Reports of something when the transaction is committed.
+/// Notifies a change when the transaction is committed.
 pub(super) async fn tell(transaction: &Transaction<'_>, channel: Channel, number: i64) -> Result<(), Failure> {
     let statement = transaction.prepare_cached("SELECT pg_notify($1, $2)").await?;
     transaction.query(&statement, &[&channel.name(), &number.to_string()]).await?;
@@ -191,7 +191,7 @@ pub(super) async fn tell(transaction: &Transaction<'_>, channel: Channel, number
 }
 
 impl PostgresStore {
-    /// How often clients, and what the deployment decided, were changed so far, by any process.
+    /// Returns the version counters of clients and of the configuration of the deployment, changed by any process.
     ///
     /// # Errors
     /// If the database fails.

@@ -1,7 +1,7 @@
-//! Fetches what the writes of a group meet, in few statements, before they are worked out.
+//! Fetches the records that the writes of a group may touch, in few statements, before the writes are planned.
 //!
-//! **Invariant:** whatever [`daftar_store::plan`] may ask about the writes of the group is fetched: what is not found among it does not
-//! exist. What earlier writes of the same group make is known to the planner itself.
+//! **Invariant:** everything that [`daftar_store::plan`] may request for the writes of the group is fetched: a record
+//! that is not among it does not exist. The planner itself knows the results of earlier writes of the same group.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::failure::corrupt;
 use super::group::Broken;
 use super::rows::{column, decoded, kind_number, kind_of, number, request_of, signed};
 
-/// What is asked for.
+/// Keys to fetch.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     records: BTreeSet<(RecordKind, RecordId)>,
@@ -34,7 +34,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Adds what a write may meet.
+    /// Adds the records that a write may touch.
     pub(super) fn add(&mut self, operations: &[Operation], request: Option<&RememberedRequest>) {
         for operation in operations {
             match operation {
@@ -72,7 +72,7 @@ impl Asked {
         self.identifiers.extend(identifiers.iter().map(|identifier| (kind, identifier.key.clone())));
     }
 
-    /// A slot of records that are still to be written is free.
+    /// A slot of records without a key yet is free.
     fn add_slot(&mut self, slot: MembershipSlot) {
         let is_pending = slot.program.pending_number().is_some() || slot.beneficiary.id.pending_number().is_some();
         if !is_pending {
@@ -92,7 +92,7 @@ impl Asked {
         )?;
         (found.records, found.owners, found.open_memberships) = (there, owned, slots);
         (found.clients, found.remembered) = (clients, remembered);
-        // What the records are at present called, and where they are: mostly what they are to be.
+        // The current identifiers and slots of the records: mostly the same as after the write.
         let (identifiers_before, slots_before) = (self.identifiers.clone(), self.slots.clone());
         for record in found.records.values() {
             self.add_identifiers(record.place().0, &record.identifiers());
@@ -149,7 +149,7 @@ async fn owners(
                      AND identifier.system = asked.system AND identifier.value = asked.value";
     let mut found: BTreeMap<_, Vec<IdentifierOwner>> = BTreeMap::new();
     for row in rows(transaction, statement, &[&kinds, &systems, &values]).await? {
-        let unreadable = || corrupt("identifier", "it is none");
+        let unreadable = || corrupt("identifier", "it is invalid");
         let system = SystemUri::parse(column(&row, 1)?).map_err(|_| unreadable())?;
         let value = IdentifierValue::parse(column(&row, 2)?).map_err(|_| unreadable())?;
         let owner = IdentifierOwner { id: RecordId(number(&row, 3)?), is_open: column(&row, 4)? };
@@ -180,7 +180,7 @@ async fn open_memberships(
     let mut found = BTreeMap::new();
     for row in rows(transaction, statement, &[&programs, &kinds, &beneficiaries, &places]).await? {
         let slot = usize::try_from(number(&row, 0)?).ok().and_then(|place| slots.get(place));
-        let slot = slot.ok_or_else(|| corrupt("open membership", "it is of a place that was not asked for"))?;
+        let slot = slot.ok_or_else(|| corrupt("open membership", "it is of a slot that was not requested"))?;
         found.insert(*slot, Some(RecordId(number(&row, 1)?)));
     }
     Ok(found)

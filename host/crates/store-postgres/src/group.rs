@@ -1,4 +1,4 @@
-//! A group of writes, worked out on top of what they meet, as the rows that it leaves behind.
+//! A group of writes, planned against the records that they touch, as the rows to be written.
 
 use std::collections::BTreeMap;
 
@@ -26,17 +26,17 @@ use super::index::Behind;
 use super::rows::{kind_number, signed};
 use super::state::{Basis, Locked, State};
 
-/// Why a group could not be written.
+/// Reason why a group could not be written.
 #[derive(Debug)]
 pub(super) enum Broken {
-    /// The database did not do it.
+    /// The database failed.
     Database(Failure),
     /// Something that is stored cannot be read.
     Stored(StoreError),
 }
 
 impl Broken {
-    /// The failure that every job of the group is answered with.
+    /// The failure with which every job of the group ends.
     pub(super) fn failure(&self) -> Failure {
         match self {
             Self::Database(failure) => failure.clone(),
@@ -72,29 +72,29 @@ impl From<Broken> for StoreError {
     }
 }
 
-/// What a write left of the order of writes.
+/// Entry of a write in the change log.
 #[derive(Debug)]
 pub(super) struct ChangeRow {
     pub(super) sequence: Sequence,
     pub(super) value: Vec<u8>,
-    /// What counts as touched besides the records of the value.
+    /// Touched items besides the records of the value.
     pub(super) touched: Option<Vec<u8>>,
 }
 
-/// The rows that a group leaves behind, each as it stands after it; records as stored JSON.
+/// The rows to be written for a group, in their final state; records as stored JSON.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) records: BTreeMap<(RecordKind, RecordId), (ChangedRecord, Vec<u8>)>,
-    /// Records of which this program does not know all fields.
+    /// Records that have fields unknown to this program.
     pub(super) behind: Behind,
     pub(super) earlier: Vec<(RecordKind, RecordId, VersionId, Vec<u8>)>,
     pub(super) owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     pub(super) slots: BTreeMap<MembershipSlot, Option<RecordId>>,
-    /// With when each was done.
+    /// With the time of each.
     pub(super) requests: BTreeMap<RequestName, (i64, Vec<u8>)>,
     pub(super) clients: BTreeMap<ClientId, Vec<u8>>,
     pub(super) photos: BTreeMap<PhotoDigest, Photo>,
-    /// Absent ones are taken out.
+    /// Absent ones are deleted.
     pub(super) settings: BTreeMap<(i16, Vec<u8>), Option<Vec<u8>>>,
     pub(super) codes: CodeRows,
     pub(super) counters: BTreeMap<String, u64>,
@@ -106,7 +106,7 @@ pub(super) struct Rows {
     pub(super) audit_removed: Vec<u64>,
 }
 
-/// What is reported a job once its group is written.
+/// Result of a job once its group is written.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Committed(Result<Committed, StoreError>),
@@ -118,7 +118,7 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) rows: Rows,
-    /// The row of last numbers as the group leaves it.
+    /// The row of last numbers after the group.
     pub(super) locked: Locked,
     pub(super) changes: Vec<Change>,
     pub(super) outcomes: Vec<Outcome>,
@@ -133,7 +133,7 @@ impl Finished {
     }
 }
 
-/// Works out the jobs of one group.
+/// Plans the jobs of one group.
 pub(super) struct Group<'g> {
     planner: Planner<'g, Records>,
     numbering: &'g mut daftar_store::numbering::Numbering,
@@ -146,7 +146,7 @@ pub(super) struct Group<'g> {
 }
 
 impl<'g> Group<'g> {
-    /// Nothing worked out yet, on top of what is there.
+    /// Nothing planned yet, against the present records.
     pub(super) fn new(present: &'g Records, locked: Locked, state: &'g mut State) -> Self {
         let State { numbering, names, recent, basis, .. } = state;
         Self {
@@ -161,13 +161,13 @@ impl<'g> Group<'g> {
         }
     }
 
-    /// Works out an operation.
+    /// Plans an operation.
     pub(super) fn commit(
         &mut self,
         mut write: Write,
         request: Option<RememberedRequest>,
     ) -> Result<Committed, StoreError> {
-        // Begun while another database answered, it may hold numbers of codes that are others' here.
+        // Checked against another database, it may have numbers that belong to other codes here.
         if changes_records(&write) && !self.basis.carries(self.locked.history, write.at) {
             let cause = "the database was replaced or restarted after this write was checked".into();
             return Err(StoreError::Failed(Outage(cause).into()));
@@ -175,7 +175,7 @@ impl<'g> Group<'g> {
         let new_codes = write.take_new_codes();
         let codes = self.numbering.of_write(&new_codes)?;
         let planned = self.planner.plan(write, request)?;
-        // All that can be refused before anything of it is applied.
+        // Every possible rejection comes before anything of it is applied.
         let mut rows = Rows::default();
         let added = StoredCodeTable { codes, editions: Vec::new() };
         let named = self.names.counts();
@@ -193,7 +193,7 @@ impl<'g> Group<'g> {
         Ok(planned.committed)
     }
 
-    /// Numbers codes and editions.
+    /// Assigns numbers to codes and editions.
     pub(super) fn number(
         &mut self,
         codes: Vec<CodeUri>,
@@ -212,7 +212,7 @@ impl<'g> Group<'g> {
         self.numbering.apply(added);
     }
 
-    /// Removes old values of the audit log, those that are there still, and reports it: under `free` where nothing did before.
+    /// Removes old values of the audit log that still exist, and reports it: under `free` without an earlier report.
     pub(super) fn remove_audit(
         &mut self,
         there: &BTreeMap<u64, u64>,
@@ -247,12 +247,12 @@ impl<'g> Group<'g> {
 }
 
 impl Rows {
-    /// The rows of one write.
+    /// Adds the rows of one write.
     fn add(&mut self, planned: &Planned, names: &CodeNames) -> Result<(), StoreError> {
         let outcome = &planned.outcome;
         for replaced in &planned.replaced {
             let (kind, id, version) = replaced.place();
-            // Where it is rid of what is not known, its rows in the index may not be.
+            // Once it has no unknown fields, its rows in the index may still be old.
             self.behind.note(replaced);
             self.earlier.push((kind, id, version, record::json::encode(replaced, names)?));
         }
@@ -300,13 +300,13 @@ impl Rows {
         self.changes.extend(later.changes);
     }
 
-    /// True if the record is one of those that the group makes.
+    /// True if the group creates the record.
     pub(super) fn is_new(before: &Last, kind: RecordKind, id: RecordId) -> bool {
         id.0 > before.key(kind)
     }
 }
 
-/// Nine bytes for each place: the kind and the key.
+/// Nine bytes per record: the kind and the key.
 fn places_to_bytes(places: impl IntoIterator<Item = Place>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (kind, id) in places {
@@ -316,7 +316,7 @@ fn places_to_bytes(places: impl IntoIterator<Item = Place>) -> Vec<u8> {
     bytes
 }
 
-/// The places of the bytes; none of bytes that nobody of ours wrote.
+/// Decodes the records of the bytes; `None` for bytes that this program cannot have written.
 pub(super) fn places_of_bytes(bytes: &[u8]) -> Option<Vec<Place>> {
     let (places, rest) = bytes.as_chunks::<9>();
     if !rest.is_empty() {
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_read_back_and_a_part_of_them_is_none() {
+    fn places_round_trip_and_truncated_bytes_are_invalid() {
         let places = vec![(RecordKind::Individual, RecordId(1)), (RecordKind::Consent, RecordId(1 << 40))];
         let bytes = places_to_bytes(places.clone());
         assert_eq!(places_of_bytes(&bytes), Some(places));

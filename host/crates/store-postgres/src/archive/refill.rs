@@ -1,8 +1,9 @@
-//! Filling an empty database with what another store or a backup holds, by COPY, and bringing a database that was filled up to what was
-//! written since to the register that it was filled from.
+//! Filling an empty database with the contents of another store or a backup, by COPY, and catching up a database that
+//! was filled before with the later writes of its source register.
 //!
-//! **Invariant:** everything is one transaction, which holds the lock of those who write: until it is finished no other connection sees
-//! anything of it (searches wait while a database is filled, since indexes are made again), and what is interrupted leaves the database as it was.
+//! **Invariant:** everything is one transaction with the lock of writers: no other connection sees anything of it
+//! before the commit (searches wait, because indexes are rebuilt), and an interrupted fill leaves the database
+//! unchanged.
 
 use deadpool_postgres::Transaction;
 use tokio::sync::{mpsc, oneshot};
@@ -30,43 +31,43 @@ mod filling;
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// What is asked of the task that writes.
+/// Request to the task that writes.
 enum Step {
     Put(Vec<Entry>, Answer<()>),
     Finish(Option<Mark>, Answer<ApplyReport>),
 }
 
-/// How a database is found.
+/// Contents of a database when it is opened.
 enum Found {
-    /// It holds no register.
+    /// It contains no register.
     Empty,
-    /// It holds one.
+    /// It contains one.
     Full,
     /// It was filled from a register, and no server has written to it since.
     Filled(Held, Ends),
-    /// It was not filled from any.
+    /// It was not filled from a register.
     NotFilled,
-    /// It was written to since: where it stands.
+    /// A server wrote to it since; contains its last write.
     WrittenSince(String),
 }
 
-/// What is done with a database.
+/// Work on a database.
 enum Work {
-    /// It is filled; its indexes are taken down with the first entries.
+    /// It is filled; its indexes are dropped with the first entries.
     Fill(Box<Filling>, Option<TakenDown>),
-    /// It is brought up.
+    /// It is caught up.
     CatchUp(Box<IncrementalApply>),
 }
 
-/// A database that is being filled, or brought up.
+/// A database that is being filled or caught up.
 pub struct PostgresRefill {
     steps: mpsc::Sender<Step>,
-    /// Where it is to stand, and whose the entries are.
+    /// Position of the source after the last entry, and the id of the source register.
     mark: Option<Mark>,
 }
 
 impl PostgresRefill {
-    /// Makes a database ready, which must not hold a register.
+    /// Prepares a database, which must not contain a register.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -75,7 +76,7 @@ impl PostgresRefill {
         if matches!(found, Found::Empty) { Ok(refill) } else { Err(OpenError::NotEmpty { place }) }
     }
 
-    /// Begins to bring a database up that was filled before. No server writes to it until that is over.
+    /// Starts to catch up a database that was filled before. No server writes to it until that ends.
     ///
     /// # Errors
     /// See [`OpenError`]: among them that it was not filled from another store, or was written to since.
@@ -138,7 +139,7 @@ impl Refill for PostgresRefill {
     }
 }
 
-/// Works on a database until it is finished, fails, or nothing is put any more.
+/// Works on a database until it is finished, it fails, or the caller is dropped.
 async fn run(
     mut connection: Connection,
     bulk: BulkLimits,
@@ -182,7 +183,7 @@ async fn begin_fill(transaction: &Transaction<'_>, bulk: BulkLimits) -> Result<(
     }
 }
 
-/// Locks the register, and reads what it holds.
+/// Locks the register, and reads its contents.
 async fn begin_catch_up(transaction: &Transaction<'_>, bulk: BulkLimits) -> Result<(Found, Option<Work>), Broken> {
     transaction.batch_execute(filling::BEGIN).await?;
     let locked = Locked::lock(transaction).await?;
@@ -212,7 +213,7 @@ impl Work {
         }
     }
 
-    /// Writes what waits, and commits.
+    /// Writes pending entries, and commits.
     async fn finish(self, transaction: Transaction<'_>, mark: Option<Mark>) -> Result<ApplyReport, Broken> {
         let brought = match self {
             Self::Fill(mut filling, taken_down) => {
@@ -223,8 +224,7 @@ impl Work {
                 ApplyReport::default()
             }
             Self::CatchUp(bringing) => {
-                let mark =
-                    mark.ok_or_else(|| corrupt("register", "the write that it is to stand after was not named"))?;
+                let mark = mark.ok_or_else(|| corrupt("register", "the position of the source was not given"))?;
                 let brought = bringing.finish(&transaction, &mark).await?;
                 if brought.is_empty() {
                     // There is nothing to be made durable: the lock goes with the transaction.
@@ -238,7 +238,7 @@ impl Work {
     }
 }
 
-/// Works until it is to be finished, and returns the outcome of that; nothing where it did not come so far.
+/// Works until the caller asks to finish, and returns the outcome of that; `None` if the caller is dropped before.
 async fn worked(
     transaction: Transaction<'_>,
     mut work: Work,
@@ -250,7 +250,7 @@ async fn worked(
             Step::Put(entries, answer) => {
                 let put = work.put(&transaction, entries).await;
                 let is_over = put.is_err();
-                // The next thing that is put is refused.
+                // The next entries are rejected.
                 let _is_told = answer.send(put.map_err(|broken| told(what, broken)));
                 if is_over {
                     return None;
@@ -262,11 +262,11 @@ async fn worked(
     None
 }
 
-/// Two records have the same key or the same open identifier, or are open in the same slot.
+/// Reports a violated unique constraint: on a key, an open identifier or an open slot.
 fn told(what: &'static str, broken: Broken) -> StoreError {
     match broken {
         Broken::Database(failure) if failure.is_of("23505") => {
-            corrupt(what, &format!("it holds twice what there is once: {failure}"))
+            corrupt(what, &format!("a unique value occurs twice: {failure}"))
         }
         broken => broken.into(),
     }
@@ -277,7 +277,7 @@ const PUT: &str = "INSERT INTO daftar.origin (register, sequence, code_table_par
                    sequence = EXCLUDED.sequence, code_table_parts = EXCLUDED.code_table_parts, \
                    audit = EXCLUDED.audit, audit_removal = EXCLUDED.audit_removal";
 
-/// Keeps that everything up to where the register stands came from that one.
+/// Stores the id of the source register and the position up to which its entries were applied.
 async fn put_origin(
     transaction: &Transaction<'_>,
     register: RegisterId,
@@ -291,7 +291,7 @@ async fn put_origin(
     Ok(())
 }
 
-/// What the database was filled from; nothing where it was not.
+/// Returns the source of the database; `None` if it was not filled from one.
 async fn origin(transaction: &Transaction<'_>) -> Result<Option<Held>, Broken> {
     let statement = "SELECT register, sequence, code_table_parts, audit, audit_removal FROM daftar.origin";
     let Some(row) = transaction.query_opt(statement, &[]).await? else { return Ok(None) };
@@ -305,12 +305,16 @@ async fn origin(transaction: &Transaction<'_>) -> Result<Option<Held>, Broken> {
     }))
 }
 
-/// Says where a database stands that was written to since it was filled.
+/// Describes the position of a database that was written to since it was filled.
 fn written_since(held: &Held, locked: &Locked, audit: u64) -> Option<String> {
     let there = (locked.last.sequence, locked.code_table_parts, audit);
     if there == (held.sequence, held.code_table_parts, held.audit) {
         return None;
     }
     let ends = |sequence: Sequence, audit: u64| format!("write {} and value {audit} of the audit log", sequence.0);
-    Some(format!("it is at {}, and what was moved ends at {}", ends(there.0, there.2), ends(held.sequence, held.audit)))
+    Some(format!(
+        "the database is at {}, and the data that was moved ends at {}",
+        ends(there.0, there.2),
+        ends(held.sequence, held.audit)
+    ))
 }

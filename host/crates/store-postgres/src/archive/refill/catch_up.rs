@@ -1,4 +1,4 @@
-//! What was written since, as rows: those that it replaces are taken out first.
+//! Later writes of the source, as rows: rows that they replace are deleted first.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,18 +26,18 @@ const LAST_ROWS: &str = "SELECT last.id, \
                                    WHERE tally.kind = last.kind AND tally.term = ''), 0) \
                          FROM unnest($1::smallint[], $2::bigint[]) WITH ORDINALITY AS last (kind, id, place) ORDER BY last.place";
 
-/// A database that is being brought up.
+/// A database that is being caught up.
 pub(super) struct IncrementalApply {
     held: Held,
     filling: Filling,
     known: Known,
-    /// What came of the audit log that is held already; nothing once that is settled.
+    /// Received values of the part of the audit log that is stored already; `None` once they were compared.
     old_audit: Option<BTreeMap<u64, Vec<u8>>>,
     brought: ApplyReport,
 }
 
 impl IncrementalApply {
-    /// Nothing brought yet.
+    /// Nothing is applied yet.
     pub(super) async fn begin(
         transaction: &Transaction<'_>,
         held: Held,
@@ -50,7 +50,7 @@ impl IncrementalApply {
         Ok(Self { held, filling, known, old_audit: Some(BTreeMap::new()), brought: ApplyReport::default() })
     }
 
-    /// Applies things, in the order in which they are reported.
+    /// Applies entries in the order in which they are received.
     pub(super) async fn put(&mut self, transaction: &Transaction<'_>, entries: Vec<Entry>) -> Result<(), Broken> {
         let mut new = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -73,7 +73,7 @@ impl IncrementalApply {
         self.filling.put(transaction, new).await
     }
 
-    /// Writes what waits, and where the register stands. What is left is to commit, where anything was brought.
+    /// Writes pending rows, and the last position. Committing is left to the caller, if anything was applied.
     pub(super) async fn finish(mut self, transaction: &Transaction<'_>, mark: &Mark) -> Result<ApplyReport, Broken> {
         self.settle_old_audit(transaction).await?;
         self.known.take_out(transaction, &mut self.brought.taken_out).await?;
@@ -83,13 +83,13 @@ impl IncrementalApply {
         self.filling.finish(transaction, Some(self.held.register)).await?;
         let last = self.filling.last();
         if last.sequence != mark.sequence || mark.records.iter().any(|(kind, count)| last.key(*kind) != *count) {
-            return Err(corrupt("register", "a write that was made since names less than it wrote").into());
+            return Err(corrupt("register", "a later write lists fewer records than it wrote").into());
         }
         self.check_rows(transaction, mark).await?;
         let photos = self.filling.photos;
         if let Some(met) = &self.filling.met {
             met.check_settled()?;
-            // Those that were there before were put again.
+            // Versions that were stored before were inserted again.
             subtract(&mut self.brought.written, ItemKind::OlderVersions, met.older_versions);
         }
         self.brought.written.remove(&ItemKind::Photos);
@@ -99,11 +99,11 @@ impl IncrementalApply {
         Ok(self.brought)
     }
 
-    /// Takes out what was removed of the audit log, and brings the line that reports it; once, before new lines.
+    /// Deletes entries that the source removed from its audit log, and writes their report; once, before new entries.
     async fn settle_old_audit(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
         let Some(old_audit) = self.old_audit.take() else { return Ok(()) };
         let last_oldest = old_audit.keys().nth(OLDEST_AUDIT.saturating_sub(1)).copied();
-        // Where fewer came there are no others.
+        // If fewer were received, there are no others.
         let up_to = signed(last_oldest.unwrap_or(self.held.audit));
         let numbers: Vec<i64> = old_audit.keys().map(|number| signed(*number)).collect();
         let statement = "WITH gone AS (DELETE FROM daftar.audit WHERE number < $1::bigint * 256 + 256 AND number / 256 <> ALL($2::bigint[]) \
@@ -120,7 +120,7 @@ impl IncrementalApply {
         let there = audit_row::values_of(&transaction.query(&statement, &[&numbers]).await?)?;
         let mut changed = Vec::new();
         for (value, bytes) in there {
-            // One that cannot be read is written again.
+            // A value that cannot be read is written again.
             if let Some(now) = old_audit.get(&value).filter(|now| bytes.ok().as_ref() != Some(*now)) {
                 changed.push((value, record::audit::decode(now)?));
             }
@@ -132,7 +132,7 @@ impl IncrementalApply {
         Ok(())
     }
 
-    /// Holds the rows that there are against where the register stands.
+    /// Compares the stored rows with the position of the source.
     async fn check_rows(&self, transaction: &Transaction<'_>, mark: &Mark) -> Result<(), Broken> {
         let (kinds, last): (Vec<i16>, Vec<i64>) =
             mark.records.iter().map(|(kind, count)| (kind_number(*kind), signed(*count))).unzip();
@@ -141,7 +141,7 @@ impl IncrementalApply {
             let (last, there, counted): (i64, i64, i64) = (column(row, 0)?, column(row, 1)?, column(row, 2)?);
             // Programs are few, and not counted.
             if there != last || (*kind != RecordKind::Program && counted != last) {
-                return Err(corrupt("register in the database", "it has not as many records as the other one").into());
+                return Err(corrupt("register in the database", "it has fewer or more records than the source").into());
             }
         }
         Ok(())
@@ -157,7 +157,7 @@ fn subtract(counts: &mut BTreeMap<ItemKind, u64>, kept: ItemKind, count: u64) {
     }
 }
 
-/// What something is kept under.
+/// Key of a stored item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Name {
     Setting(i16, Vec<u8>),
@@ -177,11 +177,11 @@ impl Name {
     }
 }
 
-/// What the database holds of them.
+/// Items that the database contains.
 pub(super) struct Known {
-    /// What was not told so far, by the digest of its value.
+    /// Digests of the values of items that the source did not send so far.
     there: HashMap<Name, [u8; 32]>,
-    /// What comes with another value.
+    /// Items whose value differs in the source.
     replaced: Vec<Name>,
 }
 
@@ -208,7 +208,7 @@ impl Known {
         Ok(Self { there, replaced: Vec::new() })
     }
 
-    /// True if the database holds that as it is.
+    /// True if the database contains the same entry.
     pub(super) fn holds(&mut self, entry: &Entry) -> Result<bool, Broken> {
         let (name, digest) = match entry {
             Entry::Setting { kind, value } => {
@@ -240,12 +240,12 @@ impl Known {
         }
     }
 
-    /// Takes out what comes with another value.
+    /// Deletes items whose value differs in the source.
     pub(super) async fn clear_replaced(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
         remove(transaction, std::mem::take(&mut self.replaced)).await
     }
 
-    /// Takes out what was not told, and counts it.
+    /// Deletes items that the source did not send, and counts them.
     pub(super) async fn take_out(
         &mut self,
         transaction: &Transaction<'_>,

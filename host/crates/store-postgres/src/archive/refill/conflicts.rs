@@ -1,7 +1,7 @@
-//! What is in the way of records that are put into a database that holds earlier states of them.
+//! Rows that conflict with records to be copied into a database that contains earlier states of them.
 //!
-//! **Invariant:** a record's rows are taken out whole before its versions are copied. What a record gave up to another one is free
-//! before the other one takes it, whichever of them comes first.
+//! **Invariant:** all rows of a record are deleted before its versions are copied. A value that one record gave up is
+//! free before another record takes it, whichever of the two is received first.
 
 use std::collections::BTreeSet;
 
@@ -17,29 +17,29 @@ use super::super::super::group::Broken;
 use super::super::super::rows::{column, kind_number, signed};
 
 type Place = (i16, i64);
-/// Who may carry what: kind, system, value, key.
+/// A record that may have an identifier: kind, system, value, key.
 type Carrier = (i16, String, String, i64);
 /// A program, a beneficiary by kind and key, and a membership.
 type Held = (i64, i16, i64, i64);
 
-/// What is to be taken out before the next rows are copied.
+/// Rows to be deleted before the next rows are copied.
 #[derive(Default)]
 pub(super) struct ConflictingRows {
     records: Vec<Place>,
     carriers: BTreeSet<Carrier>,
-    /// Those of them who carry it now.
+    /// Carriers that have the identifier now.
     carrying: Vec<Carrier>,
     slots: BTreeSet<Held>,
-    /// Those of them that are open now.
+    /// Slots that are open now.
     open_slots: Vec<Held>,
-    /// Records that gave something up to another one, and have to come with what they have now.
+    /// Records that lost a unique value to another record, and must be received with their current state.
     owing: BTreeSet<Place>,
-    /// How many older versions were taken out, to be put again.
+    /// Number of older versions that were deleted, to be inserted again.
     pub(super) older_versions: u64,
 }
 
 impl ConflictingRows {
-    /// Notes a version of a record that comes; of a new one there are no rows.
+    /// Notes a received version of a record; a new record has no rows.
     pub(super) fn see(&mut self, record: &ChangedRecord, is_present: bool, is_new: bool) {
         let (kind, id, version) = record.place();
         let place = (kind_number(kind), signed(id.0));
@@ -47,7 +47,7 @@ impl ConflictingRows {
             self.records.push(place);
         }
         if is_present {
-            // Not with an earlier one: rows may be written between two versions.
+            // Not with an earlier version: rows may be written between two versions.
             self.owing.remove(&place);
         }
         for identifier in record.identifiers().iter() {
@@ -74,7 +74,7 @@ impl ConflictingRows {
         }
     }
 
-    /// Takes it out.
+    /// Deletes the rows.
     pub(super) async fn clear(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
         const RECORDS: &str = "DELETE FROM daftar.record AS record USING unnest($1::smallint[], $2::bigint[]) \
                                AS met (kind, id) WHERE record.kind = met.kind AND record.id = met.id";
@@ -99,7 +99,7 @@ impl ConflictingRows {
         type Columns = (Vec<i16>, Vec<String>, Vec<String>, Vec<i64>);
         let (kinds, systems, values, ids): Columns = std::mem::take(&mut self.carriers).into_iter().collect();
         run(transaction, OWN, &[&kinds, &systems, &values, &ids], ids.len()).await?;
-        // Its own are out: whoever has one still is another one, who gave it up since.
+        // Its own rows are deleted: a record that still has the identifier is another one, which gave it up later.
         let (kinds, systems, values, ids): Columns = std::mem::take(&mut self.carrying).into_iter().collect();
         for row in rows(transaction, OTHERS, &[&kinds, &systems, &values], ids.len()).await? {
             self.owing.insert((column(&row, 0)?, column(&row, 1)?));
@@ -128,16 +128,12 @@ impl ConflictingRows {
         Ok(())
     }
 
-    /// Says that nothing more comes.
+    /// Checks, after the last entry, that no record is missing.
     pub(super) fn check_settled(&self) -> Result<(), Broken> {
         if self.owing.is_empty() {
             return Ok(());
         }
-        Err(corrupt(
-            "record",
-            "another one has what it has, an open identifier or membership, and it did not give it up",
-        )
-        .into())
+        Err(corrupt("record", "another record has the same open identifier or membership").into())
     }
 }
 

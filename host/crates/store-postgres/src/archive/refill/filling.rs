@@ -1,4 +1,4 @@
-//! What a backup holds, as rows.
+//! Contents of a backup, as rows.
 
 use std::collections::BTreeSet;
 
@@ -31,12 +31,12 @@ use super::super::super::state::Locked;
 use super::conflicts::ConflictingRows;
 use super::put_origin;
 
-/// What a transaction of that length begins with.
+/// First statements of a long transaction.
 pub(super) const BEGIN: &str =
     "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
-/// Keeps servers from adding audit entries of reads, which take no row that could be locked instead.
+/// Keeps servers from adding audit entries of reads, for which no row can be locked instead.
 pub(super) const LOCK_AUDIT: &str = "LOCK TABLE daftar.audit IN EXCLUSIVE MODE";
-/// The next value of the audit log is numbered after all that are there.
+/// The next value of the audit log is numbered after all existing ones.
 const NUMBER_AUDIT: &str = "SELECT setval('daftar.audit_value', greatest(value, 1), value > 0) \
                             FROM (SELECT COALESCE(max(number), 0) / 256 AS value FROM daftar.audit) AS last";
 const IS_EMPTY: &str = "SELECT NOT (EXISTS (SELECT FROM daftar.record) OR EXISTS (SELECT FROM daftar.change) \
@@ -44,7 +44,7 @@ const IS_EMPTY: &str = "SELECT NOT (EXISTS (SELECT FROM daftar.record) OR EXISTS
                         OR EXISTS (SELECT FROM daftar.audit) OR EXISTS (SELECT FROM daftar.code) \
                         OR EXISTS (SELECT FROM daftar.counter) OR EXISTS (SELECT FROM daftar.request))";
 
-/// Locks the register, and says whether it is empty.
+/// Locks the register, and returns true if it is empty.
 pub(super) async fn begin(transaction: &Transaction<'_>) -> Result<bool, Failure> {
     transaction.batch_execute(BEGIN).await?;
     transaction.query("SELECT FROM daftar.last FOR UPDATE", &[]).await?;
@@ -53,7 +53,7 @@ pub(super) async fn begin(transaction: &Transaction<'_>) -> Result<bool, Failure
     Ok(row.try_get(0)?)
 }
 
-/// Reports the planner of the database what the tables hold. It would find out by itself, after a while.
+/// Updates the planner statistics of the tables. The database would do so itself, later.
 pub(super) async fn analyze(object: &Object) {
     let analyzed = async {
         for row in object.query("SELECT tablename::text FROM pg_tables WHERE schemaname = 'daftar'", &[]).await? {
@@ -63,7 +63,7 @@ pub(super) async fn analyze(object: &Object) {
         Ok::<_, Failure>(())
     };
     if let Err(failure) = analyzed.await {
-        tracing::warn!(error = %failure, "the tables were not analysed; the database does so by itself later");
+        tracing::warn!(error = %failure, "the tables were not analysed; the database does so itself later");
     }
 }
 
@@ -71,27 +71,27 @@ pub(super) async fn analyze(object: &Object) {
 pub(super) struct Filling {
     tables: Tables,
     carried: Carried,
-    /// Records that are in their table soon, to be indexed then.
+    /// Records that are indexed once they are written to their table.
     present: Vec<ChangedRecord>,
-    /// Values of the audit log that wait.
+    /// Pending values of the audit log.
     lines: Vec<(u64, Vec<AuditEntry>)>,
     /// The months that have their partitions.
     months: BTreeSet<Date>,
     locked: Locked,
-    /// The texts of codes, which come before the records that have them.
+    /// The texts of codes, which are received before the records that use them.
     names: CodeNames,
     bulk: BulkLimits,
-    /// Of rows that have not gone to the database yet.
+    /// Size of rows that were not sent to the database yet.
     bytes: usize,
-    /// The last keys before anything was put: what has a later one is new.
+    /// The last keys before the first entry: records with a later key are new.
     before: Last,
-    /// What is in the way; nothing where the database is empty.
+    /// Conflicting rows; `None` if the database was empty.
     pub(super) met: Option<ConflictingRows>,
     /// The value of the audit log that reports the last removal.
     removal: Option<u64>,
     /// The last value of the audit log.
     audit: u64,
-    /// How many photos were not there.
+    /// Number of missing photos.
     pub(super) photos: u64,
 }
 
@@ -110,7 +110,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// All of them, each before those that is reported it.
+    /// Returns all tables, each before those that reference it.
     fn all(&mut self) -> [&mut Table<'static>; 11] {
         [
             &mut self.settings,
@@ -129,7 +129,7 @@ impl Tables {
 }
 
 impl Filling {
-    /// An empty database, whose rows go there within those limits.
+    /// An empty database, filled within those limits.
     pub(super) fn new(bulk: BulkLimits) -> Self {
         const VERSION: &[Type] = &[Type::INT2, Type::INT8, Type::INT8, Type::JSONB];
         const CODE: &[Type] = &[Type::INT8, Type::TEXT, Type::TEXT, Type::INT8];
@@ -178,7 +178,7 @@ impl Filling {
         }
     }
 
-    /// A database that holds something, and in its audit log the value that reports the last removal.
+    /// A database with contents, and the value of its audit log that reports the last removal.
     pub(super) fn on(locked: Locked, names: CodeNames, (audit, removal): (u64, Option<u64>), bulk: BulkLimits) -> Self {
         Self {
             locked,
@@ -191,12 +191,12 @@ impl Filling {
         }
     }
 
-    /// The last keys and the last write, with all that was put.
+    /// The last keys and the last write, including all entries received.
     pub(super) fn last(&self) -> Last {
         self.locked.last
     }
 
-    /// Applies things, in the order in which they were taken.
+    /// Applies entries in the order in which they were read.
     pub(super) async fn put(&mut self, transaction: &Transaction<'_>, entries: Vec<Entry>) -> Result<(), Broken> {
         for entry in entries {
             self.bytes = self.bytes.saturating_add(entry.bytes());
@@ -205,7 +205,7 @@ impl Filling {
         if self.bytes >= self.bulk.flush_bytes { self.flush(transaction).await } else { Ok(()) }
     }
 
-    /// Writes what waits, and where the register stands, which came from that one. What is left is to commit.
+    /// Writes pending rows, and the last position in that source. Committing is left to the caller.
     pub(super) async fn finish(
         &mut self,
         transaction: &Transaction<'_>,
@@ -248,7 +248,7 @@ impl Filling {
         Ok(behind.write(transaction).await?)
     }
 
-    /// Each month has its partition before its entries come, so that it can be dropped as a whole later.
+    /// Creates the partition of each month before its entries are written, so that it can be dropped as a whole later.
     async fn flush_lines(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
         let lines = std::mem::take(&mut self.lines);
         for entry in lines.iter().flat_map(|(_, entries)| entries) {
@@ -311,7 +311,9 @@ impl Filling {
             Entry::Version { kind, id, version, is_present, value } => {
                 let record = record::decode_any(kind, id, &value)?;
                 if record.place().2 != version {
-                    return Err(corrupt("version of a record", "it is another one than the backup says").into());
+                    return Err(
+                        corrupt("version of a record", "it differs from the version that the backup states").into()
+                    );
                 }
                 for (key, is_open) in self.carried.see(&record, is_present)? {
                     self.tables.identifiers.add(vec![
@@ -371,7 +373,7 @@ impl Filling {
     }
 }
 
-/// Primary keys stay: rows come in their order, mostly, and whatever else is asked in the meantime is asked by them.
+/// Primary keys stay: rows are mostly sorted by them, and every other query in the meantime reads by them.
 const PRESENT: &str = "SELECT format('%I.%I', schema.nspname, made.relname), \
                        replace(pg_get_indexdef(pg_index.indexrelid), ' ON ONLY ', ' ON '), \
                        quote_literal(obj_description(made.oid, 'pg_class')) \
@@ -380,20 +382,20 @@ const PRESENT: &str = "SELECT format('%I.%I', schema.nspname, made.relname), \
                        WHERE schema.nspname = 'daftar' AND NOT pg_index.indisprimary AND NOT made.relispartition \
                        AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = pg_index.indexrelid) \
                        ORDER BY made.relname";
-/// A foreign key is checked row by row where it is there, and by one statement where it is made.
+/// A foreign key that exists is checked row by row; one that is created is checked by one statement.
 const FOREIGN_KEYS: &str = "SELECT format('%s', conrelid::regclass), quote_ident(conname), pg_get_constraintdef(oid) \
                             FROM pg_constraint WHERE contype = 'f' AND connamespace = 'daftar'::regnamespace \
                             AND confrelid = 'daftar.record'::regclass ORDER BY conname";
-/// Sorting takes memory once, for the one index that is being made.
+/// Sorting takes memory once, for the one index that is being built.
 const MORE_MEMORY: &str = "SELECT set_config('maintenance_work_mem', '256MB', true) \
                            WHERE pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('256MB')";
 
-/// Indexes and foreign keys of tables that are filled: taken down before and made at the end, when all rows are there to be sorted at once. Both are in the
-/// transaction that fills: what is interrupted leaves them as they were.
+/// Indexes and foreign keys of tables that are filled: dropped before and created at the end, when all rows can be
+/// sorted at once. Both are part of the transaction that fills, so an interruption leaves them unchanged.
 pub(super) struct TakenDown(Vec<String>);
 
 impl TakenDown {
-    /// Takes down what is not needed to fill the tables.
+    /// Drops everything that filling the tables does not require.
     pub(super) async fn all(transaction: &Transaction<'_>) -> Result<Self, Failure> {
         let mut statements = Vec::new();
         for row in transaction.query(PRESENT, &[]).await? {
@@ -412,7 +414,7 @@ impl TakenDown {
         Ok(Self(statements))
     }
 
-    /// Makes them again.
+    /// Creates them again.
     pub(super) async fn make(self, transaction: &Transaction<'_>) -> Result<(), Failure> {
         transaction.query(MORE_MEMORY, &[]).await?;
         for statement in self.0 {

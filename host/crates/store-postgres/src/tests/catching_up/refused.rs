@@ -151,6 +151,6 @@ async fn an_identifier_that_nobody_gave_up_is_not_taken() {
         begun.refill.put(entries).await.unwrap();
     }
     let error = begun.refill.finish().await.unwrap_err();
-    assert!(error.to_string().contains("did not give it up"), "{error}");
+    assert!(error.to_string().contains("another record has the same open identifier"), "{error}");
     assert!(database.everything() == before);
 }
