@@ -76,7 +76,7 @@ fn an_outage_is_two_entries_in_the_log_however_many_requests_fail() {
     eventually("a write is taken again", || [201, 409].contains(&create(&client, "after").status));
     let (ended, _) = processes.stop(0);
     let with = |text: &str| ended.stderr.lines().filter(|line| line.contains(text)).collect::<Vec<_>>();
-    let (began, over) = (with("database outage: "), with("database outage is over"));
+    let (began, over) = (with("database outage: "), with("database outage ended"));
     assert_eq!((began.len(), over.len()), (1, 1), "{began:?} {over:?}");
     let failed = over[0]
         .split("outage.requests_failed=")

@@ -1,8 +1,8 @@
-//! The register as it is searched: rows beside the values of the records, written with them.
+//! The search index: rows next to the values of the records, written with them.
 //!
-//! **Invariant:** the rows of a record say what its value says, whoever looks: both are written in one transaction.
+//! **Invariant:** every reader sees rows of a record that match its value: both are written in one transaction.
 //!
-//! **Invariant:** an answer is one statement's: its total and its page are of one state of the register.
+//! **Invariant:** a response is that of one statement: its total and its page are of one state of the register.
 
 mod behind;
 mod bulk;
@@ -52,19 +52,19 @@ use daftar_domain::subject::SubjectReference;
 use daftar_store::index::{Index, RecordCounts, Sees};
 use daftar_store::{StoreError, record};
 
-/// The register as PostgreSQL searches it.
+/// The search index in PostgreSQL.
 #[derive(Clone)]
 pub struct PostgresIndex {
     database: Arc<Database>,
-    /// With at most this many matches all of them are put in order.
+    /// Up to this number of matches, all of them are sorted.
     few_max: u32,
 }
 
-/// What is few by default: reading as many rows takes some tens of milliseconds.
+/// Default: reading as many rows takes some tens of milliseconds.
 const FEW_MAX: u32 = 5_000;
 
-/// The options of connections that search: each search is planned for what it asks, since a rare and a common word want different
-/// plans; what is looked up lies in memory or on a disk without a head.
+/// Options of connections for searches: each search is planned for its values, because rare and common words want
+/// different plans; random reads are cheap, since data is in memory or on an SSD.
 pub const SEARCH_OPTIONS: &str = "-c plan_cache_mode=force_custom_plan -c random_page_cost=1.1";
 
 impl PostgresIndex {
@@ -73,7 +73,7 @@ impl PostgresIndex {
         Self { database, few_max: FEW_MAX }
     }
 
-    /// What is planned again for what it asks.
+    /// Runs a statement that is planned for its values.
     async fn search(&self, statement: &str, parameters: &Parameters) -> Result<Vec<Row>, StoreError> {
         self.database.search(statement, &parameters.values()).await
     }
@@ -83,7 +83,7 @@ impl PostgresIndex {
     }
 }
 
-/// Every person or group that a search finds, in the order of their keys, asked on a connection of the caller's.
+/// Returns every individual or group that a search finds, in the order of their keys, on a connection of the caller.
 ///
 /// # Errors
 /// If the database fails.

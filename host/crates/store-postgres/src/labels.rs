@@ -1,6 +1,6 @@
 //! Labels of codes in `daftar.label`, for reports by SQL.
 //!
-//! **Invariant:** the labels of one snapshot of vocabularies are put in one transaction, by one process; the others find that they are there.
+//! **Invariant:** one process inserts the labels of a vocabulary snapshot in one transaction; others find them there.
 
 use deadpool_postgres::Transaction;
 use sha2::{Digest, Sha256};
@@ -11,10 +11,10 @@ use super::locks;
 use daftar_store::StoreError;
 use daftar_store::shared::CodeLabel;
 
-/// How many labels a statement puts: few enough that each statement is far from its time limit.
+/// Number of labels of a statement: low enough that each statement stays far from its time limit.
 const BATCH: usize = 5_000;
 
-/// The process that puts them is waited for, and the connection's plans are for single keys.
+/// Waits for another process that inserts them, and replaces the plan options of the connection for single keys.
 const BESIDE: &str =
     "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '60s'; SET LOCAL enable_hashjoin = on";
 
@@ -25,7 +25,7 @@ const PUT: &str = "INSERT INTO daftar.label AS kept (uri, language, place, text)
     ON CONFLICT (uri, language) DO UPDATE SET place = excluded.place, text = excluded.text \
     WHERE (kept.place, kept.text) IS DISTINCT FROM (excluded.place, excluded.text)";
 
-/// Languages that a code no longer has. A code that no vocabulary has any more keeps all of its labels.
+/// Languages that a code no longer has. A code that is in no vocabulary any more keeps all of its labels.
 const REMOVE: &str = "DELETE FROM daftar.label AS kept WHERE kept.uri = ANY ($1::text[]) \
     AND NOT EXISTS (SELECT FROM unnest($1::text[], $2::text[]) AS put (uri, language) \
         WHERE put.uri = kept.uri AND put.language = kept.language)";
@@ -33,7 +33,7 @@ const REMOVE: &str = "DELETE FROM daftar.label AS kept WHERE kept.uri = ANY ($1:
 const NOTE: &str = "UPDATE daftar.reporting_state SET labels = $1";
 
 impl PostgresStore {
-    /// Puts labels where they are not there already; says whether it did.
+    /// Inserts labels if they are not there already; returns true if it did.
     pub(super) async fn put_labels(&self, mut labels: Vec<CodeLabel>) -> Result<bool, StoreError> {
         labels.sort_unstable_by(|one, other| (&one.uri, &one.language).cmp(&(&other.uri, &other.language)));
         labels.dedup_by(|later, kept| (&later.uri, &later.language) == (&kept.uri, &kept.language));
@@ -64,7 +64,7 @@ impl PostgresStore {
     }
 }
 
-/// SHA-256 of labels in their order.
+/// SHA-256 of sorted labels.
 fn digest(labels: &[CodeLabel]) -> Vec<u8> {
     let mut hash = Sha256::new();
     for CodeLabel { uri, language, place, text } in labels {
@@ -77,7 +77,7 @@ fn digest(labels: &[CodeLabel]) -> Vec<u8> {
     hash.finalize().to_vec()
 }
 
-/// Sorted labels in parts, none of which ends within the labels of a code.
+/// Splits sorted labels into batches, none of which ends within the labels of a code.
 fn parts(labels: &[CodeLabel]) -> Vec<&[CodeLabel]> {
     let (mut parts, mut rest) = (Vec::new(), labels);
     while !rest.is_empty() {

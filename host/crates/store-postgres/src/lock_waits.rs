@@ -1,4 +1,4 @@
-//! Locks that this process waits for: the log names the session that holds them, and of its statement the command and nothing else.
+//! Locks that this process waits for: the log names the session that holds them, and the command of its statement only.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,18 +9,18 @@ use tokio_postgres::Row;
 use super::database::Database;
 use super::failure::Failure;
 
-/// The longest that a statement of a pool waits for a lock. One group of writes takes a part of it.
+/// Maximum time that a statement of a pool waits for a lock. One group of writes uses a part of it.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-/// After so long without a response the database is asked whether a lock is waited for, and so long apart at least.
+/// Time without a response after which the database is queried for awaited locks, and minimum time between queries.
 const ASKED_AFTER: Duration = Duration::from_millis(500);
 const ASKED_APART: Duration = Duration::from_millis(500);
 /// A session that still holds a lock is logged again after this.
 const LOGGED_APART: Duration = Duration::from_secs(60);
-/// How many sessions are remembered as logged.
+/// Maximum number of sessions that are noted as logged.
 const BLOCKERS_MAX: usize = 16;
 
-/// The sessions that hold what sessions of this process wait for, and wait for nothing themselves; with the names of the waiting ones. What
-/// other roles do is not shown to this one: it is null then.
+/// The sessions that hold locks for which sessions of this process wait, and wait for nothing themselves; with the
+/// names of the waiting ones. Activity of other roles is not visible to this one: it is null then.
 const BLOCKERS: &str = "WITH RECURSIVE own AS ( \
                             SELECT pid, application_name FROM pg_stat_activity \
                             WHERE right(application_name, length($1)) = $1 AND wait_event_type = 'Lock' \
@@ -35,10 +35,10 @@ const BLOCKERS: &str = "WITH RECURSIVE own AS ( \
                         FROM chain JOIN pg_stat_activity AS blocker USING (pid) \
                         WHERE blocker.pid NOT IN (SELECT pid FROM own) AND cardinality(pg_blocking_pids(blocker.pid)) = 0 \
                         LIMIT 16";
-/// Which version of the row that orders writes is committed: another one after each write.
+/// The committed version of the row that orders writes: it changes with each write.
 const ROW: &str = "SELECT xmin::text FROM daftar.last";
 
-/// What was found out of locks that were waited for.
+/// State of the checks of awaited locks.
 #[derive(Default)]
 pub(super) struct LockWaits(Mutex<Known>);
 
@@ -46,19 +46,19 @@ pub(super) struct LockWaits(Mutex<Known>);
 struct Known {
     asked: Option<Instant>,
     row: Option<String>,
-    /// Process id and beginning of the transaction of those that were logged, and when.
+    /// Process id and start of the transaction of each logged session, and the time.
     logged: Vec<((i32, Option<String>), Instant)>,
 }
 
 impl LockWaits {
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // Each change leaves it sound.
+        // Every change leaves it consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Known {
-    /// True if it is to be logged that this session holds a lock.
+    /// True if this session is to be logged.
     fn is_news(&mut self, blocker: (i32, Option<String>), now: Instant) -> bool {
         self.logged.retain(|(_, at)| now.duration_since(*at) < LOGGED_APART);
         if self.logged.iter().any(|(logged, _)| *logged == blocker) || self.logged.len() >= BLOCKERS_MAX {
@@ -70,7 +70,7 @@ impl Known {
 }
 
 impl Database {
-    /// Does some work; where it takes long, finds out concurrently whether it waits for a lock, and logs which session holds that.
+    /// Runs some work; if it takes long, checks concurrently for an awaited lock, and logs the session that holds it.
     pub(super) async fn watched<T>(&self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         if let Ok(done) = tokio::time::timeout(ASKED_AFTER, &mut work).await {
@@ -81,14 +81,14 @@ impl Database {
             done = &mut work => return done,
             asked = self.ask_for_blockers() => {
                 if let Err(failure) = asked {
-                    tracing::debug!(error = %failure, "the database did not return which locks are waited for");
+                    tracing::debug!(error = %failure, "the database did not return the locks that are waited for");
                 }
             }
         }
         work.await
     }
 
-    /// True if others have written since it was asked last which locks are waited for: then no lock is held up.
+    /// True if others have written since the last query of awaited locks: then no lock is stuck.
     pub(super) async fn row_has_moved(&self) -> bool {
         let Ok(now) = self.row().await else { return false };
         let before = std::mem::replace(&mut self.lock_waits.lock().row, now.clone());
@@ -125,7 +125,7 @@ impl Database {
         let (blocked, pid): (Option<String>, i32) = (row.try_get(0)?, row.try_get(1)?);
         let (name, state): (Option<String>, Option<String>) = (row.try_get(2)?, row.try_get(3)?);
         let (begun, age_s): (Option<String>, Option<f64>) = (row.try_get(4)?, row.try_get(5)?);
-        // Values and names come after it.
+        // Values and names follow it.
         let command: Option<String> = row.try_get(6)?;
         if self.lock_waits.lock().is_news((pid, begun), now) {
             tracing::warn!(

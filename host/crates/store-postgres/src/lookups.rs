@@ -1,6 +1,6 @@
-//! Who carries an identifier, asked for many at once: whoever asks while questions are on their way is asked for with the next.
+//! Owners of identifiers, looked up in batches: lookups that arrive while statements are in flight join the next one.
 //!
-//! **Invariant:** a question goes to the database after it was asked, so that whoever asks sees what was written before.
+//! **Invariant:** a lookup is sent to the database after the caller requested it, so it sees every earlier write.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,9 +16,9 @@ use super::database::Database;
 use super::failure::Failure;
 use super::rows::{column, kind_number, number, signed};
 
-/// How many statements are on their way at once.
+/// Number of statements in flight.
 const LANES: usize = 4;
-/// The most questions of one statement.
+/// Maximum number of lookups in one statement.
 const TOGETHER_MAX: usize = 256;
 
 const ONE: &str = "SELECT id, is_open FROM daftar.identifier WHERE kind = $1 AND system = $2 AND value = $3 \
@@ -39,17 +39,17 @@ struct Question {
     answer: oneshot::Sender<Owners>,
 }
 
-/// A lane at work; given back however its work ends.
+/// A lane at work; released in every outcome.
 struct Lane(Option<Lookups>);
 
 #[derive(Default)]
 struct Waiting {
     questions: VecDeque<Question>,
-    /// How many lanes are at work.
+    /// Number of lanes at work.
     lanes: usize,
 }
 
-/// Asks for identifiers.
+/// Looks up identifiers.
 #[derive(Clone)]
 pub(super) struct Lookups {
     database: Arc<Database>,
@@ -57,12 +57,12 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    /// Of a database.
+    /// Lookups in a database.
     pub(super) fn new(database: Arc<Database>) -> Self {
         Self { database, waiting: Arc::default() }
     }
 
-    /// Every record of a kind that carries or carried the identifier, the one that it still holds for first.
+    /// Returns every record of a kind that has or had the identifier, the one with the open identifier first.
     pub(super) async fn owners(&self, kind: RecordKind, key: &IdentifierKey, limit: usize) -> Owners {
         let (answer, answered) = oneshot::channel();
         let begins = {
@@ -73,13 +73,13 @@ impl Lookups {
             begins
         };
         if begins {
-            // Not in the request that asks: others wait for the same statement when it is given up.
+            // Not in the request of the caller: others wait for the same statement when that is dropped.
             tokio::spawn(Lane(Some(self.clone())).work());
         }
-        answered.await.unwrap_or_else(|_| Err(StoreError::Failed("the question was dropped".into())))
+        answered.await.unwrap_or_else(|_| Err(StoreError::Failed("the lookup was dropped".into())))
     }
 
-    /// The answers: each row with the place of the question that it is of, in their order.
+    /// The responses: each row under the index of its lookup, in their order.
     async fn answers(&self, together: &[Question]) -> Result<BTreeMap<usize, Vec<Row>>, Failure> {
         let mut answers: BTreeMap<usize, Vec<Row>> = BTreeMap::new();
         match together {
@@ -96,7 +96,7 @@ impl Lookups {
                 let limits: Vec<i64> = together.iter().map(|asked| signed(asked.limit as u64)).collect();
                 for row in self.database.answer(MANY, &[&kinds, &systems, &values, &limits]).await? {
                     let place = usize::try_from(row.try_get::<_, i64>(2)?).unwrap_or_default();
-                    // They are counted from 1.
+                    // The database counts from 1.
                     answers.entry(place.saturating_sub(1)).or_default().push(row);
                 }
             }
@@ -105,13 +105,13 @@ impl Lookups {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Each change leaves it sound.
+        // Every change leaves it consistent.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Lane {
-    /// Asks for as long as somebody waits.
+    /// Runs lookups as long as any are pending.
     async fn work(mut self) {
         let Some(lookups) = self.0.clone() else { return };
         loop {
@@ -119,7 +119,7 @@ impl Lane {
                 let mut waiting = lookups.lock();
                 let count = waiting.questions.len().min(TOGETHER_MAX);
                 if count == 0 {
-                    // Under the same lock: whoever comes now begins a lane.
+                    // Under the same lock: a caller that arrives now starts a lane.
                     waiting.lanes -= 1;
                     self.0 = None;
                     return;
@@ -132,7 +132,7 @@ impl Lane {
                     Ok(rows) => rows.get(&at).into_iter().flatten().map(owner).collect(),
                     Err(failure) => Err(failure.clone().into()),
                 };
-                // Whoever asked may have stopped waiting.
+                // The caller may have stopped waiting.
                 let _is_told = answer.send(owners);
             }
         }

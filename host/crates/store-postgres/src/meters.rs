@@ -1,5 +1,5 @@
-//! What the store measures of its database, and whether that is unavailable: one entry in the log when an outage begins, and one when it is
-//! over.
+//! Measurements of the database by the store, and whether it is unavailable: one log entry when an outage begins, and
+//! one when it ends.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use daftar_store::meters::{StoreRecorders, WriteOutcome};
 use super::PostgresStore;
 use super::failure::{Failure, Meaning};
 
-/// What is counted of connections and of what had to be done again.
+/// Counters of connections and of retries.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     connections: AtomicU64,
@@ -40,7 +40,7 @@ impl Outages {
     }
 }
 
-/// A database whose reads succeed is taken for one that takes writes again when none has failed for this long.
+/// Time without a failed write after which a database whose reads succeed is taken to be writable again.
 const WRITABLE_AFTER: Duration = Duration::from_secs(5);
 
 const NONE: u8 = 0;
@@ -48,7 +48,7 @@ const UNAVAILABLE: u8 = 1;
 /// Only reads succeed.
 const READ_ONLY: u8 = 2;
 
-/// What is known of an outage.
+/// State of an outage.
 #[derive(Default)]
 pub(super) struct Outage {
     state: AtomicU8,
@@ -60,19 +60,19 @@ pub(super) struct Outage {
 #[derive(Default)]
 struct Since {
     begun: Option<Instant>,
-    /// When the last one ended.
+    /// End of the last one.
     ended: Option<Instant>,
-    /// When a write failed last for want of a database that takes writes.
+    /// Time of the last write that failed because the database was not writable.
     not_written: Option<Instant>,
 }
 
 impl Outage {
-    /// True if there is one.
+    /// True during an outage.
     pub(super) fn is_on(&self) -> bool {
         self.state.load(Ordering::Acquire) != NONE
     }
 
-    /// Notes that a request failed by it.
+    /// Notes that a request failed because of it.
     pub(super) fn note_request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
@@ -103,7 +103,7 @@ impl Outage {
         since.not_written.is_none_or(|at| at.elapsed() >= WRITABLE_AFTER)
     }
 
-    /// Begins an outage, unless the attempt that failed started before the last one ended: it reports nothing of the time since.
+    /// Begins an outage, unless the failed attempt started before the last one ended: it predates the recovery.
     fn fail(&self, started: Instant, failure: &Failure) {
         if !failure.is_outage() {
             return;
@@ -119,7 +119,7 @@ impl Outage {
         if self.state.swap(state, Ordering::AcqRel) == NONE {
             self.requests.store(0, Ordering::Relaxed);
             since.begun = Some(Instant::now());
-            tracing::warn!(error = %failure, "database outage: requests that need the database fail until it is over");
+            tracing::warn!(error = %failure, "database outage: requests that need the database fail until it ends");
         }
     }
 
@@ -137,62 +137,62 @@ impl Outage {
         tracing::info!(
             duration_ms = duration.as_secs_f64() * 1_000.0,
             outage.requests_failed = self.requests.load(Ordering::Relaxed),
-            "database outage is over"
+            "database outage ended"
         );
     }
 }
 
-/// What the metrics page reports a store in PostgreSQL.
+/// Values of a store in PostgreSQL on the metrics page.
 #[derive(Debug, Clone, Copy)]
 pub struct PostgresUsage {
-    /// True if the database answered when it was asked last.
+    /// True if the database responded to the last statement.
     pub is_reachable: bool,
-    /// True if changes of other processes are heard of as they happen.
+    /// True if changes by other processes are received as they happen.
     pub is_listening: bool,
-    /// Writes by how they ended.
+    /// Writes by outcome.
     pub writes: [(&'static str, u64); WriteOutcome::ALL.len()],
     /// Groups of writes that were committed.
     pub groups: u64,
     /// The last write that this process knows of.
     pub sequence: u64,
-    /// Writes that wait or are being made.
+    /// Writes that are pending or in progress.
     pub waiting: usize,
-    /// How many may.
+    /// Maximum number of pending writes.
     pub waiting_max: usize,
-    /// Lines of the audit log that wait to be written.
+    /// Audit entries that are pending.
     pub audit_lines: usize,
-    /// About the memory that they take.
+    /// Their approximate size in memory.
     pub audit_bytes: usize,
-    /// How many lines may wait.
+    /// Maximum number of pending entries.
     pub audit_lines_max: usize,
-    /// Connections for reads that there are.
+    /// Open connections for reads.
     pub connections: usize,
-    /// How many there may be.
+    /// Maximum number of connections.
     pub connections_max: usize,
-    /// Those that nobody uses.
+    /// Idle connections.
     pub connections_idle: usize,
-    /// Reads that wait for one.
+    /// Callers that wait for a connection.
     pub connections_waited_for: usize,
-    /// Connections that were made since the start, those made again after a loss included.
+    /// Connections opened since the start, including those opened again after a loss.
     pub connections_made: u64,
     /// Reads and groups of writes that were tried again.
     pub retries: u64,
-    /// Commits whose end was not heard and had to be found out.
+    /// Commits that got no response and had to be resolved.
     pub unknown_commits: u64,
 }
 
 impl PostgresStore {
-    /// Records how long its work takes from now on.
+    /// Sets the recorders of its durations from now on.
     pub fn record_with(&self, recorders: StoreRecorders) {
         self.meters.record_with(recorders);
     }
 
-    /// Notes that a request failed by an outage of the database.
+    /// Notes that a request failed because of an outage of the database.
     pub fn note_request_failed(&self) {
         self.database.outage.note_request();
     }
 
-    /// What it has to do, what it did, and how its connections are used. Asks no database.
+    /// Returns its pending work, its counters, and the use of its connections. Does not query the database.
     #[must_use]
     pub fn usage(&self) -> PostgresUsage {
         let (audit_lines, audit_bytes) = self.audit.waiting();
@@ -248,7 +248,7 @@ mod tests {
         outage.note_write(Instant::now(), &failed(Meaning::ReadOnly));
         outage.since.lock().unwrap().not_written = Instant::now().checked_sub(WRITABLE_AFTER);
         outage.note_read(Instant::now(), &Ok(()));
-        assert!(!outage.is_on(), "nothing is written, and nothing says that it could not be");
+        assert!(!outage.is_on(), "nothing is written, and no write failed");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Records whose rows in the index a program wrote that does not know all of their fields: a server of an older release beside one of a newer,
-//! or an older program that filled the database. A program that knows the fields writes the rows again.
+//! Records whose index rows were written by a program that does not know all of their fields: an older server next to a
+//! newer one, or an older program that filled the database. A program that knows the fields rewrites the rows.
 //!
-//! **Invariant:** such a record is noted in the transaction that writes its rows, and the note goes in the one that writes them again.
+//! **Invariant:** the transaction that writes such rows notes the record; the one that rewrites them deletes the note.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::schema::REVISION;
 use daftar_store::StoreError;
 
-/// How long after a write it is looked whether something was noted.
+/// Time between a write and the check for noted records.
 const PAUSE: Duration = Duration::from_secs(2);
-/// So many records are written again in one transaction, for which other writes wait.
+/// Number of records that are rewritten in one transaction, during which other writes wait.
 const RECORDS_AT_ONCE: i64 = 100;
 
 const NOTE: &str = "INSERT INTO daftar.search_behind AS known (kind, id, revision) \
@@ -36,12 +36,12 @@ const TAKE: &str = "WITH taken AS (DELETE FROM daftar.search_behind WHERE (kind,
                         RETURNING kind, id) \
                     SELECT record.id, record.value, record.kind FROM taken JOIN daftar.record AS record USING (kind, id)";
 
-/// Records that are to be noted, with the revision of the schema that knows all of their fields.
+/// Records to be noted, with the revision of the schema that knows all of their fields.
 #[derive(Debug, Default)]
 pub(crate) struct Behind(BTreeMap<(RecordKind, RecordId), u16>);
 
 impl Behind {
-    /// Notes a record, where this program does not know all of it.
+    /// Notes a record, if this program does not know all of its fields.
     pub(crate) fn note(&mut self, record: &ChangedRecord) {
         if let Some(revision) = record.values().later_revision() {
             let (kind, id, _) = record.place();
@@ -50,7 +50,7 @@ impl Behind {
         }
     }
 
-    /// Adds those of a later write.
+    /// Adds the records of a later write.
     pub(crate) fn extend(&mut self, later: Self) {
         for (place, revision) in later.0 {
             let known = self.0.entry(place).or_default();
@@ -72,11 +72,11 @@ impl Behind {
     }
 }
 
-/// The task that writes rows again; it ends with this.
+/// The task that rewrites rows; it ends when this is dropped.
 pub(crate) struct Mending(JoinHandle<()>);
 
 impl Mending {
-    /// Begins, with what is noted already. `heard` changes when records were written.
+    /// Starts with the records that are noted already. `heard` changes when records were written.
     ///
     /// # Errors
     /// If the database fails.
@@ -116,13 +116,13 @@ async fn run(database: Arc<Database>, mut heard: watch::Receiver<u64>, mut are_t
     }
 }
 
-/// True if something is noted that this program knows all of.
+/// True if a noted record has only fields that this program knows.
 async fn are_noted(database: &Database) -> Result<bool, StoreError> {
     let row = database.query_opt(ARE_NOTED, &[&i32::from(REVISION)]).await?;
     row.map_or(Ok(false), |row| column(&row, 0))
 }
 
-/// Writes again what is noted; says of how many records.
+/// Rewrites the rows of noted records, and returns the number of records.
 async fn mend(database: &Database) -> Result<u64, StoreError> {
     let mut records = 0_u64;
     loop {
@@ -137,7 +137,7 @@ async fn mend(database: &Database) -> Result<u64, StoreError> {
 async fn mend_some(database: &Database) -> Result<u64, Broken> {
     let mut connection = database.connection().await?;
     let transaction = connection.at_work()?.transaction().await?;
-    // Tallies change by what the rows said before: no other write runs in the meantime.
+    // Counters change by the differences to the rows before: no other write runs in the meantime.
     transaction.query("SELECT FROM daftar.last FOR UPDATE", &[]).await?;
     let statement = transaction.prepare_cached(TAKE).await?;
     let rows = transaction.query(&statement, &[&i32::from(REVISION), &RECORDS_AT_ONCE]).await?;

@@ -25,16 +25,16 @@ const MEMBER: &[Type] = &[Type::INT8, Type::INT4, Type::INT8, Type::INT8, Type::
 /// Many new rows of one table, ready to be copied.
 pub(super) struct Bulk {
     table: Table<'static>,
-    /// What tallies of that kind gain by them.
+    /// Increments of the counters of that kind.
     gained: Option<(Kind, Gained)>,
 }
 
-/// People of whom there are no rows.
+/// Individuals without rows.
 pub(super) fn individuals(rows: Vec<SubjectRow>) -> Bulk {
     subjects(Table::new(&INDIVIDUALS.0, &INDIVIDUALS.1), Kind::Individual, rows)
 }
 
-/// Groups of which there are no rows, without their members.
+/// Groups without rows, without their members.
 pub(super) fn groups(rows: Vec<SubjectRow>) -> Bulk {
     subjects(Table::new(&GROUPS.0, &GROUPS.1), Kind::Group, rows)
 }
@@ -58,7 +58,7 @@ fn subjects(mut table: Table<'static>, kind: Kind, rows: Vec<SubjectRow>) -> Bul
     Bulk { table, gained: Some((kind, gained)) }
 }
 
-/// Members of groups none of whose members have rows.
+/// Members of groups none of whose members has a row.
 pub(super) fn members(rows: Vec<MemberRow>) -> Bulk {
     let mut table = Table::new(MEMBERS, MEMBER);
     for row in rows {
@@ -75,7 +75,7 @@ pub(super) fn members(rows: Vec<MemberRow>) -> Bulk {
     Bulk { table, gained: None }
 }
 
-/// Memberships of which there are no rows.
+/// Memberships without rows.
 pub(super) fn memberships(rows: Vec<MembershipRow>) -> Bulk {
     let gained = Gained::of_records(rows.len());
     let mut table = Table::new(&MEMBERSHIPS.0, &MEMBERSHIPS.1);

@@ -1,6 +1,6 @@
-//! The columns of what is searched: those that every row has, and one for each day and code of the schema that has a column.
+//! The columns of the index: those of every row, and one for each day and code that has a column in the schema.
 //!
-//! **Invariant:** a row of the schema that gets a column gets one in its table too, by a migration.
+//! **Invariant:** a row of the schema that gets a column also gets one in its table, by a migration.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ use daftar_domain::search::order::SortField;
 use daftar_domain::value::{Value, Values};
 use daftar_domain::vocabulary::CodedField;
 
-/// The table of people.
+/// The table of individuals.
 pub(super) static INDIVIDUALS: LazyLock<Columns> =
     LazyLock::new(|| Columns::of(RecordKind::Individual, "search_individual", SUBJECT));
 /// The table of groups.
@@ -23,7 +23,7 @@ pub(super) static GROUPS: LazyLock<Columns> = LazyLock::new(|| Columns::of(Recor
 pub(super) static MEMBERSHIPS: LazyLock<Columns> =
     LazyLock::new(|| Columns::of(RecordKind::ProgramMembership, "search_membership", MEMBERSHIP));
 
-/// The first columns of every row about a person or a group.
+/// The first columns of every row of an individual or a group.
 const SUBJECT: &[Column<'static>] = &[
     Column { name: "id", parameter: "bigint", held: "bigint", copied: Type::INT8 },
     Column { name: "terms", parameter: "text", held: "tsvector", copied: Type::TS_VECTOR },
@@ -32,7 +32,7 @@ const SUBJECT: &[Column<'static>] = &[
     Column { name: "name", parameter: "text", held: "text", copied: Type::TEXT },
     Column { name: "last_updated", parameter: "timestamptz", held: "timestamptz", copied: Type::TIMESTAMPTZ },
 ];
-/// The first columns of every row about a membership.
+/// The first columns of every row of a membership.
 const MEMBERSHIP: &[Column<'static>] = &[
     Column { name: "id", parameter: "bigint", held: "bigint", copied: Type::INT8 },
     Column { name: "beneficiary_kind", parameter: "smallint", held: "smallint", copied: Type::INT2 },
@@ -45,15 +45,15 @@ const MEMBERSHIP: &[Column<'static>] = &[
 /// A column with its types.
 struct Column<'n> {
     name: &'n str,
-    /// Of one row in the parameter of a statement.
+    /// Type of one row in the parameter of a statement.
     parameter: &'static str,
-    /// In the table.
+    /// Type in the table.
     held: &'static str,
-    /// In rows that are copied.
+    /// Type in rows that are copied.
     copied: Type,
 }
 
-/// The columns of a table: first those that do not follow from the schema, then those of days, then those of codes.
+/// The columns of a table: first those that are not derived from the schema, then those of days, then those of codes.
 pub(super) struct Columns {
     /// The table.
     pub(super) table: &'static str,
@@ -95,12 +95,12 @@ impl Columns {
         self.all().map(write).collect::<Vec<_>>().join(", ")
     }
 
-    /// How many there are.
+    /// Number of columns.
     pub(super) fn count(&self) -> usize {
         self.all().count()
     }
 
-    /// The part of a statement that puts rows in the place of those of the same key. Its first parameters are the columns, each an array.
+    /// The part of a statement that replaces rows of the same key. Its first parameters are the columns, each an array.
     pub(super) fn insert(&self) -> String {
         let table = self.table;
         let names = self.each(|column| column.name.to_owned());
@@ -115,8 +115,8 @@ impl Columns {
         )
     }
 
-    /// The statement that gives the keys of those rows that are not in the table as they are. Its parameters are those of
-    /// [`Self::insert`].
+    /// The statement that returns the keys of those rows that are missing or different in the table. Its parameters are
+    /// those of [`Self::insert`].
     pub(super) fn differing(&self) -> String {
         let table = self.table;
         let names = self.each(|column| column.name.to_owned());
@@ -156,12 +156,12 @@ impl Columns {
         self.codes.iter().map(|(_, field)| code(*field)).collect()
     }
 
-    /// True if it has the codes of that field, of which no record holds two.
+    /// True if it has the codes of that field, of which no record has two.
     pub(super) fn has_code(&self, field: CodedField) -> bool {
         self.codes.iter().any(|(_, known)| *known == field)
     }
 
-    /// Where an order finds a day, a code, or when the record was last written.
+    /// Column by which an order sorts: of a day, of a code, or of the last update of the record.
     pub(super) fn sorted(&'static self, field: SortField) -> SortColumn {
         match field {
             SortField::Date(wanted) => {

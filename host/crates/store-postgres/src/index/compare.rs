@@ -1,4 +1,4 @@
-//! Compares the rows that searches read with those that the records make.
+//! Compares the stored rows of the index with those derived from the records.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,7 +18,7 @@ static INDIVIDUALS: LazyLock<String> = LazyLock::new(|| columns::INDIVIDUALS.dif
 static GROUPS: LazyLock<String> = LazyLock::new(|| columns::GROUPS.differing());
 static MEMBERSHIPS: LazyLock<String> = LazyLock::new(|| columns::MEMBERSHIPS.differing());
 
-/// The groups whose members are not those. The last parameter has the keys of all the groups.
+/// Groups whose members differ. The last parameter has the keys of all the groups.
 const MEMBERS: &str = "\
 WITH new AS (
          SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::date[], $6::date[], $7::boolean[])
@@ -32,7 +32,7 @@ SELECT DISTINCT group_id FROM (
     (SELECT * FROM new EXCEPT SELECT * FROM held) UNION ALL (SELECT * FROM held EXCEPT SELECT * FROM new)
 ) AS differing";
 
-/// The consents whose rows say something else.
+/// Consents whose rows differ.
 static CONSENTS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "\
@@ -44,7 +44,7 @@ WHERE ROW(held.consent_id, held.subject_kind, held.subject, held.grantee, held.p
     )
 });
 
-/// The kinds of records that have rows, and the tables of these.
+/// The kinds of records that have rows, and their tables.
 pub(crate) const TABLES: [(RecordKind, &str); 4] = [
     (RecordKind::Individual, "search_individual"),
     (RecordKind::Group, "search_group"),
@@ -52,7 +52,7 @@ pub(crate) const TABLES: [(RecordKind, &str); 4] = [
     (RecordKind::Consent, "search_consent"),
 ];
 
-/// The statement that gives keys of a table of rows after one, and for each whether there is such a record.
+/// The statement that returns keys of a table of rows after one, and for each whether its record exists.
 pub(crate) fn rows_and_records(kind: RecordKind, table: &str) -> String {
     let kind = kind_number(kind);
     format!(
@@ -62,7 +62,7 @@ pub(crate) fn rows_and_records(kind: RecordKind, table: &str) -> String {
     )
 }
 
-/// The keys of those records of one kind whose rows are not what the records make.
+/// Returns the keys of those records of one kind whose rows differ from those derived from them.
 ///
 /// # Errors
 /// If the database fails.

@@ -1,4 +1,4 @@
-//! The rows that stand for records in the index, one column after the other.
+//! Rows of records in the index, column by column.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(super) struct MembershipRow {
 }
 
 impl SubjectRow {
-    /// The row of a person.
+    /// The row of an individual.
     pub(super) fn of_individual(person: &Individual) -> Self {
         let name = person.details.get(individual::NAME).map(sort_text).unwrap_or_default();
         let is_inactive = person.details.get(individual::ACTIVE) == Some(false);
@@ -119,15 +119,15 @@ impl MembershipRow {
 /// The most rows of one statement.
 pub(super) const ROWS_MAX: usize = 2_000;
 
-/// Records of one kind, each once, as they stand at last, by key.
+/// Records of one kind, each once, in their last state, by key.
 type Latest<D> = BTreeMap<RecordId, Arc<Record<D>>>;
 
 /// The rows of some records.
 #[derive(Default)]
 pub(super) struct IndexRows {
-    /// From so many on rows are copied.
+    /// Number of new rows from which they are copied.
     pub(super) copied_min: usize,
-    /// Those that nothing stands for yet, where they are many.
+    /// New rows, if there are many.
     pub(super) bulks: Vec<Bulk>,
     pub(super) individuals: Vec<SubjectRow>,
     pub(super) groups: Vec<SubjectRow>,
@@ -139,7 +139,7 @@ pub(super) struct IndexRows {
     pub(super) consents: Vec<Arc<Consent>>,
 }
 
-/// Records that are taken apart: at once where they are few, by another thread where they are many.
+/// Records that are converted to rows: immediately if they are few, on another thread if they are many.
 pub(crate) struct Apart(Working);
 
 enum Working {
@@ -148,8 +148,8 @@ enum Working {
 }
 
 impl Apart {
-    /// Begins. The records stand as they do after the write; of one that occurs more than once the last counts. `is_new` says of which
-    /// nothing stands in the index yet; from `copied_min` of these on they are copied.
+    /// Starts the conversion. The records are in their state after the write; of duplicates the last counts. `is_new`
+    /// returns true for those without rows in the index; from `copied_min` of these on they are copied.
     pub(crate) fn begin(
         changed: Vec<ChangedRecord>,
         copied_min: usize,
@@ -185,7 +185,7 @@ impl IndexRows {
                 ChangedRecord::Group(record) => drop(groups.insert(record.id, record)),
                 ChangedRecord::ProgramMembership(record) => drop(memberships.insert(record.id, record)),
                 ChangedRecord::Consent(record) => drop(consents.insert(record.id, record)),
-                // Programs are few: they are looked for among the values.
+                // Programs are few: searches filter their values.
                 ChangedRecord::Program(_) => {}
             }
         }
@@ -215,7 +215,7 @@ impl IndexRows {
     }
 }
 
-/// Those that are copied, and the others: all of them where few are new.
+/// Splits new rows that are copied from the others: all rows are others if few are new.
 fn apart<D>(latest: Latest<D>, copied_min: usize, is_new: impl Fn(RecordId) -> bool) -> [Vec<Arc<Record<D>>>; 2] {
     if latest.keys().filter(|id| is_new(**id)).count() < copied_min {
         return [Vec::new(), latest.into_values().collect()];

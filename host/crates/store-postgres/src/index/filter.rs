@@ -1,7 +1,7 @@
-//! Conditions on the rows of one kind of record, all of which must hold.
+//! Conditions on the rows of one kind of record, all of which must be met.
 //!
-//! **Invariant:** no text of a caller stands in a statement: every value is a parameter, so there are few statements and each is
-//! prepared once.
+//! **Invariant:** no text of a caller is part of a statement: every value is a parameter, so there are few statements
+//! and each is prepared once.
 
 use std::collections::BTreeSet;
 
@@ -24,12 +24,12 @@ use daftar_domain::search::{
 pub(super) struct Filter<'p> {
     resource: Resource,
     pub(super) parameters: &'p mut Parameters,
-    /// What must be among the terms.
+    /// Queries that the terms must match.
     queries: Vec<String>,
     conditions: Vec<String>,
-    /// The fields that conditions look at.
+    /// The fields that conditions check.
     fields: BTreeSet<String>,
-    /// What is known to match nothing.
+    /// True if the filter can match nothing.
     is_impossible: bool,
 }
 
@@ -45,13 +45,13 @@ impl<'p> Filter<'p> {
         }
     }
 
-    /// A condition that checks a field, or at nothing that is ever hidden.
+    /// A condition that checks a field, or only data that is never hidden.
     pub(super) fn push(&mut self, condition: String, field: Option<&str>) {
         self.conditions.push(condition);
         self.fields.extend(field.map(str::to_owned));
     }
 
-    /// The first conditions of people and groups alike.
+    /// The first conditions of individuals and groups alike.
     pub(super) fn common(
         &mut self,
         codes: &[CodeCondition],
@@ -87,7 +87,7 @@ impl<'p> Filter<'p> {
             return;
         }
         self.fields.extend(texts.fields().into_iter().map(str::to_owned));
-        // PostgreSQL keeps no such text.
+        // PostgreSQL stores no such text.
         self.is_impossible |= wanted.iter().any(|wanted| wanted.term.contains('\0'));
         let more = quoted(term::MORE);
         for wanted in &wanted {
@@ -100,7 +100,7 @@ impl<'p> Filter<'p> {
         let terms = self.parameters.bind(wanted.iter().map(|wanted| wanted.term.clone()).collect::<Vec<_>>(), "text[]");
         let beginnings =
             self.parameters.bind(wanted.iter().map(|wanted| wanted.is_beginning).collect::<Vec<_>>(), "boolean[]");
-        // A record with more words than fit holds each that is wanted here or there.
+        // A record with more words than fit has each wanted word either among its terms or in the other column.
         self.conditions.push(format!(
             "(p.more_words IS NULL OR NOT EXISTS (\
              SELECT FROM unnest({queries}, {terms}, {beginnings}) AS w(query, term, is_beginning) \
@@ -174,7 +174,7 @@ impl<'p> Filter<'p> {
         }
     }
 
-    /// That one of these people has a place in the group on a day.
+    /// Requires that one of these individuals is a member of the group on a day.
     pub(super) fn member(&mut self, people: &[RecordId], day: i32) {
         let people: Vec<i64> = people.iter().map(|person| key(*person)).collect();
         let (people, day) = (self.parameters.bind(people, "bigint[]"), self.parameters.bind(Day(day), "date"));
@@ -185,7 +185,7 @@ impl<'p> Filter<'p> {
         self.push(condition, Some("member"));
     }
 
-    /// Where people belong, counting the groups that are there for the client and whose members it may look at.
+    /// Requires a membership in a group, among the groups that the client can see with their members.
     pub(super) fn place(&mut self, place: &PlaceCondition, sight: Option<&Sight>) {
         let day = self.parameters.bind(Day(place.day), "date");
         let mut counted = format!(
@@ -216,7 +216,7 @@ impl<'p> Filter<'p> {
         }
     }
 
-    /// Every condition; none, where nothing can match.
+    /// Returns all conditions; `None` if nothing can match.
     pub(super) fn finish(mut self, sight: Option<&Sight>) -> Option<Vec<String>> {
         if self.is_impossible {
             return None;
@@ -244,7 +244,7 @@ impl<'p> Filter<'p> {
 pub(super) struct Parameters(Vec<Box<dyn ToSql + Sync + Send>>);
 
 impl Parameters {
-    /// Takes a value of a type, and says how the statement names it.
+    /// Adds a value of a type, and returns its name in the statement.
     pub(super) fn bind(&mut self, value: impl ToSql + Sync + Send + 'static, of_type: &str) -> String {
         self.0.push(Box::new(value));
         format!("${}::{of_type}", self.0.len())

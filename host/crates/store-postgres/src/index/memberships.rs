@@ -47,7 +47,7 @@ pub(super) async fn search_memberships(
     Search { table: MEMBERSHIPS.table, conditions, total, order, window }.run(index, parameters).await
 }
 
-/// The memberships that hold one term of each list.
+/// Returns the memberships that have one term of each list.
 pub(super) async fn memberships(
     index: &PostgresIndex,
     conditions: &[Vec<MembershipTerm>],
@@ -57,7 +57,7 @@ pub(super) async fn memberships(
     search_memberships(index, &conditions, None, Sorting::REGISTERED, &page.into()).await
 }
 
-/// The consents that hold one term of each list.
+/// Returns the consents that have one term of each list.
 pub(super) async fn consents(
     index: &PostgresIndex,
     conditions: &[Vec<ConsentTerm>],
@@ -105,7 +105,7 @@ fn any_consent_term(terms: &[ConsentTerm], parameters: &mut Parameters) -> Strin
     alternatives(&[of_people, of_groups, any_of("grantee", grantees, "text[]", parameters)])
 }
 
-/// That two columns name one of these people, or one of these groups; an index on both leads to either.
+/// Requires that two columns name one of these individuals or groups; an index on both leads to either.
 fn any_subject(column: &str, subjects: &[SubjectReference], parameters: &mut Parameters) -> [Option<String>; 2] {
     Subject::ALL.map(|kind| {
         let keys = subjects.iter().filter(|subject| subject.kind == kind).map(|subject| key(subject.id)).collect();
@@ -114,7 +114,7 @@ fn any_subject(column: &str, subjects: &[SubjectReference], parameters: &mut Par
     })
 }
 
-/// That a column has one of these values; none, where there are none.
+/// Requires that a column has one of these values; `None` if there are none.
 fn any_of<V>(column: &str, values: Vec<V>, of_type: &str, parameters: &mut Parameters) -> Option<String>
 where
     Vec<V>: ToSql + Sync + Send + 'static,
@@ -122,7 +122,7 @@ where
     (!values.is_empty()).then(|| format!("p.{column} = ANY({})", parameters.bind(values, of_type)))
 }
 
-/// An empty list is held by nobody.
+/// No record has a term of an empty list.
 fn alternatives(any: &[Option<String>]) -> String {
     let any: Vec<&str> = any.iter().flatten().map(String::as_str).collect();
     if any.is_empty() { "false".to_owned() } else { format!("({})", any.join(" OR ")) }

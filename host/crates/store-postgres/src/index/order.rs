@@ -1,4 +1,4 @@
-//! Orders of rows, and where in one a page begins.
+//! Orders of rows, and the position in one at which a page begins.
 
 use tokio_postgres::Row;
 
@@ -17,34 +17,34 @@ use daftar_domain::search::order::{
 use daftar_domain::vocabulary::CodedField;
 use daftar_store::StoreError;
 
-/// Where a key reads its values.
+/// Column from which a key reads its values.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SortColumn {
     /// A text.
     Text(&'static str),
     /// A day.
     Day(&'static str),
-    /// When the record was last written, which no record is without and which may always be checked.
+    /// The last update of the record, which every record has and which may always be checked.
     Instant,
-    /// A code, and the field that it stands in.
+    /// A code, and its field.
     Code(&'static str, CodedField),
     /// The status of a membership, by its name.
     Status,
-    /// Records of this kind have no such value.
+    /// Records of this kind do not have such a value.
     Nothing,
 }
 
-/// Where each of some codes stands among all: what a statement needs to put rows in order by one.
+/// Ranks of some codes: required by a statement to sort rows by a code.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ranks {
     codes: Vec<i64>,
     ranks: Vec<i64>,
-    /// How many records hold each.
+    /// Number of records with each.
     records: Vec<i64>,
 }
 
 impl Ranks {
-    /// The places of codes, of which so many records hold each.
+    /// The ranks of codes, with the number of records that have each.
     pub(super) fn new(held: Vec<(i64, i64)>, places: &[u32]) -> Self {
         let rank = |code: i64| u32::try_from(code).map_or(i64::MAX, |code| signed(number_of_code(code, places)));
         let ranks = held.iter().map(|(code, _)| rank(*code)).collect();
@@ -53,37 +53,37 @@ impl Ranks {
     }
 }
 
-/// The place of a status or a day counted from the least number of a position's.
+/// Offset of the rank of a status or a day from the least number of a position.
 const DAY_OFFSET: i64 = (1 << 31) + 1;
-/// What is added to the place of a status among all by name in a position: so the register in memory counts.
+/// Offset of the rank of a status by name in a position: the in-memory index counts in the same way.
 const STATUS_OFFSET: i64 = 4;
 
 /// One key as a statement reads it.
 struct Key {
     column: SortColumn,
     direction: Direction,
-    /// What rows are compared by.
+    /// Expression by which rows are compared.
     value: String,
-    /// What else is given: the number of a code.
+    /// Another value that is returned: the number of a code.
     shown: Option<String>,
-    /// What the value needs beside the table.
+    /// Join that the value requires.
     join: Option<String>,
-    /// The codes that records hold, where the key is a code.
+    /// The codes that records have, if the key is a code.
     held: Option<Held>,
 }
 
-/// The codes that records hold in a field.
+/// The codes that records have in a field.
 struct Held {
     /// The column of the table.
     column: &'static str,
-    /// The parameters of the codes and of their places.
+    /// The parameters of the codes and of their ranks.
     codes: String,
     places: String,
-    /// How many records hold each.
+    /// Number of records with each.
     records: Vec<i64>,
 }
 
-/// What a position says of a key.
+/// Value of a key in a position.
 enum Bound {
     Missing,
     /// A parameter.
@@ -96,15 +96,15 @@ pub(super) struct Order {
     after: Option<After>,
 }
 
-/// What leads to the first rows by a code.
+/// Statements that lead to the first rows by a code.
 pub(super) struct Led {
-    /// Those that hold one, in order.
+    /// Rows with a code, in order.
     pub(super) statement: String,
-    /// What holds of the rows `p` that hold none.
+    /// Condition of the rows `p` without a code.
     pub(super) missing: String,
 }
 
-/// The place after which a page begins.
+/// The position after which a page begins.
 struct After {
     bounds: Vec<Bound>,
     record: String,
@@ -114,22 +114,22 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// What a text of a position is called in a statement: bytes decide, in the order as in the column.
+/// Type of a text of a position in a statement: compared by bytes, in the order of the column.
 const TEXT: &str = "text COLLATE \"C\"";
 
-/// A text of a position as PostgreSQL takes it. No name that is sorted by has a character before the space.
+/// A text of a position as PostgreSQL accepts it. No name that is sorted by has a character before the space.
 fn text_bound(text: &str) -> String {
     text.replace('\0', "\u{1}")
 }
 
-/// What stands where the status of that place stands among all by name.
+/// Name of the status that has that rank by name.
 fn status_bound(place: i64) -> String {
     let status = MembershipStatus::ALL.into_iter().find(|status| i64::from(status.place()) == place);
     let beyond = if place < 0 { "" } else { "~" };
     status.map_or(beyond, MembershipStatus::name).to_owned()
 }
 
-/// A number that sorts as a text's beginning does.
+/// A number that sorts in the order of the beginnings of texts.
 fn head(text: &str) -> u64 {
     let mut bytes = [0; 8];
     for (to, from) in bytes.iter_mut().zip(text.bytes()) {
@@ -139,7 +139,7 @@ fn head(text: &str) -> u64 {
 }
 
 impl Order {
-    /// `keys` with what each reads, and the places of the codes that one needs.
+    /// `keys` with the column of each, and the ranks of the codes that one requires.
     pub(super) fn new(
         keys: Vec<(SortKey, SortColumn, Ranks)>,
         (resource, sight): (Resource, Option<&Sight>),
@@ -147,7 +147,7 @@ impl Order {
     ) -> Self {
         let mut built = Vec::new();
         for (number, (key, column, ranks)) in keys.into_iter().enumerate() {
-            // What is not asked for must not be bound.
+            // Unused values must not be bound.
             let is_there = !matches!(column, SortColumn::Nothing);
             let hidden = key.field.field().zip(sight).filter(|_| is_there);
             let opens = hidden.map(|(field, sight)| sight.opens(resource, "p.id", Some(field), parameters));
@@ -167,7 +167,7 @@ impl Order {
                         "LEFT JOIN unnest({codes}, {places}) AS rank{number}(code, place) ON rank{number}.code = p.{name}"
                     );
                     held = Some(Held { column: name, codes, places, records: ranks.records });
-                    // Codes without a place come last, by their number.
+                    // Codes without a rank are last, by their number.
                     let value = shown_only(format!("coalesce(rank{number}.place, p.{name} + 4294967296)"));
                     (value, Some(shown_only(format!("p.{name}"))), Some(join))
                 }
@@ -178,7 +178,7 @@ impl Order {
         Self { keys: built, after: None }
     }
 
-    /// Begins after a position. One of another order begins nowhere.
+    /// Begins after a position. A position of another order is ignored.
     pub(super) fn begin_after(&mut self, position: &Position, places: &[u32], parameters: &mut Parameters) {
         if position.values.len() != self.keys.len() && !self.keys.is_empty() {
             return;
@@ -188,7 +188,7 @@ impl Order {
         self.after = Some(After { bounds, record: parameters.bind(row_key(position.record), "bigint") });
     }
 
-    /// What is read of each row, the values under the names by which the other parts call them.
+    /// Returns the selected columns of each row, with the values under the names that the other parts use.
     pub(super) fn selected(&self) -> String {
         let mut selected = "p.id".to_owned();
         for (number, key) in self.keys.iter().enumerate() {
@@ -200,17 +200,17 @@ impl Order {
         selected
     }
 
-    /// What the values need beside the table.
+    /// Returns the joins that the values require.
     pub(super) fn joins(&self) -> String {
         self.keys.iter().filter_map(|key| key.join.as_deref()).collect::<Vec<_>>().join(" ")
     }
 
-    /// By what rows are put in order. The first value is known to be there, where `is_first_there`: then an index runs either way.
+    /// Returns the sort order of rows. With `is_first_there` the first value is never null: an index serves both ways.
     pub(super) fn by(&self, is_first_there: bool) -> String {
         self.by_from(0, is_first_there)
     }
 
-    /// By what rows are put in order that are the same by the keys before `first`.
+    /// Returns the sort order of rows that are equal by the keys before `first`.
     fn by_from(&self, first: usize, is_first_there: bool) -> String {
         let mut by = String::new();
         for (number, key) in self.keys.iter().enumerate().skip(first) {
@@ -223,19 +223,19 @@ impl Order {
         by
     }
 
-    /// What holds of the rows after the position.
+    /// Returns the condition of the rows after the position.
     pub(super) fn after(&self) -> Option<String> {
         self.after_from(0)
     }
 
-    /// What holds of the rows after the position among those that are the same by the keys before `first`.
+    /// Returns the condition of the rows after the position among those that are equal by the keys before `first`.
     fn after_from(&self, first: usize) -> Option<String> {
         let After { bounds, record } = self.after.as_ref()?;
         let mut alternatives = Vec::new();
         let mut same = String::new();
         for (number, (key, bound)) in self.keys.iter().zip(bounds).enumerate().skip(first) {
             match bound {
-                // Nothing comes after what has no value, but for other keys.
+                // After a missing value only other keys decide.
                 Bound::Missing => same.push_str(&format!("o{number} IS NULL AND ")),
                 Bound::At(value) => {
                     let missing = if key.is_nullable() { format!(" OR o{number} IS NULL") } else { String::new() };
@@ -248,8 +248,8 @@ impl Order {
         Some(format!("({})", alternatives.join(" OR ")))
     }
 
-    /// What holds of the rows after the position in each of the stretches that an index of the first key leads through, one after
-    /// the other.
+    /// Returns the conditions of the rows after the position, one for each range that an index of the first key leads
+    /// through, in their order.
     pub(super) fn stretches(&self) -> Vec<String> {
         let Some(key) = self.keys.first() else {
             return vec![self.after().unwrap_or_else(|| "true".to_owned())];
@@ -271,8 +271,8 @@ impl Order {
         }
     }
 
-    /// What leads to the first rows by a code, where every row matches: code by code in their order, from the position on. Of a code
-    /// that few hold all rows are read; a walk through all rows soon meets one that holds another.
+    /// Returns the statement that leads to the first rows by a code, if every row matches: code by code in their order,
+    /// from the position on. Of a rare code all rows are read; a scan of all rows soon meets one with a common code.
     pub(super) fn led(&self, table: &str, few_max: u32, count: &str, parameters: &mut Parameters) -> Option<Led> {
         let (key, others) = self.keys.split_first()?;
         let Held { column, codes, places, records } = key.held.as_ref()?;
@@ -294,7 +294,7 @@ impl Order {
         let records = parameters.bind(records.clone(), "bigint[]");
         let term = parameters.bind(format!("'{}", term::of_field(field)), "text");
         let (selected, joins, direction) = (self.selected(), self.joins(), key.direction_name());
-        // Among those of one code the others decide.
+        // Rows of one code are sorted by the other keys.
         let by = self.by_from(1, false);
         let of_all = format!("SELECT {selected} FROM daftar.{table} AS p {joins} WHERE");
         let statement = format!(
@@ -309,7 +309,7 @@ impl Order {
         Some(Led { statement, missing: format!("p.{column} IS NULL") })
     }
 
-    /// What a row has to show, key by key, from the column `at` on.
+    /// Reads the sort values of a row, key by key, from the column `at` on.
     pub(super) fn values(&self, row: &Row, mut at: usize) -> Result<Vec<SortValue>, StoreError> {
         let mut values = Vec::with_capacity(self.keys.len());
         for key in &self.keys {
@@ -320,7 +320,7 @@ impl Order {
     }
 }
 
-/// Half of all keys are never given: those are after all others.
+/// Key by which rows are compared: a pending record is after all others.
 fn row_key(record: RecordId) -> i64 {
     if record.pending_number().is_some() { i64::MAX } else { key(record) }
 }
@@ -344,7 +344,7 @@ impl Key {
         }
     }
 
-    /// A value of a position as the statement compares it.
+    /// Binds a value of a position as the statement compares it.
     fn bound(&self, value: &SortValue, places: &[u32], parameters: &mut Parameters) -> Bound {
         let number = match value {
             SortValue::Missing => return Bound::Missing,
@@ -381,7 +381,7 @@ impl Key {
         Bound::At(parameters.bind(number, "bigint"))
     }
 
-    /// What a row has to show, in the form in which it lasts.
+    /// Reads the sort value of a row, in the form in which positions store it.
     fn read(&self, row: &Row, at: usize) -> Result<Option<SortValue>, StoreError> {
         let value = match self.column {
             SortColumn::Text(_) => {

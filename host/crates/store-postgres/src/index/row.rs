@@ -1,4 +1,4 @@
-//! Records taken apart: the rows that stand for them in the index.
+//! Records converted to their rows in the index.
 
 use std::collections::BTreeSet;
 
@@ -18,35 +18,36 @@ use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::{Key, List, Part, Reference, Values};
 use daftar_store::StoreError;
 
-/// The key of a record as PostgreSQL holds it; one that no record has, where it is not given yet.
+/// The key of a record in PostgreSQL; one that no record has, if it is not assigned yet.
 pub(super) fn key(id: RecordId) -> i64 {
     i64::try_from(id.0).unwrap_or(-1)
 }
 
-/// The number of the kind of a person or group, as the records have it.
+/// The number of the kind of an individual or group, as in records.
 pub(super) fn subject_kind(kind: Subject) -> i16 {
     kind_number(kind.record_kind())
 }
 
-/// The person or group that a row names in two columns from `at` on, its kind and its key.
+/// The individual or group that a row references in two columns from `at` on, its kind and its key.
 pub(super) fn subject_in(row: &Row, at: usize) -> Result<SubjectReference, StoreError> {
     let reference = Reference { kind: kind_of(column(row, at)?)?, id: RecordId(number(row, at.saturating_add(1))?) };
-    SubjectReference::of(reference).ok_or_else(|| corrupt("subject in the index", "it is neither a person nor a group"))
+    SubjectReference::of(reference)
+        .ok_or_else(|| corrupt("subject in the index", "it is neither an individual nor a group"))
 }
 
-/// What a person or group is found by.
+/// Search terms of an individual or group.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Terms {
     /// Codes, identifiers, words that fit.
     terms: BTreeSet<String>,
     /// Words that do not fit.
     more_words: Vec<String>,
-    /// What tallies count.
+    /// Terms that are counted.
     pub(super) counted: BTreeSet<String>,
 }
 
 impl Terms {
-    /// Those of a person.
+    /// Terms of an individual.
     pub(super) fn of_individual(person: &Individual) -> Self {
         let details = &person.details;
         let names = details.get(individual::NAME).map(name_words).unwrap_or_default();
@@ -56,7 +57,7 @@ impl Terms {
             .with_words(RecordKind::Individual, details, &names, individual::ADDRESS)
     }
 
-    /// Those of a group.
+    /// Terms of a group.
     pub(super) fn of_group(group: &Group) -> Self {
         let details = &group.details;
         let names = search_words(details.get(group::NAME).unwrap_or_default());
@@ -111,29 +112,29 @@ impl Terms {
         self
     }
 
-    /// As `tsvector` reads it.
+    /// In the text format of `tsvector`.
     pub(super) fn vector(&self) -> String {
         let quoted: Vec<String> = self.terms.iter().map(|term| term::quoted(term)).collect();
         quoted.join(" ")
     }
 
-    /// As `tsvector` is sent.
+    /// In the binary format of `tsvector`.
     pub(super) fn into_vector(self) -> Vector {
         Vector(self.terms)
     }
 
-    /// The words that do not fit; none, where there are none.
+    /// The words that do not fit; `None` if there are none.
     pub(super) fn words_that_do_not_fit(&self) -> Option<Vec<String>> {
         (!self.more_words.is_empty()).then(|| self.more_words.clone())
     }
 
-    /// The words that do not fit, as `text[]` reads them; none, where there are none.
+    /// The words that do not fit, in the text format of `text[]`; `None` if there are none.
     pub(super) fn more_words(&self) -> Option<String> {
         (!self.more_words.is_empty()).then(|| array(&self.more_words))
     }
 }
 
-/// Texts as `text[]` reads them.
+/// Texts in the text format of `text[]`.
 pub(super) fn array(texts: &[impl AsRef<str>]) -> String {
     let quoted = texts.iter().map(|text| {
         let escaped = text.as_ref().replace('\\', "\\\\").replace('"', "\\\"");
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_do_not_fit_stand_beside_the_others() {
+    fn words_that_do_not_fit_are_stored_separately() {
         let long = "x".repeat(WORD_BYTES_MAX + 1);
         let terms = Terms::of_individual(&person("Abeba", vec![address_of(format!("{long} hill"))]));
         assert_eq!(terms.vector(), "'!' 'ahill' 'nabeba'");

@@ -1,4 +1,4 @@
-//! What consents open to a client, as conditions on rows.
+//! Access that consents grant to a client, as conditions on rows.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_store::StoreError;
 use daftar_store::index::Sees;
 
-/// Which rows a client sees, and which of their fields.
+/// The rows that a client sees, and which of their fields.
 pub(super) struct Sight {
-    /// What holds of a consent `c` that counts for the client today.
+    /// Condition of a consent `c` that is valid for the client today.
     counts: String,
 }
 
 impl Sight {
-    /// None, where nothing can be open to the client.
+    /// `None` if no consent can grant access to the client.
     pub(super) fn new(sees: Sees<'_>, parameters: &mut Parameters) -> Option<Self> {
         let organization = sees.filter.organization.as_ref()?.as_str().to_owned();
         let grantee = parameters.bind(organization, "text");
@@ -38,8 +38,8 @@ impl Sight {
         Some(Self { counts })
     }
 
-    /// That a record exists for the client, or that a field of it may be checked where one is named. `record` is the key of a person or
-    /// group; a membership is the row `p`.
+    /// Requires that the client sees a record, or may check a field of it if one is named. `record` is the key of an
+    /// individual or group; a membership is the row `p`.
     pub(super) fn opens(
         &self,
         resource: Resource,
@@ -74,7 +74,7 @@ impl Sight {
         format!("EXISTS (SELECT FROM daftar.search_consent AS c WHERE {whose} AND {counts}{names})")
     }
 
-    /// The statement that gives the consents that open these records, or their memberships, with whose they are.
+    /// The statement that returns the consents for these records, or for their memberships, with their subjects.
     pub(super) fn consents(
         &self,
         resource: Resource,
@@ -103,7 +103,7 @@ impl Sight {
     }
 }
 
-/// What the consents open together of each of the records, in the order in which they were written down.
+/// Access that the consents of each record grant together, in the order in which they were stored.
 pub(super) fn opened(
     resource: Resource,
     subjects: &[SubjectReference],

@@ -1,4 +1,4 @@
-//! Searching people and groups.
+//! Searching individuals and groups.
 
 use tokio_postgres::Client;
 
@@ -18,7 +18,7 @@ use daftar_domain::search::{CodeCondition, CodedPlace, GroupQuery, IndividualQue
 use daftar_store::StoreError;
 use daftar_store::index::Sees;
 
-/// A query of people or of groups.
+/// A query of individuals or of groups.
 #[derive(Clone, Copy)]
 pub(super) enum Query<'q> {
     Individuals(&'q IndividualQuery),
@@ -34,7 +34,7 @@ impl<'q> From<&'q SubjectQuery> for Query<'q> {
     }
 }
 
-/// The people or groups that match, counted, and those of the page.
+/// The individuals or groups that match, counted, and those of the page.
 pub(super) async fn search(
     index: &PostgresIndex,
     query: Query<'_>,
@@ -51,7 +51,7 @@ pub(super) async fn search(
     Search { table: query.columns().table, conditions, total, order, window }.run(index, parameters).await
 }
 
-/// Every person or group that matches, in the order of their keys, asked on a connection of the caller's.
+/// Returns every individual or group that matches, in the order of their keys, on a connection of the caller.
 pub(super) async fn matching(
     client: &Client,
     query: Query<'_>,
@@ -91,7 +91,7 @@ impl Query<'_> {
         }
     }
 
-    /// What holds of the records that match; none, where none can.
+    /// Conditions of the records that match; `None` if none can.
     fn conditions(self, sight: Option<&Sight>, parameters: &mut Parameters) -> Option<Vec<String>> {
         let mut filter = Filter::new(self.resource(), parameters);
         match self {
@@ -111,7 +111,7 @@ impl Query<'_> {
         filter.finish(sight)
     }
 
-    /// The total where tallies tell it: of everybody, of who is in use, of codes of one field that no record holds two of.
+    /// The total, if counters have it: of all records, of active ones, of codes of a field of which no record has two.
     fn tallied(self, parameters: &mut Parameters) -> Option<String> {
         let (codes, active, is_plain) = match self {
             Self::Individuals(query) => {
@@ -159,7 +159,7 @@ impl Query<'_> {
     }
 }
 
-/// What the client sees, where that is not everything; none at all, where it sees nothing.
+/// Access of the client: `Some(None)` if it is unlimited, `None` if it sees nothing.
 pub(super) fn sight(sees: Option<Sees<'_>>, parameters: &mut Parameters) -> Option<Option<Sight>> {
     match sees {
         None => Some(None),
@@ -167,7 +167,7 @@ pub(super) fn sight(sees: Option<Sees<'_>>, parameters: &mut Parameters) -> Opti
     }
 }
 
-/// The total of such codes and records in use.
+/// The total of such codes and active records.
 fn tallied(kind: Kind, codes: &[CodeCondition], active: Option<bool>, parameters: &mut Parameters) -> Option<String> {
     match (codes, active) {
         ([], None) => Some(tally::total(kind, vec![term::EVERY.to_owned()], parameters)),
@@ -184,28 +184,28 @@ fn tallied(kind: Kind, codes: &[CodeCondition], active: Option<bool>, parameters
     }
 }
 
-/// True if no record holds two codes in a field.
+/// True if no record has two codes in a field.
 fn holds_one(place: &CodedPlace) -> bool {
     let CodedPlace::Field(field) = place else { return false };
     INDIVIDUALS.has_code(*field) || GROUPS.has_code(*field)
 }
 
-/// What is searched.
+/// A search of one table.
 pub(super) struct Search<'w> {
     /// The table.
     pub(super) table: &'static str,
-    /// What holds of its rows `p`. Nothing: all of them match.
+    /// Conditions of its rows `p`. If empty, all of them match.
     pub(super) conditions: Vec<String>,
     /// An expression for the total, where it need not be counted.
     pub(super) total: Option<String>,
-    /// In which order.
+    /// Sort order.
     pub(super) order: Order,
-    /// Which part.
+    /// Page.
     pub(super) window: &'w Window,
 }
 
 impl Search<'_> {
-    /// Runs it. A position has been put into the order before.
+    /// Runs the search. A position has been added to the order before.
     pub(super) async fn run(self, index: &PostgresIndex, mut parameters: Parameters) -> Result<Found, StoreError> {
         let statement = self.statement(index.few_max, &mut parameters);
         let rows = index.search(&statement, &parameters).await?;
@@ -219,7 +219,7 @@ impl Search<'_> {
             }
             let record = RecordId(id.unsigned_abs());
             found.ids.push(record);
-            // One more than wanted reports that there is a next page.
+            // One row more than wanted shows that there is a next page.
             if place + 1 == count && rows.len() > count {
                 let values = self.order.values(row, 2)?;
                 found.next =
@@ -265,7 +265,7 @@ impl Search<'_> {
                 ));
                 format!("(SELECT records FROM total) > {few_max}")
             };
-            // In each stretch the first value is there, or is missing in all of its rows.
+            // In each range the first value is present in all rows, or in none.
             parts.extend(order.stretches().into_iter().map(|stretch| {
                 format!("(SELECT * FROM {rows} WHERE {is_many} AND {stretch} ORDER BY {by_first} LIMIT {least})")
             }));

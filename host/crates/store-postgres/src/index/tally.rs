@@ -1,4 +1,4 @@
-//! How many records hold what: tallies that are kept with the rows, so that the commonest totals are read and not counted.
+//! Counters of records by term: stored with the rows, so that the commonest totals are read and not counted.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use daftar_domain::record::RecordId;
 use daftar_domain::vocabulary::CodedField;
 use daftar_store::StoreError;
 
-/// By how many records the tallies of terms grow.
+/// Increments of the counters of terms.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Gained {
     /// The terms, each once.
     pub(super) terms: Vec<String>,
-    /// How many records hold each.
+    /// Number of records with each.
     pub(super) records: Vec<i64>,
 }
 
 impl Gained {
-    /// What people or groups gain that hold these terms.
+    /// Increments by individuals or groups with these terms.
     pub(super) fn of_all<'t>(all: impl Iterator<Item = &'t Terms>) -> Self {
         Self::of(all.flat_map(|terms| terms.counted.iter().map(String::as_str)))
     }
 
-    /// What so many records gain that are counted, and nothing of them.
+    /// Increment by so many records of the counter of all records alone.
     pub(super) fn of_records(records: usize) -> Self {
         Self { terms: vec![term::EVERY.to_owned()], records: vec![i64::try_from(records).unwrap_or(i64::MAX)] }
     }
 
-    /// What records gain that hold these terms, each record's each once.
+    /// Increments by records with these terms, in which each term of a record occurs once.
     pub(super) fn of<'t>(terms: impl Iterator<Item = &'t str>) -> Self {
         let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
         for term in terms {
@@ -51,7 +51,7 @@ pub(super) enum Kind {
     Consent = 5,
 }
 
-/// How many records of a kind hold any of these terms, where no record holds two of them.
+/// Number of records of a kind that have any of these terms, of which no record has two.
 pub(super) fn total(kind: Kind, terms: Vec<String>, parameters: &mut Parameters) -> String {
     let terms = parameters.bind(terms, "text[]");
     format!(
@@ -60,7 +60,7 @@ pub(super) fn total(kind: Kind, terms: Vec<String>, parameters: &mut Parameters)
     )
 }
 
-/// How many records of a kind are in use.
+/// Number of active records of a kind.
 pub(super) fn active_total(kind: Kind) -> String {
     format!(
         "SELECT coalesce(sum(CASE term WHEN '' THEN records ELSE -records END), 0) \
@@ -69,7 +69,7 @@ pub(super) fn active_total(kind: Kind) -> String {
     )
 }
 
-/// The codes that records of a kind hold in a field, and how many hold each.
+/// The codes that records of a kind have in a field, and the number of records with each.
 pub(super) async fn codes_held(
     index: &PostgresIndex,
     kind: Kind,
@@ -90,9 +90,9 @@ fn every(numbers: &[CodeNumber]) -> Vec<i64> {
     numbers.iter().map(|number| i64::from(number.0)).collect()
 }
 
-/// What holds of the rows `p` of a kind that hold one of the codes: tallies know in which fields there are any.
+/// Condition of the rows `p` of a kind that have one of the codes: counters know in which fields there are any.
 fn holds(kind: Kind, numbers: &str) -> String {
-    // Such a term holds no character that would have to be reported from an operator.
+    // Such a term has no character that would have to be escaped from an operator.
     format!(
         "p.terms @@ (SELECT string_agg('''' || term || '''', ' | ') FROM daftar.search_tally \
          WHERE code = ANY({numbers}) AND kind = {} AND records > 0)::tsquery",
@@ -100,7 +100,7 @@ fn holds(kind: Kind, numbers: &str) -> String {
     )
 }
 
-/// How many people and groups hold at least one of the codes.
+/// Number of individuals and groups that have at least one of the codes.
 pub(super) async fn records_using(index: &PostgresIndex, numbers: &[CodeNumber]) -> Result<u64, StoreError> {
     let mut parameters = Parameters::default();
     if let [only] = numbers {
@@ -117,7 +117,7 @@ pub(super) async fn records_using(index: &PostgresIndex, numbers: &[CodeNumber])
     rows.first().map_or(Ok(0), |row| number(row, 0))
 }
 
-/// How many people and groups hold each of the codes that any holds.
+/// Number of individuals and groups that have each of the codes in use.
 pub(super) async fn records_by_code(
     index: &PostgresIndex,
     numbers: &[CodeNumber],
@@ -141,7 +141,7 @@ pub(super) async fn records_by_code(
     Ok(counts)
 }
 
-/// Which people and groups hold at least one of the codes, at most `limit` in all.
+/// The individuals and groups that have at least one of the codes, at most `limit` in all.
 pub(super) async fn holders_of(
     index: &PostgresIndex,
     numbers: &[CodeNumber],
@@ -150,7 +150,7 @@ pub(super) async fn holders_of(
     let mut parameters = Parameters::default();
     let numbers = parameters.bind(every(numbers), "bigint[]");
     let limit = parameters.bind(i64::try_from(limit).unwrap_or(i64::MAX), "bigint");
-    // All of them are gathered before any is put in order: where there are few, no index leads to the first of them sooner.
+    // All of them are gathered before they are sorted: if there are few, no index leads to the first of them sooner.
     let statement = format!(
         "WITH person AS MATERIALIZED (SELECT p.id FROM daftar.search_individual AS p WHERE {}), \
          in_group AS MATERIALIZED (SELECT p.id FROM daftar.search_group AS p WHERE {}) \

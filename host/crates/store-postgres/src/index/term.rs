@@ -1,6 +1,6 @@
-//! What a record is found by, as terms of one set, and what is looked for among them.
+//! Search terms of a record, as one set, and queries over them.
 //!
-//! **Invariant:** a term is a letter and what stands behind it, as the migration of the index says; a code's `#` stands in no path.
+//! **Invariant:** a term is a letter and a text, as defined in the index's migration; no path contains a code's `#`.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -16,19 +16,19 @@ use daftar_domain::manifest::ExtensionPath;
 use daftar_domain::search::{CodedPlace, TextConditions};
 use daftar_domain::vocabulary::CodedField;
 
-/// What every record holds, as far as tallies go.
+/// Term of every record, in counters.
 pub(super) const EVERY: &str = "";
-/// What a record holds that is not in use.
+/// Term of an inactive record.
 pub(super) const INACTIVE: &str = "x";
-/// What a record holds that has more words than fit.
+/// Term of a record that has more words than fit.
 pub(super) const MORE: &str = "!";
 
-/// The longest word that stands among terms, in bytes: PostgreSQL takes terms of 2,046.
+/// The longest word among terms, in bytes: PostgreSQL accepts terms of 2,046.
 pub(super) const WORD_BYTES_MAX: usize = 1_000;
-/// What all words of a record take among its terms at most, in bytes: PostgreSQL takes 1,048,575 for all terms.
+/// Maximum size of all words of a record among its terms, in bytes: PostgreSQL accepts 1,048,575 for all terms.
 pub(super) const WORDS_BYTES_MAX: usize = 400_000;
 
-/// The number by which terms name a field: its place among all, counted from 1. It means the same field for ever.
+/// The number by which terms identify a field: its position among all, counted from 1. It never changes.
 fn number_of(field: CodedField) -> usize {
     CodedField::ALL.iter().take_while(|before| **before != field).count().saturating_add(1)
 }
@@ -38,7 +38,7 @@ pub(super) fn of_code(field: CodedField, number: CodeNumber) -> String {
     format!("c{}#{}", number_of(field), number.0)
 }
 
-/// What the terms of a field's codes begin with.
+/// Prefix of the terms of a field's codes.
 pub(super) fn of_field(field: CodedField) -> String {
     format!("c{}#", number_of(field))
 }
@@ -48,7 +48,7 @@ pub(super) fn of_extension_code(path: &ExtensionPath, number: CodeNumber) -> Str
     format!("e{path}#{}", number.0)
 }
 
-/// A code where a condition looks for it.
+/// A code in the place of a condition.
 pub(super) fn of_code_at(place: &CodedPlace, number: CodeNumber) -> String {
     match place {
         CodedPlace::Field(field) => of_code(*field, number),
@@ -56,14 +56,14 @@ pub(super) fn of_code_at(place: &CodedPlace, number: CodeNumber) -> String {
     }
 }
 
-/// A code in whatever field; in tallies alone.
+/// A code in any field; in counters alone.
 pub(super) fn of_code_anywhere(number: CodeNumber) -> String {
     format!("k{}", number.0)
 }
 
-/// An identifier: 128 bits that nobody finds a second identifier for.
+/// An identifier: 128 bits for which no second identifier can be found.
 pub(super) fn of_identifier(key: &IdentifierKey) -> String {
-    // A system has no `|`, so that no two identifiers are the same text.
+    // A system has no `|`, so no two identifiers have the same text.
     let digest = Sha256::new().chain_update(key.system.as_str()).chain_update("|").chain_update(key.value.as_str());
     digest.finalize().iter().take(16).fold("i".to_owned(), |mut term, byte| {
         // Writing into a text does not fail.
@@ -82,22 +82,22 @@ pub(super) fn of_address_word(word: &str) -> String {
     format!("a{word}")
 }
 
-/// A term as `tsvector` and `tsquery` read it.
+/// A term in the syntax of `tsvector` and `tsquery`.
 pub(super) fn quoted(term: &str) -> String {
     format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// A word, or the whole of a phrase, that a search looks for.
+/// A word, or a whole phrase, of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// The term, or its beginning.
     pub(super) term: String,
-    /// True if it is the beginning that counts.
+    /// True if it is a prefix.
     pub(super) is_beginning: bool,
 }
 
 impl Wanted {
-    /// Everything that conditions on texts look for.
+    /// Returns every word and phrase of conditions on texts.
     pub(super) fn of_texts(texts: &TextConditions) -> Vec<Self> {
         let beginning = |term| Self { term, is_beginning: true };
         let whole = |term| Self { term, is_beginning: false };
@@ -107,14 +107,14 @@ impl Wanted {
         names.chain(addresses).chain(phrases).collect()
     }
 
-    /// What is looked for among terms; none, where it is too long to stand there.
+    /// The query for it; `None` if it is too long to be a term.
     pub(super) fn query(&self) -> Option<String> {
         let suffix = if self.is_beginning { ":*" } else { "" };
         (self.term.len() <= WORD_BYTES_MAX + 1).then(|| format!("{}{suffix}", quoted(&self.term)))
     }
 }
 
-/// What is looked for when one of the queries is to hold; never nested deeper than their number has digits.
+/// The query that matches if any of the queries does; its nesting depth grows with the logarithm of their number.
 pub(super) fn any_of(queries: &[String]) -> String {
     match queries {
         [] => String::new(),
@@ -126,8 +126,8 @@ pub(super) fn any_of(queries: &[String]) -> String {
     }
 }
 
-/// A `tsvector` in binary: how many terms, then each with a zero byte behind it and no positions. They come in the order of their
-/// bytes, as PostgreSQL keeps them.
+/// A `tsvector` in binary: the number of terms, then each with a zero byte behind it and no positions. They are sorted
+/// by their bytes, as PostgreSQL requires.
 #[derive(Debug)]
 pub(super) struct Vector(pub(super) BTreeSet<String>);
 
@@ -153,7 +153,7 @@ mod tests {
     use daftar_domain::search::phrase::PhraseField;
 
     #[test]
-    fn what_is_looked_for_is_never_read_as_an_operator() {
+    fn searched_text_is_never_read_as_an_operator() {
         assert_eq!(quoted("nit's \\ & | ! <->"), r"'nit''s \\ & | ! <->'");
         let region = PhraseField::find(RecordKind::Individual, "region").unwrap();
         let phrases = vec![(region, "nord est".to_owned())];

@@ -1,4 +1,4 @@
-//! The index in PostgreSQL against the register in memory: whatever is written and asked, both answer the same.
+//! The index in PostgreSQL against the register in memory: after any writes, both return the same for any query.
 
 mod calendar;
 mod database;

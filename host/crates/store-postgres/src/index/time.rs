@@ -1,7 +1,7 @@
-//! Days and instants as PostgreSQL has them.
+//! Days and instants in the representation of PostgreSQL.
 //!
-//! **Invariant:** the least and the greatest number stand for `-infinity` and `infinity`. So does whatever PostgreSQL's calendar, which begins
-//! in 4713 BC, does not have: no record has such a day or instant, and a bound of a search that lies there excludes nothing.
+//! **Invariant:** the least and the greatest number represent `-infinity` and `infinity`. So does any value outside
+//! PostgreSQL's calendar, which begins in 4713 BC: no record has such a value, and as a bound it excludes nothing.
 
 use std::error::Error;
 

@@ -16,8 +16,8 @@ use daftar_domain::consent::{Consent, ConsentDetails, EXPIRY_DATE, FIELD_NAMES, 
 use daftar_domain::scope::Resource;
 use daftar_domain::subject::Subject;
 
-/// Puts the rows of records in the place of those that stand for them. To be called in the transaction that writes the records, one such
-/// transaction at a time: tallies change by what the rows said before.
+/// Replaces the rows of records. To be called in the transaction that writes the records, one such transaction at a
+/// time: counters change by the difference to the rows before.
 ///
 /// # Errors
 /// If the database fails; the transaction cannot continue then.
@@ -60,7 +60,7 @@ fn column<R, V>(rows: &[R], of: impl Fn(&R) -> V) -> Vec<V> {
     rows.iter().map(of).collect()
 }
 
-/// The columns of some rows that hold as many values each.
+/// The columns of some rows, each with as many values.
 fn columns<R, V: Copy>(rows: &[R], of: impl Fn(&R) -> &[Option<V>]) -> Vec<Vec<Option<V>>> {
     let count = rows.first().map_or(0, |row| of(row).len());
     (0..count).map(|at| column(rows, |row| of(row).get(at).copied().flatten())).collect()
@@ -74,7 +74,7 @@ async fn write_subjects(transaction: &Transaction<'_>, statement: &str, rows: &[
     execute(transaction, statement, &parameters).await
 }
 
-/// Rows about people or groups, one array a column.
+/// Rows of individuals or groups, one array per column.
 pub(super) struct Subjects<'r> {
     keys: Vec<i64>,
     vectors: Vec<String>,
@@ -110,7 +110,7 @@ impl<'r> Subjects<'r> {
     }
 }
 
-/// Writes who belongs to groups whose members have no rows.
+/// Writes the members of groups whose members have no rows.
 async fn write_members(transaction: &Transaction<'_>, rows: Vec<MemberRow>, copied_min: usize) -> Result<(), Failure> {
     if rows.is_empty() {
         return Ok(());
@@ -121,7 +121,7 @@ async fn write_members(transaction: &Transaction<'_>, rows: Vec<MemberRow>, copi
     execute(transaction, MEMBERS, &Members::of(&rows).parameters()).await
 }
 
-/// Rows about members of groups, one array a column.
+/// Rows of members of groups, one array per column.
 pub(super) struct Members {
     groups: Vec<i64>,
     places: Vec<i32>,
@@ -155,7 +155,7 @@ async fn write_memberships(transaction: &Transaction<'_>, rows: &[MembershipRow]
     execute(transaction, &MEMBERSHIPS, &Memberships::of(rows).parameters()).await
 }
 
-/// Rows about memberships in programs, one array a column.
+/// Rows of memberships in programs, one array per column.
 pub(super) struct Memberships {
     keys: Vec<i64>,
     kinds: Vec<i16>,
@@ -192,7 +192,7 @@ async fn write_consents(transaction: &Transaction<'_>, page: &[Arc<Consent>]) ->
     execute(transaction, &CONSENTS, &Consents::of(page).parameters()).await
 }
 
-/// Rows about consents, one array a column.
+/// Rows of consents, one array per column.
 pub(super) struct Consents<'r> {
     keys: Vec<i64>,
     ids: Vec<String>,
@@ -256,21 +256,21 @@ fn each<'r, V>(consents: &'r [Arc<Consent>], of: impl Fn(&'r ConsentDetails) -> 
     consents.iter().map(|consent| of(&consent.details)).collect()
 }
 
-/// A purpose as filters name it. One with characters that no filter has, and PostgreSQL does not keep, is nobody's.
+/// A purpose as filters name it. One with characters that no filter has and PostgreSQL cannot store never matches.
 fn purpose(text: &str) -> Option<&str> {
     Some(text.trim()).filter(|purpose| !purpose.is_empty() && !purpose.contains('\0'))
 }
 
-/// The fields that a consent opens, where it names some; what is no field opens nothing.
+/// The fields to which a consent grants access, if it names some; unknown names are dropped.
 fn fields(details: &ConsentDetails) -> Option<String> {
     let known: Vec<&str> = details.items(FIELD_NAMES).filter(|name| is_consent_field(name)).collect();
     details.has(FIELD_NAMES).then(|| array(&known))
 }
 
-/// People, and last the terms that tallies gain and how often.
+/// Individuals, and last the terms whose counters change and by how much.
 pub(super) static INDIVIDUALS: LazyLock<String> = LazyLock::new(|| subjects(&columns::INDIVIDUALS, Kind::Individual));
 
-/// Groups without their members, and last the terms that tallies gain and how often.
+/// Groups without their members, and last the terms whose counters change and by how much.
 pub(super) static GROUPS: LazyLock<String> = LazyLock::new(|| subjects(&columns::GROUPS, Kind::Group));
 
 fn subjects(columns: &Columns, kind: Kind) -> String {
@@ -300,17 +300,17 @@ ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + e
     )
 }
 
-/// The terms that the tallies of a kind gain, and how often.
+/// The terms whose counters of a kind change, and by how much.
 pub(super) const GAIN: &str = "\
 INSERT INTO daftar.search_tally (kind, term, code, records)
 SELECT $1, term, CASE WHEN left(term, 1) IN ('c', 'e') THEN split_part(term, '#', 2)::bigint END, records
 FROM unnest($2::text[], $3::bigint[]) AS gained(term, records) ORDER BY term
 ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records";
 
-/// Takes away who belongs to some groups.
+/// Deletes the members of some groups.
 pub(super) const REMOVE_MEMBERS: &str = "DELETE FROM daftar.search_member WHERE group_id = ANY($1::bigint[])";
 
-/// Who belongs to groups.
+/// Members of groups.
 pub(super) const MEMBERS: &str = "\
 INSERT INTO daftar.search_member (group_id, place, individual, role, first_day, last_day, is_set_aside)
 SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::date[], $6::date[],
@@ -329,7 +329,7 @@ ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + e
     )
 });
 
-/// Consents as they come in parameters.
+/// Consents in the form of parameters.
 pub(super) const NEW_CONSENTS: &str = "\
 SELECT id, consent_id::uuid, subject_kind, subject, grantee, purpose, first_day, last_day, is_withdrawn, opens_subject,
     opens_memberships, fields::text[] COLLATE \"C\" AS fields

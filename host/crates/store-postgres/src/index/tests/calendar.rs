@@ -1,4 +1,4 @@
-//! Days and instants go to the database and back, and are there what they are here.
+//! Days and instants are equal in the database and here, and survive a round trip.
 
 use jiff::civil::date;
 use tokio_postgres::types::ToSql;
@@ -41,7 +41,7 @@ fn days_and_instants_are_those_of_the_database() {
     for (day, instant, text) in [(Day::FIRST, Instant::FIRST, "-infinity"), (Day::LAST, Instant::LAST, "infinity")] {
         assert_eq!(read(day, instant), (day, instant, [text.to_owned(), text.to_owned()]));
     }
-    // Bounds that lie beyond the calendar of PostgreSQL, as next to the ends.
+    // Bounds beyond the calendar of PostgreSQL, next to the ends.
     let (day, instant, _) = read(Day(i32::MIN + 1), Instant(i64::MIN + 1));
     assert_eq!((day, instant), (Day::FIRST, Instant::FIRST));
     let (day, instant, _) = read(Day(i32::MAX - 1), Instant(i64::MAX - 1));

@@ -17,14 +17,14 @@ const TABLES: &str = "daftar.search_individual, daftar.search_group, daftar.sear
                       daftar.search_consent, daftar.search_tally, daftar.record, daftar.earlier_version, daftar.identifier, \
                       daftar.open_membership";
 
-/// From so many new rows on they are copied: from so few that these tests do both.
+/// Number of new rows from which they are copied: so low that these tests do both.
 const COPIED_MIN: usize = 4;
 
 /// A database of the test's own.
 pub(super) struct Database {
     pub(super) database: Arc<database::Database>,
     runtime: tokio::runtime::Runtime,
-    /// What was written since it was empty.
+    /// Records written since it was empty.
     written: Mutex<BTreeSet<(RecordKind, RecordId)>>,
     _server: Arc<Server>,
 }
@@ -83,12 +83,12 @@ impl Database {
         })
     }
 
-    /// The index, with that bound on what is few.
+    /// The index, with that limit of `few_max`.
     pub(super) fn index(&self, few_max: u32) -> PostgresIndex {
         PostgresIndex { database: Arc::clone(&self.database), few_max }
     }
 
-    /// The index as it is used.
+    /// The index with its default limits.
     pub(super) fn usual(&self) -> PostgresIndex {
         self.index(FEW_MAX)
     }

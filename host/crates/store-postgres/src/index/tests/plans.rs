@@ -1,4 +1,4 @@
-//! Over many records every filter is led by an index, and so is every page of many.
+//! With many records, an index leads every filter, and every page of many.
 
 use std::sync::Arc;
 
@@ -127,7 +127,7 @@ fn register() -> Database {
     database
 }
 
-/// How often PostgreSQL has read a table of the index from its beginning, tallies left out: those are few rows.
+/// Number of sequential scans of tables of the index by PostgreSQL, without the counters: those are few rows.
 fn whole_reads(database: &Database) -> i64 {
     database.wait(async {
         let connection = database.database.connection().await.unwrap();
@@ -253,7 +253,7 @@ fn every_filter_is_led_by_an_index() {
     let ask = |index: &PostgresIndex| {
         database.wait(index.search_individuals(&everybody, sees(), first, &page)).unwrap().total
     };
-    assert_led(&database, "everybody who consents", ask, 200);
+    assert_led(&database, "all who consent", ask, 200);
     let every = MembershipConditions::default();
     let ask =
         |index: &PostgresIndex| database.wait(index.search_memberships(&every, sees(), first, &page)).unwrap().total;

@@ -1,4 +1,4 @@
-//! Made-up registers and what is asked of them.
+//! Random registers and queries.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ use daftar_domain::value::{Reference, Values};
 use daftar_domain::vocabulary::CodedField;
 use daftar_index::testing::{IDENTIFIERS, any_code, any_day, any_group, any_individual, any_query, any_text};
 
-/// Number of people and groups at most.
+/// Maximum number of individuals and groups.
 pub(super) const PEOPLE: u64 = 24;
 pub(super) const GROUPS: u64 = 6;
 const RESOURCES: [Resource; 3] = [Resource::Individual, Resource::Group, Resource::ProgramMembership];
@@ -155,7 +155,7 @@ fn any_consent() -> impl Strategy<Value = ConsentDetails> {
     })
 }
 
-/// The writes of a register, one transaction after the other: first everything once, then some of it again.
+/// The writes of a register, one transaction after another: first everything once, then some of it again.
 pub(super) fn any_register() -> impl Strategy<Value = Vec<Vec<ChangedRecord>>> {
     let people = vec(any_person(), PEOPLE as usize);
     let groups = vec(any_household(), GROUPS as usize);
@@ -189,14 +189,14 @@ pub(super) fn any_register() -> impl Strategy<Value = Vec<Vec<ChangedRecord>>> {
         second.extend(of_people.into_iter().map(|(at, one)| person(at.index(PEOPLE as usize) as u64 + 1, 2, one)));
         second.extend(of_groups.into_iter().map(|(at, one)| group(at.index(GROUPS as usize) as u64 + 1, 2, one)));
         for (at, (at_ms, details)) in of_memberships {
-            // Whose it is never changes.
+            // Its subject never changes.
             if let Some(at) = (!whose.is_empty()).then(|| at.index(whose.len())) {
                 let details = details.with(BENEFICIARY, Reference::from(whose[at].1.beneficiary()));
                 second.push(membership(at as u64 + 1, 2, (at_ms, details)));
             }
         }
         for (at, details) in of_consents {
-            // Whose it is, and its name, never change.
+            // Its subject and its name never change.
             if let Some(at) = (!given.is_empty()).then(|| at.index(given.len())) {
                 let subject = Reference::from(given[at].subject());
                 let details = details.with(SUBJECT, subject).with(CONSENT_ID, given[at].id());
@@ -214,7 +214,7 @@ fn any_extension_condition() -> impl Strategy<Value = Vec<CodeCondition>> {
     prop_oneof![3 => Just(Vec::new()), 1 => vec(condition, 1..2)]
 }
 
-/// What is asked of people: now and then nothing but a code, or whether a record is in use.
+/// A query of individuals: now and then only a code, or whether a record is active.
 pub(super) fn any_people_query() -> impl Strategy<Value = IndividualQuery> {
     let whole = (any_query(), any_extension_condition()).prop_map(|(mut query, more)| {
         query.codes.extend(more);
@@ -278,7 +278,7 @@ pub(super) fn any_sees() -> impl Strategy<Value = Option<(ConsentFilter, Date)>>
     option::weighted(0.6, (filter, any_day()))
 }
 
-/// An order by whatever there is, of this kind of record or not.
+/// An order by any field, of this kind of record or not.
 pub(super) fn any_sorting() -> impl Strategy<Value = Vec<SortKey>> {
     let fields = vec![
         SortField::Name,

@@ -1,4 +1,4 @@
-//! Random registers, random questions.
+//! Random registers, random queries.
 
 use jiff::civil::Date;
 use proptest::collection::vec;
@@ -23,9 +23,9 @@ use daftar_domain::vocabulary::CodedField;
 use daftar_index::{Columns, SearchLimits};
 use daftar_store::index::{Index, RecordCounts, Sees};
 
-/// The places of codes among all, the other way round than their numbers; code 3 has none.
+/// The ranks of codes, in the reverse order of their numbers; code 3 has none.
 const CODE_RANKS: [u32; 3] = [2, 1, 0];
-/// With these bounds on what is few a page comes from an index, from one or the other, or from all that match.
+/// With these limits of `few_max` a page is read from an index, from one or the other, or from all that match.
 const FEW: [u32; 3] = [0, 4, 5_000];
 
 type SeenBy = Option<(ConsentFilter, Date)>;
@@ -43,8 +43,8 @@ fn write(database: &Database, columns: &Columns, transactions: &[Vec<ChangedReco
     }
 }
 
-/// Walks through an answer by the positions that the register in memory gives, then asks for pages by their numbers. Positions are
-/// compared too, so those of either lead on in the other.
+/// Walks through a response by the positions that the register in memory returns, then requests pages by their numbers.
+/// Positions are compared too, so those of either continue in the other.
 fn walk(
     count: u32,
     memory: impl Fn(&Window) -> Found,
@@ -172,7 +172,7 @@ fn memberships_and_consents_are_found_alike() {
 }
 
 #[test]
-fn single_questions_are_answered_alike() {
+fn single_queries_return_the_same() {
     let numbers = vec(vec((0_u32..6).prop_map(CodeNumber), 0..4), 1..6);
     over_registers(60, (any_sees(), numbers), |database, columns, (seen_by, numbers)| {
         let (snapshot, index) = (columns.snapshot(), database.usual());

@@ -1,4 +1,4 @@
-//! Words that PostgreSQL would not take are found as others are.
+//! Words that PostgreSQL would not accept are found as others are.
 
 use std::sync::Arc;
 
