@@ -158,13 +158,13 @@ fn every_fault_in_a_database_is_found_and_named_and_nothing_else_is() {
         (
             "UPDATE daftar.search_individual SET birth_date = '1970-01-02' WHERE id = 1",
             vec![
-                "indexes: Individual `urn:svc:vocab:id-type#national_id|1`: the rows that searches read are not what the record says",
+                "indexes: Individual `urn:svc:vocab:id-type#national_id|1`: the rows that searches read differ from the record",
             ],
         ),
         (
             "DELETE FROM daftar.search_member WHERE place = 1",
             vec![
-                "indexes: Group `urn:svc:vocab:id-type#national_id|H`: the rows that searches read are not what the record says",
+                "indexes: Group `urn:svc:vocab:id-type#national_id|H`: the rows that searches read differ from the record",
             ],
         ),
         (
@@ -173,7 +173,7 @@ fn every_fault_in_a_database_is_found_and_named_and_nothing_else_is() {
         ),
         (
             "UPDATE daftar.last SET consent = 7",
-            vec!["files: the row of last numbers: it says that Consent end at 7, and they end at 0"],
+            vec!["files: the row of last numbers: its last number of Consent is 7, but the last one is 0"],
         ),
     ];
     for (number, (damage, expected)) in cases.into_iter().enumerate() {

@@ -1,13 +1,13 @@
 //! The store in PostgreSQL: one database, any number of processes.
 //!
-//! Records are kept as their stored forms, beside them what they are searched by. One task of each process writes (`writer`): what
-//! waits is a group, a group is one transaction, and the transactions of all processes follow one another, as each locks the same row
-//! first. Another task writes the audit entries of reads (`audit_writer`), without that row. Reads take connections from a pool
-//! (`database`), one statement each.
+//! Records are stored in their stored forms, next to the rows of the search index. One task of each process writes
+//! (`writer`): pending jobs form a group, a group is one transaction, and the transactions of all processes are
+//! serialized, as each locks the same row first. Another task writes the audit entries of reads (`audit_writer`),
+//! without that row. Reads take connections from a pool (`database`), one statement each.
 //!
-//! **Invariant:** only this crate names the crates of the database.
+//! **Invariant:** only this crate uses the crates of the database.
 //!
-//! **Invariant:** a database that is unavailable fails requests and nothing else: what is asked once it is back is done, without a restart.
+//! **Invariant:** an unavailable database only fails requests: once it is back, requests succeed without a restart.
 
 mod archive;
 mod attempt;
@@ -87,17 +87,17 @@ use daftar_store::{
     ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write, changes_records,
 };
 
-/// The numbers of advisory locks, each of which stands for one thing over all processes of a database.
+/// Keys of advisory locks, each with one meaning for all processes of a database.
 mod locks {
-    /// Held while tables are changed: `daftar` in ASCII. The others count on from it.
+    /// Held while tables are changed: `daftar` in ASCII. The others are numbered from it.
     pub(super) const TABLES: i64 = 0x6461_6674_6172;
-    /// Held while plugins or settings are changed.
+    /// Held while plugins or configuration are changed.
     pub(super) const TURN: i64 = TABLES + 1;
-    /// Held while labels are put.
+    /// Held while labels are inserted.
     pub(super) const LABELS: i64 = TABLES + 2;
 }
 
-/// What the tasks that write are asked by.
+/// Queues of the tasks that write.
 #[derive(Clone)]
 struct Jobs {
     writer: mpsc::Sender<Asked>,
@@ -115,7 +115,7 @@ pub struct PostgresStore {
     _months: Option<Months>,
     _mending: Mending,
     audit: Arc<AuditBuffer>,
-    /// True if lines of the audit log could not be written when it was tried last: nothing is shown that adds to them.
+    /// True if the last attempt to write audit entries failed: no response that adds an entry is sent.
     lines_wait: Arc<AtomicBool>,
     sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
     last_sequence: Arc<AtomicU64>,
@@ -127,23 +127,23 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens a database, whose tables are made where there are none. Any number of processes may.
+    /// Opens a database, and creates its tables if they are missing. Any number of processes may.
     ///
     /// # Errors
-    /// See [`OpenError`]: it cannot be reached, a newer daftar changed it, or its tables cannot be made.
+    /// See [`OpenError`]: it is unavailable, a newer daftar changed it, or its tables cannot be created.
     pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
         Self::open_tables(options, true).await
     }
 
-    /// Opens a register that is in a database, and makes or changes no table.
+    /// Opens an existing register in a database, without creating or changing tables.
     ///
     /// # Errors
-    /// As [`PostgresStore::open`], and when there is no register or its tables are of an older version.
+    /// As [`PostgresStore::open`], and if there is no register or its tables are of an older version.
     pub async fn open_existing(options: PostgresOptions) -> Result<Self, OpenError> {
         Self::open_tables(options, false).await
     }
 
-    /// Makes the tables of a database, or brings them up to date, and opens no register.
+    /// Creates or upgrades the tables of a database, and opens no register.
     ///
     /// # Errors
     /// As [`PostgresStore::open`].
@@ -211,24 +211,24 @@ impl PostgresStore {
         })
     }
 
-    /// Takes no more writes, writes what waits, and closes the connections.
+    /// Rejects new writes, writes pending ones, and closes the connections.
     pub async fn close(&self) {
         drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
         let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner).take();
         for writer in writers.into_iter().flatten() {
-            // A panic of the task has been logged by the task itself.
+            // The task itself has logged its panic.
             let _is_well = writer.await;
         }
         self.database.close();
     }
 
-    /// The register as it is searched.
+    /// Returns the search index.
     #[must_use]
     pub fn index(&self) -> PostgresIndex {
         PostgresIndex::new(Arc::clone(&self.database))
     }
 
-    /// What other processes do, as it is heard.
+    /// Returns the feed of changes by other processes.
     #[must_use]
     pub fn feed(&self) -> &PostgresFeed {
         &self.feed
@@ -243,14 +243,14 @@ impl PostgresStore {
         sent(&self.jobs()?.writer, Asked { job, by })
     }
 
-    /// Has the audit entries written that wait, and waits for that.
+    /// Requests that pending audit entries are written, and waits for that.
     async fn write_audit(&self) -> Result<(), StoreError> {
         let (answer, answered) = oneshot::channel();
         sent(&self.jobs()?.audit, AuditJob::Write(Some(answer)))?;
         answered.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 
-    /// Asks the writer and waits for its answer.
+    /// Sends a job to the writer and waits for its result.
     async fn ask<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
         let _waits = self.meters.wait();
@@ -290,13 +290,13 @@ impl Store for PostgresStore {
 
     fn readiness(&self) -> Result<(), StoreError> {
         if self.database.is_away() && !self.feed.is_listening() {
-            return Err(StoreError::Failed("the database does not answer".into()));
+            return Err(StoreError::Failed("the database does not respond".into()));
         }
         if self.sink.get().is_some() { Ok(()) } else { Err(StoreError::NotReady) }
     }
 
     fn writes_at_once(&self) -> usize {
-        // A group is a dozen statements and a commit, whatever it holds.
+        // A group is a dozen statements and a commit, whatever its size.
         (JOBS_PER_GROUP_MAX + JOBS_PER_GROUP_MAX / 2).min(self.queue_writes_max / 2).max(1)
     }
 
@@ -388,10 +388,10 @@ impl Store for PostgresStore {
     }
 
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
-        // Where the database answers again, those that wait are written before more are taken.
+        // When the database is available again, pending entries are written before new ones are accepted.
         let lines_wait = self.lines_wait.load(Ordering::Acquire);
         if lines_wait && (self.database.is_away() || self.write_audit().await.is_err()) {
-            // The task that writes them has logged why.
+            // The task that writes them has logged the reason.
             return Err(Failure::new(Meaning::Unreachable, "the audit log cannot be written now").into());
         }
         let hint = match self.audit.add(entries)? {
@@ -400,7 +400,7 @@ impl Store for PostgresStore {
             Waiting::More => return Ok(()),
         };
         match sent(&self.jobs()?.audit, hint) {
-            // The task has work waiting, and takes the entries along with it.
+            // The task has pending work, and writes the entries along with it.
             Ok(()) | Err(StoreError::Overloaded) => Ok(()),
             Err(error) => Err(error),
         }

@@ -1,11 +1,11 @@
-//! Makes a database ready: its tables as this version knows them, and the row that everything begins with.
+//! Prepares a database: its tables in the layout of this version, and the row of last numbers.
 //!
-//! **Invariant:** only the role that owns the schema changes tables. Any other role that has their rights works with tables that are ready.
+//! **Invariant:** only the role that owns the schema changes tables. A role with rights on them uses existing ones.
 //!
-//! **Invariant:** one process at a time changes tables, and the tables of a database that a newer daftar has changed are left as they are. An
-//! older daftar works with them as long as the newer one says that it may: `daftar.last` has the oldest layout that will do. A step that adds
-//! tables, indexes, and columns that may be empty or have a default leaves that as it is; any other step raises it, for the row and as the
-//! default.
+//! **Invariant:** one process at a time changes tables, and tables that a newer daftar has changed are left unchanged.
+//! An older daftar uses them as long as the newer one permits it: `daftar.last` contains the oldest layout that is
+//! compatible. A step that adds tables, indexes, and columns that may be null or have a default does not change that
+//! value; any other step raises it, for the row and as the default.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,14 +21,14 @@ use super::locks;
 use super::reporting;
 use super::rows::signed;
 
-/// The table in which it is noted which steps were done.
+/// The table in which applied migrations are recorded.
 const HISTORY: &str = "daftar.layout_history";
-/// The table in which it was noted before the first release.
+/// The table in which they were recorded before the first release.
 const HISTORY_BEFORE_FIRST_RELEASE: &str = "daftar.schema_history";
-/// The longest that another process which changes tables is waited for.
+/// Maximum time to wait for another process that changes tables.
 const LOCK_WAIT: Duration = Duration::from_secs(120);
 
-/// The row that everything begins with. Never beside what a register has left whose row was lost: its keys would be given again.
+/// The row of last numbers. Never inserted next to the remains of a register that lost its row: keys would be reused.
 const FIRST_ROW: &str = "INSERT INTO daftar.last (register) SELECT $1::bytea \
     WHERE NOT EXISTS (SELECT FROM daftar.record) AND NOT EXISTS (SELECT FROM daftar.change) \
     AND NOT EXISTS (SELECT FROM daftar.audit) AND NOT EXISTS (SELECT FROM daftar.client) \
@@ -39,116 +39,116 @@ mod steps {
     refinery::embed_migrations!("src/migrations");
 }
 
-/// Why a register in PostgreSQL cannot be opened.
+/// Reasons why a register in PostgreSQL cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The URL says nothing that can be connected to.
+    /// The URL is invalid.
     #[error("the URL of the database is not `postgres://<role>:<password>@<host>:<port>/<database>`: {0}")]
     Url(String),
-    /// TLS cannot be had.
+    /// TLS is unavailable.
     #[error("no TLS to the {place}: {reason}")]
     Tls {
-        /// Which database.
+        /// The database.
         place: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// It is not there, or does not let us in.
+    /// It is unavailable, or rejects the connection.
     #[error("the {place} cannot be reached: {reason}")]
     Unreachable {
-        /// Which database.
+        /// The database.
         place: String,
-        /// Why not, and what would be right.
+        /// The reason and the remedy.
         reason: String,
     },
-    /// A pooler is in between that cannot be worked with.
+    /// An unsupported connection pooler is in between.
     #[error(
         "the connection to the {place} goes through a pooler such as PgBouncer, which drops what a session begins with: name PostgreSQL itself. daftar has pools of its own, and sessions with their time limits, prepared statements, LISTEN and locks"
     )]
     Pooled {
-        /// Which database.
+        /// The database.
         place: String,
     },
-    /// It does not let the role in, or not do what is needed.
+    /// It denies the role access, or a right that is required.
     #[error("the {place} refuses this role: {reason}")]
     Denied {
-        /// Which database.
+        /// The database.
         place: String,
-        /// Why, and what would be right.
+        /// The reason and the remedy.
         reason: String,
     },
     /// The server has no database of that name.
     #[error("the {place} is not there: {reason}")]
     NoDatabase {
-        /// Which database.
+        /// The database.
         place: String,
         /// The server's message, and the remedy.
         reason: String,
     },
-    /// It takes no writes.
+    /// It is read-only.
     #[error("the {place} takes no writes: name the primary, or end its read-only state")]
     ReadOnly {
-        /// Which database.
+        /// The database.
         place: String,
     },
-    /// Another process works on its tables.
+    /// Another process is changing its tables.
     #[error(
         "another process has been changing the tables of the {place} for {seconds} seconds: check what it does, and try again"
     )]
     Busy {
-        /// Which database.
+        /// The database.
         place: String,
-        /// How long it was waited.
+        /// Time waited.
         seconds: u64,
     },
-    /// A newer daftar has changed it, and an older one cannot work with it.
+    /// A newer daftar has changed it, and an older one cannot use it.
     #[error(
         "the {place} has layout {found}, and this daftar knows layouts up to {known}: use the newer daftar that changed it"
     )]
     Newer {
-        /// Which database.
+        /// The database.
         place: String,
         /// The layout found.
         found: i64,
         /// The newest one that is known.
         known: i64,
     },
-    /// A daftar from before the first release made its tables.
+    /// A daftar from before the first release created its tables.
     #[error("the {place} {BEFORE_FIRST_RELEASE}")]
     BeforeFirstRelease {
-        /// Which database.
+        /// The database.
         place: String,
     },
-    /// Its tables cannot be made as they should be.
+    /// Its tables cannot be created or upgraded.
     #[error("the tables of the {place} cannot be made ready: {reason}")]
     Tables {
-        /// Which database.
+        /// The database.
         place: String,
-        /// Why not, and what would be right.
+        /// The reason and the remedy.
         reason: String,
     },
-    /// It holds a register, and only an empty one is filled.
+    /// It contains a register, and only an empty one can be filled.
     #[error("the {place} holds a register, and only an empty one is filled: name another database")]
     NotEmpty {
-        /// Which database.
+        /// The database.
         place: String,
     },
-    /// It was not filled from another store, which could be caught up with.
+    /// It was not filled from another store, so it cannot be caught up.
     #[error(
         "no register was moved into the {place} from a folder: name the database that was filled by `daftar migrate fill --to postgres --backup FILE`, or fill an empty one so first"
     )]
     NotFilled {
-        /// Which database.
+        /// The database.
         place: String,
     },
     /// It was written to since it was filled.
     #[error(
-        "the {place} was written to since the register was moved into it: {how}; whatever was written to the folder since cannot be brought after that. Go on with the database as it is, or go on with the folder and fill an empty database from it"
+        "the {place} was written to since the register was moved into it: {how}; later writes to the folder can no longer be applied. Continue with the database as it is, or continue with the folder and fill an empty database from it"
     )]
     WrittenSince {
-        /// Which database.
+        /// The database.
         place: String,
-        /// Where it stands, and where it would stand.
+        /// Its position, and the expected position.
         how: String,
     },
 }
@@ -158,7 +158,7 @@ pub(super) fn known_layout() -> i64 {
     steps::migrations::runner().get_migrations().iter().map(|step| i64::from(step.version())).max().unwrap_or(0)
 }
 
-/// Connects, brings the tables to the layout of this version where it may (`makes_tables`), and says whose register it is.
+/// Connects, upgrades the tables to this version's layout if permitted (`makes_tables`), and returns the register's id.
 pub(super) async fn open(database: &Database, makes_tables: bool) -> Result<RegisterId, OpenError> {
     let place = || database.place().to_owned();
     let mut link = database.link("daftar (open)").await.map_err(|failure| unreachable(database, &failure))?;
@@ -174,7 +174,7 @@ pub(super) async fn open(database: &Database, makes_tables: bool) -> Result<Regi
     let is_ready = found > Some(known) || (found == Some(known) && has_row(&link.client).await.map_err(failed)?);
     if is_ready {
         if makes_tables && found == Some(known) {
-            // A field that was added to the schema of records is a column of a view, and no step of the layout.
+            // A new field in the schema of records is a column of a view, without a step of the layout.
             reporting::make(&mut link.client).await;
         }
         return checked(database, &link, found, known).await;
@@ -193,16 +193,16 @@ pub(super) async fn open(database: &Database, makes_tables: bool) -> Result<Regi
     checked(database, &link, found, known).await
 }
 
-/// What preparing a database found and left.
+/// Layouts before and after the preparation of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prepared {
-    /// The layout of the tables before; none where there were none.
+    /// The layout of the tables before; `None` if there were none.
     pub before: Option<i64>,
     /// The layout of the tables now.
     pub layout: i64,
 }
 
-/// Brings the tables to the layout of this version, and says what that was and is.
+/// Upgrades the tables to the layout of this version, and returns the layouts before and after.
 pub(super) async fn prepare(database: &Database) -> Result<Prepared, OpenError> {
     let link = database.link("daftar (prepare)").await.map_err(|failure| unreachable(database, &failure))?;
     let before = layout(&link.client).await.map_err(|failure| failed(database, &failure))?;
@@ -218,7 +218,7 @@ async fn checked(database: &Database, link: &Link, found: Option<i64>, known: i6
     let row = link.client.query_opt("SELECT register, oldest_layout FROM daftar.last", &[]).await;
     let row = row.map_err(|error| failed(database, &error.into()))?;
     let row: Option<(Vec<u8>, i64)> = row.and_then(|row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?)));
-    // Where a newer one has made the tables and not the row yet, it has not said who may work with them.
+    // A newer daftar that has created the tables and not yet the row has not stated who may use them.
     if found > known && row.as_ref().is_none_or(|(_, oldest)| *oldest > known) {
         return Err(OpenError::Newer { place: place(), found, known });
     }
@@ -228,14 +228,14 @@ async fn checked(database: &Database, link: &Link, found: Option<i64>, known: i6
         tracing::info!(
             layout = found,
             known,
-            "a newer daftar has changed the tables of the database, and this one can go on with them: finish the upgrade"
+            "a newer daftar has changed the tables of the database, and this one can use them: finish the upgrade"
         );
     }
-    let register = register.try_into().map_err(|_| unreadable("the id of the register is not one"))?;
+    let register = register.try_into().map_err(|_| unreadable("the id of the register is invalid"))?;
     Ok(RegisterId(register))
 }
 
-/// The layout that the database has; none where there is none yet.
+/// The layout of the database; `None` if there is none yet.
 async fn layout(client: &Client) -> Result<Option<i64>, Failure> {
     if !has_table(client, HISTORY).await? {
         return Ok(None);
@@ -248,13 +248,13 @@ async fn has_table(client: &Client, name: &str) -> Result<bool, Failure> {
     Ok(client.query_one("SELECT to_regclass($1::text) IS NOT NULL", &[&name]).await?.try_get(0)?)
 }
 
-/// True if there is the row that everything begins with. It is put in after the tables were made: another process may be about to, or was
-/// ended before it could.
+/// True if the row of last numbers exists. It is inserted after the tables are created: another process may be about
+/// to, or was ended before it could.
 async fn has_row(client: &Client) -> Result<bool, Failure> {
     Ok(client.query_one("SELECT EXISTS (SELECT FROM daftar.last)", &[]).await?.try_get(0)?)
 }
 
-/// Brings the tables to the layout of this version, and puts the first row into empty ones, while nobody else does.
+/// Upgrades the tables to the layout of this version, and inserts the first row into empty ones, under the lock.
 async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError> {
     let refused = |reason: String| OpenError::Tables { place: database.place().to_owned(), reason };
     let told = |error: tokio_postgres::Error| failed(database, &error.into());
@@ -269,12 +269,12 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
         }
         told(error)
     })?;
-    // A step may work through the whole register.
+    // A step may process the whole register.
     link.client.batch_execute("SET statement_timeout = 0").await.map_err(told)?;
     let found = layout(&link.client).await.map_err(|failure| failed(database, &failure))?.unwrap_or(0);
     let known = known_layout();
     if found > known {
-        // A newer one was here first. Whether this one can continue is found out next, and the lock goes with the connection.
+        // A newer one was first. The caller checks whether this one can continue; the lock ends with the connection.
         return Ok(link);
     }
     let there = link.client.query_one("SELECT to_regnamespace('daftar') IS NOT NULL", &[]).await.map_err(told)?;
@@ -293,11 +293,11 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
     link.client.execute(FIRST_ROW, &[&id.0.as_slice()]).await.map_err(told)?;
     link.client.execute("SELECT pg_advisory_unlock($1)", &[&locks::TABLES]).await.map_err(told)?;
     let known = signed(known.unsigned_abs());
-    tracing::info!(layout = known, "the tables of the database are as this version knows them");
+    tracing::info!(layout = known, "the tables of the database are up to date");
     Ok(link)
 }
 
-/// True if the role may change the tables, and where it may not, who may.
+/// Checks that the role may change the tables; the error names the role that may.
 async fn may_change_tables(database: &Database, link: &Link) -> Result<(), OpenError> {
     const OWNER: &str = "SELECT pg_get_userbyid(nspowner)::text, current_user::text, pg_has_role(nspowner, 'USAGE') \
                          FROM pg_namespace WHERE nspname = 'daftar'";
@@ -332,8 +332,8 @@ async fn may_change_tables(database: &Database, link: &Link) -> Result<(), OpenE
     ))
 }
 
-/// True if a program from before the first release made its tables: steps of the same number are other steps there, or were taken out. Steps of
-/// a release are never changed, so that a register of a release has those of every program that knows its layout.
+/// True if a program from before the first release created its tables: steps of the same number differ, or were
+/// removed. Steps of a release never change, so its registers have those of every program that knows their layout.
 async fn is_before_first_release(client: &Client) -> Result<bool, Failure> {
     if has_table(client, HISTORY_BEFORE_FIRST_RELEASE).await? {
         return Ok(true);
@@ -356,7 +356,7 @@ async fn is_before_first_release(client: &Client) -> Result<bool, Failure> {
     Ok(!known.all(is_done))
 }
 
-/// What a failure means for a database that was reached.
+/// The error for a failure of a database that is available.
 fn failed(database: &Database, failure: &Failure) -> OpenError {
     let place = database.place().to_owned();
     match failure.meaning {
@@ -376,17 +376,17 @@ fn failed(database: &Database, failure: &Failure) -> OpenError {
     }
 }
 
-/// What would be right where it cannot be reached.
+/// The error, with a remedy, for a database that is unavailable.
 fn unreachable(database: &Database, failure: &Failure) -> OpenError {
     let (place, said) = (database.place().to_owned(), failure.to_string());
     if said.contains("unsupported startup parameter") {
         return OpenError::Pooled { place };
     }
     if said.contains("(3D000)") {
-        let reason = format!("{said}; make the database first, as with `createdb`");
+        let reason = format!("{said}; create the database first, as with `createdb`");
         return OpenError::NoDatabase { place, reason };
     }
-    // Neither by this password, nor by this role at all, nor to this database.
+    // Rejected by password, for this role, or for this database.
     if ["(28P01)", "(28000)", "(42501)"].iter().any(|code| said.contains(code)) {
         let right =
             "see that the role and its password are those of the database, and that `pg_hba.conf` lets it in from here";

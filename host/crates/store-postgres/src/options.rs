@@ -1,4 +1,4 @@
-//! Where the database is, and what bounds its use.
+//! Location of the database, and limits of its use.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use super::OpenError;
 
-/// How the server finds out that this machine is gone without a word: within half a minute. Until then it holds the locks of its
-/// connections: whose turn it is, and parts of previews. Without it that takes hours where nothing is said, a quarter of one where
-/// something was. Connections by a socket of this machine know of none of it.
+/// TCP keepalive, so that the server detects a lost host within half a minute. Until then it holds the locks of its
+/// connections: the exclusive lock, and tasks of previews. Without it, that takes hours on an idle connection and a
+/// quarter of an hour on another. Unix socket connections ignore it.
 const SERVER_SIDE: &str = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 \
                            -c tcp_user_timeout=30000";
 
-/// The sizes from which rows go to the database together.
+/// Sizes from which rows are sent to the database in batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BulkLimits {
-    /// From so many new rows on they are copied; a statement with arrays is quicker for fewer.
+    /// Number of new rows from which they are copied; a statement with arrays is faster for fewer.
     pub copied_rows_min: usize,
-    /// A database that is filled gets its rows after so many bytes of them.
+    /// Size in bytes after which a database that is being filled is sent its rows.
     pub flush_bytes: usize,
 }
 
@@ -30,31 +30,31 @@ impl Default for BulkLimits {
     }
 }
 
-/// How a register in PostgreSQL is reached and used.
+/// Connection and limits of a register in PostgreSQL.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
-    /// Where it is: `postgres://<role>:<password>@<host>:<port>/<database>`, with `sslmode` and whatever else a connection may say.
+    /// The URL: `postgres://<role>:<password>@<host>:<port>/<database>`, with `sslmode` and other parameters.
     pub url: SecretString,
-    /// The certificates that the server's must come from, as a PEM file; those of the system where there is none.
+    /// CA certificates for the server, as a PEM file; those of the system if absent.
     pub ca_file: Option<PathBuf>,
-    /// The most connections that reads have. One more writes and one listens.
+    /// Maximum number of connections for reads. One more writes and one listens.
     pub connections_max: usize,
-    /// The longest that a new connection takes.
+    /// Maximum time to open a connection.
     pub connect_timeout: Duration,
-    /// The longest that a read waits for a connection.
+    /// Maximum time that a read waits for a connection.
     pub acquire_timeout: Duration,
-    /// The longest that one statement takes.
+    /// Maximum time of one statement.
     pub statement_timeout: Duration,
-    /// The longest that a write waits for others before it is begun, and that it is tried again where the database is unavailable.
+    /// Maximum time that a write waits before it begins, and that it is retried while the database is unavailable.
     pub write_wait: Duration,
-    /// The most writes that wait; one more is refused as [`daftar_store::StoreError::Overloaded`].
+    /// Maximum number of pending writes; one more is rejected as [`daftar_store::StoreError::Overloaded`].
     pub queue_writes_max: usize,
-    /// When rows go to the database together.
+    /// Sizes of batches.
     pub bulk: BulkLimits,
 }
 
 impl PostgresOptions {
-    /// Sixteen connections, and no wait longer than a client has patience for.
+    /// Sixteen connections, and no wait longer than clients accept.
     #[must_use]
     pub fn new(url: SecretString) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl PostgresOptions {
         }
     }
 
-    /// Reads the URL.
+    /// Parses the URL.
     pub(super) fn target(&self) -> Result<Target, OpenError> {
         let url = self.url.expose_secret();
         let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
@@ -78,7 +78,7 @@ impl PostgresOptions {
             return Err(OpenError::Url("it does not begin with `postgres://`".to_owned()));
         }
         let (url, mode) = without_mode(url)?;
-        // What is wrong is not quoted: it may be a part of the password.
+        // The fault is not quoted: it may be a part of the password.
         let mut config: Config = url
             .parse()
             .map_err(|_| OpenError::Url("it cannot be read; in a password `@`, `/`, `?`, `#` and `%` are written `%40`, `%2F`, `%3F`, `%23` and `%25`".to_owned()))?;
@@ -99,8 +99,8 @@ impl PostgresOptions {
         };
         config.ssl_mode(if is_tls { SslMode::Require } else { SslMode::Disable });
         let place = place(&config);
-        // Compiling a statement takes longer than any statement of ours, and plans that are told to look up by keys seem dear
-        // enough for it.
+        // JIT compilation takes longer than any of our statements, and plans that are forced to look up by keys seem
+        // expensive enough for it.
         let ours = format!(
             "-c statement_timeout={0} -c idle_in_transaction_session_timeout={0} -c client_min_messages=warning -c jit=off \
              {SERVER_SIDE}",
@@ -114,15 +114,15 @@ impl PostgresOptions {
         config.connect_timeout(self.connect_timeout).tcp_user_timeout(self.statement_timeout);
         config.keepalives_idle(Duration::from_secs(10));
         if config.get_hosts().len() > 1 {
-            // One of them is the primary, another may be the next. Whoever connects to the first that answers reads for hours what an
-            // old primary had.
+            // One of them is the primary, another may be the next. A connection to the first that responds would read
+            // stale data of an old primary for hours.
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         Ok(Target { config, is_tls, place })
     }
 }
 
-/// Where to connect to.
+/// Target of a connection.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) config: Config,
@@ -136,8 +136,8 @@ enum Mode {
     Checked,
 }
 
-/// The URL without its `sslmode`, and what that says: TLS with a certificate that is checked, name and all, or none. There is
-/// nothing in between, as whoever stands between could talk both sides out of it.
+/// Splits the URL from its `sslmode`: TLS with a fully verified certificate, or none. There is nothing in between, as a
+/// man in the middle could downgrade it.
 fn without_mode(url: &str) -> Result<(String, Option<Mode>), OpenError> {
     let after_credentials = url.rfind('@').unwrap_or(0);
     let begins = url.get(after_credentials..).and_then(|rest| rest.find('?'));
@@ -155,7 +155,7 @@ fn without_mode(url: &str) -> Result<(String, Option<Mode>), OpenError> {
             }
             Some(("sslrootcert", _)) => {
                 return Err(OpenError::Url(
-                    "the file of `sslrootcert` is named by the settings, not by the URL".to_owned(),
+                    "the file of `sslrootcert` is named by the configuration, not by the URL".to_owned(),
                 ));
             }
             _ => rest.push(parameter),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_hosts_the_one_is_taken_that_takes_writes() {
+    fn of_several_hosts_the_writable_one_is_used() {
         use TargetSessionAttrs::{Any, ReadWrite};
         for (url, expected) in [
             ("postgres://d@a.example.org/r", Any),
@@ -234,11 +234,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_url_is_told_without_its_password() {
+    fn errors_of_a_url_do_not_contain_its_password() {
         for (url, says) in [
             ("mysql://d:geheim@h/r", "does not begin with `postgres://`"),
             ("postgres://d:geheim@h/r?sslmode=prefer", "`verify-full` or `disable`"),
-            ("postgres://d:geheim@h/r?sslrootcert=/x", "named by the settings"),
+            ("postgres://d:geheim@h/r?sslrootcert=/x", "named by the configuration"),
             ("postgres://d:geheim@h:port/r", "cannot be read"),
             ("postgres://d:geheim?x@h:port/r", "cannot be read"),
             ("postgres://d:geheim@h/r?geheim=1", "cannot be read"),

@@ -1,8 +1,8 @@
 //! The register in partitions, as previews read it.
 //!
-//! **Invariant:** moments have connections of their own, so many and no more: a preview does not take those of requests.
+//! **Invariant:** snapshots have a limited number of connections of their own: previews do not use those of requests.
 //!
-//! **Invariant:** previews of one client hold a quarter of the moments at most, so that those of others find some.
+//! **Invariant:** previews of one client use a quarter of the snapshots at most, so that some are left for others.
 
 mod snapshot;
 
@@ -17,9 +17,9 @@ pub(super) use self::snapshot::PostgresReadSnapshot;
 use super::PostgresStore;
 use super::database::Database;
 
-/// How many moments a process holds at once. One that is asked for beyond is waited for.
+/// Maximum number of snapshots of a process. Further requests wait.
 const MOMENTS_MAX: usize = 8;
-/// How many of them are of previews of one client.
+/// Maximum number of snapshots for previews of one client.
 const MOMENTS_OF_CLIENT_MAX: usize = MOMENTS_MAX / 4;
 
 /// The register in partitions.
@@ -30,7 +30,7 @@ pub struct PostgresPartitions {
 }
 
 impl PostgresPartitions {
-    /// Of the register of a store, in partitions of so many keys.
+    /// The register of a store, in partitions of so many keys.
     #[must_use]
     pub fn of(store: &PostgresStore, partition_keys: u32) -> Self {
         let moments = FairSemaphore::new(MOMENTS_MAX, MOMENTS_OF_CLIENT_MAX);

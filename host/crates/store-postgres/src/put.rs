@@ -1,7 +1,7 @@
 //! Writes the rows of a group, in few statements.
 //!
-//! **Invariant:** what is new is inserted and what changes is updated, each as often as the group says: rows that are there against all
-//! expectation, or are not, make the group fail instead of being written over.
+//! **Invariant:** new rows are inserted and changed rows are updated, each as often as the group states: unexpected or
+//! missing rows make the group fail instead of being overwritten.
 
 use deadpool_postgres::Transaction;
 use tokio_postgres::types::Type;
@@ -22,10 +22,10 @@ use super::reader::RAISE_COUNTER;
 use super::rows::{Json, kind_number, signed};
 use super::state::Locked;
 
-/// About the most bytes of values in one statement.
+/// Approximate maximum size of the values in one statement, in bytes.
 const STATEMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Writes the rows of a group and the row of last numbers, and reports them. From `copied_min` new rows on they are copied.
+/// Writes the rows of a group and the row of last numbers, and notifies. From `copied_min` new rows on they are copied.
 pub(super) async fn put(
     transaction: &Transaction<'_>,
     finished: &Finished,
@@ -46,7 +46,7 @@ pub(super) async fn put(
     Ok(())
 }
 
-/// Writes the row of last numbers and that of the writer, and reports both generations that changed.
+/// Writes the row of last numbers and that of the writer, and notifies the version counters that changed.
 async fn put_numbers(
     transaction: &Transaction<'_>,
     locked: &Locked,
@@ -71,7 +71,7 @@ async fn put_numbers(
 
 const WRITTEN: &str = "INSERT INTO daftar.writer (id, written, at) VALUES ($1, $2, now()) \
                        ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at";
-/// [`WRITTEN`], and what processes are reported when the transaction is committed.
+/// [`WRITTEN`], and the notifications that processes receive on commit.
 const WRITTEN_AND_TOLD: &str = "WITH written AS (INSERT INTO daftar.writer (id, written, at) VALUES ($1, $2, now()) \
                                 ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at) \
                                 SELECT pg_notify(channel, number) FROM unnest($3::text[], $4::text[]) AS told (channel, number)";
@@ -81,7 +81,7 @@ async fn run(transaction: &Transaction<'_>, statement: &'static str, values: Val
     Ok(transaction.execute(&statement, values).await?)
 }
 
-/// As [`run`]; fails where it is not that many rows.
+/// As [`run`]; fails if the number of rows differs.
 async fn run_on(
     transaction: &Transaction<'_>,
     statement: &'static str,
@@ -93,7 +93,7 @@ async fn run_on(
         return Ok(());
     }
     let said =
-        format!("{done} rows were written and not {rows}: the database and what this process knows of it disagree");
+        format!("{done} rows were written instead of {rows}: the database and the state of this process disagree");
     Err(Failure::new(Meaning::Refused, said).into())
 }
 
@@ -114,7 +114,7 @@ fn parts<R>(rows: &[R], bytes: impl Fn(&R) -> usize) -> Vec<&[R]> {
     parts
 }
 
-/// A record at one version, as rows of two tables have it.
+/// A record at one version, as a row of two tables.
 type VersionRow<'r> = (RecordKind, RecordId, VersionId, &'r [u8]);
 
 async fn put_records(
@@ -177,10 +177,10 @@ async fn run_versions<'r>(
     Ok(())
 }
 
-/// A record that carries an identifier.
+/// A record with an identifier.
 type Owned<'r> = (RecordKind, &'r IdentifierKey, RecordId);
 
-/// The owners that are new or changed.
+/// Writes the owners that are new or changed.
 async fn put_owners(
     transaction: &Transaction<'_>,
     rows: &Rows,
@@ -201,7 +201,7 @@ async fn put_owners(
             }
         }
     }
-    // One that the record itself carried before, and had ended, is there.
+    // An identifier that the record itself had before, and had ended, exists.
     first.retain(|(kind, key, id)| {
         let is_there = present.owners.contains_key(&(*kind, IdentifierKey::clone(key)));
         open.extend(is_there.then_some((*kind, *key, *id)));
@@ -212,12 +212,12 @@ async fn put_owners(
     } else {
         copy_owners(transaction, &first).await?;
     }
-    // Who ends it first: nobody takes it up before that.
+    // Ended identifiers first: only then can another record use them.
     put_owners_of(transaction, &ended, false).await?;
     put_owners_of(transaction, &open, true).await
 }
 
-/// Those of identifiers that nobody carried before.
+/// Copies the owners of identifiers that no record had before.
 async fn copy_owners(transaction: &Transaction<'_>, first: &[Owned<'_>]) -> Result<(), Broken> {
     let mut table = Table::new(
         "COPY daftar.identifier (kind, system, value, id, is_open) FROM STDIN BINARY",
@@ -270,7 +270,7 @@ async fn put_slots(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
     Ok(())
 }
 
-/// What is little: clients, settings, photos, codes, requests.
+/// Writes the small tables: clients, settings, photos, codes, requests.
 async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {
     for (id, value) in &rows.clients {
         let statement = "INSERT INTO daftar.client (id, value) VALUES ($1, $2) \
@@ -311,7 +311,7 @@ async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
     run_on(transaction, statement, &[&clients, &keys, &parts, &at, &values], clients.len()).await
 }
 
-/// Codes and editions that got numbers.
+/// Writes codes and editions that got numbers.
 async fn put_codes(transaction: &Transaction<'_>, codes: &CodeRows) -> Result<(), Broken> {
     const CODES: &str = "INSERT INTO daftar.code (number, system, code, part) \
                          SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[])";
@@ -328,7 +328,7 @@ async fn put_codes(transaction: &Transaction<'_>, codes: &CodeRows) -> Result<()
     Ok(())
 }
 
-/// The order of writes and the audit log.
+/// Writes the change log and the audit log.
 async fn put_log(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) -> Result<(), Broken> {
     put_changes(transaction, rows, copied_min).await?;
     audit_row::add(transaction, &rows.audit).await?;
@@ -338,7 +338,7 @@ async fn put_log(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) 
     audit_row::remove(transaction, &removed).await
 }
 
-/// Notes the last transaction of a writer, so that it finds out what became of a commit that got no answer.
+/// Notes the last transaction of a writer, so that it can resolve a commit that got no response.
 pub(super) async fn note_written(transaction: &Transaction<'_>, writer: &[u8], number: u64) -> Result<(), Broken> {
     let number = signed(number);
     run(transaction, WRITTEN, &[&writer, &number]).await.map(drop)

@@ -1,4 +1,4 @@
-//! Reads of the database: each is one statement, and sees each write whole or not at all.
+//! Reads of the database: each is one statement, and sees each write completely or not at all.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use super::database::Database;
 use super::failure::corrupt;
 use super::rows::{column, kind_number, number, record_of, request_of, signed};
 
-/// Raises a counter; nothing happens where it is higher.
+/// Raises a counter; does nothing if it is higher.
 pub(super) const RAISE_COUNTER: &str = "INSERT INTO daftar.counter AS present (name, value) VALUES ($1, $2) \
                                         ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value \
                                         WHERE present.value < EXCLUDED.value";
 
-/// How many requests one statement forgets: those that write wait for none of them longer than for a moment.
+/// Number of requests that one statement deletes: writes wait for each only briefly.
 const FORGOTTEN_AT_ONCE: i64 = 5_000;
 
 impl Database {
@@ -37,7 +37,7 @@ impl Database {
         row.map(|row| record_of(kind, &row)).transpose()
     }
 
-    /// In the order asked.
+    /// Returns records in the order of `ids`.
     pub(super) async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
@@ -153,14 +153,14 @@ impl Database {
         row.map_or(Ok(0), |row| number(&row, 0))
     }
 
-    /// Forgets the requests that are not kept any more. One that is done again in the meantime stays: its row is another one by then.
+    /// Deletes expired requests. One that is stored again in the meantime stays: it has another row by then.
     pub(super) async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
         let statement = "WITH old AS (SELECT client, key, part FROM daftar.request WHERE at_ms <= $1 LIMIT $2), \
                          gone AS (DELETE FROM daftar.request AS request USING old \
                                   WHERE (request.client, request.key, request.part) = (old.client, old.key, old.part) \
                                   AND request.at_ms <= $1 RETURNING 1) \
                          SELECT count(*) FROM gone";
-        // To the millisecond, as requests are kept to it.
+        // To the millisecond, the precision of stored requests.
         let kept_after =
             milliseconds(now).saturating_sub(i64::try_from(REMEMBERED_FOR.as_millis()).unwrap_or(i64::MAX));
         let mut forgotten = 0;
@@ -181,7 +181,7 @@ impl Database {
         number(&row, 0).map(Sequence)
     }
 
-    /// What up to `limit` writes after that one touched, in their order.
+    /// Returns the changes of up to `limit` writes after that one, in their order.
     pub(super) async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
         let statement = "SELECT sequence, value FROM daftar.change WHERE sequence > $1 ORDER BY sequence LIMIT $2";
         let mut changes = Vec::new();
@@ -196,7 +196,7 @@ impl Database {
         Ok(changes)
     }
 
-    /// The mark of the history of a register up to that write.
+    /// Returns the marker of the history of a register up to that write.
     pub(super) async fn history_mark(
         &self,
         register: RegisterId,

@@ -1,11 +1,11 @@
-//! The schema `reporting`, in which analysts read the register by SQL: one view for each table of `daftar_domain::schema::reporting`, one of
-//! the audit log, and `label`, which gives the label of a code.
+//! The schema `reporting`, in which analysts read the register by SQL: one view for each table of
+//! `daftar_domain::schema::reporting`, one of the audit log, and `label`, which returns the label of a code.
 //!
-//! **Invariant:** the statements of the views follow from the schema of records. They are run when tables are made and whenever they differ
-//! from those that ran last; a program with an older schema leaves the views of a newer one as they are. A view keeps the order of its
-//! columns, and new ones come last, so that views of others that read it stay.
+//! **Invariant:** the statements of the views are derived from the schema of records. They run when tables are created
+//! and when they differ from those that ran last; a program with an older schema leaves the views of a newer one
+//! unchanged. A view keeps the order of its columns, and new ones are last, so that views that read it stay valid.
 //!
-//! **Invariant:** a register is served without these views: where they cannot be made, the log says why.
+//! **Invariant:** a register is served without these views: if they cannot be created, the log contains the reason.
 
 mod view;
 
@@ -17,7 +17,7 @@ use super::failure::Failure;
 use super::locks;
 use daftar_domain::schema::REVISION;
 
-/// The function that gives the label of a code. It reads a table that readers of the views may not read, so it runs as its owner.
+/// The function that returns the label of a code. It runs as its owner: readers of the views may not read its table.
 fn label_function() -> String {
     format!(
         "CREATE OR REPLACE FUNCTION reporting.label(uri text, language text DEFAULT NULL) RETURNS text \
@@ -34,7 +34,7 @@ fn label_function() -> String {
 const SCHEMA_COMMENT: &str = "The register for reports, read only. SQL goes past consents, field limits and the audit log of daftar: grant it \
     to people who may see everything. SET reporting.language = 'fr' chooses the language of labels.";
 
-/// SHA-256 of the statements that make everything from nothing.
+/// SHA-256 of the statements that create all views.
 fn digest(views: &[View]) -> Vec<u8> {
     let mut hash = Sha256::new();
     for statement in views.iter().map(|view| view.statements(&[])).chain([label_function(), SCHEMA_COMMENT.to_owned()])
@@ -51,10 +51,10 @@ pub(super) async fn is_current(client: &impl GenericClient) -> Result<bool, Fail
     Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or(false))
 }
 
-/// Makes the views as this program has them, where they are not. A failure is logged: the register works without them.
+/// Creates or updates the views, if they differ. A failure is logged: the register works without them.
 pub(super) async fn make(client: &mut Client) {
     match made(client).await {
-        Ok(true) => tracing::info!("the views of the schema `reporting` were made as this version has them"),
+        Ok(true) => tracing::info!("the views of the schema `reporting` were updated"),
         Ok(false) => {}
         Err(failure) => tracing::warn!(
             error = %failure,
@@ -64,7 +64,7 @@ pub(super) async fn make(client: &mut Client) {
     }
 }
 
-/// True if they were not there as they are now.
+/// True if they were missing or different.
 async fn made(client: &mut Client) -> Result<bool, Failure> {
     if is_current(client).await? {
         return Ok(false);
@@ -74,7 +74,7 @@ async fn made(client: &mut Client) -> Result<bool, Failure> {
     if is_current(&transaction).await? {
         return Ok(false);
     }
-    // A report that runs keeps its view as it is, and no start waits for it.
+    // A running report keeps its view, and no start waits for it.
     transaction.batch_execute("SET LOCAL lock_timeout = '2s'").await?;
     let there = transaction.query_one("SELECT to_regnamespace('reporting') IS NOT NULL", &[]).await?;
     if !there.try_get::<_, bool>(0)? {
@@ -98,7 +98,7 @@ async fn made(client: &mut Client) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// The columns of a view with their types, in order; none where it is not there.
+/// The columns of a view with their types, in order; none if it does not exist.
 async fn columns_of(transaction: &Transaction<'_>, view: &str) -> Result<Vec<(String, String)>, Failure> {
     let asked = "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute \
                  WHERE attrelid = to_regclass('reporting.' || $1) AND attnum > 0 ORDER BY attnum";

@@ -1,6 +1,6 @@
-//! What rows say, and how our numbers stand in them.
+//! Conversion between rows and values of the register.
 //!
-//! **Invariant:** kinds have the numbers that the keys of the embedded store have, and never change them.
+//! **Invariant:** kinds have the same numbers as in the keys of the embedded store, and never change them.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -33,10 +33,10 @@ pub(super) fn kind_number(kind: RecordKind) -> i16 {
 /// The kind of a number.
 pub(super) fn kind_of(number: i16) -> Result<RecordKind, StoreError> {
     let kind = RecordKind::ALL.into_iter().find(|kind| kind_number(*kind) == number);
-    kind.ok_or_else(|| corrupt("record", "it is of no kind that this daftar knows"))
+    kind.ok_or_else(|| corrupt("record", "its kind is unknown to this version of daftar"))
 }
 
-/// A number as the database has it: it knows none beyond 2⁶³, and nothing of ours is.
+/// A number in the database: its maximum is 2⁶³, and no number of ours exceeds it.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -46,7 +46,7 @@ pub(super) fn unsigned(number: i64) -> Result<u64, StoreError> {
     u64::try_from(number).map_err(|_| corrupt("number", "it is below 0"))
 }
 
-/// A column of a row. One that holds something else is damage, and no failure of the database.
+/// A column of a row. A value of another type is corruption, and no failure of the database.
 pub(super) fn column<'r, T: FromSql<'r>>(row: &'r Row, at: usize) -> Result<T, StoreError> {
     row.try_get(at).map_err(|error| corrupt("row", &Failure::from(error).to_string()))
 }
@@ -56,9 +56,9 @@ pub(super) fn number(row: &Row, at: usize) -> Result<u64, StoreError> {
     unsigned(column(row, at)?)
 }
 
-/// The two columns of a statement on `daftar.last` that tell in which history it is answered: when the server of the database was started,
-/// in microseconds, and the table itself, which is another one where the database was made again on the same server. A copy that takes over
-/// was started at another time than the server in whose place it answers.
+/// The two columns of a statement on `daftar.last` that identify the timeline: the start of the database server, in
+/// microseconds, and the id of the table itself, which changes if the database is created again on the same server. A
+/// standby that is promoted was started at another time than the server that it replaces.
 macro_rules! history {
     () => {
         "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint, last.tableoid::bigint"
@@ -66,7 +66,7 @@ macro_rules! history {
 }
 pub(super) use history;
 
-/// The history of a row, from the first of its two columns on.
+/// The timeline of a row, from the first of its two columns on.
 pub(super) fn history_of(row: &Row, at: usize) -> Result<History, StoreError> {
     Ok(History([number(row, at)?, number(row, at.saturating_add(1))?]))
 }
@@ -81,12 +81,12 @@ pub(super) fn decoded(kind: RecordKind, id: RecordId, row: &Row, at: usize) -> R
     record::json::decode(kind, id, column::<Json<&[u8]>>(row, at)?.0)
 }
 
-/// The binary form of a record whose stored JSON that is: what is compared and moved between stores.
+/// The binary form of a record with that stored JSON, for comparison and transfer between stores.
 pub(super) fn binary_of(kind: RecordKind, id: RecordId, json: &[u8]) -> Result<Vec<u8>, StoreError> {
     record::encode_any(&record::json::decode(kind, id, json)?)
 }
 
-/// The text of a `jsonb`, as it goes to the database and comes from it: behind one byte, the version of its form.
+/// The text of a `jsonb` in the binary protocol: after one byte, the version of the format.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Json<T>(pub(super) T);
 
@@ -118,7 +118,7 @@ pub(super) fn request_of(row: &Row) -> Result<Arc<RememberedRequest>, StoreError
 
 /// The name of the request of a row of client, key and part.
 pub(super) fn request_name(row: &Row) -> Result<RequestName, StoreError> {
-    let unreadable = || corrupt("request that was done", "its name is none");
+    let unreadable = || corrupt("request that was done", "its name is invalid");
     let client = ClientId::parse(column(row, 0)?).map_err(|_| unreadable())?;
     let key = IdempotencyKey::parse(column(row, 1)?).map_err(|_| unreadable())?;
     let part = u16::try_from(column::<i32>(row, 2)?).map_err(|_| unreadable())?;

@@ -1,4 +1,4 @@
-//! What processes share in the database beside the records: counts of calls, plugins, whose turn it is.
+//! Shared state of processes in the database besides records: call counters, plugins, the exclusive lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use daftar_store::shared::{
     CodeLabel, Generation, History, Lease, Leased, OtherReaders, Shared, StoredList, Take, Taken, Turn, Windowed,
 };
 
-/// The longest that the turn is waited for: a plugin may take its compiler's whole time.
+/// Maximum time to wait for the exclusive lock: a plugin may use the whole time limit of its compiler.
 const TURN_WAIT: Duration = Duration::from_secs(120);
-/// After so long it is logged that it is waited for.
+/// Time after which the wait is logged.
 const TURN_LOGGED: Duration = Duration::from_secs(1);
-/// How often it is asked whether it has come.
+/// Interval of attempts.
 const TURN_PAUSE: Duration = Duration::from_millis(25);
 
 const TAKE: &str = "INSERT INTO daftar.counter AS kept (name, value, taken) \
@@ -42,7 +42,7 @@ const LEASE: &str = "INSERT INTO daftar.minute AS kept (name, full_at, per_minut
     per_minute = $2, asked_at = excluded.asked_at \
     RETURNING given, full_at - asked_at";
 
-/// The calls that are in the window, in the order of time. A call is never noted before the one that was counted last.
+/// The calls in the window, in the order of time. A call is never dated before the last counted one.
 const IN_WINDOW: &str = "INSERT INTO daftar.call_window AS kept (name, calls, asked_at, is_taken) \
     SELECT $1, CASE WHEN $2::bigint <= $3::bigint THEN array_fill(ns, ARRAY[$2::integer]) ELSE '{}' END, ns, $2 <= $3 \
     FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 AS ns) AS now \
@@ -59,11 +59,11 @@ const FORGET: &str = "WITH now AS (SELECT (extract(epoch FROM clock_timestamp())
     windows AS (DELETE FROM daftar.call_window USING now WHERE daftar.window_calls(calls, ns) = '{}' RETURNING 1) \
     SELECT (SELECT count(*) FROM minutes) + (SELECT count(*) FROM windows)";
 
-/// The parts that files are cut into, in bytes.
+/// Size of the chunks of files, in bytes.
 const PART_BYTES: usize = 1 << 20;
 
-/// Roles that may log in and read tables or reports, without superusers and without who has the rights of the schema's owner or of this role.
-/// The second column says whether they may read tables.
+/// Roles that may log in and read tables or reports, except superusers and members of the schema's owner or of this
+/// role. The second column is true if they may read tables.
 const OTHER_READERS: &str = "\
 WITH readable AS (
          SELECT role.rolname::text AS role, schema.nspname = 'daftar' AS is_table
@@ -80,16 +80,16 @@ const REPLACE: &str = "UPDATE daftar.plugin_list AS kept SET revision = before.r
     FROM (SELECT revision, named FROM daftar.plugin_list WHERE revision = $1 FOR UPDATE) AS before \
     RETURNING before.named";
 
-/// What processes share.
+/// Shared state of processes.
 pub struct PostgresShared {
     store: Arc<PostgresStore>,
     heard: Mutex<watch::Receiver<u64>>,
-    /// The same, for whoever looks and does not wait.
+    /// The same, for callers that do not wait.
     last_heard: watch::Receiver<u64>,
 }
 
 impl PostgresShared {
-    /// What the processes of that register share.
+    /// Returns the shared state of the processes of that register.
     #[must_use]
     pub fn of(store: Arc<PostgresStore>) -> Self {
         let last_heard = store.feed().subscribe(Channel::Generation);
@@ -109,7 +109,7 @@ impl Shared for PostgresShared {
 
     async fn heard(&self) {
         if self.heard.lock().await.changed().await.is_err() {
-            // Nobody reports anything any more: the store is closed.
+            // No more notifications: the store is closed.
             std::future::pending::<()>().await;
         }
     }
@@ -127,7 +127,7 @@ impl Shared for PostgresShared {
     }
 
     async fn turn(&self) -> Result<Turn, StoreError> {
-        // Held on a connection of its own: when that is gone, so is the turn.
+        // Held on a connection of its own: the lock ends with it.
         let link = self.database().link("daftar (turn)").await?;
         let asked = Instant::now();
         let (until, mut is_logged) = (asked + TURN_WAIT, false);
@@ -158,7 +158,7 @@ impl Shared for PostgresShared {
         let kept = "INSERT INTO daftar.kept_once (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
         self.database().query(kept, &[&name, &value]).await?;
         let row = self.database().query_opt("SELECT value FROM daftar.kept_once WHERE name = $1", &[&name]).await?;
-        let row = row.ok_or_else(|| StoreError::Failed("what was kept once is gone".into()))?;
+        let row = row.ok_or_else(|| StoreError::Failed("a value that is stored once is missing".into()))?;
         column(&row, 0)
     }
 
@@ -180,7 +180,7 @@ impl Shared for PostgresShared {
 
     async fn take(&self, name: &str, take: Take) -> Result<Taken, StoreError> {
         let (least, most, limit) = (number(take.least), number(take.most), number(take.limit));
-        // Asked again after a lost connection it may be taken twice: the count is then too high, never too low.
+        // Retried after a lost connection it may be reserved twice: the count is then too high, never too low.
         let row = self.database().query_opt(TAKE, &[&name, &least, &most, &limit]).await?;
         let (count, taken) = pair(row)?;
         Ok(Taken { taken, count })
@@ -188,7 +188,7 @@ impl Shared for PostgresShared {
 
     async fn give_back(&self, name: &str, count: u64) -> Result<(), StoreError> {
         let lowered = "UPDATE daftar.counter SET value = greatest(value - $2, 0) WHERE name = $1";
-        // Once: given back twice, the count would be too low.
+        // Only once: returned twice, the count would be too low.
         let mut connection = self.database().connection().await?;
         connection.query(lowered, &[&name, &number(count)]).await?;
         Ok(())
@@ -250,7 +250,7 @@ impl Shared for PostgresShared {
     async fn plugin_file(&self, digest: [u8; 32]) -> Result<Option<Vec<u8>>, StoreError> {
         let mut bytes = Vec::new();
         for part in 0_i32.. {
-            // Part by part: a whole file may be larger than the time for one answer allows.
+            // In chunks: reading a whole file may exceed the time limit of one response.
             let asked = "SELECT parts, bytes FROM daftar.plugin_file WHERE digest = $1 AND part = $2";
             let row = self.database().query_opt(asked, &[&digest.as_slice(), &part]).await?;
             let Some(row) = row else { return Ok(None) };
@@ -265,7 +265,7 @@ impl Shared for PostgresShared {
     async fn put_plugin_file(&self, digest: [u8; 32], bytes: Vec<u8>) -> Result<(), StoreError> {
         let parts = i32::try_from(bytes.len().div_ceil(PART_BYTES).max(1)).unwrap_or(i32::MAX);
         let put = "INSERT INTO daftar.plugin_file (digest, part, parts, bytes) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
-        // One after the other: a reader finds no file whose last part is missing.
+        // Sequentially: no reader finds a file whose last chunk is missing.
         for (part, bytes) in (0_i32..).zip(bytes.chunks(PART_BYTES)) {
             self.database().query(put, &[&digest.as_slice(), &part, &parts, &bytes]).await?;
         }
@@ -284,10 +284,10 @@ fn pair(row: Option<tokio_postgres::Row>) -> Result<(u64, u64), StoreError> {
 }
 
 fn nothing() -> StoreError {
-    StoreError::Failed("the database answered a count with nothing".into())
+    StoreError::Failed("the database returned no row for a count".into())
 }
 
-/// A number as the database has it.
+/// A number for the database.
 fn number(value: impl Into<u64>) -> i64 {
     signed(value.into())
 }

@@ -1,8 +1,8 @@
-//! What the writer of a process knows of the register between two groups: how much of it is checked against the row that every group
+//! The writer's copy of register state between two groups: its freshness is checked against the row that every group
 //! locks first.
 //!
-//! **Invariant:** what other processes did since is applied before a group is worked out. After a failure nothing is known but what
-//! is read again, nor where another database answers than the one of which it is known: that may have given its numbers for something else.
+//! **Invariant:** changes by other processes are applied before a group is planned. After a failure, or when another
+//! database responds, everything is read again: that database may have assigned the numbers differently.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,8 +21,8 @@ use super::failure::{Failure, Meaning, corrupt};
 use super::group::{Broken, places_of_bytes};
 use super::rows::{column, history, history_of, number, signed};
 
-/// How many writes of other processes are verified for what they touched, which takes some tens of milliseconds; what was touched
-/// before counts as touched. It is half a second of another process's fastest import.
+/// Maximum number of writes of other processes whose touched records are read, in some tens of milliseconds; earlier
+/// writes count as touching everything. It is half a second of another process's fastest import.
 const CAUGHT_UP_MAX: u64 = 8_192;
 
 /// The row of last numbers.
@@ -45,7 +45,7 @@ const PUT: &str = "UPDATE daftar.last SET individual = $1, \"group\" = $2, progr
                    sequence = $6, code_table_parts = $7, clients_generation = $8, deployment_generation = $9";
 
 impl Locked {
-    /// Locks the row: until the transaction ends nobody else writes.
+    /// Locks the row: until the transaction ends no other process writes.
     pub(super) async fn lock(transaction: &Transaction<'_>) -> Result<Self, Broken> {
         let statement = transaction.prepare_cached(LOCK).await?;
         let row = transaction.query_opt(&statement, &[]).await?;
@@ -89,50 +89,50 @@ impl Locked {
     }
 }
 
-/// The history of which the whole process knows, and since when: what it keeps of codes in memory is of that one.
+/// The timeline that the whole process knows, and since when: its codes in memory are of that one.
 #[derive(Default)]
 pub(super) struct Basis(Mutex<Option<(History, Option<Timestamp>)>>);
 
 impl Basis {
-    /// From now on it knows of that history.
+    /// Sets the known timeline.
     pub(super) fn set(&self, history: History, since: Option<Timestamp>) {
         *self.lock() = Some((history, since));
     }
 
-    /// True if what was begun at that instant may be written in that history.
+    /// True if an operation that began at that instant may be written in that timeline.
     pub(super) fn carries(&self, history: History, begun: Timestamp) -> bool {
         let known = *self.lock();
         known.is_none_or(|(known, since)| known == history && since.is_none_or(|since| since < begun))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<(History, Option<Timestamp>)>> {
-        // Replaced whole.
+        // Replaced as a whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What the writer of a process knows.
+/// State that the writer of a process knows.
 pub(super) struct State {
     pub(super) basis: Arc<Basis>,
     pub(super) numbering: Numbering,
     pub(super) names: CodeNames,
-    /// How many parts of the table of codes it has applied.
+    /// Number of applied parts of the code table.
     code_table_parts: u64,
     pub(super) recent: Recent,
-    /// Up to which write it knows what was touched; nothing at first.
+    /// The last write whose touched records are known; `None` at first.
     touched_up_to: Option<Sequence>,
-    /// In which history it knows all this; nothing at first.
+    /// The timeline of this state; `None` at first.
     history: Option<History>,
 }
 
 impl State {
-    /// Nothing known.
+    /// Empty state.
     pub(super) fn new(basis: Arc<Basis>) -> Self {
         let (numbering, names, recent) = (Numbering::default(), CodeNames::new(), Recent::default());
         Self { basis, numbering, names, code_table_parts: 0, recent, touched_up_to: None, history: None }
     }
 
-    /// Forgets what a group that failed may have applied.
+    /// Forgets everything that a failed group may have applied.
     pub(super) fn forget(&mut self, has_numbered: bool) {
         self.touched_up_to = None;
         if has_numbered {
@@ -140,14 +140,14 @@ impl State {
         }
     }
 
-    /// Notes that a group is written.
+    /// Notes that a group is committed.
     pub(super) fn written(&mut self, locked: &Locked) {
         self.touched_up_to = Some(locked.last.sequence);
         self.code_table_parts = locked.code_table_parts;
     }
 
-    /// Applies what other processes did; what they touched only as far as it is asked for: `since` is the earliest write on which
-    /// something rests that is to be written.
+    /// Applies changes by other processes; their touched records only as far as required: `since` is the earliest write
+    /// on which a pending write is based.
     pub(super) async fn catch_up(
         &mut self,
         transaction: &Transaction<'_>,
@@ -170,7 +170,7 @@ impl State {
     }
 }
 
-/// Applies the parts of the table of codes from the known ones on.
+/// Applies the parts of the code table after the known ones.
 async fn numbered(
     transaction: &Transaction<'_>,
     (numbering, names): (&mut Numbering, &mut CodeNames),
@@ -181,7 +181,7 @@ async fn numbered(
         return Ok(());
     }
     if *known > parts {
-        // Somebody took parts away by hand.
+        // Parts were deleted manually.
         (*numbering, *names, *known) = (Numbering::default(), CodeNames::new(), 0);
     }
     let statement = transaction.prepare_cached(PARTS).await?;
@@ -216,13 +216,13 @@ async fn touched(
 ) -> Result<(), Broken> {
     let Some(since) = since else {
         if *known != Some(last) {
-            // Whoever asks for it later has it read then.
+            // A later caller that requires it has it read then.
             (*recent, *known) = (Recent::after(last), Some(last));
         }
         return Ok(());
     };
     let first = Sequence(last.0.saturating_sub(CAUGHT_UP_MAX));
-    // What lies before the first counts as touched however much is read.
+    // Writes before the first count as touching everything, however much is read.
     let reaches_back = since >= recent.forgotten() || since < first;
     let from = match *known {
         Some(known) if known == last && reaches_back => return Ok(()),
@@ -240,7 +240,8 @@ async fn touched(
         let sequence = Sequence(number(&row, 0)?);
         recent.touch(sequence, record::change::touched(column(&row, 1)?)?);
         if let Some(besides) = column::<Option<&[u8]>>(&row, 2)? {
-            let besides = places_of_bytes(besides).ok_or_else(|| corrupt("change", "what it touched is none"))?;
+            let besides =
+                places_of_bytes(besides).ok_or_else(|| corrupt("change", "its touched records are invalid"))?;
             recent.touch(sequence, besides);
         }
     }

@@ -1,6 +1,6 @@
-//! The values of the database as they are, for [`daftar_store::verify`]: one read-only transaction that sees nothing newer.
+//! The stored values of the database, for [`daftar_store::verify`]: one read-only transaction that sees nothing newer.
 //!
-//! **Invariant:** a statement is asked for a page of values, and not for a value: what the checks of a page need beside it is read with it.
+//! **Invariant:** one statement reads a page of values, not a single one, with the data that its checks require.
 
 mod numbered;
 mod prefetch;
@@ -36,33 +36,33 @@ use super::index;
 use super::reader::setting_kind;
 use super::rows::{Json, binary_of, column, kind_number, kind_of, number, record_of, request_name, signed};
 
-/// A statement that the database refuses, as it does where it finds damage, takes back to here and ends nothing else.
+/// A statement that the database rejects, as it does on damage, rolls back to this savepoint only.
 pub(super) const SAVE: &str = "SAVEPOINT verification";
 const BACK: &str = "ROLLBACK TO SAVEPOINT verification";
-/// A page of values may be read from a disk that is busy.
+/// A page of values may be read from a busy disk.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// A page ends after about so many bytes of values.
+/// Approximate size of a page of values, in bytes.
 const PAGE_BYTES: u64 = 1024 * 1024;
 
-/// So many parts of the table of codes are read at once, of up to 500 codes each.
+/// Number of parts of the code table per statement, of up to 500 codes each.
 const CODE_PARTS_AT_ONCE: i64 = 64;
 
 /// One transaction.
 pub(super) struct PostgresValues {
     link: Link,
     handle: Handle,
-    /// The longest that an answer is waited for.
+    /// Maximum time to wait for a response.
     patience: Duration,
-    /// True if what checks need is read beside the values.
+    /// True if data required by checks is read with the values.
     is_verified: bool,
     beside: Mutex<Prefetched>,
-    /// The texts of all codes; nothing before they are asked for.
+    /// The texts of all codes; `None` before they are read.
     names: Mutex<Option<CodeNames>>,
     failure: Mutex<Option<Failure>>,
 }
 
 impl PostgresStore {
-    /// The values of a transaction that is begun for them, with what their checks need.
+    /// Begins a transaction for verification, which reads values with the data that their checks require.
     pub(super) async fn verified_values(&self) -> Result<PostgresValues, StoreError> {
         let link = self.database.link("daftar (verification)").await?;
         let begun = async {
@@ -76,7 +76,7 @@ impl PostgresStore {
     }
 }
 
-/// The finding that a row is not as daftar writes it.
+/// The finding that a row is invalid.
 fn wrong(error: &StoreError) -> Finding {
     wrong_row(Part::Files, error)
 }
@@ -86,11 +86,11 @@ fn wrong_row(part: Part, error: &StoreError) -> Finding {
     finding(part, "a row", error.to_string(), Remedy::Restore)
 }
 
-/// How many bytes a value has, of a table of bytes and of one of stored JSON.
+/// Size of a value, for a table of bytes and for one of stored JSON.
 const BYTES: &str = "octet_length(value)";
 const JSON_BYTES: &str = "octet_length(value::text)";
 
-/// Of these rows, in that order, those up to about a mebibyte of values of that size; one at least.
+/// Returns the first of these rows in that order, up to about a mebibyte of values of that size; at least one.
 fn bounded(rows: &str, order: &str, size: &str) -> String {
     format!(
         "SELECT * FROM (SELECT page.*, sum({size}) OVER (ORDER BY {order}) - {size} AS before \
@@ -99,7 +99,7 @@ fn bounded(rows: &str, order: &str, size: &str) -> String {
 }
 
 impl PostgresValues {
-    /// The values that a transaction sees, which has a savepoint.
+    /// The values that a transaction with a savepoint sees.
     pub(super) fn new(link: Link, patience: Duration, is_verified: bool) -> Self {
         let (handle, beside, names, failure) =
             (Handle::current(), Mutex::default(), Mutex::default(), Mutex::default());
@@ -110,7 +110,7 @@ impl PostgresValues {
         self.beside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the database. What it refuses is a finding; that it is gone ends the run.
+    /// Waits for the database. A rejected statement is a finding; a lost connection ends the run.
     fn wait<T>(&self, asked: impl Future<Output = Result<T, Failure>>) -> Result<T, Finding> {
         let limited =
             async { tokio::time::timeout(self.patience, asked).await.unwrap_or_else(|_| Err(Failure::slow())) };
@@ -129,13 +129,13 @@ impl PostgresValues {
         self.wait(async { Ok(self.link.client.query(statement, values).await?) })
     }
 
-    /// The next rows of a table that is read from its beginning to its end.
+    /// Reads the next rows of a table that is read sequentially.
     fn fetch(&self, statement: &str, is_first: bool, limit: usize) -> Result<Vec<Row>, Finding> {
         self.wait(async {
             if is_first {
                 let declare = format!("CLOSE ALL; DECLARE verified NO SCROLL CURSOR FOR {statement}");
                 self.link.client.batch_execute(&declare).await?;
-                // What is refused from now on leaves the cursor open.
+                // Statements that are rejected from now on leave the cursor open.
                 self.link.client.batch_execute(&format!("RELEASE {SAVE}; {SAVE}")).await?;
             }
             Ok(self.link.client.query(&format!("FETCH {limit} FROM verified"), &[]).await?)
@@ -147,7 +147,7 @@ impl PostgresValues {
         match table {
             Table::Codes | Table::Changes => self.numbered_page(table, after, limit),
             Table::Audit => self.audit_page(after, limit),
-            // Indexes do what these do.
+            // The indexes of the database replace these.
             Table::AuditSummaries => Ok(RawPage::default()),
             Table::Records(kind) => self.records_page(kind, after, limit),
             Table::SearchRows => self.search_rows_page(after, limit),
@@ -163,7 +163,7 @@ impl PostgresValues {
         }
     }
 
-    /// By number. A table of codes begins with 0, the others with 1.
+    /// A page by number. The code table begins with 0, the others with 1.
     fn numbered_page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
         if table == Table::Codes {
             return self.codes_page(after.map_or(-1, number_after));
@@ -186,7 +186,7 @@ impl PostgresValues {
         Ok(page)
     }
 
-    /// Reads around a row that the database refuses: rows one by one up to it, and past it with the finding that it cannot be read.
+    /// Reads around a row that the database rejects: rows one by one up to it, then past it, with a finding on it.
     fn page_around(
         &self,
         table: Table,
@@ -194,7 +194,7 @@ impl PostgresValues {
         limit: usize,
         refused: Finding,
     ) -> Result<RawPage, Finding> {
-        // Of rows that searches read: at which of the tables.
+        // For rows of the index: the table.
         let step =
             after.filter(|_| table == Table::SearchRows).map_or(&[0][..], |after| after.get(..1).unwrap_or_default());
         let kind_at = |step: u8| index::TABLES.get(usize::from(step)).map(|(kind, _)| *kind);
@@ -232,7 +232,7 @@ impl PostgresValues {
         Ok(RawPage { values: vec![found], next, unreadable: None })
     }
 
-    /// Records with what their checks need.
+    /// Records with the data that their checks require.
     fn records_page(&self, kind: RecordKind, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
         let rows = "SELECT id, value, version FROM daftar.record WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3";
         let (of, after) = (kind_number(kind), after.map_or(0, number_after));
@@ -270,7 +270,7 @@ impl PostgresValues {
             RawValue::Record(id, _) => Some(*id),
             _ => None,
         });
-        // What is refused here the checks ask for again, one by one.
+        // Rows that are rejected here are read again by the checks, one by one.
         let _refused = self.read_versions(kind, ids.collect());
         if self.is_verified {
             for ((_, id), older) in &self.beside().versions {
@@ -281,7 +281,7 @@ impl PostgresValues {
         Ok(page)
     }
 
-    /// Tables that are read from one end to the other, with what the checks of their values need.
+    /// Tables that are read sequentially, with the data that the checks of their values require.
     fn cursor_page(&self, table: Table, is_first: bool, limit: usize) -> Result<RawPage, Finding> {
         let statement = match table {
             Table::History => {
@@ -312,15 +312,15 @@ impl PostgresValues {
             values.push(read.unwrap_or_else(|error| RawValue::Checked(Some(wrong_row(table.part(), &error)))));
         }
         if self.is_verified {
-            // What is refused here the checks ask for again, one by one.
+            // Rows that are rejected here are read again by the checks, one by one.
             let _refused = self.read_records(&named, true);
         }
         let next = (rows.len() == limit).then(Vec::new);
         Ok(RawPage { values, next, unreadable: None })
     }
 
-    /// The rows that searches read: those of all records, kind by kind, then those of no record. Where it is: at which of the tables,
-    /// after which key.
+    /// The rows of the index: those of all records, kind by kind, then those without a record. The position is a table
+    /// and a key.
     fn search_rows_page(&self, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
         let (step, after) =
             after.and_then(<[u8]>::split_first).map_or((0, 0), |(step, key)| (*step, number_after(key)));
@@ -346,7 +346,7 @@ impl PostgresValues {
         } else {
             [&[step.saturating_add(1)], 0_u64.to_be_bytes().as_slice()].concat()
         };
-        // Rows of no record are counted with their records; only what is wrong is one more.
+        // Rows without a record are counted with their records; only faults are added.
         if at >= count {
             values.retain(|value| matches!(value, RawValue::Checked(Some(_))));
         }
@@ -356,20 +356,20 @@ impl PostgresValues {
     fn compare_rows(&self, kind: RecordKind, rows: &[Row]) -> Result<Vec<RawValue>, Finding> {
         let mut records = Vec::with_capacity(rows.len());
         for row in rows {
-            // A record that cannot be read is reported where records are checked.
+            // A record that cannot be read is reported by the check of records.
             records.extend(record_of(kind, row).ok());
         }
         let differing = self.wait(index::differing(&self.link.client, &records))?;
         let checked = records.iter().map(|record| {
             let is_different = differing.binary_search(&signed(record.place().1.0)).is_ok();
-            let problem = "the rows that searches read are not what the record says";
+            let problem = "the rows that searches read differ from the record";
             let found = || finding(Part::Indexes, record_name(record), problem, Remedy::WriteAgain);
             RawValue::Checked(is_different.then(found))
         });
         Ok(checked.collect())
     }
 
-    /// True if the row of last numbers says what there is.
+    /// Compares the row of last numbers with the tables.
     fn last_numbers(&self) -> Result<RawPage, Finding> {
         const LAST: &str = "SELECT individual, \"group\", program, membership, consent, sequence, code_table_parts \
                             FROM daftar.last";
@@ -385,7 +385,7 @@ impl PostgresValues {
                 Table::Records(kind) => kind.to_string(),
                 other => other.part().to_string(),
             };
-            let problem = format!("it says that {what} end at {said}, and they end at {last}");
+            let problem = format!("its last number of {what} is {said}, but the last one is {last}");
             let found = || finding(Part::Files, "the row of last numbers", problem, Remedy::Restore);
             values.push(RawValue::Checked((said != last).then(found)));
         }
@@ -511,7 +511,7 @@ impl RawValues for PostgresValues {
         let known = self.beside().whole_photos.get(&digest).copied();
         let is_whole = match known {
             Some(is_whole) => is_whole,
-            // Checked again, after the page that it came with.
+            // Checked again, after its page.
             None => match self.is_whole_photo(digest) {
                 Ok(is_whole) => is_whole,
                 Err(unreadable) => return Some(unreadable),
@@ -544,20 +544,20 @@ impl RawValues for PostgresValues {
         rows.first().map(|row| column(row, 0)).transpose().map_err(|error| wrong(&error))
     }
 
-    /// A snapshot is at rest.
+    /// A snapshot does not change.
     fn at_rest(&self, check: AtRest) -> Result<(), StoreError> {
         check(self);
         Ok(())
     }
 }
 
-/// True if a value of a record says the version that it is kept under. A value that cannot be read is reported by its reader.
+/// Compares the version in the value of a record with that of its row. An unreadable value is reported by its reader.
 fn check_version(record: &ChangedRecord, kept: VersionId) -> Result<(), Finding> {
     let said = record.place().2;
     if said == kept {
         return Ok(());
     }
-    let problem = format!("what is kept as version {kept} says that it is version {said}");
+    let problem = format!("the value stored as version {kept} is that of version {said}");
     Err(finding(Part::Records, record_name(record), problem, Remedy::Restore))
 }
 
@@ -600,18 +600,17 @@ fn owner_row(row: &Row) -> Result<((&str, &str), IdentifierOwner), StoreError> {
     Ok(((column(row, 0)?, column(row, 1)?), owner))
 }
 
-/// A slot and the membership that holds it.
+/// A slot and its membership.
 fn slot_row(row: &Row) -> Result<(MembershipSlot, RecordId), StoreError> {
     let kind = kind_of(column(row, 1)?)?;
     let subject = Subject::ALL.into_iter().find(|subject| subject.record_kind() == kind);
-    let kind =
-        subject.ok_or_else(|| corrupt("slot of a membership", "its beneficiary is of no kind that can be one"))?;
+    let kind = subject.ok_or_else(|| corrupt("slot of a membership", "its beneficiary is of an invalid kind"))?;
     let beneficiary = SubjectReference { kind, id: RecordId(number(row, 2)?) };
     Ok((MembershipSlot { program: RecordId(number(row, 0)?), beneficiary }, RecordId(number(row, 3)?)))
 }
 
-/// The value of a row of a table that is read from one end to the other. Notes what the row itself says, and the records that the check
-/// of the value asks for.
+/// Decodes a row of a table that is read sequentially. Notes the data of the row itself, and the records that the check
+/// of the value requires.
 fn cursor_row(
     table: Table,
     row: &Row,
@@ -626,7 +625,7 @@ fn cursor_row(
         }
         Table::Identifiers => {
             let kind = kind_of(column(row, 0)?)?;
-            let invalid = || corrupt("identifier", "its system or its value is none");
+            let invalid = || corrupt("identifier", "its system or its value is invalid");
             let system = SystemUri::parse(column(row, 1)?).map_err(|_| invalid())?;
             let value = IdentifierValue::parse(column(row, 2)?).map_err(|_| invalid())?;
             let (ids, open): (Vec<i64>, Vec<bool>) = (column(row, 3)?, column(row, 4)?);
@@ -662,10 +661,10 @@ fn cursor_row(
     })
 }
 
-/// What is wrong with a row that searches read where there is no such record.
+/// Reports a row of the index whose record does not exist.
 fn orphan_row(kind: RecordKind, row: &Row) -> Result<RawValue, StoreError> {
     let (id, is_there): (u64, bool) = (number(row, 0)?, column(row, 1)?);
-    let problem = "searches find it, and it is not there";
+    let problem = "searches find it, but the record is missing";
     let found = || finding(Part::Indexes, number_name(kind, RecordId(id)), problem, Remedy::Restore);
     Ok(RawValue::Checked((!is_there).then(found)))
 }

@@ -1,13 +1,13 @@
 //! The one task of a process that writes.
 //!
-//! **Invariant:** what waits is taken as a group, and a group is one transaction: nobody is answered before it is committed, and the
-//! sink hears of it before that. A group takes jobs until it has the lock of the row that orders writes: while another process has it,
-//! groups grow instead of becoming more. A connection that is lost while it commits is no answer: what became of the group is found out first.
+//! **Invariant:** pending jobs form a group, and a group is one transaction: results are returned after its commit and
+//! the call of the sink. A group takes jobs until it has the lock of the row that orders writes: while another process
+//! has it, groups grow in size. If a connection is lost during a commit, the outcome is resolved first.
 //!
-//! **Invariant:** audit entries of reads are none of its work (`audit_writer`): what delays writes does not delay reads.
+//! **Invariant:** audit entries of reads are written elsewhere (`audit_writer`): slow writes do not delay reads.
 //!
-//! **Invariant:** a database that is unavailable makes the writes fail that wait, each after a bounded time, and nothing else: the next group
-//! begins again.
+//! **Invariant:** an unavailable database only fails pending writes, each after a bounded time: the next group starts
+//! again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -29,26 +29,26 @@ use super::failure::{Failure, Meaning};
 use super::group::{Broken, Finished, Outcome};
 use super::state::State;
 
-/// The most jobs of one group.
+/// Maximum number of jobs of one group.
 pub(super) const JOBS_PER_GROUP_MAX: usize = 512;
-/// The most that a group weighs: an operation is one, and so is each of so many bytes of a photo.
+/// Maximum weight of a group: an operation is one, and so is each of so many bytes of a photo.
 const GROUP_WEIGHT_MAX: usize = 8_192;
 const PHOTO_BYTES_PER_WEIGHT: usize = 4_096;
-/// How often a group is tried.
+/// Maximum number of attempts for a group.
 pub(super) const ATTEMPTS_MAX: u32 = 6;
-/// The pause after the first attempt; twice as long after each one more.
+/// The pause after the first attempt; it doubles after each further one.
 pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
-/// Somebody who waits for an answer.
+/// Sender of a result to the waiting caller.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// What the writer is asked to do.
+/// Job of the writer.
 pub(super) enum Job {
     /// Writes an operation.
     Commit(Box<Write>, Option<Box<RememberedRequest>>, Answer<Committed>),
-    /// Numbers codes and editions.
+    /// Assigns numbers to codes and editions.
     Number(Vec<CodeUri>, Vec<(Namespace, String)>, Answer<(Vec<CodeNumber>, Vec<EditionNumber>)>),
-    /// Removes those values of the audit log that are there still, and reports it.
+    /// Removes those of these values of the audit log that still exist, and reports it.
     RemoveAudit(Box<(Vec<u64>, AuditRemoval)>, Answer<Option<AuditRemoved>>),
 }
 
@@ -64,7 +64,7 @@ impl Job {
         }
     }
 
-    /// True if codes get numbers by it.
+    /// True if it assigns numbers to codes.
     pub(super) fn gives_numbers(&self) -> bool {
         match self {
             Self::Number(..) => true,
@@ -73,20 +73,20 @@ impl Job {
         }
     }
 
-    /// Reports of the numbers that codes got with it.
+    /// Reports the numbers that were assigned to codes.
     fn report_numbers(&self, outcome: &Outcome) {
         if let (Self::Commit(write, ..), Outcome::Committed(Ok(_))) = (self, outcome) {
             write.new_codes().for_each(|new| (new.given)());
         }
     }
 
-    /// Returns how it ended. Whoever asked may have stopped waiting; what was written stays written.
+    /// Sends the outcome. The caller may have stopped waiting; a committed write stays committed.
     fn answer(self, outcome: Outcome) {
         match (self, outcome) {
             (Self::Commit(_, _, answer), Outcome::Committed(outcome)) => drop(answer.send(outcome)),
             (Self::Number(_, _, answer), Outcome::Numbered(outcome)) => drop(answer.send(outcome)),
             (Self::RemoveAudit(_, answer), Outcome::Removed(outcome)) => drop(answer.send(outcome)),
-            // Nobody is reported: what is dropped unanswered has failed.
+            // No result is sent: a dropped sender means failure.
             (Self::Commit(..) | Self::Number(..) | Self::RemoveAudit(..), _) => {}
         }
     }
@@ -100,7 +100,7 @@ impl Job {
     }
 }
 
-/// A job, and until when it is worth while to begin it.
+/// A job, and the time until which it may begin.
 pub(super) struct Asked {
     pub(super) job: Job,
     pub(super) by: Instant,
@@ -110,7 +110,7 @@ pub(super) struct Asked {
 pub(super) struct Taken<'q> {
     pub(super) jobs: Vec<Job>,
     weight: usize,
-    /// Where more come from; absent for a job that is written by itself.
+    /// Source of more jobs; `None` for a job that is written alone.
     queue: Option<&'q mut mpsc::Receiver<Asked>>,
 }
 
@@ -123,7 +123,7 @@ impl<'q> Taken<'q> {
         Self { jobs: vec![job], weight: 0, queue: None }
     }
 
-    /// Takes the jobs that wait, as many as a group has at most.
+    /// Takes pending jobs, up to the limit of a group.
     pub(super) fn take_waiting(&mut self) {
         while self.weight < GROUP_WEIGHT_MAX && self.jobs.len() < JOBS_PER_GROUP_MAX {
             let Some(Ok(next)) = self.queue.as_mut().map(|queue| queue.try_recv()) else { break };
@@ -141,14 +141,14 @@ impl<'q> Taken<'q> {
     }
 }
 
-/// A group whose end was not found out: whoever asked was reported that it failed, and it may have been written.
+/// A group with an unknown outcome: its callers got a failure, and it may have been written.
 pub(super) struct Unresolved {
     pub(super) group: u64,
     changes: Vec<Change>,
     sequence: u64,
 }
 
-/// What the writer owns.
+/// State of the writer.
 pub(super) struct Writer {
     pub(super) database: Arc<Database>,
     /// Its own id.
@@ -157,20 +157,20 @@ pub(super) struct Writer {
     pub(super) sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
     pub(super) last_sequence: Arc<AtomicU64>,
     pub(super) state: State,
-    /// How many groups it has begun.
+    /// Number of groups it has begun.
     pub(super) group: u64,
     pub(super) unresolved: Option<Unresolved>,
     pub(super) write_wait: Duration,
 }
 
 impl Writer {
-    /// Works until no job can come any more.
+    /// Works until no more jobs can arrive.
     pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Asked>) {
         while let Some(first) = queue.recv().await {
             let mut taken = Taken::of(&mut queue);
             taken.add(first);
             if let Some(held_up) = self.write(taken).await {
-                // Jobs that came in the meantime would wait as long again.
+                // Jobs that arrived in the meantime would wait as long again.
                 while let Ok(Asked { job, .. }) = queue.try_recv() {
                     job.fail(held_up.clone().into());
                 }
@@ -178,8 +178,8 @@ impl Writer {
         }
     }
 
-    /// Writes jobs together; where the database refuses something of it, each by itself. Returns the failure where another session keeps
-    /// the row that orders writes locked.
+    /// Writes jobs together; if the database rejects a part, each by itself. Returns the failure if another session
+    /// keeps the row that orders writes locked.
     async fn write(&mut self, mut taken: Taken<'_>) -> Option<Failure> {
         if taken.jobs.is_empty() {
             return None;
@@ -193,7 +193,7 @@ impl Writer {
                     self.meters.note_group(jobs.len(), began.elapsed());
                     self.database.outages.note_group();
                 }
-                // Before the sink, which shows the records to searches.
+                // Before the sink, which makes the records visible to searches.
                 for (job, outcome) in jobs.iter().zip(&finished.outcomes) {
                     job.report_numbers(outcome);
                 }
@@ -204,7 +204,7 @@ impl Writer {
                 None
             }
             Err(Failed { broken, is_of_one }) if is_of_one && jobs.len() > 1 => {
-                tracing::warn!(error = %StoreError::from(broken), "a group of writes was refused; each is tried by itself");
+                tracing::warn!(error = %StoreError::from(broken), "a group of writes was rejected; each is tried by itself");
                 let mut held_up = None;
                 for job in jobs {
                     held_up = match held_up {
@@ -228,7 +228,7 @@ impl Writer {
         }
     }
 
-    /// Tries until it is written or cannot be.
+    /// Tries until the group is written or cannot be.
     async fn attempts(&mut self, jobs: &mut Taken<'_>) -> Result<Finished, Failed> {
         let until = Instant::now().checked_add(self.write_wait);
         let mut pause = PAUSE;
@@ -260,7 +260,7 @@ impl Writer {
         }
     }
 
-    /// First finds out what became of a group before, then tries.
+    /// First resolves an earlier group with an unknown outcome, then tries.
     async fn attempt_resolved(&mut self, jobs: &mut Taken<'_>) -> Result<Finished, Failed> {
         if let Some(unresolved) = &self.unresolved {
             let started = Instant::now();
@@ -285,7 +285,7 @@ impl Writer {
         outcome
     }
 
-    /// Keeps what may have been written for when it can be found out.
+    /// Keeps a group that may have been written until its outcome can be resolved.
     pub(super) fn leave_unresolved(&mut self, finished: Finished) {
         let sequence = finished.locked.last.sequence.0;
         self.unresolved = Some(Unresolved { group: self.group, changes: finished.changes, sequence });

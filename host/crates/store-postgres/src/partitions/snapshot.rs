@@ -1,4 +1,4 @@
-//! The register as it stood after one write: a transaction that only reads.
+//! The register as of one write: a read-only transaction.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,43 +26,43 @@ use super::super::failure::{Failure, Meaning, corrupt};
 use super::super::index;
 use super::super::rows::{column, history, history_of, kind_number, number, record_of, signed};
 
-/// How long an answer is waited for: longer than a statement may take there.
+/// Maximum time to wait for a response: longer than a statement may take there.
 const ANSWER_MAX: Duration = Duration::from_secs(150);
-/// How long the end of a transaction that only read may take; then its connection is closed.
+/// Maximum time to end a read-only transaction; then its connection is closed.
 const END_MAX: Duration = Duration::from_secs(5);
-/// A transaction that only reads and sees one state. It may be quiet for as long as a partition is worked on, and ends with its connection.
+/// A read-only transaction that sees one state. It may idle during work on a partition, and ends with its connection.
 const BEGIN: &str = "SET idle_in_transaction_session_timeout = '10min'; SET statement_timeout = '2min'; \
                      BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// A moment that is held.
+/// An open snapshot.
 pub(in super::super) struct PostgresReadSnapshot {
     link: Arc<Link>,
     sequence: Sequence,
-    /// How many questions are not answered.
+    /// Number of statements without a response.
     unanswered: AtomicUsize,
     history: History,
     held: Held,
 }
 
-/// What is given back when a moment is over.
+/// Resource that is released at the end of a snapshot.
 enum Held {
-    /// The place of a preview's moment; its connection is closed.
+    /// The slot of a preview's snapshot; its connection is closed.
     Place(#[expect(dead_code, reason = "released when it is dropped")] Slot<Actor>),
-    /// A connection that is kept for the next moment; absent once it was given back.
+    /// A connection that is reused by the next snapshot; `None` once it was released.
     ItemKind(Option<Keeping>),
 }
 
-/// A connection that is kept from one moment to the next: one holds it at a time.
+/// A connection that snapshots reuse, one at a time.
 pub(in super::super) type Keeping = OwnedMutexGuard<Option<Arc<Link>>>;
 
-/// Begins the transaction of a moment; gives where the register stands.
+/// Begins the transaction of a snapshot; returns its sequence and timeline.
 async fn begin(link: &Link) -> Result<Row, Failure> {
     link.client.batch_execute(BEGIN).await?;
     Ok(link.client.query_one(concat!("SELECT sequence, ", history!(), " FROM daftar.last"), &[]).await?)
 }
 
 impl PostgresReadSnapshot {
-    /// The register as it stands now, for a preview: on a connection of its own, of which there are only so many.
+    /// The current register, for a preview: on a connection of its own, of which the number is limited.
     pub(super) async fn for_preview(
         database: &Arc<Database>,
         moments: &Arc<FairSemaphore<Actor>>,
@@ -84,7 +84,7 @@ impl PostgresReadSnapshot {
         Self::of(begun?)
     }
 
-    /// The register as it stands now, on the connection that is kept, which is made where there is none.
+    /// The current register, on the reused connection, which is opened if missing.
     pub(in super::super) async fn of_feed(database: &Arc<Database>, mut keeping: Keeping) -> Result<Self, StoreError> {
         let begun = async {
             let link = match keeping.take().filter(|link| !link.client.is_closed()) {
@@ -112,7 +112,7 @@ impl PostgresReadSnapshot {
         answered.map_err(|error| Failure::from(error).into())
     }
 
-    /// Waits for an answer, and notes that there was one: what is dropped before stays unanswered.
+    /// Waits for a response, and notes its arrival: a future that is dropped before counts as unanswered.
     async fn answered<T>(&self, asked: impl Future<Output = T>) -> T {
         self.unanswered.fetch_add(1, Ordering::AcqRel);
         let answer = asked.await;
@@ -126,7 +126,7 @@ impl PostgresReadSnapshot {
     }
 }
 
-/// What is over leaves no search behind, which may take minutes, and no transaction.
+/// A dropped snapshot leaves no search, which may take minutes, and no transaction.
 impl Drop for PostgresReadSnapshot {
     fn drop(&mut self) {
         if self.unanswered.load(Ordering::Acquire) > 0 {
@@ -143,7 +143,7 @@ impl Drop for PostgresReadSnapshot {
     }
 }
 
-/// The connection of a moment, for searches at it.
+/// The connection of a snapshot, for searches.
 impl AsRef<Client> for PostgresReadSnapshot {
     fn as_ref(&self) -> &Client {
         &self.link.client
@@ -158,7 +158,7 @@ const PEOPLE_OF: &str = "SELECT id FROM daftar.search_individual WHERE id BETWEE
 const MEMBERS_OF: &str = "SELECT DISTINCT individual FROM daftar.search_member WHERE group_id = ANY($1) ORDER BY 1";
 const MEMBERSHIPS_OF: &str = "SELECT id FROM daftar.search_membership \
                               WHERE beneficiary BETWEEN $1 AND $2 AND beneficiary_kind = $3 ORDER BY id";
-/// Those of people (kind 1) and of groups (kind 2).
+/// Consents of individuals (kind 1) and of groups (kind 2).
 const CONSENTS_OF: &str = "SELECT id FROM daftar.search_consent \
                            WHERE NOT is_withdrawn AND subject_kind = 1 AND subject = ANY($1) \
                            UNION ALL SELECT id FROM daftar.search_consent \

@@ -39,9 +39,9 @@ const AUDIT: [(&str, &str, &str); 18] = [
     ("other_targets", "text[]", "The other targets, records as `Individual/<id>`."),
     ("fields", "text[]", "The fields that were shown or changed."),
     ("consents", "uuid[]", "The consents that permitted it."),
-    ("reason", "text", "Why it was refused."),
-    ("note", "text", "What else is needed to understand it."),
-    ("count", "bigint", "How many alike events the entry stands for."),
+    ("reason", "text", "Reason for the refusal."),
+    ("note", "text", "Further details of the entry."),
+    ("count", "bigint", "Number of similar events that the entry represents."),
 ];
 
 /// All views.
@@ -85,7 +85,7 @@ impl View {
         self.columns.iter().any(|column| column.name == name && column.held == held)
     }
 
-    /// The statements that make it, or put it in the place of one that has columns in that order; the others follow.
+    /// Returns the statements that create it, or replace a view whose columns are in that order; new columns are last.
     pub(super) fn statements(&self, order: &[&str]) -> String {
         let place = |column: &&ViewColumn| order.iter().position(|name| *name == column.name).unwrap_or(order.len());
         let mut columns: Vec<&ViewColumn> = self.columns.iter().collect();
@@ -131,7 +131,7 @@ impl ViewColumn {
     }
 }
 
-/// What a column holds, for its comment.
+/// Describes a column, for its comment.
 fn about(kind: RecordKind, column: &Column, field: Option<&Field>) -> String {
     let field = field.map(|field| field.about).unwrap_or_default();
     format!("{} {field}", reporting::from(kind, column)).trim().to_owned()
@@ -150,12 +150,12 @@ fn held(column: ColumnType) -> &'static str {
     }
 }
 
-/// Where a value is in stored JSON.
+/// Place of a value in stored JSON.
 struct Place {
-    /// What it is a member of.
+    /// Expression of its parent object.
     holder: String,
     member: &'static str,
-    /// Its row in the schema, where it has one.
+    /// Its row in the schema, if it has one.
     field: Option<&'static Field>,
 }
 
@@ -186,7 +186,7 @@ impl Place {
         format!("({} ->> '{}')", self.holder, self.member)
     }
 
-    /// What a value says of the kind of record that the reference names.
+    /// Builds an expression on the kind of record that the reference names.
     fn by_kind(&self, said: impl Fn(RecordKind) -> String) -> String {
         let kinds = match self.field.map(|field| &field.kind) {
             Some(Kind::Reference(kinds)) => *kinds,
@@ -200,9 +200,9 @@ impl Place {
     }
 }
 
-/// A value as it is recorded, or as it is computed today.
+/// A value as it is stored, or as it is computed today.
 fn written(kind: RecordKind, base: &str, column: &Column, place: &Place) -> String {
-    // As the register does: by the day in UTC.
+    // By the day in UTC, as in the register.
     const TODAY: &str = "(now() AT TIME ZONE 'UTC')::date";
     match (kind, column.path.as_slice()) {
         (_, ["meta", "version_id"]) => "r.version".to_owned(),
@@ -222,7 +222,7 @@ fn written(kind: RecordKind, base: &str, column: &Column, place: &Place) -> Stri
     }
 }
 
-/// The fields of modules as bodies have them, without their types; of a code its URI.
+/// The fields of modules as in bodies, without their types; for a code its URI.
 fn extension(stored: &str) -> String {
     let bare = |value: &str| {
         format!("CASE {value} ->> 'type' WHEN 'coded' THEN {value} -> 'value' -> 'uri' ELSE {value} -> 'value' END")
@@ -235,14 +235,14 @@ fn extension(stored: &str) -> String {
     )
 }
 
-/// Something of each item of a list; NULL where there is no list.
+/// An expression for each item of a list; NULL if there is no list.
 fn each(list: &str, of: &str) -> String {
     format!(
         "CASE WHEN jsonb_typeof({list}) = 'array' THEN ARRAY(SELECT {of} FROM jsonb_array_elements({list}) WITH ORDINALITY AS c (value, place) ORDER BY c.place) END"
     )
 }
 
-/// The identifier by which a record is named: the first that still holds, else the first.
+/// The identifier by which a record is named: the first that is open, else the first.
 fn id(value: &str) -> String {
     format!(
         "(SELECT (i.value ->> 'system') || '|' || (i.value ->> 'value') FROM jsonb_array_elements({value} -> 'identifier') WITH ORDINALITY AS i (value, place) \

@@ -1,4 +1,4 @@
-//! The suite of what processes share, in a database.
+//! The suite of the shared state of processes, in a database.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ async fn process(url: &str) -> Process {
     Process { shared: Arc::new(PostgresShared::of(store.clone())), store }
 }
 
-/// With the server, which runs for as long as somebody holds it.
+/// With the server, which runs until the last reference is dropped.
 async fn two() -> (Process, Process, Arc<Server>) {
     let server = Server::shared();
     let url = server.create_database();

@@ -96,10 +96,10 @@ async fn rows_that_are_damaged_are_found_and_named() {
     connection.object().unwrap().batch_execute(damages).await.unwrap();
     let found: Vec<String> = findings(&store).await.into_iter().filter(|line| !before.contains(line)).collect();
     let expected = [
-        "files: the row of last numbers: it says that Program end at 4, and they end at 1",
+        "files: the row of last numbers: its last number of Program is 4, but the last one is 1",
         "identifiers: Individual `urn:x:a|2`: it is not indexed by its identifier of system",
         "indexes: Consent ",
-        "indexes: Individual `urn:x:a|1`: the rows that searches read are not what the record says",
+        "indexes: Individual `urn:x:a|1`: the rows that searches read differ from the record",
         "records: Group number 1: the stored group cannot be read",
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");

@@ -109,7 +109,7 @@ async fn a_record_of_another_version_than_its_row_says_is_in_no_backup() {
             Err(error) => break error,
         }
     };
-    assert!(error.to_string().contains("what is kept as version 7 says that it is version 1"), "{error}");
+    assert!(error.to_string().contains("the value stored as version 7 is that of version 1"), "{error}");
 }
 
 #[tokio::test]

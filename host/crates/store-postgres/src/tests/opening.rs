@@ -23,7 +23,7 @@ async fn what_cannot_be_opened_is_told_with_its_place_and_without_its_password()
     // A port that is given to no process that asks for any.
     let nobody = 1;
     for (url, says) in [
-        (format!("postgres://{role}:geheim@127.0.0.1:{port}/nowhere"), "make the database first"),
+        (format!("postgres://{role}:geheim@127.0.0.1:{port}/nowhere"), "create the database first"),
         (format!("postgres://daftar:geheim@127.0.0.1:{nobody}/register"), "see that it runs"),
         (format!("postgres://stranger:geheim@127.0.0.1:{port}/postgres"), "see that the role"),
         (format!("postgres://{role}:geheim@127.0.0.1:{port}/postgres?sslmode=verify-full"), "TLS"),

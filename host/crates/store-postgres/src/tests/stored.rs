@@ -155,7 +155,7 @@ async fn a_record_is_read_by_the_names_of_the_api_and_its_codes_by_their_rows() 
 
     register.sql("UPDATE daftar.record SET value = jsonb_set(value, '{gender,uri}', '\"urn:x:codes#4\"')");
     let found = register.findings().await;
-    let expected = "records: Individual `urn:x:a|1`: the URI of its code number 3 is not that of the number";
+    let expected = "records: Individual `urn:x:a|1`: the URI of its code number 3 differs from that of the number";
     assert!(matches!(found.as_slice(), [one] if one.starts_with(expected)), "{found:#?}");
 }
 

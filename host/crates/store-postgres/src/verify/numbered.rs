@@ -1,4 +1,4 @@
-//! What is numbered in parts: the table of codes and the audit log, as values that archives carry.
+//! Values that are numbered in parts: the code table and the audit log, as in archives.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -24,7 +24,7 @@ pub(super) fn unreadable_value(value: u64, error: &StoreError) -> Finding {
 }
 
 impl PostgresValues {
-    /// Parts of the table of codes, as other stores keep them.
+    /// Parts of the code table, as in other stores.
     pub(super) fn codes_page(&self, after: i64) -> Result<RawPage, Finding> {
         const NEXT: &str = "SELECT part FROM daftar.code WHERE part > $1 UNION SELECT part FROM daftar.edition WHERE part > $1 \
                             ORDER BY part LIMIT $2";
@@ -38,7 +38,7 @@ impl PostgresValues {
         Ok(RawPage { values, next: Some(last.to_be_bytes().to_vec()), unreadable: None })
     }
 
-    /// The parts of the table of codes from one up to before another.
+    /// The parts of the code table from one up to before another.
     pub(super) fn code_parts(&self, first: u64, end: u64) -> Result<BTreeMap<u64, StoredCodeTable>, Finding> {
         parts_of(&self.query(PARTS, &[&signed(first), &signed(end)])?).map_err(|error| wrong(&error))
     }
@@ -56,12 +56,12 @@ impl PostgresValues {
         let uri = |number: u32| names.as_ref().and_then(|names| names.uri(CodeNumber(number)));
         let wrong = found.iter().find(|(number, said)| uri(*number) != said.as_deref());
         Ok(wrong.map(|(number, _)| {
-            let problem = format!("the URI of its code number {number} is not that of the number");
+            let problem = format!("the URI of its code number {number} differs from that of the number");
             finding(Part::Records, record_name(record), problem, Remedy::Restore)
         }))
     }
 
-    /// Values of the audit log. Of the last one there may be more rows than were read: it is asked for by itself.
+    /// Values of the audit log. The last one may have more rows than were read: it is read again separately.
     pub(super) fn audit_page(&self, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
         let rows = format!(
             "SELECT *, {} AS bytes FROM daftar.audit WHERE number >= $1 ORDER BY number LIMIT $2",

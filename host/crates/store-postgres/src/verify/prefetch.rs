@@ -1,4 +1,4 @@
-//! What the checks of a page need beside its values, read with it: older versions, owners, records, photos and slots.
+//! Data that the checks of a page require, read with its values: older versions, owners, records, photos and slots.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,24 +19,24 @@ use super::{
 /// Versions of a record with their stored values, in their order.
 type StoredVersions = Vec<(VersionId, Vec<u8>)>;
 
-/// What was read beside the values of a page.
+/// Data read with the values of a page.
 #[derive(Default)]
 pub(super) struct Prefetched {
-    /// Nothing where it was asked for and there is none.
+    /// `None` if there is no such record.
     pub(super) records: HashMap<(RecordKind, RecordId), Option<Vec<u8>>>,
     /// True if there is such a record.
     pub(super) existing: HashMap<(RecordKind, RecordId), bool>,
     pub(super) versions: HashMap<(RecordKind, RecordId), StoredVersions>,
     pub(super) owners: HashMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     pub(super) holders: HashMap<MembershipSlot, Option<RecordId>>,
-    /// How many bytes they have.
+    /// Size in bytes.
     pub(super) photos: HashMap<PhotoDigest, Option<u32>>,
     /// True if their bytes are those of their digest.
     pub(super) whole_photos: HashMap<PhotoDigest, bool>,
 }
 
 impl PostgresValues {
-    /// Reads the older versions of records, as far as they are about a mebibyte: the others are asked for record by record.
+    /// Reads the older versions of records, up to about a mebibyte: the rest is read record by record.
     pub(super) fn read_versions(&self, kind: RecordKind, ids: Vec<RecordId>) -> Result<(), Finding> {
         let rows = "SELECT id, value, version FROM daftar.earlier_version WHERE kind = $1 AND id = ANY($2) \
                     ORDER BY id, version";
@@ -57,7 +57,7 @@ impl PostgresValues {
         Ok(())
     }
 
-    /// Reads the owners, records, photos and slots that versions of records name.
+    /// Reads the owners, records, photos and slots that versions of records reference.
     pub(super) fn read_beside(&self, kind: RecordKind, versions: &[ChangedRecord]) -> Result<(), Finding> {
         let (mut keys, mut named, mut photos, mut slots) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), Vec::new());
@@ -101,7 +101,7 @@ impl PostgresValues {
         Ok(())
     }
 
-    /// Reads whether records exist, and their values where they are wanted.
+    /// Reads whether records exist, and their values if wanted.
     pub(super) fn read_records(
         &self,
         named: &BTreeSet<(RecordKind, RecordId)>,
@@ -126,7 +126,7 @@ impl PostgresValues {
         for row in &rows {
             let read = place_of(row).and_then(|place| Ok((place, column::<Option<Json<&[u8]>>>(row, 2)?)));
             let (place, json) = read.map_err(|error| wrong(&error))?;
-            // One that cannot be read is reported where records are checked; here it says nothing.
+            // An unreadable one is reported by the check of records, not here.
             let value = json.map(|json| binary_of(place.0, place.1, json.0).unwrap_or_default());
             beside.existing.insert(place, true);
             if has_values {
@@ -153,7 +153,7 @@ impl PostgresValues {
         Ok(())
     }
 
-    /// True if the bytes of a photo are those of its digest; so too where there is no such photo any more.
+    /// True if the bytes of a photo match its digest, and if there is no such photo any more.
     pub(super) fn is_whole_photo(&self, digest: PhotoDigest) -> Result<bool, Finding> {
         let statement = "SELECT sha256(bytes) = digest FROM daftar.photo WHERE digest = $1";
         let rows = self.query(statement, &[&digest.0.as_slice()])?;

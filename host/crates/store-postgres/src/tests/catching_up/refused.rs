@@ -68,7 +68,7 @@ async fn a_database_that_was_served_from_is_refused() {
         store.close().await;
         let told = refused(&from, &database).await;
         assert!(told.contains("was written to since the register was moved into it"), "{what}: {told}");
-        assert!(told.contains("Go on with the database as it is"), "{what}: {told}");
+        assert!(told.contains("Continue with the database as it is"), "{what}: {told}");
     }
 }
 
