@@ -1,4 +1,4 @@
-//! The store on a PostgreSQL of the tests' own.
+//! Tests of the store on a PostgreSQL server of their own.
 
 mod audit;
 mod bulk;
@@ -27,21 +27,21 @@ use super::*;
 use daftar_store::archive::{Archive, Refill};
 use daftar_store::suite::{Backend, every_behaviour};
 
-/// A database of its own on the server that the tests share, prepared by the role that owns its tables and opened by the role of servers, so that
-/// every behaviour is one that needs no more than that.
+/// A database of its own on the server that the tests share, prepared by the role that owns its tables and opened by
+/// the role of servers, so that every behaviour is tested with no more rights than that.
 pub(super) struct Shared {
     url: String,
     store: Option<PostgresStore>,
     _server: Arc<Server>,
 }
 
-/// Few connections, and rows that go to the database together from so few on that tests do both; those of the program are in [`bulk`].
+/// Few connections, and batches of so few rows that tests use both paths; the limits of the program are in [`bulk`].
 pub(super) fn options(url: &str) -> PostgresOptions {
     let bulk = BulkLimits { copied_rows_min: 4, flush_bytes: 4 * 1024 };
     PostgresOptions { connections_max: 4, bulk, ..PostgresOptions::new(url.to_owned().into()) }
 }
 
-/// Waits for a future where a test cannot: on a runtime that outlives every test, as what is opened there continues there.
+/// Waits for a future outside async code: on a runtime that outlives every test, as tasks started there continue.
 fn waited<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
     static RUNTIME: LazyLock<tokio::runtime::Runtime> =
         LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());

@@ -1,4 +1,4 @@
-//! Audit entries as rows: what is read is what was written, months have their partitions, and old months go as a whole.
+//! Audit entries as rows: they round-trip, months have their partitions, and old months are dropped as a whole.
 
 use super::*;
 use std::net::IpAddr;
@@ -114,7 +114,7 @@ async fn entries_are_read_back_exactly_and_found_by_what_they_name() {
 }
 
 #[tokio::test]
-async fn a_period_is_found_though_much_was_written_before_and_after_it() {
+async fn a_period_is_found_between_many_earlier_and_later_entries() {
     let (_server, _, store) = opened().await;
     let first: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
     let at = |number: i32| first + SignedDuration::from_secs(30 * i64::from(number));
@@ -126,11 +126,11 @@ async fn a_period_is_found_though_much_was_written_before_and_after_it() {
     let page = store.audit_page(query, AuditPosition::END, bounds).await.unwrap();
     let found: Vec<_> = page.entries.iter().map(|entry| entry.request_id.as_str()).collect();
     assert_eq!(found, ["20004", "20003", "20002", "20001", "20000"]);
-    assert_eq!(page.next, None, "the index says that there is nothing more");
+    assert_eq!(page.next, None, "the index has no more entries");
 }
 
 #[tokio::test]
-async fn partitions_of_three_months_are_made_once_by_servers_that_may_make_no_table() {
+async fn partitions_of_three_months_are_created_once_by_servers_without_the_right_to_create_tables() {
     const PARTITIONS: &str = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'daftar.audit'::regclass";
     let (server, url, store) = opened().await;
     assert_eq!(count(&store, PARTITIONS).await, 4, "this month, two more and the default");
@@ -154,9 +154,9 @@ async fn partitions_of_three_months_are_made_once_by_servers_that_may_make_no_ta
     assert_eq!(count(&store, PARTITIONS).await, 4);
     let link = store.database.link("another").await.unwrap();
     let refused = link.client.batch_execute(&format!("SET ROLE \"{role}\"; CREATE TABLE daftar.other ()")).await;
-    assert!(refused.is_err(), "it may make no table itself");
+    assert!(refused.is_err(), "it may create no table itself");
     let drop_month = format!("SET ROLE \"{role}\"; SELECT daftar.drop_audit_month('infinity')");
-    assert!(link.client.batch_execute(&drop_month).await.is_err(), "no function is all_individuals's");
+    assert!(link.client.batch_execute(&drop_month).await.is_err(), "no function is public");
     let row = store.database.query_opt("SELECT now()", &[]).await.unwrap().unwrap();
     let now = Timestamp::try_from(row.get::<_, std::time::SystemTime>(0)).unwrap();
     let now = AuditEntry { at: now, ..audit_entry("now") };
@@ -165,10 +165,10 @@ async fn partitions_of_three_months_are_made_once_by_servers_that_may_make_no_ta
     store.audit(0).await.unwrap();
     assert_eq!(count(&store, "SELECT count(*) FROM daftar.audit_default").await, 1, "only that of a wrong clock");
     let made = "SELECT count(*) FROM (SELECT daftar.make_audit_month('1999-12-01') AS made) AS call WHERE made";
-    assert_eq!(count(&store, made).await, 0, "what a wrong clock names gets no partition");
+    assert_eq!(count(&store, made).await, 0, "a month of a wrong clock gets no partition");
 }
 
-/// An entry of each hour of some days of three months, of which the last is the edge.
+/// An entry of each hour of some days of three months, of which the last contains the boundary.
 async fn three_months(store: &PostgresStore) -> usize {
     for month in ["2026-01-01", "2026-02-01", "2026-03-01"] {
         let made = format!("SELECT count(daftar.make_audit_month('{month}'))");
@@ -199,7 +199,7 @@ async fn whole_months_are_dropped_and_the_edge_is_exact() {
     store.attach_sink(Arc::new(daftar_store::suite::Listener::default())).unwrap();
     let total = three_months(&store).await;
     let before: Timestamp = "2026-03-10T06:00:00Z".parse().unwrap();
-    // Another process reads the log for long: nothing is dropped, and nobody waits for it.
+    // Another process reads the log for long: nothing is dropped, and no caller waits for it.
     let reader = store.database.link("reader").await.unwrap();
     reader.client.batch_execute("BEGIN; SELECT count(*) FROM daftar.audit").await.unwrap();
     let first = store.remove_audit(removal(before)).await.unwrap().unwrap();
@@ -208,7 +208,7 @@ async fn whole_months_are_dropped_and_the_edge_is_exact() {
     let other = PostgresStore::open(options(&url)).await.unwrap();
     let mut told = first;
     while let Some(removed) = other.remove_audit(AuditRemoval { told: Some(told), ..removal(before) }).await.unwrap() {
-        assert_eq!(removed.at, first.at, "one entry reports all of it");
+        assert_eq!(removed.at, first.at, "one entry reports the whole removal");
         told = removed;
     }
     let left = store.audit(usize::MAX).await.unwrap();

@@ -1,4 +1,4 @@
-//! Rows that go to the database together or one statement at a time: the register is the same, below, at and above the limits.
+//! Rows sent to the database in batches, or one by one: the register is the same below, at and above the limits.
 
 use super::*;
 use daftar_store::Operation;
@@ -25,7 +25,7 @@ async fn has_copied(store: &PostgresStore) -> bool {
     !connection.object().unwrap().query(prepared, &[]).await.unwrap().is_empty()
 }
 
-/// A new register with so many people, written at once; with what it holds, and whether they were copied.
+/// A new register with so many individuals, written in one transaction; its contents, and whether they were copied.
 async fn written(server: &Server, bulk: BulkLimits, people: usize) -> (Vec<Entry>, bool) {
     let options = PostgresOptions { bulk, ..options(&server.create_database()) };
     let store = PostgresStore::open(options).await.unwrap();
@@ -36,7 +36,7 @@ async fn written(server: &Server, bulk: BulkLimits, people: usize) -> (Vec<Entry
 }
 
 #[tokio::test]
-async fn new_rows_are_copied_from_the_shipped_limit_on_and_mean_the_same() {
+async fn new_rows_are_copied_from_the_default_limit_on_with_the_same_result() {
     let server = Server::shared();
     let (shipped, never) = (BulkLimits::default(), BulkLimits { copied_rows_min: usize::MAX, ..BulkLimits::default() });
     assert_eq!(shipped.copied_rows_min, 64);
@@ -50,7 +50,7 @@ async fn new_rows_are_copied_from_the_shipped_limit_on_and_mean_the_same() {
 }
 
 #[tokio::test]
-async fn a_database_is_filled_the_same_whenever_its_rows_go_there() {
+async fn a_filled_database_is_the_same_for_any_batch_size() {
     let (folder, _) = furnished::<Folder>().await;
     let entries = all(folder.opened().snapshot().await.unwrap()).await;
     let half = entries.len() / 2;

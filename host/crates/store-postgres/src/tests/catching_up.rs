@@ -1,4 +1,4 @@
-//! IncrementalApply a database that was filled from a folder up to what was written to the folder since.
+//! Catching up a database that was filled from a folder with later writes to the folder.
 
 mod refused;
 mod removed;
@@ -21,7 +21,7 @@ use daftar_store::archive::{CatchUp, Ends, Entry, Held, ItemKind};
 use daftar_store::suite::{Listener, commit, create, individual_of, person};
 use daftar_store_sled::{SledOptions, SledStore};
 
-/// The tables that have the same rows, however a register came into the database.
+/// The tables that have the same rows, whichever way a register came into the database.
 const TABLES: [&str; 19] = [
     "record",
     "earlier_version",
@@ -43,7 +43,7 @@ const TABLES: [&str; 19] = [
     "search_consent",
     "search_tally",
 ];
-/// Where the register stands, but for how often somebody was told to look.
+/// The row of last numbers, without the counter of change notifications.
 const LAST: &str = "SELECT individual, \"group\", program, membership, consent, sequence, code_table_parts, \
                     (SELECT max(number) FROM daftar.audit) AS audit FROM daftar.last";
 
@@ -71,7 +71,7 @@ impl Database {
         rows.lines().map(str::to_owned).collect()
     }
 
-    /// Everything in it.
+    /// All rows of its tables.
     fn everything(&self) -> Vec<(&'static str, Vec<String>)> {
         let last = ("last", vec![self.sql(LAST)]);
         TABLES.into_iter().map(|table| (table, self.rows(table))).chain([last]).collect()
@@ -81,7 +81,7 @@ impl Database {
         PostgresStore::open(options(&self.url)).await.unwrap()
     }
 
-    /// Fills it with what is in the folder.
+    /// Fills it with the contents of the folder.
     async fn fill(&self, from: &SledStore) {
         let refill = PostgresRefill::open(options(&self.url)).await.unwrap();
         copy(from.snapshot().await.unwrap(), Box::new(refill), |_, _| ()).await.unwrap();
@@ -91,20 +91,20 @@ impl Database {
         PostgresRefill::catch_up(options(&self.url)).await
     }
 
-    /// Brings it up to what is in the folder.
+    /// Catches it up with the folder.
     async fn catch_up(&self, from: &SledStore) -> Result<CaughtUp, CatchUpError> {
         catch_up(from, self.begin().await.unwrap(), |_, _, _| ()).await
     }
 }
 
-/// A folder whose changes somebody hears of.
+/// A folder with a change sink.
 fn folder(path: &Path) -> SledStore {
     let store = SledStore::open(path, SledOptions::default()).unwrap();
     store.attach_sink(Arc::new(Listener::default())).unwrap();
     store
 }
 
-/// Fails unless the database is what it would be had it been filled now.
+/// Fails unless the database equals one that is filled now.
 async fn assert_same(from: &SledStore, database: &Database) {
     let store = database.store().await;
     let comparison = compare(from.snapshot().await.unwrap(), store.snapshot().await.unwrap(), |_, _| ()).await.unwrap();
@@ -117,7 +117,7 @@ async fn assert_same(from: &SledStore, database: &Database) {
     }
 }
 
-/// Compares what was brought.
+/// Compares the applied changes.
 async fn compared(from: &SledStore, database: &Database, caught_up: &CaughtUp) -> Comparison {
     let store = database.store().await;
     let comparison = compare_since(from, &store, &caught_up.held, |_, _| ()).await.unwrap();
@@ -126,7 +126,7 @@ async fn compared(from: &SledStore, database: &Database, caught_up: &CaughtUp) -
 }
 
 #[tokio::test]
-async fn whatever_is_written_to_the_folder_is_brought() {
+async fn all_writes_to_the_folder_are_applied() {
     for seed in 0..4 {
         let folder_path = TempDir::new().unwrap();
         let from = folder(folder_path.path());
@@ -146,7 +146,7 @@ async fn whatever_is_written_to_the_folder_is_brought() {
             let again = database.catch_up(&from).await.unwrap();
             assert!(again.brought.is_empty(), "{:?}", again.brought);
         }
-        // It continues where the folder stands.
+        // It continues from the position of the folder.
         let store = database.store().await;
         store.attach_sink(Arc::new(Listener::default())).unwrap();
         let [one, other] = [&store as &dyn Store, &from].map(|store| async move {
@@ -159,7 +159,7 @@ async fn whatever_is_written_to_the_folder_is_brought() {
 }
 
 #[tokio::test]
-async fn what_is_told_as_written_since_is_the_same_of_both() {
+async fn both_stores_report_the_same_writes_since() {
     let folder_path = TempDir::new().unwrap();
     let from = folder(folder_path.path());
     let (mut world, database) = (World::new(9), Database::new());
@@ -188,7 +188,7 @@ async fn what_is_told_as_written_since_is_the_same_of_both() {
         _ => None,
     });
     assert_eq!(first, Some(held.sequence.next()));
-    // As of now nothing was written since.
+    // From the current position there are no later writes.
     let now = Held { sequence: ours.sequence, audit: ours.audit, code_table_parts: ours.code_table_parts, ..held };
     let mut snapshot = from.since(&now).await.unwrap();
     loop {
@@ -211,7 +211,7 @@ async fn what_is_told_as_written_since_is_the_same_of_both() {
 }
 
 #[tokio::test]
-async fn what_breaks_off_leaves_the_database_as_it_was() {
+async fn an_interrupted_run_leaves_the_database_unchanged() {
     let folder_path = TempDir::new().unwrap();
     let from = folder(folder_path.path());
     let (mut world, database) = (World::new(17), Database::new());
@@ -231,7 +231,7 @@ async fn what_breaks_off_leaves_the_database_as_it_was() {
                 begun.refill.put(some.to_vec()).await.unwrap();
             }
         }
-        // Everything was put at last, and nobody ended it.
+        // All entries were received, and `finish` was not called.
         drop(begun);
         assert!(database.everything() == before, "{steps}");
     }
@@ -247,9 +247,9 @@ async fn what_breaks_off_leaves_the_database_as_it_was() {
         }
     };
     assert!(matches!(refused, StoreError::Corrupt { what: "order of writes", .. }), "{refused}");
-    assert!(begun.refill.put(Vec::new()).await.is_err(), "nothing is taken any more");
+    assert!(begun.refill.put(Vec::new()).await.is_err(), "no entries are accepted any more");
     drop(begun);
-    // It stands at another write than is said.
+    // Its position is another write than stated.
     let mut begun = database.begin().await.unwrap();
     begun.refill.note_origin(from.since(&begun.held).await.unwrap().mark());
     begun.refill.put(vec![Entry::Counter { name: "a".to_owned(), value: 1 }]).await.unwrap();
@@ -260,12 +260,12 @@ async fn what_breaks_off_leaves_the_database_as_it_was() {
 }
 
 #[tokio::test]
-async fn rows_may_be_written_in_the_middle_of_a_record_that_gave_something_up() {
+async fn rows_may_be_written_between_versions_of_a_record_that_gave_up_an_identifier() {
     let folder_path = TempDir::new().unwrap();
     let from = folder(folder_path.path());
     let database = Database::new();
     let taker = create(&from, person(&["urn:x:a|taker"])).await;
-    // Each version is more than is kept in memory in tests.
+    // Each version is larger than the memory limit of the tests.
     let large = |identifiers: &[&str]| {
         let name: Values = Values::default().with(person_name::TEXT, "x".repeat(8_000));
         person(identifiers).with(NAME, name)
@@ -296,7 +296,7 @@ async fn rows_may_be_written_in_the_middle_of_a_record_that_gave_something_up() 
 }
 
 #[tokio::test]
-async fn nobody_writes_to_the_database_until_it_is_brought_up() {
+async fn no_server_writes_to_the_database_until_it_is_caught_up() {
     let folder_path = TempDir::new().unwrap();
     let from = folder(folder_path.path());
     let database = Database::new();
@@ -305,7 +305,7 @@ async fn nobody_writes_to_the_database_until_it_is_brought_up() {
     create(&from, person(&["urn:x:a|2"])).await;
     let begun = database.begin().await.unwrap();
     let store = Arc::new(database.store().await);
-    // On this database: other tests use the server as well.
+    // In this database: other tests use the server as well.
     let is_locked =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     store.attach_sink(Arc::new(Listener::default())).unwrap();

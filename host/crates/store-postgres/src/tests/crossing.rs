@@ -1,4 +1,4 @@
-//! What one backend holds, applied by another.
+//! Contents of one backend, applied by the other.
 
 use tempfile::TempDir;
 
@@ -24,7 +24,7 @@ pub(super) async fn taken(mut snapshot: Snapshot) -> Vec<Entry> {
     }
 }
 
-/// The lines of what a verification finds, in the order of their text.
+/// The findings of a verification, one per line, sorted by text.
 async fn findings(store: &dyn Archive) -> Vec<String> {
     let (events, mut told) = tokio::sync::mpsc::channel(4);
     let listen = async {
@@ -50,7 +50,7 @@ pub(super) async fn fill(mut filling: Box<dyn Refill>, entries: &[Entry]) {
 }
 
 #[tokio::test]
-async fn a_register_goes_from_one_backend_to_the_other_and_back_byte_by_byte() {
+async fn a_register_moves_from_one_backend_to_the_other_and_back_byte_by_byte() {
     let (furnished, _) = furnished::<Folder>().await;
     let there = taken(furnished.opened().snapshot().await.unwrap()).await;
     let folder = TempDir::new().unwrap();
@@ -63,7 +63,7 @@ async fn a_register_goes_from_one_backend_to_the_other_and_back_byte_by_byte() {
     fill(Box::new(PostgresRefill::open(options(&url)).await.unwrap()), &first).await;
     let store = PostgresStore::open(options(&url)).await.unwrap();
     let second = taken(store.snapshot().await.unwrap()).await;
-    assert!(second == first, "PostgreSQL gives what it was given");
+    assert!(second == first, "PostgreSQL returns what was written");
     let found = findings(&store).await;
     assert_eq!(found, findings(&embedded).await, "and finds the same in it");
     assert!(found.iter().all(|line| !line.starts_with("indexes") && !line.starts_with("files")), "{found:#?}");
@@ -81,7 +81,7 @@ async fn a_register_goes_from_one_backend_to_the_other_and_back_byte_by_byte() {
 }
 
 #[tokio::test]
-async fn rows_that_are_damaged_are_found_and_named() {
+async fn damaged_rows_are_found_and_named() {
     let (furnished, _) = furnished::<Folder>().await;
     let there = taken(furnished.opened().snapshot().await.unwrap()).await;
     let server = Server::shared();
@@ -107,7 +107,7 @@ async fn rows_that_are_damaged_are_found_and_named() {
 }
 
 #[tokio::test]
-async fn only_an_empty_database_is_filled_and_one_that_breaks_off_stays_empty() {
+async fn only_an_empty_database_is_filled_and_an_interrupted_fill_leaves_it_empty() {
     let server = Server::shared();
     let url = server.create_database();
     let (folder, _) = furnished::<Folder>().await;
@@ -115,7 +115,7 @@ async fn only_an_empty_database_is_filled_and_one_that_breaks_off_stays_empty() 
     let mut filling = PostgresRefill::open(options(&url)).await.unwrap();
     filling.put(entries.clone()).await.unwrap();
     drop(filling);
-    // Two records of the backup have one identifier.
+    // Two records of the backup have the same identifier.
     let mut twice = entries.clone();
     let copy = entries.iter().find_map(|entry| match entry {
         Entry::Version { kind, id, version, is_present: true, value } if *kind == RecordKind::Group => {

@@ -1,4 +1,4 @@
-//! Rows that are not as daftar writes them: each is reported by itself, and everything behind it is read.
+//! Damaged rows: each is reported by itself, and every row after it is read.
 
 use super::*;
 use crate::rows::column;
@@ -15,7 +15,7 @@ struct Damaged {
 }
 
 impl Damaged {
-    /// A register of four people, one of whom was written twice.
+    /// A register of four individuals, one of whom was written twice.
     async fn new() -> Self {
         let server = Server::shared();
         let url = server.create_database();
@@ -53,10 +53,10 @@ impl Damaged {
 
 /// The connection of the first verification is closed by another thread, while this one waits for its locks.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_the_database_refuses_is_reported_and_those_behind_it_are_read() {
+async fn a_row_that_the_database_rejects_is_reported_and_later_ones_are_read() {
     let damaged = Damaged::new().await;
     assert_eq!(damaged.findings().await, Vec::<String>::new());
-    // As a value whose pages are damaged: only who reads it is refused.
+    // Like a value whose pages are damaged: only reading it fails.
     damaged.sql(
         "ALTER TABLE daftar.record RENAME TO record_before; \
          CREATE VIEW daftar.record AS SELECT kind, id, version, \
@@ -78,7 +78,7 @@ async fn a_row_that_the_database_refuses_is_reported_and_those_behind_it_are_rea
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_write_and_the_last_record_that_are_refused_are_not_reported_as_missing() {
+async fn an_unreadable_last_write_or_record_is_not_reported_as_missing() {
     for (table, key, number) in [("change", "sequence", 5), ("record", "id", 4)] {
         let damaged = Damaged::new().await;
         let (columns, value) = if table == "change" {
@@ -99,7 +99,7 @@ async fn the_last_write_and_the_last_record_that_are_refused_are_not_reported_as
 }
 
 #[tokio::test]
-async fn a_record_of_another_version_than_its_row_says_is_in_no_backup() {
+async fn a_record_of_another_version_than_its_row_is_in_no_backup() {
     let damaged = Damaged::new().await;
     damaged.sql("UPDATE daftar.record SET version = 7 WHERE id = 3");
     let mut snapshot = damaged.store.snapshot().await.unwrap();
@@ -143,7 +143,7 @@ async fn a_page_ends_after_about_a_mebibyte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_audit_entry_that_cannot_be_read_is_reported_and_those_beside_it_are_read() {
+async fn an_unreadable_audit_entry_is_reported_and_the_others_are_read() {
     let damaged = Damaged::new().await;
     damaged.sql(
         "INSERT INTO daftar.audit (number, month, at, actor, request_id, action, outcome, count) \
@@ -153,9 +153,9 @@ async fn an_audit_entry_that_cannot_be_read_is_reported_and_those_beside_it_are_
     );
     let found = damaged.findings().await;
     let found: Vec<_> = found.iter().filter(|line| line.starts_with("audit: ")).collect();
-    let is_told = |start: &str| found.iter().any(|line| line.starts_with(start));
+    let is_reported = |start: &str| found.iter().any(|line| line.starts_with(start));
     assert!(
-        is_told("audit: value 72 of the audit log: ") && is_told("audit: the row with the number 73: "),
+        is_reported("audit: value 72 of the audit log: ") && is_reported("audit: the row with the number 73: "),
         "{found:#?}"
     );
     assert_eq!(found.len(), 2, "{found:#?}");

@@ -1,4 +1,4 @@
-//! What somebody asked and stopped waiting for: his connection is no longer one of the pool, and the database leaves what it did.
+//! Requests whose caller stopped waiting: their connection leaves the pool, and the database cancels their statements.
 
 use super::*;
 use crate::database::Link;
@@ -6,7 +6,7 @@ use daftar_domain::audit::Actor;
 use daftar_store::partition::Partitions;
 use daftar_store::shared::Shared as _;
 
-/// A store whose database may take ten minutes for a statement, and somebody who looks what it does.
+/// A store whose database permits ten minutes for a statement, and a connection that watches its activity.
 async fn opened() -> (PostgresStore, Link, Arc<Server>) {
     let server = Server::shared();
     let url = server.create_database();
@@ -17,7 +17,7 @@ async fn opened() -> (PostgresStore, Link, Arc<Server>) {
     (store, watcher, server)
 }
 
-/// Waits until so many statements are being worked on that hold these words.
+/// Waits until so many active statements contain these words.
 async fn until_active(watcher: &Link, words: &str, count: i64) {
     let active = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                   AND pid <> pg_backend_pid() AND state = 'active' AND position($1 IN query) > 0";
@@ -32,21 +32,21 @@ async fn until_active(watcher: &Link, words: &str, count: i64) {
     panic!("{found} statements with `{words}`, not {count}");
 }
 
-/// Asks until the database is at it, and leaves.
+/// Sends a request until the database executes it, and drops it.
 async fn leave<T>(asked: impl Future<Output = T>, watcher: &Link, words: &str) {
     tokio::select! {
-        _ = asked => panic!("it was answered"),
+        _ = asked => panic!("it got a response"),
         () = until_active(watcher, words, 1) => {}
     }
 }
 
 async fn answered(store: &PostgresStore) {
     let asked = store.database.query("SELECT 1", &[]);
-    tokio::time::timeout(Duration::from_secs(30), asked).await.expect("nobody is waited behind").unwrap();
+    tokio::time::timeout(Duration::from_secs(30), asked).await.expect("it waits for no other statement").unwrap();
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_waits_for_any_more_is_cancelled_and_nobody_waits_behind_it() {
+async fn an_abandoned_query_is_cancelled_and_blocks_no_other() {
     let (store, watcher, _server) = opened().await;
     answered(&store).await;
     let made = store.usage().connections_made;
@@ -54,13 +54,13 @@ async fn a_question_that_nobody_waits_for_any_more_is_cancelled_and_nobody_waits
     answered(&store).await;
     assert_eq!(store.usage().connections_made, made + 1, "on a connection of its own");
     until_active(&watcher, "pg_sleep(600)", 0).await;
-    // One that was answered goes back.
+    // A query that got its response returns its connection.
     answered(&store).await;
     assert_eq!(store.usage().connections_made, made + 1);
 }
 
 #[tokio::test]
-async fn a_change_of_plugins_that_is_left_in_the_middle_takes_its_connection_along() {
+async fn an_abandoned_change_of_plugins_closes_its_connection() {
     let (store, watcher, server) = opened().await;
     let store = Arc::new(store);
     let shared = PostgresShared::of(Arc::clone(&store));
@@ -77,11 +77,11 @@ async fn a_change_of_plugins_that_is_left_in_the_middle_takes_its_connection_alo
 }
 
 #[tokio::test]
-async fn a_search_of_a_preview_that_is_over_is_cancelled() {
+async fn a_search_of_a_dropped_preview_is_cancelled() {
     let (store, watcher, _server) = opened().await;
     let partitions = PostgresPartitions::of(&store, 1_024);
     let moment = partitions.moment(&Actor::Administrator).await.unwrap();
-    // It waits for this for as long as nobody cancels it: a moment's statements may take two minutes.
+    // It waits for this until it is cancelled: statements of a snapshot may take two minutes.
     watcher.client.batch_execute("BEGIN; LOCK TABLE daftar.record IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let other = store.database.link("other watcher").await.unwrap();
     leave(moment.programs(), &other, "FROM daftar.record").await;

@@ -14,7 +14,7 @@ async fn opened() -> (Arc<Server>, String, PostgresStore) {
     (server, url, store)
 }
 
-fn somebody(number: u64) -> Vec<Operation> {
+fn new_person(number: u64) -> Vec<Operation> {
     vec![Operation::create(person(&[&format!("urn:x:a|{number}")]))]
 }
 
@@ -25,7 +25,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
-    panic!("{what}: it never came to that");
+    panic!("{what}: this did not happen in time");
 }
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn reads_are_audited_while_the_row_that_orders_writes_is_locked() {
     let holder = store.database.link("holder").await.unwrap();
     holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
     store.append_audit(vec![audit_entry("before")]).await.unwrap();
-    let written = tokio::time::timeout(Duration::from_secs(9), commit(&store, somebody(1))).await;
+    let written = tokio::time::timeout(Duration::from_secs(9), commit(&store, new_person(1))).await;
     assert!(matches!(
         written.expect("within the time of a lock, tried again once at most"),
         Err(StoreError::Failed(_))
@@ -45,13 +45,13 @@ async fn reads_are_audited_while_the_row_that_orders_writes_is_locked() {
     }
     assert!(store.usage().is_reachable, "a lock is no outage");
     holder.client.batch_execute("ROLLBACK").await.unwrap();
-    commit(&store, somebody(1)).await.unwrap();
+    commit(&store, new_person(1)).await.unwrap();
 }
 
 #[tokio::test]
 async fn writes_that_come_while_the_row_is_waited_for_are_of_the_same_group() {
     let (_server, _, store) = opened().await;
-    commit(&store, somebody(0)).await.unwrap();
+    commit(&store, new_person(0)).await.unwrap();
     let before = store.usage().groups;
     let holder = store.database.link("holder").await.unwrap();
     holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
@@ -59,21 +59,21 @@ async fn writes_that_come_while_the_row_is_waited_for_are_of_the_same_group() {
         let waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         until("the first waits", async || !holder.client.query(waits, &[]).await.unwrap().is_empty()).await;
         let release = async {
-            until("the others were asked for", async || store.usage().waiting == 7).await;
+            until("the others are pending", async || store.usage().waiting == 7).await;
             holder.client.batch_execute("ROLLBACK").await.unwrap();
         };
-        tokio::join!(futures_join((2..8).map(|number| commit(&store, somebody(number)))), release).0
+        tokio::join!(futures_join((2..8).map(|number| commit(&store, new_person(number)))), release).0
     };
-    let (first, others) = tokio::join!(commit(&store, somebody(1)), others);
+    let (first, others) = tokio::join!(commit(&store, new_person(1)), others);
     let ids = [first].into_iter().chain(others).map(|committed| individual_of(&committed.unwrap().written[0]).id.0);
-    assert_eq!(ids.collect::<Vec<_>>(), (2..=8).collect::<Vec<_>>(), "in the order in which they were asked for");
+    assert_eq!(ids.collect::<Vec<_>>(), (2..=8).collect::<Vec<_>>(), "in the order in which they were submitted");
     assert_eq!(store.usage().groups, before + 1);
 }
 
 #[tokio::test]
 async fn writes_that_follow_one_another_slowly_are_waited_for() {
     let (_server, url, store) = opened().await;
-    // Each has the row for most of the time that a lock is waited for, and changes it, as large groups of other servers do.
+    // Each holds the lock for most of the time limit, and changes the row, as large groups of other servers do.
     let others = async {
         let link = store.database.link("others").await.unwrap();
         for _ in 0..4 {
@@ -84,7 +84,7 @@ async fn writes_that_follow_one_another_slowly_are_waited_for() {
     let patient = PostgresOptions { write_wait: Duration::from_secs(30), ..options(&url) };
     let patient = PostgresStore::open(patient).await.unwrap();
     patient.attach_sink(Arc::new(Listener::default())).unwrap();
-    let ((), written) = tokio::join!(others, commit(&patient, somebody(1)));
+    let ((), written) = tokio::join!(others, commit(&patient, new_person(1)));
     written.unwrap();
 }
 
@@ -98,7 +98,7 @@ async fn values_of_several_processes_are_numbered_once_each_and_none_is_lost() {
         for number in 0..20 {
             let name = format!("{writer}-{number}");
             stores[writer % 2].append_audit(vec![audit_entry(&name)]).await.unwrap();
-            commit(stores[writer % 2], somebody((writer * 100 + number) as u64)).await.unwrap();
+            commit(stores[writer % 2], new_person((writer * 100 + number) as u64)).await.unwrap();
         }
     });
     futures_join(writers).await;

@@ -1,4 +1,4 @@
-//! A database that a program of a later revision of the schema works with too, as while servers are upgraded sequentially.
+//! A database that a program of a later revision of the schema uses as well, as during a rolling upgrade of servers.
 
 use super::*;
 use daftar_domain::individual::{BIRTH_DATE, GENDER, IndividualDetails, NAME};
@@ -12,7 +12,7 @@ use daftar_store::record::samples;
 use daftar_store::suite::{Listener, commit, create, group, individual_of, person};
 use daftar_store_sled::{SledOptions, SledStore};
 
-/// What a step of a newer program does that an older one can work beside.
+/// A step of a newer program that is compatible with an older one.
 const NEWER_LAYOUT: &str = "\
 INSERT INTO daftar.layout_history SELECT 1000, name, applied_on, checksum FROM daftar.layout_history LIMIT 1;
 ALTER TABLE daftar.search_individual ADD COLUMN registered_on integer, ADD COLUMN is_new boolean NOT NULL DEFAULT false;
@@ -48,33 +48,33 @@ impl Database {
         store
     }
 
-    /// Which records are noted, and with which revision.
+    /// The noted records, each with its revision.
     fn behind(&self) -> String {
         self.sql("SELECT kind, id, revision FROM daftar.search_behind ORDER BY 1, 2")
     }
 
-    /// What is counted.
+    /// The counters.
     fn tallies(&self) -> String {
         self.sql("SELECT kind, term, records FROM daftar.search_tally WHERE records <> 0 ORDER BY 1, 2")
     }
 
-    async fn until_mended(&self) {
+    async fn until_rewritten(&self) {
         for _ in 0..1_200 {
             if self.behind().is_empty() {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
-        panic!("it is not mended: {}", self.behind());
+        panic!("the rows are not rewritten: {}", self.behind());
     }
 }
 
-/// What a newer program stored under a tag of its own.
+/// A field that a newer program stored under a tag of its own.
 fn later() -> Option<Value> {
     Some(Value::later(REVISION + 1, &[1, 2, 3]))
 }
 
-/// A person as a newer program stores it.
+/// An individual as a newer program stores it.
 fn newer(identifier: &str) -> IndividualDetails {
     let mut details = person(&[identifier]).with(GENDER, samples::coded(3, 1));
     details.put(Tag(900), later());
@@ -82,10 +82,10 @@ fn newer(identifier: &str) -> IndividualDetails {
 }
 
 #[tokio::test]
-async fn an_older_program_goes_on_where_a_newer_one_added_to_the_layout_and_comes_back() {
+async fn an_older_program_continues_after_compatible_steps_of_a_newer_one_and_reopens() {
     let database = Database::new();
     let (one, other) = (database.store().await, database.store().await);
-    // Every statement that they have prepared was prepared before.
+    // Every statement of theirs was prepared before.
     for (number, store) in [&one, &other].into_iter().enumerate() {
         let individual = create(store, person(&[&format!("urn:x:a|{number}")])).await;
         commit(store, vec![Operation::update(individual.id, VersionId(1), person(&[]))]).await.unwrap();
@@ -106,14 +106,14 @@ async fn an_older_program_goes_on_where_a_newer_one_added_to_the_layout_and_come
     }
     let program = Operation::create(samples::full_program().details);
     commit(&back, vec![program, Operation::create(samples::full_consent().details)]).await.unwrap();
-    // One that makes what older programs cannot work with keeps them out.
+    // A step that is incompatible with older programs locks them out.
     database.sql("UPDATE daftar.last SET oldest_layout = 1000");
     let error = PostgresStore::open(options(&database.url)).await.err().unwrap();
     assert!(matches!(error, OpenError::Newer { found: 1000, .. }), "{error}");
 }
 
 #[tokio::test]
-async fn what_a_newer_program_finds_a_record_by_outlives_a_rewrite_by_an_older_one() {
+async fn search_terms_of_a_newer_program_survive_a_rewrite_by_an_older_one() {
     let database = Database::new();
     let store = database.store().await;
     database.sql(NEWER_LAYOUT);
@@ -134,7 +134,7 @@ async fn what_a_newer_program_finds_a_record_by_outlives_a_rewrite_by_an_older_o
     drop(database.store().await);
     assert_eq!(database.behind(), noted, "not for this one");
 
-    // It is rid of something that is later, and the column of that may be left.
+    // It loses a field of a later revision, and the column of that may be left.
     details.put(Tag(900), None);
     let name: Values = [(Tag(90), Value::later(REVISION + 2, &[]))].into_iter().collect();
     details.set(NAME, Some(name));
@@ -145,7 +145,7 @@ async fn what_a_newer_program_finds_a_record_by_outlives_a_rewrite_by_an_older_o
 }
 
 #[tokio::test]
-async fn whoever_knows_all_fields_of_a_record_writes_again_what_it_is_found_by() {
+async fn a_program_that_knows_all_fields_of_a_record_rewrites_its_index_rows() {
     let database = Database::new();
     let store = database.store().await;
     for number in 1..=3 {
@@ -155,7 +155,7 @@ async fn whoever_knows_all_fields_of_a_record_writes_again_what_it_is_found_by()
     let members = database.sql("SELECT count(*) FROM daftar.search_member");
     let rows = "SELECT kept::text FROM daftar.search_individual AS kept ORDER BY id";
     let (before, tallies) = (database.sql(rows), database.tallies());
-    // As a program leaves them that knows neither field: without their column and their term, and not counted.
+    // As left by a program that knows neither field: without their column and their term, and not counted.
     let leave_behind = format!(
         "UPDATE daftar.search_individual SET birth_date = NULL, terms = ts_delete(terms, 'c1#3') WHERE id < 3; \
          UPDATE daftar.search_tally SET records = records - 2 WHERE kind = 1 AND term IN ('c1#3', 'k3'); \
@@ -172,21 +172,21 @@ async fn whoever_knows_all_fields_of_a_record_writes_again_what_it_is_found_by()
         }
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
-    assert_eq!(database.behind(), waiting, "that one is for a newer program");
+    assert_eq!(database.behind(), waiting, "that one is left for a newer program");
     assert_eq!((database.sql(rows), database.tallies()), (before, tallies));
     assert_eq!(database.sql("SELECT count(*) FROM daftar.search_member"), members);
 
-    // Records noted while it runs are found with the next write of any program.
+    // Records noted while it runs are found after the next write of any program.
     database.sql("DELETE FROM daftar.search_behind; INSERT INTO daftar.search_behind VALUES (1, 1, 0)");
     database.sql("UPDATE daftar.search_individual SET birth_date = NULL WHERE id = 1");
     create(&store, person(&["urn:x:b|1"])).await;
-    database.until_mended().await;
+    database.until_rewritten().await;
     assert_eq!(database.sql("SELECT birth_date FROM daftar.search_individual WHERE id = 1"), "1970-01-03");
     drop(restarted);
 }
 
 #[tokio::test]
-async fn a_database_that_an_older_program_fills_is_mended_by_a_newer_one() {
+async fn rows_of_a_database_filled_by_an_older_program_are_rewritten_by_a_newer_one() {
     let folder = tempfile::TempDir::new().unwrap();
     let register = SledStore::open(folder.path(), SledOptions::default()).unwrap();
     register.attach_sink(Arc::new(Listener::default())).unwrap();

@@ -1,4 +1,4 @@
-//! Opening a database, and what is reported where that cannot be.
+//! Opening a database, and the errors if that fails.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -17,15 +17,15 @@ async fn refused(url: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_cannot_be_opened_is_told_with_its_place_and_without_its_password() {
+async fn errors_of_opening_name_the_database_but_not_its_password() {
     let server = Server::shared();
     let (role, port) = (server.role(), server.port());
-    // A port that is given to no process that asks for any.
-    let nobody = 1;
+    // A port that is never assigned as an ephemeral port.
+    let unused = 1;
     for (url, says) in [
         (format!("postgres://{role}:geheim@127.0.0.1:{port}/nowhere"), "create the database first"),
-        (format!("postgres://daftar:geheim@127.0.0.1:{nobody}/register"), "see that it runs"),
-        (format!("postgres://stranger:geheim@127.0.0.1:{port}/postgres"), "see that the role"),
+        (format!("postgres://daftar:geheim@127.0.0.1:{unused}/register"), "see that it runs"),
+        (format!("postgres://unknown:geheim@127.0.0.1:{port}/postgres"), "see that the role"),
         (format!("postgres://{role}:geheim@127.0.0.1:{port}/postgres?sslmode=verify-full"), "TLS"),
     ] {
         let told = refused(&url).await;
@@ -35,7 +35,7 @@ async fn what_cannot_be_opened_is_told_with_its_place_and_without_its_password()
 }
 
 #[tokio::test]
-async fn a_database_that_a_newer_daftar_changed_is_left_as_it_is() {
+async fn a_database_that_a_newer_daftar_changed_is_left_unchanged() {
     let server = Server::shared();
     let url = server.create_database();
     PostgresStore::open(options(&url)).await.unwrap().close().await;
@@ -48,7 +48,7 @@ async fn a_database_that_a_newer_daftar_changed_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_database_from_before_the_first_release_is_refused_and_left_as_it_is() {
+async fn a_database_from_before_the_first_release_is_rejected_and_left_unchanged() {
     let server = Server::shared();
     let url = server.create_database();
     let before = "CREATE SCHEMA daftar; \
@@ -69,7 +69,7 @@ async fn a_database_from_before_the_first_release_is_refused_and_left_as_it_is()
     assert_eq!(tables.trim(), "2");
 }
 
-/// The steps have the same numbers there, and are other ones.
+/// The steps have the same numbers there, but are different.
 #[tokio::test]
 async fn a_database_of_other_steps_of_the_same_number_is_from_before_the_first_release() {
     let server = Server::shared();
@@ -77,7 +77,7 @@ async fn a_database_of_other_steps_of_the_same_number_is_from_before_the_first_r
         "UPDATE daftar.layout_history SET checksum = '1' WHERE version = 1",
         "UPDATE daftar.layout_history SET name = 'other' WHERE version = (SELECT max(version) FROM daftar.layout_history)",
         "DELETE FROM daftar.layout_history WHERE version = 2",
-        // One of fewer steps, and one of more.
+        // A database with fewer steps, and one with more.
         "UPDATE daftar.layout_history SET checksum = '1' WHERE version = 1; DELETE FROM daftar.layout_history WHERE version > 1",
         "UPDATE daftar.layout_history SET checksum = '1' WHERE version = 1; \
          INSERT INTO daftar.layout_history SELECT 1000, name, applied_on, checksum FROM daftar.layout_history LIMIT 1",
@@ -98,16 +98,16 @@ async fn a_database_of_other_steps_of_the_same_number_is_from_before_the_first_r
     }
 }
 
-/// The row is put in when the tables are there, in another transaction.
+/// The row is inserted after the tables are created, in another transaction.
 #[tokio::test]
-async fn a_database_whose_tables_were_made_and_nothing_else_is_opened_by_whoever_comes_next() {
+async fn a_database_with_tables_but_without_its_row_is_opened_by_the_next_process() {
     let server = Server::shared();
     let url = server.create_database();
     let before = PostgresStore::open(options(&url)).await.unwrap();
     server.run_sql(name_of(&url), "DELETE FROM daftar.last");
     let first = PostgresStore::open(options(&url)).await.unwrap();
     assert_ne!(first.register.0, before.register.0);
-    // Somebody is about to put it in: he is waited for.
+    // Another process is about to insert it: the second waits for that.
     let about_to = first.database.link("about to").await.unwrap();
     about_to.client.batch_execute("DELETE FROM daftar.last").await.unwrap();
     about_to.client.execute("SELECT pg_advisory_lock($1)", &[&locks::TABLES]).await.unwrap();
@@ -127,7 +127,7 @@ async fn a_database_whose_tables_were_made_and_nothing_else_is_opened_by_whoever
 }
 
 #[tokio::test]
-async fn a_register_that_lost_its_row_is_not_begun_anew() {
+async fn a_register_that_lost_its_row_is_not_initialized_again() {
     let server = Server::shared();
     let url = server.create_database();
     let store = PostgresStore::open(options(&url)).await.unwrap();
@@ -138,9 +138,9 @@ async fn a_register_that_lost_its_row_is_not_begun_anew() {
     assert!(told.contains("has lost its row: restore the database from a backup"), "{told}");
 }
 
-/// On every connection: a host that is gone without a word holds nothing for longer.
+/// On every connection: a host that disappears holds no lock for longer.
 #[tokio::test]
-async fn the_server_is_told_to_find_out_soon_that_a_host_is_gone() {
+async fn the_server_detects_a_lost_host_soon() {
     let server = Server::shared();
     let store = PostgresStore::open(options(&server.create_database())).await.unwrap();
     let asked = "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'), \
@@ -157,20 +157,20 @@ async fn the_server_is_told_to_find_out_soon_that_a_host_is_gone() {
 }
 
 #[tokio::test]
-async fn a_role_that_may_not_make_tables_is_told_what_it_lacks() {
+async fn the_error_for_a_role_without_the_right_to_create_tables_names_the_right() {
     let server = Server::shared();
     let url = server.create_database();
     let role = format!("guest_of_{}", name_of(&url));
     server.run_sql("postgres", &format!("CREATE ROLE {role} LOGIN"));
     let told = refused(&url.replace(&format!("{}@", server.role()), &format!("{role}@"))).await;
     assert!(told.contains("GRANT CREATE ON DATABASE"), "{told}");
-    // One that owns the schema needs no more than that.
+    // A role that owns the schema requires no more than that.
     server.run_sql(name_of(&url), &format!("CREATE SCHEMA daftar AUTHORIZATION {role}"));
     PostgresStore::open(options(&url.replace(&format!("{}@", server.role()), &format!("{role}@")))).await.unwrap();
 }
 
 #[tokio::test]
-async fn tls_is_spoken_with_a_server_whose_certificate_is_known_and_with_no_other() {
+async fn tls_connects_only_to_a_server_with_a_trusted_certificate() {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = |name: &str| {
         let parameters = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
@@ -180,7 +180,7 @@ async fn tls_is_spoken_with_a_server_whose_certificate_is_known_and_with_no_othe
     let file = |name: &str, text: &str| {
         let path = server.folder().join(name);
         std::fs::write(&path, text).unwrap();
-        // The server takes no key that others may read.
+        // The server rejects a key that others may read.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         server.hand_over(&path);
         path.display().to_string()
@@ -206,10 +206,10 @@ async fn tls_is_spoken_with_a_server_whose_certificate_is_known_and_with_no_othe
     let rows = store.database.query("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", &[]).await.unwrap();
     assert!(rows[0].get::<_, bool>(0));
     let other = rcgen::KeyPair::generate().unwrap();
-    let stranger = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&other).unwrap().pem();
+    let untrusted = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&other).unwrap().pem();
     for (host, ca, says) in [
         ("127.0.0.1", trusted(certificate("localhost")), "certificate"),
-        ("localhost", trusted(stranger), "certificate"),
+        ("localhost", trusted(untrusted), "certificate"),
         ("localhost", trusted("no certificate".to_owned()), "holds no certificate"),
         ("localhost", Some(folder.path().join("absent.pem")), "cannot be read"),
     ] {
@@ -219,19 +219,19 @@ async fn tls_is_spoken_with_a_server_whose_certificate_is_known_and_with_no_othe
 }
 
 #[tokio::test]
-async fn what_is_there_is_opened_without_making_tables() {
+async fn an_existing_register_is_opened_without_creating_tables() {
     let url = Server::shared().create_database();
     let refused = PostgresStore::open_existing(options(&url)).await.map(drop).unwrap_err().to_string();
     assert!(refused.contains("there is no register in it"), "{refused}");
     let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
     let _connection = tokio::spawn(connection);
     let made = client.query_one("SELECT to_regnamespace('daftar') IS NULL", &[]).await.unwrap();
-    assert!(made.get::<_, bool>(0), "nothing was made");
+    assert!(made.get::<_, bool>(0), "nothing was created");
     PostgresStore::open(options(&url)).await.unwrap().close().await;
     PostgresStore::open_existing(options(&url)).await.unwrap().close().await;
 }
 
-/// Between a store and its database, a pooler: it drops the options of a session or, as PgBouncer does where it is not told to, refuses them.
+/// A pooler between a store and its database: it drops session options or, like PgBouncer by default, rejects them.
 async fn pooler(to: u16, refuses: bool) -> u16 {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -268,7 +268,7 @@ async fn pooler(to: u16, refuses: bool) -> u16 {
 }
 
 #[tokio::test]
-async fn a_pooler_in_between_that_drops_or_refuses_the_options_of_sessions_is_named() {
+async fn a_pooler_that_drops_or_rejects_session_options_is_named() {
     let server = Server::shared();
     let url = server.create_database();
     for refuses in [false, true] {

@@ -1,4 +1,4 @@
-//! A database that is gone, slow, read-only or full: what is asked in the meantime fails, and what is asked afterwards is done.
+//! A database that is down, slow, read-only or full: requests in the meantime fail, and later ones succeed.
 
 use std::sync::atomic::AtomicBool;
 
@@ -15,7 +15,7 @@ use daftar_store::suite::{
     Listener, all_individuals, audit_entry, commit, create, futures_join, individual_of, key, person,
 };
 
-/// A store that finds out in its own time what became of a commit.
+/// A store that resolves the outcome of a commit within its time limit.
 pub(super) async fn patient(url: &str) -> (PostgresStore, Arc<Listener>) {
     opened(PostgresOptions { write_wait: Duration::from_secs(20), ..options(url) }).await
 }
@@ -33,14 +33,14 @@ async fn opened(options: PostgresOptions) -> (PostgresStore, Arc<Listener>) {
     (store, listener)
 }
 
-pub(super) fn somebody(number: u64) -> Vec<Operation> {
+pub(super) fn new_person(number: u64) -> Vec<Operation> {
     vec![Operation::create(person(&[&format!("urn:x:a|{number}")]))]
 }
 
-/// Asks until it is done, as clients do that are told to come again.
+/// Retries until it succeeds, as clients do after a 503.
 pub(super) async fn at_last(store: &PostgresStore, number: u64) -> u64 {
     for _ in 0..1_200 {
-        match commit(store, somebody(number)).await {
+        match commit(store, new_person(number)).await {
             Ok(committed) => return individual_of(&committed.written[0]).id.0,
             Err(StoreError::Failed(_) | StoreError::Overloaded) => tokio::time::sleep(Duration::from_millis(50)).await,
             Err(StoreError::IdentifierInUse(key)) => {
@@ -50,7 +50,7 @@ pub(super) async fn at_last(store: &PostgresStore, number: u64) -> u64 {
             Err(error) => panic!("{error}"),
         }
     }
-    panic!("the store does not work again");
+    panic!("the store did not recover");
 }
 
 pub(super) fn is_failed<T>(outcome: &Result<T, StoreError>) -> bool {
@@ -64,28 +64,28 @@ pub(super) async fn until(what: impl Fn() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
-    panic!("it never came to that");
+    panic!("this did not happen in time");
 }
 
 #[tokio::test]
-async fn a_database_that_is_gone_fails_what_is_asked_and_nothing_afterwards() {
+async fn requests_fail_while_the_database_is_down_and_succeed_afterwards() {
     let server = Server::start(&[]);
     let (store, listener) = patient(&server.create_database()).await;
     create(&store, person(&["urn:x:a|1"])).await;
     until(|| store.feed().is_listening()).await;
     for how in [Stop::Fast, Stop::Immediate] {
         server.stop(how);
-        assert!(is_failed(&commit(&store, somebody(2)).await));
+        assert!(is_failed(&commit(&store, new_person(2)).await));
         assert!(is_failed(&store.record(RecordKind::Individual, RecordId(1)).await));
         assert!(is_failed(&store.snapshot().await));
         until(|| !store.feed().is_listening()).await;
         assert!(is_failed(&store.readiness()) && !store.usage().is_reachable);
-        // ItemKind until it can be written.
-        store.append_audit(vec![audit_entry("meanwhile")]).await.unwrap();
+        // Buffered until it can be written.
+        store.append_audit(vec![audit_entry("during the outage")]).await.unwrap();
         assert!(is_failed(&store.audit(9).await));
         server.start_again();
         until(|| store.feed().is_listening()).await;
-        // Nothing is shown before the lines are written that wait.
+        // No response is sent before the pending entries are written.
         for _ in 0..2_400 {
             if store.audit(9).await.is_ok() {
                 break;
@@ -97,12 +97,12 @@ async fn a_database_that_is_gone_fails_what_is_asked_and_nothing_afterwards() {
     assert_eq!(at_last(&store, 2).await, 2);
     assert_eq!(all_individuals(&store).await, [1, 2]);
     assert_eq!(listener.0.lock().unwrap().len(), 2);
-    assert_eq!(store.audit(9).await.unwrap().len(), 2, "the lines were kept");
+    assert_eq!(store.audit(9).await.unwrap().len(), 2, "the entries were kept");
     assert!(store.usage().retries > 0 && store.usage().is_reachable);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_killed_in_the_middle_of_writes_has_what_was_acknowledged_and_no_part_of_anything() {
+async fn a_database_killed_during_writes_has_all_acknowledged_writes_and_no_partial_ones() {
     let server = Server::start(&[]);
     let url = server.create_database();
     let (store, listener) = patient(&url).await;
@@ -147,7 +147,11 @@ async fn a_database_killed_in_the_middle_of_writes_has_what_was_acknowledged_and
         }
     }
     let all_individuals = all_individuals(store).await;
-    assert_eq!(all_individuals, (1..=all_individuals.len() as u64).collect::<Vec<_>>(), "no gap and nobody alone");
+    assert_eq!(
+        all_individuals,
+        (1..=all_individuals.len() as u64).collect::<Vec<_>>(),
+        "no gap and no individual without its twin"
+    );
     let changes = store.changes_after(Sequence(0), 10_000).await.unwrap();
     assert_eq!(changes.len() * 2, all_individuals.len());
     assert!(changes.iter().all(|change| change.records.len() == 2));
@@ -156,7 +160,7 @@ async fn a_database_killed_in_the_middle_of_writes_has_what_was_acknowledged_and
 }
 
 #[tokio::test]
-async fn a_database_that_is_slow_fails_what_waits_too_long_and_recovers() {
+async fn a_slow_database_fails_requests_that_wait_too_long_and_recovers() {
     let server = Server::shared();
     let url = server.create_database();
     let (store, _) = hasty(&url).await;
@@ -164,26 +168,26 @@ async fn a_database_that_is_slow_fails_what_waits_too_long_and_recovers() {
     let other = PostgresStore::open(options(&url)).await.unwrap();
     let holder = other.database.link("holder").await.unwrap();
     holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
-    let failed = commit(&store, somebody(2)).await.unwrap_err();
+    let failed = commit(&store, new_person(2)).await.unwrap_err();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("55P03")), "{failed:?}");
-    assert!(!store.database.is_away(), "somebody holds one lock, and everything else is done");
-    assert!(store.record(RecordKind::Individual, RecordId(1)).await.unwrap().is_some(), "reads wait for nobody");
+    assert!(!store.database.is_away(), "one lock is held, and everything else succeeds");
+    assert!(store.record(RecordKind::Individual, RecordId(1)).await.unwrap().is_some(), "reads wait for no lock");
     holder.client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(at_last(&store, 2).await, 2);
-    // While a statement takes long, another connection asks whether it waits for a lock: there are two from here on.
+    // During a slow statement, another connection checks whether it waits for a lock: there are two from here on.
     let short = || store.database.query("SELECT pg_sleep(0.1)", &[]);
     let (one, other_one) = tokio::join!(short(), short());
     assert!(one.is_ok() && other_one.is_ok());
     let made = store.usage().connections_made;
     let failed = store.database.query("SELECT pg_sleep(30)", &[]).await.err().unwrap();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("57014")), "{failed:?}");
-    assert!(!store.database.is_away(), "it answered that it broke the statement off");
+    assert!(!store.database.is_away(), "it reported that it cancelled the statement");
     assert!(store.record(RecordKind::Individual, RecordId(2)).await.unwrap().is_some());
     assert_eq!(store.usage().connections_made, made, "on the same connection");
 }
 
 #[tokio::test]
-async fn previews_that_have_every_connection_they_may_have_are_no_outage() {
+async fn previews_that_use_all_of_their_connections_are_no_outage() {
     let server = Server::shared();
     let (store, _) = hasty(&server.create_database()).await;
     let partitions = PostgresPartitions::of(&store, 1_024);
@@ -201,7 +205,7 @@ async fn previews_that_have_every_connection_they_may_have_are_no_outage() {
 }
 
 #[tokio::test]
-async fn previews_of_one_client_hold_a_quarter_of_the_snapshots() {
+async fn previews_of_one_client_use_a_quarter_of_the_snapshots() {
     let server = Server::shared();
     let (store, _) = hasty(&server.create_database()).await;
     let partitions = PostgresPartitions::of(&store, 1_024);
@@ -220,7 +224,7 @@ async fn previews_of_one_client_hold_a_quarter_of_the_snapshots() {
 }
 
 #[tokio::test]
-async fn a_database_that_takes_no_writes_is_read_and_takes_them_again() {
+async fn a_read_only_database_serves_reads_and_accepts_writes_again_later() {
     let server = Server::start(&[]);
     let (store, _) = patient(&server.create_database()).await;
     create(&store, person(&["urn:x:a|1"])).await;
@@ -229,13 +233,13 @@ async fn a_database_that_takes_no_writes_is_read_and_takes_them_again() {
         server.run_sql("postgres", "SELECT pg_reload_conf()");
     };
     set("on");
-    let mut failed = commit(&store, somebody(2)).await;
+    let mut failed = commit(&store, new_person(2)).await;
     for number in 3..20 {
-        // The reload takes a moment to reach the session.
+        // The reload reaches the session after a short delay.
         if failed.is_err() {
             break;
         }
-        failed = commit(&store, somebody(number)).await;
+        failed = commit(&store, new_person(number)).await;
     }
     let failed = failed.unwrap_err();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("25006")), "{failed:?}");
@@ -258,7 +262,7 @@ async fn a_database_out_of_connections_fails_reads_until_one_is_free() {
     let held = store.database.connection().await.unwrap();
     let mut links = Vec::new();
     for _ in 0..12 {
-        links.extend(store.database.link("crowd").await.ok());
+        links.extend(store.database.link("filler").await.ok());
     }
     assert!(links.len() < 12);
     let failed = store.record(RecordKind::Individual, RecordId(1)).await.unwrap_err();
@@ -298,7 +302,7 @@ async fn reads_wait_for_a_connection_of_the_pool_no_longer_than_they_may() {
 }
 
 #[tokio::test]
-async fn more_writes_than_may_wait_are_refused_and_nothing_of_them_is_done() {
+async fn writes_beyond_the_queue_limit_are_rejected_without_effect() {
     let server = Server::shared();
     let url = server.create_database();
     let store = PostgresStore::open(PostgresOptions { queue_writes_max: 4, ..options(&url) }).await.unwrap();
@@ -306,7 +310,7 @@ async fn more_writes_than_may_wait_are_refused_and_nothing_of_them_is_done() {
     let holder = store.database.link("holder").await.unwrap();
     holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
     let store = &store;
-    let writes = (0..12_u64).map(|number| async move { commit(store, somebody(number)).await });
+    let writes = (0..12_u64).map(|number| async move { commit(store, new_person(number)).await });
     let release = async {
         until(|| {
             store.usage().waiting >= 4

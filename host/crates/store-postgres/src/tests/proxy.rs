@@ -1,4 +1,4 @@
-//! Stands between a store and its database, and breaks connections where a test wants it.
+//! Proxy between a store and its database, which breaks connections where a test wants it.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What becomes of the next `COMMIT`.
+/// Fate of the next `COMMIT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Commit {
-    /// Nothing.
+    /// It passes.
     Passes = 0,
-    /// It reaches the database, and its answer nobody: the connection breaks.
+    /// It reaches the database, but its response is lost: the connection breaks.
     LosesItsAnswer = 1,
     /// The connection breaks before it reaches the database.
     IsLost = 2,
@@ -21,7 +21,7 @@ pub(super) enum Commit {
 
 struct State {
     next_commit: AtomicU8,
-    /// True if everything is cut off once the next commit is.
+    /// True if the proxy disconnects everything after the next commit.
     cuts_then: AtomicBool,
     is_cut: watch::Sender<bool>,
     broken: AtomicUsize,
@@ -34,7 +34,7 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    /// In front of that port of this machine.
+    /// In front of that port on this machine.
     pub(super) async fn start(to: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -55,25 +55,25 @@ impl Proxy {
         Self { port, state }
     }
 
-    /// The address of a database as it is reached through the proxy.
+    /// The URL of a database through the proxy.
     pub(super) fn url(&self, database_url: &str) -> String {
         let (front, database) = database_url.rsplit_once('/').unwrap();
         let (front, _) = front.rsplit_once(':').unwrap();
         format!("{front}:{}/{database}", self.port)
     }
 
-    /// Says what becomes of the next `COMMIT`, and whether nothing passes any more afterwards.
+    /// Sets the fate of the next `COMMIT`, and whether everything is disconnected afterwards.
     pub(super) fn next_commit(&self, commit: Commit, cuts_then: bool) {
         self.state.cuts_then.store(cuts_then, Ordering::SeqCst);
         self.state.next_commit.store(commit as u8, Ordering::SeqCst);
     }
 
-    /// Breaks every connection, and takes no more; or takes them again.
+    /// Breaks every connection, and accepts no more; or accepts them again.
     pub(super) fn cut(&self, is_cut: bool) {
         self.state.is_cut.send_replace(is_cut);
     }
 
-    /// How many commits were broken.
+    /// Number of broken commits.
     pub(super) fn broken(&self) -> usize {
         self.state.broken.load(Ordering::SeqCst)
     }
@@ -99,7 +99,7 @@ async fn passed(mut client: TcpStream, to: u16, state: Arc<State>) {
                 if fate != Commit::Passes as u8 {
                     if fate == Commit::LosesItsAnswer as u8 {
                         server.write_all(message).await.unwrap();
-                        // The database has done it when it answers.
+                        // The database has committed when it responds.
                         let _answer = server.read(&mut answered).await;
                     }
                     state.broken.fetch_add(1, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! The schema `reporting`: its views, the labels, and who may read it.
+//! The schema `reporting`: its views, the labels, and the rights to read it.
 
 use super::*;
 use daftar_store::shared::CodeLabel;
@@ -51,7 +51,7 @@ async fn there_is_a_view_of_each_table_of_the_schema_with_a_comment_on_every_col
 }
 
 #[tokio::test]
-async fn views_are_made_again_when_the_schema_changed_and_those_that_read_them_stay() {
+async fn views_are_created_again_after_a_schema_change_and_dependent_views_stay() {
     let server = Server::shared();
     let (store, url) = opened(&server).await;
     store.close().await;
@@ -85,7 +85,7 @@ async fn views_are_made_again_when_the_schema_changed_and_those_that_read_them_s
 }
 
 #[tokio::test]
-async fn a_register_is_opened_where_the_views_cannot_be_made() {
+async fn a_register_is_opened_even_if_the_views_cannot_be_created() {
     let server = Server::shared();
     let url = server.create_database();
     let database = name_of(&url);
@@ -94,7 +94,7 @@ async fn a_register_is_opened_where_the_views_cannot_be_made() {
     let bare = url.replacen(&format!("{}@", server.role()), &format!("{role}@"), 1);
     PostgresStore::open(options(&bare)).await.unwrap().close().await;
     assert_eq!(server.run_sql(database, "SELECT to_regnamespace('reporting') IS NULL"), "t");
-    // Once it may, the next start makes them.
+    // Once it may, the next start creates them.
     server.run_sql(database, &format!("CREATE SCHEMA reporting AUTHORIZATION {role}"));
     PostgresStore::open(options(&bare)).await.unwrap().close().await;
     assert_eq!(server.run_sql(database, "SELECT to_regclass('reporting.individual') IS NOT NULL"), "t");
@@ -102,7 +102,7 @@ async fn a_register_is_opened_where_the_views_cannot_be_made() {
 }
 
 #[tokio::test]
-async fn labels_are_those_of_the_snapshot_that_was_put_last_and_codes_that_it_lacks_keep_theirs() {
+async fn labels_are_those_of_the_last_snapshot_and_codes_that_it_lacks_keep_theirs() {
     let server = Server::shared();
     let (store, url) = opened(&server).await;
     let database = name_of(&url);
@@ -129,11 +129,11 @@ async fn labels_are_those_of_the_snapshot_that_was_put_last_and_codes_that_it_la
 }
 
 #[tokio::test]
-async fn servers_that_publish_the_same_snapshot_put_its_labels_once() {
+async fn servers_that_publish_the_same_snapshot_insert_its_labels_once() {
     let server = Server::shared();
     let (one, url) = opened(&server).await;
     let two = PostgresStore::open(options(&url)).await.unwrap();
-    // More than one statement takes, with codes in several languages at the seams.
+    // More than fit one statement, with codes in several languages at the batch boundaries.
     let labels: Vec<CodeLabel> = (0..6_000)
         .flat_map(|code| {
             ["en", "fr"].map(|language| label(&format!("urn:a#{code}"), language, 0, &format!("{code} {language}")))
@@ -181,7 +181,7 @@ async fn a_reader_of_the_views_reads_nothing_else() {
     server.run_sql(database, &format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
 
-/// A person, and a program in which the person is.
+/// An individual, and a program in which the individual is enrolled.
 const SAMPLE: &str = r#"
     INSERT INTO daftar.record VALUES
     (1, 1, 2, '{"meta": {"version_id": 2, "last_updated": "2026-06-01T10:00:00.250Z", "source": "client-1"},
@@ -205,7 +205,7 @@ const SAMPLE: &str = r#"
 "#;
 
 #[tokio::test]
-async fn views_show_what_stored_json_says() {
+async fn views_show_the_values_of_stored_json() {
     let server = Server::shared();
     let (store, url) = opened(&server).await;
     let database = name_of(&url);
@@ -270,7 +270,7 @@ async fn views_show_what_stored_json_says() {
     }
 }
 
-/// Runs a program of PostgreSQL's as the documentation shows it.
+/// Runs a PostgreSQL program as in the documentation.
 fn run(program: &str, arguments: &[&str]) -> Vec<u8> {
     let programs = daftar_test_needs::postgres_programs().unwrap();
     let output = std::process::Command::new(programs.join(program)).args(arguments).output().unwrap();

@@ -1,4 +1,4 @@
-//! What each role of the documents may do. That the role of servers may do everything that a server does, the behaviours of every store show.
+//! The rights of each documented role. The suites of stores show that servers' role suffices.
 
 use super::*;
 use daftar_store::shared::{OtherReaders, Shared as _};
@@ -11,7 +11,7 @@ async fn denied(url: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_server_makes_no_table_and_says_which_role_and_command_do() {
+async fn a_server_creates_no_table_and_names_the_role_and_command_that_do() {
     let server = Server::shared();
     let Roles { database, owner, server: url, .. } = server.create_roles();
     let by_whom =
@@ -34,7 +34,7 @@ async fn a_server_makes_no_table_and_says_which_role_and_command_do() {
     assert_eq!(
         server.run_sql(&database, objects),
         before,
-        "a server makes nothing but months of the audit log, by a function of the owner"
+        "a server creates nothing but months of the audit log, by a function of the owner"
     );
     let by_server = |statement: &str| server.try_sql(&database, &format!("SET ROLE {database}_server; {statement}"));
     for statement in [

@@ -1,4 +1,4 @@
-//! Records as stored JSON in `jsonb`, the numbers of codes, and what the database itself does not let through.
+//! Records as stored JSON in `jsonb`, the numbers of codes, and the constraints of the database itself.
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -40,7 +40,7 @@ impl Register {
         self.server.run_sql(self.url.rsplit_once('/').unwrap().1, statements).trim().to_owned()
     }
 
-    /// What the database refuses, by the name of what refuses it.
+    /// Returns the name of the constraint that rejects a statement.
     async fn refused(&self, statement: &str) -> String {
         let connection = self.store.database.connection().await.unwrap();
         let error = connection.object().unwrap().batch_execute(statement).await.unwrap_err();
@@ -124,7 +124,7 @@ async fn values_at_the_limits_read_back_from_jsonb() {
     let path = ExtensionPath::parse("farmer.values").unwrap();
     one.details.extension = Extension::new(vec![(path, ExtensionContent::Many(values))]);
     register.through(&one).await;
-    // The negative zero equals the other one.
+    // The negative zero equals the positive one.
     let rows = register.store.database.query("SELECT $1::jsonb", &[&Json(encode_one(&one, &names()).unwrap())]).await;
     let rows = rows.unwrap();
     let read = decode_one::<IndividualRecord>(one.id, column::<Json<&[u8]>>(&rows[0], 0).unwrap().0).unwrap();
@@ -160,7 +160,7 @@ async fn a_record_is_read_by_the_names_of_the_api_and_its_codes_by_their_rows() 
 }
 
 #[tokio::test]
-async fn a_code_that_a_write_numbers_is_forgotten_with_the_write_that_is_refused() {
+async fn a_code_numbered_by_a_rejected_write_is_forgotten_with_it() {
     let register = Register::new().await;
     create(&register.store, person(&["urn:x:a|1"])).await;
     let (codes, editions) = numbered();
@@ -181,7 +181,7 @@ async fn a_code_that_a_write_numbers_is_forgotten_with_the_write_that_is_refused
 }
 
 #[tokio::test]
-async fn the_database_refuses_rows_that_belong_to_no_record() {
+async fn the_database_rejects_rows_that_belong_to_no_record() {
     let register = Register::new().await;
     create(&register.store, person(&["urn:x:a|1"])).await;
     let (codes, editions) = numbered();

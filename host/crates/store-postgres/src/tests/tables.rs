@@ -1,4 +1,4 @@
-//! What the tables themselves say and hold.
+//! Comments and contents of the tables themselves.
 
 use super::crossing::{fill, taken};
 use super::opening::name_of;
@@ -36,10 +36,10 @@ async fn every_table_column_view_and_function_has_a_comment() {
         "COMMENT ON COLUMN daftar.search_member.role IS NULL; COMMENT ON FUNCTION daftar.minute_cell IS NULL",
     );
     let found = server.run_sql(name_of(&url), &without);
-    assert_eq!(found, "daftar.minute_cell\ndaftar.search_member.role", "the question finds what is missing");
+    assert_eq!(found, "daftar.minute_cell\ndaftar.search_member.role", "the query finds missing comments");
 }
 
-/// Filling takes indexes down and makes them again.
+/// A fill drops the indexes and creates them again.
 #[tokio::test]
 async fn a_filled_database_has_the_indexes_and_comments_of_an_empty_one() {
     let server = Server::shared();
@@ -79,7 +79,7 @@ async fn a_membership_has_one_of_the_statuses_and_a_subject_one_of_two_kinds() {
     assert_eq!(by_name, statuses.map(MembershipStatus::name).join(","), "the order by place is the order by name");
 }
 
-/// As a DBA asks: enrolled, and dead.
+/// Like the query of a DBA: enrolled, and dead.
 #[tokio::test]
 async fn days_and_instants_are_columns_that_sql_understands() {
     let server = Server::shared();

@@ -1,4 +1,4 @@
-//! A copy that takes over and had not heard of the last writes: its numbers are given again, for something else.
+//! A promoted standby that had not received the last writes: it assigns their numbers again, to something else.
 
 use daftar_test_postgres::{ROLE, Stop};
 
@@ -11,7 +11,7 @@ fn code(name: &str) -> Vec<CodeUri> {
     vec![CodeUri::parse(&format!("urn:open#{name}")).unwrap()]
 }
 
-/// Asks until the database answers.
+/// Retries until the database responds.
 async fn numbered(store: &PostgresStore, name: &str) -> u32 {
     for _ in 0..1_200 {
         match store.number_codes(code(name), Vec::new()).await {
@@ -20,11 +20,11 @@ async fn numbered(store: &PostgresStore, name: &str) -> u32 {
             Err(error) => panic!("{error}"),
         }
     }
-    panic!("the database does not take writes");
+    panic!("the database does not accept writes");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_writer_numbers_codes_from_what_the_database_has_that_took_over() {
+async fn a_writer_numbers_codes_from_the_state_of_the_promoted_database() {
     let primary = Server::start(&[("wal_level", "replica"), ("max_wal_senders", "4")]);
     let url = primary.create_database();
     let name = url.rsplit('/').next().unwrap();
@@ -43,14 +43,14 @@ async fn a_writer_numbers_codes_from_what_the_database_has_that_took_over() {
     assert_eq!(numbered(&beside, "new").await, 1);
     let now = beside.generation().await.unwrap();
     assert_eq!(now.deployment, before.deployment);
-    assert_ne!(now.history, before.history, "that it is another can be told");
+    assert_ne!(now.history, before.history, "the timeline differs");
     assert_eq!(numbered(&store, "lost").await, 2);
     assert_eq!(store.code_table().await.unwrap().codes, [code("kept"), code("new"), code("lost")].concat());
     assert_eq!(store.generation().await.unwrap().history, now.history);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_begun_while_another_database_answered_is_not_written() {
+async fn a_write_that_was_prepared_before_the_failover_is_not_written() {
     let server = Server::start(&[]);
     let store = Arc::new(PostgresStore::open(options(&server.create_database())).await.unwrap());
     store.attach_sink(Arc::new(Listener::default())).unwrap();

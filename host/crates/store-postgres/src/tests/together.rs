@@ -1,4 +1,4 @@
-//! Several stores on one database, as several processes are.
+//! Several stores on one database, like several processes.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ fn update(id: RecordId, version: u64, identifiers: &[&str]) -> Vec<Operation> {
 }
 
 #[tokio::test]
-async fn many_open_an_empty_database_at_once_and_it_is_one_register() {
+async fn concurrent_opens_of_an_empty_database_create_one_register() {
     let server = Server::shared();
     for _ in 0..4 {
         let url = server.create_database();
@@ -60,7 +60,7 @@ async fn keys_and_the_order_of_writes_have_no_gaps_over_processes() {
 }
 
 #[tokio::test]
-async fn a_write_of_one_process_is_in_the_way_of_another_as_one_of_its_own() {
+async fn writes_of_different_processes_conflict_as_writes_of_one_do() {
     let (_server, one, two) = two().await;
     let person_of_one = create(&one, person(&["urn:x:a|1"])).await;
     let taken = commit(&two, vec![Operation::create(person(&["urn:x:a|1"]))]).await;
@@ -68,7 +68,7 @@ async fn a_write_of_one_process_is_in_the_way_of_another_as_one_of_its_own() {
     commit(&two, update(person_of_one.id, 1, &["urn:x:a|2"])).await.unwrap();
     let stale = commit(&one, update(person_of_one.id, 1, &["urn:x:a|3"])).await;
     assert!(matches!(stale, Err(StoreError::VersionMismatch { actual: VersionId(2), .. })));
-    // What it gave up is free for all_individuals.
+    // The identifier that it gave up is free for all.
     let next = create(&one, person(&["urn:x:a|1"])).await;
     assert_eq!(next.id, RecordId(2));
 
@@ -87,21 +87,21 @@ async fn a_write_of_one_process_is_in_the_way_of_another_as_one_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_look_that_many_writes_of_another_process_followed_still_counts() {
+async fn a_read_set_stays_valid_after_many_writes_of_another_process() {
     let (_server, one, two) = two().await;
     let looked_at = create(&one, person(&[])).await.id;
     let rests = |since: u64, id: RecordId| Write {
         read_set: vec![ReadSet { since: Sequence(since), records: vec![(RecordKind::Individual, id)] }],
         ..write(vec![Operation::create(person(&[]))])
     };
-    // As an import of another process does while a rule is asked here.
+    // Like an import of another process during the evaluation of a rule here.
     let others = (0..3_000_u64).map(|number| {
         let store = &two;
         async move { commit(store, vec![Operation::create(person(&[&format!("urn:x:a|{number}")]))]).await }
     });
     let written = futures_join(others).await.into_iter().filter(Result::is_ok).count();
     assert!(written > 2_000, "{written}");
-    // Groups that rest on nothing have checked none of it.
+    // Groups without a read set have checked none of it.
     let own = create(&one, person(&[])).await.id;
     assert!(one.commit(rests(1, looked_at)).await.is_ok());
     assert!(matches!(one.commit(rests(1, own)).await, Err(StoreError::Overtaken)));
@@ -111,7 +111,7 @@ async fn a_look_that_many_writes_of_another_process_followed_still_counts() {
 }
 
 #[tokio::test]
-async fn a_code_has_one_number_whoever_numbers_it() {
+async fn a_code_has_one_number_across_processes() {
     let (_server, one, two) = two().await;
     let uri = |code: usize| CodeUri::from_parts("urn:x:codes", &code.to_string()).unwrap();
     for round in 0..20 {
@@ -139,20 +139,20 @@ async fn the_audit_log_has_the_lines_of_all_processes() {
 }
 
 #[tokio::test]
-async fn what_one_process_changes_is_heard_by_the_other() {
+async fn changes_of_one_process_are_notified_to_the_other() {
     let (_server, one, two) = two().await;
     let mut changes = two.feed().subscribe(Channel::Changes);
     let mut generation = two.feed().subscribe(Channel::Generation);
     generation.wait_for(|_| two.feed().is_listening()).await.unwrap();
     create(&one, person(&[])).await;
     changes.wait_for(|sequence| *sequence == 1).await.unwrap();
-    assert_eq!(*generation.borrow(), 0, "records are none of its business");
+    assert_eq!(*generation.borrow(), 0, "it does not count records");
     commit(&one, vec![Operation::CreateClient(samples::full_client())]).await.unwrap();
     generation.wait_for(|generation| *generation == 1).await.unwrap();
     let found = one.number_codes(vec![CodeUri::parse("urn:x#a").unwrap()], Vec::new()).await;
     found.unwrap();
     generation.wait_for(|generation| *generation == 2).await.unwrap();
-    // Numbers that are there change nothing.
+    // Existing numbers change nothing.
     two.number_codes(vec![CodeUri::parse("urn:x#a").unwrap()], Vec::new()).await.unwrap();
     assert_eq!(one.generation().await.unwrap(), two.generation().await.unwrap());
     let found = commit(&one, vec![Operation::create(person(&[]))]).await.unwrap();
@@ -161,7 +161,7 @@ async fn what_one_process_changes_is_heard_by_the_other() {
 }
 
 #[tokio::test]
-async fn what_any_process_writes_is_read_from_the_feed_of_changes_at_one_snapshot() {
+async fn writes_of_any_process_are_read_from_the_change_feed_at_one_snapshot() {
     let (_server, one, two) = two().await;
     let feed = two.change_feed();
     create(&one, person(&["urn:x:a|1"])).await;
@@ -171,12 +171,12 @@ async fn what_any_process_writes_is_read_from_the_feed_of_changes_at_one_snapsho
     assert_eq!((before.sequence(), before.last(RecordKind::Individual).await.unwrap()), (Sequence(1), RecordId(1)));
     assert_eq!(before.records(RecordKind::Individual, &[RecordId(1), RecordId(2)]).await.unwrap().len(), 1);
     drop(before);
-    // The connection is kept, and no transaction on it.
+    // The connection is kept, without a transaction.
     let after = feed.snapshot().await.unwrap();
     assert_eq!(after.sequence(), Sequence(2));
     let touched = after.touched_since(Sequence(1), 10).await.unwrap();
     assert_eq!(touched, Some(vec![(RecordKind::Individual, RecordId(2))]));
-    assert_eq!(after.touched_since(Sequence(0), 1).await.unwrap(), None, "more than may be");
+    assert_eq!(after.touched_since(Sequence(0), 1).await.unwrap(), None, "more than the limit");
     drop(after);
     for count in 0..2_400 {
         let open = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \

@@ -148,7 +148,7 @@ fn codes(field: CodedField, number: u32) -> Vec<CodeCondition> {
 }
 
 fn people_queries() -> Vec<(&'static str, u64, IndividualQuery)> {
-    let everybody = IndividualQuery::default();
+    let all_individuals = IndividualQuery::default();
     let district = PhraseField::find(RecordKind::Individual, "district").unwrap();
     let by_text = |texts| IndividualQuery { texts, ..IndividualQuery::default() };
     let place = |groups, roles| PlaceCondition { day: 2_000, is_none: false, groups, roles };
@@ -159,7 +159,7 @@ fn people_queries() -> Vec<(&'static str, u64, IndividualQuery)> {
         DateConditions::from([("birth_date", conditions.collect())])
     };
     vec![
-        ("identifier", 1, IndividualQuery { identifiers: vec![key(7)], ..everybody.clone() }),
+        ("identifier", 1, IndividualQuery { identifiers: vec![key(7)], ..all_individuals.clone() }),
         ("name", 1, by_text(TextConditions { name_words: words(&["given39999"]), ..Default::default() })),
         (
             "beginning of a name",
@@ -171,32 +171,32 @@ fn people_queries() -> Vec<(&'static str, u64, IndividualQuery)> {
             11,
             by_text(TextConditions { name_words: words(&["given39", "family40"]), ..Default::default() }),
         ),
-        ("nobody's name", 0, by_text(TextConditions { name_words: words(&["nobody"]), ..Default::default() })),
+        ("unknown name", 0, by_text(TextConditions { name_words: words(&["unknown"]), ..Default::default() })),
         (
             "district",
             80,
             by_text(TextConditions { phrases: vec![(district, "district 77".to_owned())], ..Default::default() }),
         ),
         ("word of an address", 80, by_text(TextConditions { address_words: words(&["77"]), ..Default::default() })),
-        ("birth date", 2, IndividualQuery { dates: born(&[(DateOperator::Equal, 77)]), ..everybody.clone() }),
+        ("birth date", 2, IndividualQuery { dates: born(&[(DateOperator::Equal, 77)]), ..all_individuals.clone() }),
         ("birth dates", 20, {
             let dates = born(&[(DateOperator::OnOrAfter, 100), (DateOperator::Before, 110)]);
-            IndividualQuery { dates, ..everybody.clone() }
+            IndividualQuery { dates, ..all_individuals.clone() }
         }),
-        ("code", 100, IndividualQuery { codes: codes(CodedField::Occupation, 200), ..everybody.clone() }),
-        ("inactive", 80, IndividualQuery { active: Some(false), ..everybody.clone() }),
-        ("last updated", 11, IndividualQuery { last_updated: vec![within(70_000, 80_000)], ..everybody.clone() }),
+        ("code", 100, IndividualQuery { codes: codes(CodedField::Occupation, 200), ..all_individuals.clone() }),
+        ("inactive", 80, IndividualQuery { active: Some(false), ..all_individuals.clone() }),
+        ("last updated", 11, IndividualQuery { last_updated: vec![within(70_000, 80_000)], ..all_individuals.clone() }),
         ("group", 8, {
             let groups = vec![vec![RecordId(7), RecordId(8)]];
-            IndividualQuery { place: Some(place(groups, Vec::new())), ..everybody.clone() }
+            IndividualQuery { place: Some(place(groups, Vec::new())), ..all_individuals.clone() }
         }),
         ("group and role", 4, {
             let place = place(vec![vec![RecordId(7), RecordId(8)]], vec![vec![CodeNumber(707)]]);
-            IndividualQuery { place: Some(place), ..everybody.clone() }
+            IndividualQuery { place: Some(place), ..all_individuals.clone() }
         }),
         ("code and birth date", 2, {
             let dates = born(&[(DateOperator::Equal, 100)]);
-            IndividualQuery { codes: codes(CodedField::Occupation, 200), dates, ..everybody }
+            IndividualQuery { codes: codes(CodedField::Occupation, 200), dates, ..all_individuals }
         }),
     ]
 }
@@ -249,9 +249,9 @@ fn every_filter_is_led_by_an_index() {
     }
     let filter = ConsentFilter { organization: Some(organization(77)), purpose: None };
     let sees = || Some(Sees { filter: &filter, day: day(5) });
-    let everybody = IndividualQuery::default();
+    let all_individuals = IndividualQuery::default();
     let ask = |index: &PostgresIndex| {
-        database.wait(index.search_individuals(&everybody, sees(), first, &page)).unwrap().total
+        database.wait(index.search_individuals(&all_individuals, sees(), first, &page)).unwrap().total
     };
     assert_led(&database, "all who consent", ask, 200);
     let every = MembershipConditions::default();
@@ -274,7 +274,7 @@ fn every_filter_is_led_by_an_index() {
 fn a_page_of_many_is_led_by_an_index_in_its_order() {
     let database = register();
     let page = Window::from(Page::default());
-    let everybody = IndividualQuery::default();
+    let all_individuals = IndividualQuery::default();
     let codes = [CodedField::Gender, CodedField::Occupation].map(SortField::Code);
     let fields = [SortField::Name, SortField::Date("birth_date"), SortField::LastUpdated];
     for field in fields.into_iter().chain(codes) {
@@ -285,7 +285,7 @@ fn a_page_of_many_is_led_by_an_index_in_its_order() {
             for _ in 0..2 {
                 let before = whole_reads(&database);
                 let index = database.usual();
-                let found = database.wait(index.search_individuals(&everybody, None, sorting, &window)).unwrap();
+                let found = database.wait(index.search_individuals(&all_individuals, None, sorting, &window)).unwrap();
                 assert_eq!((found.total, found.ids.len()), (PEOPLE, 20));
                 assert_eq!(whole_reads(&database), before, "a whole table was read by {keys:?} from {window:?}");
                 window.start = daftar_domain::search::order::Start::After(found.next.unwrap());

@@ -105,8 +105,8 @@ fn people_are_found_alike() {
             };
             walk(count, memory, ask)
                 .map_err(|error| TestCaseError::fail(format!("{error} {query:?} {keys:?} {seen_by:?}")))?;
-            let everybody = memory(&Window { start: Start::Offset(0), count: 1_000 }).ids;
-            let mut expected = everybody;
+            let all_individuals = memory(&Window { start: Start::Offset(0), count: 1_000 }).ids;
+            let mut expected = all_individuals;
             expected.sort_unstable();
             let found = database.matching(&SubjectQuery::Individuals(query), sees(&seen_by));
             prop_assert_eq!(found, expected);

@@ -1,4 +1,4 @@
-//! Databases that hold no earlier state of the register in the folder.
+//! Databases that contain no earlier state of the register in the folder.
 
 use super::*;
 use daftar_domain::group::GroupDetails;
@@ -10,7 +10,7 @@ async fn line(store: &dyn Store, request: &str) {
     store.audit(0).await.unwrap();
 }
 
-/// What is reported a database that is not brought up.
+/// Returns the error for a database that cannot be caught up.
 async fn refused(from: &SledStore, database: &Database) -> String {
     match database.begin().await {
         Err(error) => error.to_string(),
@@ -18,20 +18,20 @@ async fn refused(from: &SledStore, database: &Database) -> String {
     }
 }
 
-/// A copy of a folder that nobody uses.
+/// Copies a folder that is not in use.
 fn copied(from: &Path, to: &Path) {
     let copied = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status();
     assert!(copied.is_ok_and(|status| status.success()));
 }
 
 #[tokio::test]
-async fn a_database_that_was_not_filled_from_this_folder_is_refused() {
+async fn a_database_that_was_not_filled_from_this_folder_is_rejected() {
     let (path, other_path) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let (from, other, database) = (folder(path.path()), folder(other_path.path()), Database::new());
     create(&from, person(&["urn:x:a|1"])).await;
     let told = refused(&from, &database).await;
     assert!(told.contains("no register was moved into the database") && told.contains("--backup FILE"), "{told}");
-    // One that began there.
+    // A register that was created there.
     let store = database.store().await;
     store.attach_sink(Arc::new(Listener::default())).unwrap();
     create(&store, person(&["urn:x:a|1"])).await;
@@ -50,7 +50,7 @@ async fn a_database_that_was_not_filled_from_this_folder_is_refused() {
 }
 
 #[tokio::test]
-async fn a_database_that_was_served_from_is_refused() {
+async fn a_database_that_a_server_wrote_to_is_rejected() {
     let path = TempDir::new().unwrap();
     let from = folder(path.path());
     create(&from, person(&["urn:x:a|1"])).await;
@@ -73,7 +73,7 @@ async fn a_database_that_was_served_from_is_refused() {
 }
 
 #[tokio::test]
-async fn a_folder_that_was_put_back_is_refused() {
+async fn a_folder_that_was_restored_to_an_older_state_is_rejected() {
     let path = TempDir::new().unwrap();
     let [now, earlier] = ["now", "earlier"].map(|name| path.path().join(name));
     let from = folder(&now);
@@ -89,14 +89,14 @@ async fn a_folder_that_was_put_back_is_refused() {
     let put_back = folder(&earlier);
     let told = refused(&put_back, &database).await;
     assert!(told.contains("the folder ends at write 1") && told.contains("was put back"), "{told}");
-    // As many writes, and more; but not the same ones.
+    // As many writes, and more; but different ones.
     let committed = commit(&put_back, vec![Operation::create(GroupDetails::default())]).await;
     committed.unwrap();
     create(&put_back, person(&[])).await;
     let told = refused(&put_back, &database).await;
     assert!(
         told.contains("value 1 of the audit log") && told.contains("the folder ends at"),
-        "still too few lines: {told}"
+        "still too few entries: {told}"
     );
     line(&put_back, "another 2").await;
     let told = refused(&put_back, &database).await;
@@ -105,7 +105,7 @@ async fn a_folder_that_was_put_back_is_refused() {
 }
 
 #[tokio::test]
-async fn a_folder_whose_audit_log_went_another_way_is_refused() {
+async fn a_folder_whose_audit_log_diverged_is_rejected() {
     let path = TempDir::new().unwrap();
     let [now, earlier] = ["now", "earlier"].map(|name| path.path().join(name));
     let from = folder(&now);
@@ -121,7 +121,7 @@ async fn a_folder_whose_audit_log_went_another_way_is_refused() {
 }
 
 #[tokio::test]
-async fn an_identifier_that_nobody_gave_up_is_not_taken() {
+async fn an_identifier_that_its_record_still_has_is_not_taken() {
     let path = TempDir::new().unwrap();
     let (from, database) = (folder(path.path()), Database::new());
     create(&from, person(&["urn:x:a|1"])).await;
@@ -138,7 +138,7 @@ async fn an_identifier_that_nobody_gave_up_is_not_taken() {
             break;
         }
         for entry in &mut entries {
-            // The second is said to have what the first has.
+            // The second gets the identifier of the first.
             if let Entry::Version { kind, id, is_present: true, value, .. } = entry {
                 let ChangedRecord::Individual(second) = record::decode_any(*kind, *id, value).unwrap() else {
                     continue;

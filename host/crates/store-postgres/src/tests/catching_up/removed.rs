@@ -1,4 +1,4 @@
-//! Lines of the audit log that were removed in the meantime, as they were old enough.
+//! Audit entries that were removed in the meantime because of their age.
 
 use jiff::SignedDuration;
 
@@ -12,7 +12,7 @@ fn day(number: usize) -> Timestamp {
     first + SignedDuration::from_hours(24 * i64::try_from(number).unwrap())
 }
 
-/// Adds a line of each of these days, each a stored value of its own.
+/// Adds an entry of each of these days, each in a stored value of its own.
 async fn add(store: &SledStore, days: impl IntoIterator<Item = usize>) {
     for number in days {
         let line = AuditEntry { at: day(number), ..audit_entry(&number.to_string()) };
@@ -34,8 +34,8 @@ async fn remove_all(store: &SledStore, before: usize, mut told: Option<AuditRemo
     told
 }
 
-/// Brings what was written and removed, and fails unless the database is as one that is filled now.
-async fn assert_brought(from: &SledStore, database: &Database) -> CaughtUp {
+/// Applies writes and removals, and fails unless the database equals one that is filled now.
+async fn assert_caught_up(from: &SledStore, database: &Database) -> CaughtUp {
     let caught_up = database.catch_up(from).await.unwrap();
     let comparison = compared(from, database, &caught_up).await;
     assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
@@ -51,25 +51,25 @@ async fn assert_brought(from: &SledStore, database: &Database) -> CaughtUp {
 }
 
 #[tokio::test]
-async fn a_removal_that_was_going_on_is_brought_with_the_line_that_tells_of_it() {
+async fn an_unfinished_removal_is_applied_with_the_entry_that_reports_it() {
     let path = TempDir::new().unwrap();
     let (from, database) = (folder(path.path()), Database::new());
     add(&from, 0..200).await;
     let told = remove(&from, 150, None).await;
     assert_eq!(told.map(|told| told.lines), Some(REMOVAL_VALUES_MAX as u64));
     database.fill(&from).await;
-    // It continues, and the line that reports it is the last that the database has.
+    // It continues, and the entry that reports it is the last one of the database.
     let told = remove_all(&from, 150, told).await.unwrap();
     assert_eq!((told.at, told.lines), (201, 150));
-    let caught_up = assert_brought(&from, &database).await;
+    let caught_up = assert_caught_up(&from, &database).await;
     assert_eq!(caught_up.brought.taken_out[&ItemKind::AuditValues], 150 - REMOVAL_VALUES_MAX as u64);
-    assert_eq!(caught_up.brought.written[&ItemKind::AuditValues], 1, "the line was written again");
+    assert_eq!(caught_up.brought.written[&ItemKind::AuditValues], 1, "the entry was written again");
 
-    // The next one begins and ends between, with lines before and after it.
+    // The next one begins and ends in between, with entries before and after it.
     add(&from, 200..210).await;
     assert_eq!(remove_all(&from, 160, None).await.unwrap().lines, 10);
     add(&from, 210..215).await;
-    let caught_up = assert_brought(&from, &database).await;
+    let caught_up = assert_caught_up(&from, &database).await;
     assert_eq!(
         (caught_up.brought.taken_out[&ItemKind::AuditValues], caught_up.brought.written[&ItemKind::AuditValues]),
         (10, 16)
@@ -77,7 +77,7 @@ async fn a_removal_that_was_going_on_is_brought_with_the_line_that_tells_of_it()
 }
 
 #[tokio::test]
-async fn a_line_that_tells_of_a_removal_is_found_behind_many_others() {
+async fn the_report_of_a_removal_is_found_after_many_other_entries() {
     let path = TempDir::new().unwrap();
     let (from, database) = (folder(path.path()), Database::new());
     let many = REMOVAL_PASSED_OVER_MAX * 3;
@@ -87,40 +87,40 @@ async fn a_line_that_tells_of_a_removal_is_found_behind_many_others() {
     database.fill(&from).await;
     let told = remove_all(&from, 100, told).await.unwrap();
     assert_eq!((told.at, told.lines), (many as u64 + 1, 100));
-    let caught_up = assert_brought(&from, &database).await;
+    let caught_up = assert_caught_up(&from, &database).await;
     assert_eq!(caught_up.brought.taken_out[&ItemKind::AuditValues], 100 - REMOVAL_VALUES_MAX as u64);
 }
 
 #[tokio::test]
-async fn what_a_removal_passes_over_stays_and_what_is_behind_it_goes() {
+async fn entries_that_a_removal_passes_over_stay_and_later_ones_are_removed() {
     let path = TempDir::new().unwrap();
     let (from, database) = (folder(path.path()), Database::new());
-    // Lines of a clock that was wrong stand before old ones, as many as are passed over.
+    // As many entries of a wrong clock as are passed over, before old ones.
     let wrong = REMOVAL_PASSED_OVER_MAX - 1;
     add(&from, (0..wrong).map(|number| 4_000 + number)).await;
     add(&from, 0..120).await;
     database.fill(&from).await;
     assert_eq!(remove_all(&from, 110, None).await.unwrap().lines, 110);
-    let caught_up = assert_brought(&from, &database).await;
+    let caught_up = assert_caught_up(&from, &database).await;
     assert_eq!(caught_up.brought.taken_out[&ItemKind::AuditValues], 110);
-    // Everything that the database has goes, but for these; and then they go as well.
+    // All entries of the database are removed except for these; and then they are removed as well.
     add(&from, 4_500..4_510).await;
     assert!(remove_all(&from, 130, None).await.is_some());
-    assert_brought(&from, &database).await;
+    assert_caught_up(&from, &database).await;
     assert!(remove_all(&from, 4_505, None).await.is_some());
-    let caught_up = assert_brought(&from, &database).await;
+    let caught_up = assert_caught_up(&from, &database).await;
     assert!(caught_up.brought.taken_out[&ItemKind::AuditValues] > wrong as u64);
 }
 
 #[tokio::test]
-async fn the_last_line_that_the_database_has_may_be_removed() {
+async fn the_last_entry_of_the_database_may_be_removed() {
     let path = TempDir::new().unwrap();
     let (from, database) = (folder(path.path()), Database::new());
     add(&from, 0..30).await;
     database.fill(&from).await;
     add(&from, 100..110).await;
     assert_eq!(remove_all(&from, 50, None).await.unwrap().lines, 30);
-    let caught_up = assert_brought(&from, &database).await;
+    let caught_up = assert_caught_up(&from, &database).await;
     assert_eq!(
         (caught_up.brought.taken_out[&ItemKind::AuditValues], caught_up.brought.written[&ItemKind::AuditValues]),
         (30, 11)

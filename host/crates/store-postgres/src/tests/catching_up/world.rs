@@ -1,4 +1,4 @@
-//! Made-up writes of every kind.
+//! Random writes of every kind.
 
 use jiff::SignedDuration;
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ use daftar_store::record::samples;
 use daftar_store::suite::{audit_entry, key, membership, write};
 use daftar_store_sled::SledStore;
 
-/// What happens at random, the same each time.
+/// A random sequence of writes, the same in each run.
 pub(super) struct World {
     runner: TestRunner,
     written: u64,
@@ -48,7 +48,7 @@ impl World {
         self.any(0..end)
     }
 
-    /// Identifiers that go from one record to another, and end.
+    /// Identifiers that move from one record to another, and end.
     fn identifiers(&mut self, system: &str) -> Vec<Identifier> {
         let mut identifiers = Vec::new();
         for number in 0..self.below(3) {
@@ -64,7 +64,7 @@ impl World {
         SubjectReference { kind, id: RecordId(1 + self.below(4)) }
     }
 
-    /// Writes something so many times. What is refused, as it would be of any client, is left out.
+    /// Writes something so many times. Rejected writes are skipped.
     pub(super) async fn write(&mut self, store: &SledStore, steps: usize) {
         for _ in 0..steps {
             let mut operations = Vec::new();
@@ -72,7 +72,7 @@ impl World {
                 operations.extend(self.operations(store).await);
             }
             if self.below(3) == 0 {
-                self.beside(store).await;
+                self.write_other(store).await;
             }
             let written = if self.below(5) == 0 && !operations.is_empty() {
                 let request = self.request(operations.len());
@@ -98,7 +98,7 @@ impl World {
         store.audit(0).await.unwrap();
     }
 
-    /// One of the records of a kind and its version; none where there is none.
+    /// One of the records of a kind and its version; `None` if there is none.
     async fn one(&mut self, store: &SledStore, kind: RecordKind) -> Option<(RecordId, VersionId, ChangedRecord)> {
         let mark = store.snapshot().await.unwrap().mark().clone();
         let last = mark.records.iter().find(|(of, _)| *of == kind).map_or(0, |(_, last)| *last);
@@ -228,8 +228,8 @@ impl World {
         first + SignedDuration::from_hours(i64::try_from(self.below(60)).unwrap())
     }
 
-    /// What is no write of an operation: codes, counters, requests that are forgotten, lines of the audit log.
-    async fn beside(&mut self, store: &SledStore) {
+    /// Changes other than operations: codes, counters, requests that are deleted, audit entries.
+    async fn write_other(&mut self, store: &SledStore) {
         match self.below(5) {
             0 => {
                 let code = |number: String| CodeUri::from_parts("urn:x:codes", &number).unwrap();
