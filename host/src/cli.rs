@@ -145,6 +145,8 @@ enum Command {
     Version,
     /// Print a shell completion script
     Completions(version::CompletionsArgs),
+    /// Print the OpenAPI description of the HTTP API, without the fields of modules
+    Openapi,
     /// Write manual pages for all commands to a folder
     Manual(version::ManualArgs),
     /// Compile the component on standard input; servers run this
@@ -186,6 +188,7 @@ pub fn main(pinned: &str, build: Build) -> ExitCode {
         Command::Migrate(args) => migrate::run(&cli.global, &args),
         Command::Version => version::run(&cli.global),
         Command::Completions(args) => version::complete(&args),
+        Command::Openapi => version::openapi(),
         Command::Manual(args) => version::manual(&cli.global, &args),
         Command::CompilePlugin(args) => return serve::compile_plugin(args),
     };

@@ -5,32 +5,34 @@
 
 use std::process::Command;
 
+use crate::build;
 use crate::failure::Failure;
 use crate::files;
 use crate::steps::{Steps, shown};
-use crate::workspace::Workspace;
+use crate::workspace::{Profile, Workspace};
 
-/// The pages by the package whose example prints them, its argument, and their place in the project.
-const PAGES: [(&str, &str, &str); 3] = [
-    ("daftar-domain", "fields", "host/docs/FIELDS.md"),
-    ("daftar-domain", "errors", "host/docs/ERRORS.md"),
-    ("daftar-http", "openapi", "host/docs/openapi.json"),
-];
+/// The pages that an example of the domain prints, by its argument.
+const TABLES: [(&str, &str); 2] = [("fields", "host/docs/FIELDS.md"), ("errors", "host/docs/ERRORS.md")];
+/// The folder of the pages that the program writes.
+const PAGES: &str = "host/docs";
 
-/// Compiles the tables and writes the pages.
+/// Compiles the tables and the program, and writes the pages.
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
-    for (package, name, page) in PAGES {
+    for (name, page) in TABLES {
         steps.say("compile and render the table");
-        let package = format!("--package={package}");
-        let text = output(workspace.cargo(&["run", "--quiet", &package, "--example=page", name]))?;
+        let text = output(workspace.cargo(&["run", "--quiet", "--package=daftar-domain", "--example=page", name]))?;
         files::write_if_changed(&workspace.root().join(page), &text)?;
         steps.say(page);
     }
-    let mut manual =
-        workspace.cargo(&["run", "--quiet", "--package=daftar", "--bin=daftar", "--", "manual", "--markdown"]);
-    manual.arg(workspace.root().join("host/docs"));
+    build::server(workspace, steps, Profile::Dev)?;
+    let folder = workspace.root().join(PAGES);
+    let mut manual = workspace.command(&workspace.server(Profile::Dev));
+    manual.args(["manual", "--markdown"]).arg(&folder);
     output(manual)?;
-    steps.say("host/docs/COMMANDS.md");
+    let mut openapi = workspace.command(&workspace.server(Profile::Dev));
+    openapi.arg("openapi");
+    files::write_if_changed(&folder.join("openapi.json"), &output(openapi)?)?;
+    steps.say("host/docs/COMMANDS.md, host/docs/openapi.json");
     Ok(())
 }
 

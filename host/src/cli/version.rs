@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use super::{CliError, GlobalArgs, command, output};
 use daftar_http::api::middleware::response::API_VERSION;
+use daftar_http::api::openapi::document::published;
+use daftar_http::api::router::endpoints;
 use daftar_service::backup::FORMAT as BACKUP_FORMAT;
 use daftar_store_sled::FORMAT_VERSION;
 
@@ -108,6 +110,12 @@ pub fn complete(args: &CompletionsArgs) -> Result<(), CliError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut described(), "daftar", &mut script);
     output::line(String::from_utf8_lossy(&script).trim_end());
+    Ok(())
+}
+
+/// Prints the description of the API.
+pub fn openapi() -> Result<(), CliError> {
+    output::line(published(&endpoints()).trim_end());
     Ok(())
 }
 

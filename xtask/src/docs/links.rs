@@ -20,16 +20,10 @@ pub fn rewritten(
     let place = others.iter().find(|(other, _)| *other == from).map(|(_, place)| (*place).to_owned());
     let place = place.or_else(|| Some(from.strip_prefix(PAGES)?.to_owned())).unwrap_or_default();
     let up = "../".repeat(place.matches('/').count());
-    let mut is_code = false;
     let mut page = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        is_code ^= line.trim_start().starts_with("```");
-        if is_code || line.starts_with("    ") {
-            page.push_str(line);
-            continue;
-        }
-        let mut rest = line;
-        while let Some((before, label, target, after)) = next_link(rest) {
+    for (is_code, part) in parts(text) {
+        let mut rest = part.as_str();
+        while let Some((before, label, target, after)) = next_link(rest).filter(|_| !is_code) {
             page.push_str(before);
             match site_target(root, from, target, others, carried) {
                 None => page.push_str(&format!("[{label}]({target})")),
@@ -41,6 +35,22 @@ pub fn rewritten(
         page.push_str(rest);
     }
     page
+}
+
+/// The text in parts that are code or not. A link may span lines, so lines without code are one part.
+fn parts(text: &str) -> Vec<(bool, String)> {
+    let mut parts: Vec<(bool, String)> = Vec::new();
+    let mut is_fenced = false;
+    for line in text.split_inclusive('\n') {
+        let is_fence = line.trim_start().starts_with("```");
+        let is_code = is_fenced || is_fence || line.starts_with("    ");
+        is_fenced ^= is_fence;
+        match parts.last_mut().filter(|(of, _)| *of == is_code) {
+            Some((_, part)) => part.push_str(line),
+            None => parts.push((is_code, line.to_owned())),
+        }
+    }
+    parts
 }
 
 /// The text before the next link, its label, its target, and the text behind it.

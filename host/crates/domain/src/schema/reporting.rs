@@ -238,7 +238,7 @@ pub fn page() -> String {
                 "| `{}` | {list}{} | {} |\n",
                 column.name,
                 column.value.name(),
-                from(table.kind, &column)
+                from(table.kind, &column).replace('|', "\\|")
             ));
         }
     }
