@@ -296,7 +296,7 @@ impl Store for PostgresStore {
     }
 
     fn writes_at_once(&self) -> usize {
-        // A group is a dozen statements and a commit, whatever its size.
+        // A group is a dozen statements and a commit, of any size.
         (JOBS_PER_GROUP_MAX + JOBS_PER_GROUP_MAX / 2).min(self.queue_writes_max / 2).max(1)
     }
 

@@ -1,4 +1,4 @@
--- What the register holds. Records are stored JSON; other values are the stored forms that the embedded store writes too.
+-- The contents of the register. Records are stored JSON; other values have the stored forms of the embedded store.
 
 CREATE TABLE daftar.last (
     is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
@@ -15,20 +15,20 @@ CREATE TABLE daftar.last (
     deployment_generation bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 20, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 
-COMMENT ON TABLE daftar.last IS 'One row. A process that writes locks it first, so that writes of all processes follow one another and keys have no gaps. '
-    'Every write changes it: the page is mostly empty, so that a new version of the row needs no index entry (HOT), and vacuum comes every 1,000 versions.';
+COMMENT ON TABLE daftar.last IS 'One row. A process that writes locks it first, so that the writes of all processes are serialized and keys have no gaps. '
+    'Every write changes it: the page is mostly empty, so that a new version of the row needs no index entry (HOT), and vacuum runs every 1,000 versions.';
 COMMENT ON COLUMN daftar.last.is_only IS 'Keeps the table at one row.';
-COMMENT ON COLUMN daftar.last.register IS 'The id of the register, 16 bytes, drawn when the tables were made.';
-COMMENT ON COLUMN daftar.last.oldest_layout IS 'The least layout that a program must know to work with these tables. A step that older programs cannot work beside raises it.';
-COMMENT ON COLUMN daftar.last.individual IS 'The last key of people that was given.';
-COMMENT ON COLUMN daftar.last."group" IS 'The last key of groups that was given.';
-COMMENT ON COLUMN daftar.last.program IS 'The last key of programs that was given.';
-COMMENT ON COLUMN daftar.last.membership IS 'The last key of memberships in programs that was given.';
-COMMENT ON COLUMN daftar.last.consent IS 'The last key of consents that was given.';
+COMMENT ON COLUMN daftar.last.register IS 'The id of the register, 16 bytes, generated when the tables were created.';
+COMMENT ON COLUMN daftar.last.oldest_layout IS 'The oldest layout that a program must know to use these tables. A step that is incompatible with older programs raises it.';
+COMMENT ON COLUMN daftar.last.individual IS 'The last assigned key of individuals.';
+COMMENT ON COLUMN daftar.last."group" IS 'The last assigned key of groups.';
+COMMENT ON COLUMN daftar.last.program IS 'The last assigned key of programs.';
+COMMENT ON COLUMN daftar.last.membership IS 'The last assigned key of memberships in programs.';
+COMMENT ON COLUMN daftar.last.consent IS 'The last assigned key of consents.';
 COMMENT ON COLUMN daftar.last.sequence IS 'The number of the last write (daftar.change.sequence).';
-COMMENT ON COLUMN daftar.last.code_table_parts IS 'Raised when codes or editions get numbers.';
-COMMENT ON COLUMN daftar.last.clients_generation IS 'Raised when clients are changed.';
-COMMENT ON COLUMN daftar.last.deployment_generation IS 'Raised when the deployment decides something: settings, codes that get numbers, plugins.';
+COMMENT ON COLUMN daftar.last.code_table_parts IS 'Incremented when codes or editions get numbers.';
+COMMENT ON COLUMN daftar.last.clients_generation IS 'Incremented when clients are changed.';
+COMMENT ON COLUMN daftar.last.deployment_generation IS 'Incremented when the configuration of the deployment changes: settings, codes that get numbers, plugins.';
 
 CREATE TABLE daftar.writer (
     id bytea PRIMARY KEY,
@@ -36,10 +36,10 @@ CREATE TABLE daftar.writer (
     at timestamptz NOT NULL
 ) WITH (fillfactor = 20, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 
-COMMENT ON TABLE daftar.writer IS 'The last group of writes of each process: how one that lost its connection while it committed finds out what became of it. One row a process, changed by each of its writes: filled and vacuumed as daftar.last.';
-COMMENT ON COLUMN daftar.writer.id IS 'The process, by a number that it drew at its start.';
+COMMENT ON TABLE daftar.writer IS 'The last group of writes of each process, by which a process that lost its connection during a commit resolves the outcome. One row per process, changed by each of its writes: fill factor and vacuum as for daftar.last.';
+COMMENT ON COLUMN daftar.writer.id IS 'The process, by a random number generated at its start.';
 COMMENT ON COLUMN daftar.writer.written IS 'The number of its last group of writes.';
-COMMENT ON COLUMN daftar.writer.at IS 'When that was written.';
+COMMENT ON COLUMN daftar.writer.at IS 'Time of that write.';
 
 CREATE TABLE daftar.record (
     kind smallint NOT NULL CHECK (kind BETWEEN 1 AND 5),
@@ -48,13 +48,13 @@ CREATE TABLE daftar.record (
     value jsonb NOT NULL CHECK (jsonb_typeof(value) = 'object'),
     PRIMARY KEY (kind, id)
 ) WITH (autovacuum_analyze_scale_factor = 0.02);
-COMMENT ON TABLE daftar.record IS 'Every record of the register, as it is at present.';
+COMMENT ON TABLE daftar.record IS 'Every record of the register, in its current version.';
 COMMENT ON COLUMN daftar.record.kind IS '1 individual, 2 group, 3 program, 4 membership, 5 consent.';
 COMMENT ON COLUMN daftar.record.id IS 'The key of the record. It is not shown to clients; other records refer to it.';
-COMMENT ON COLUMN daftar.record.version IS 'How often the record was written; the same as meta.version_id of the value.';
-COMMENT ON COLUMN daftar.record.value IS 'The record as stored JSON: members have the names of the API, and a code its URI and its number in daftar.code.';
+COMMENT ON COLUMN daftar.record.version IS 'Number of writes of the record; the same as meta.version_id of the value.';
+COMMENT ON COLUMN daftar.record.value IS 'The record as stored JSON: members have the names of the API, and a code has its URI and its number in daftar.code.';
 
--- Foreign keys are checked at the end of a transaction: the rows of a group of writes are written side by side.
+-- Foreign keys are checked at the end of a transaction: the rows of a group of writes are written in any order.
 CREATE TABLE daftar.earlier_version (
     kind smallint NOT NULL,
     id bigint NOT NULL,
@@ -63,11 +63,11 @@ CREATE TABLE daftar.earlier_version (
     PRIMARY KEY (kind, id, version),
     CONSTRAINT earlier_version_record FOREIGN KEY (kind, id) REFERENCES daftar.record DEFERRABLE INITIALLY DEFERRED
 );
-COMMENT ON TABLE daftar.earlier_version IS 'Versions of records before the present one.';
+COMMENT ON TABLE daftar.earlier_version IS 'Versions of records before the current one.';
 COMMENT ON COLUMN daftar.earlier_version.kind IS 'As in daftar.record.';
 COMMENT ON COLUMN daftar.earlier_version.id IS 'The record: daftar.record.id.';
-COMMENT ON COLUMN daftar.earlier_version.version IS 'Which version of the record.';
-COMMENT ON COLUMN daftar.earlier_version.value IS 'The record as it was, as stored JSON.';
+COMMENT ON COLUMN daftar.earlier_version.version IS 'The version of the record.';
+COMMENT ON COLUMN daftar.earlier_version.value IS 'The record in that version, as stored JSON.';
 
 CREATE TABLE daftar.identifier (
     kind smallint NOT NULL,
@@ -80,15 +80,15 @@ CREATE TABLE daftar.identifier (
 ) WITH (autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);
 CREATE UNIQUE INDEX identifier_open ON daftar.identifier (kind, system, value) WHERE is_open;
 
-COMMENT ON TABLE daftar.identifier IS 'Which records have or had an identifier. Reads by identifier need only the index: new rows are vacuumed at 5 %, not at 20 %, so that the visibility map lets them.';
+COMMENT ON TABLE daftar.identifier IS 'The records that have or had an identifier. Reads by identifier need only the index: vacuum runs at 5 % of new rows, not at 20 %, so that the visibility map permits index-only scans.';
 COMMENT ON COLUMN daftar.identifier.kind IS 'Kind of the record, as in daftar.record.';
 COMMENT ON COLUMN daftar.identifier.system IS 'The system of the identifier, a URI.';
 COMMENT ON COLUMN daftar.identifier.value IS 'The value within that system.';
 COMMENT ON COLUMN daftar.identifier.id IS 'Key of the record (daftar.record.id).';
-COMMENT ON COLUMN daftar.identifier.is_open IS 'Whether the record has the identifier now; false for one that it had in an earlier version.';
-COMMENT ON INDEX daftar.identifier_open IS 'Guard: no two records of a kind have an identifier at the same time, whatever program or session writes. It answers no query, so it has no scans: do not drop it.';
+COMMENT ON COLUMN daftar.identifier.is_open IS 'True if the record has the identifier now; false if it had it in an earlier version.';
+COMMENT ON INDEX daftar.identifier_open IS 'Guard: no two records of a kind have an identifier at the same time, in writes of any program or session. No query uses it, so it has no scans: do not drop it.';
 
--- What a membership refers to has no foreign key: a register whose references lead nowhere can be moved and verified too.
+-- References of a membership have no foreign keys: a register with dangling references can be moved and verified too.
 CREATE TABLE daftar.open_membership (
     program bigint NOT NULL,
     beneficiary_kind smallint NOT NULL CHECK (beneficiary_kind IN (1, 2)),
@@ -100,7 +100,7 @@ CREATE TABLE daftar.open_membership (
 );
 COMMENT ON TABLE daftar.open_membership IS 'The open membership of a beneficiary in a program: at most one.';
 COMMENT ON COLUMN daftar.open_membership.program IS 'The program: daftar.record.id of kind 3.';
-COMMENT ON COLUMN daftar.open_membership.beneficiary_kind IS 'Of which kind the beneficiary is, as in daftar.record.';
+COMMENT ON COLUMN daftar.open_membership.beneficiary_kind IS 'Kind of the beneficiary, as in daftar.record.';
 COMMENT ON COLUMN daftar.open_membership.beneficiary IS 'The beneficiary: daftar.record.id.';
 COMMENT ON COLUMN daftar.open_membership.membership IS 'The open membership: daftar.record.id of kind 4.';
 COMMENT ON COLUMN daftar.open_membership.membership_kind IS 'Always 4, for the foreign key.';
@@ -112,8 +112,8 @@ CREATE TABLE daftar.photo (
 ALTER TABLE daftar.photo ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
 COMMENT ON TABLE daftar.photo IS 'Photos, each once.';
-COMMENT ON COLUMN daftar.photo.digest IS 'SHA-256 of the photo, as records name it.';
-COMMENT ON COLUMN daftar.photo.bytes IS 'The file. Pictures are compressed already: PostgreSQL does not try again (STORAGE EXTERNAL).';
+COMMENT ON COLUMN daftar.photo.digest IS 'SHA-256 of the photo, by which records reference it.';
+COMMENT ON COLUMN daftar.photo.bytes IS 'The file. Images are compressed already: PostgreSQL does not compress them again (STORAGE EXTERNAL).';
 
 CREATE TABLE daftar.client (
     id text COLLATE "C" PRIMARY KEY,
@@ -122,7 +122,7 @@ CREATE TABLE daftar.client (
 
 COMMENT ON TABLE daftar.client IS 'API clients, with their grants and limits; secrets as hashes.';
 COMMENT ON COLUMN daftar.client.id IS 'The id of the client.';
-COMMENT ON COLUMN daftar.client.value IS 'The client in the form that the embedded store has too; daftar client show reads it.';
+COMMENT ON COLUMN daftar.client.value IS 'The client in the stored form of the embedded store; daftar client show displays it.';
 
 CREATE TABLE daftar.setting (
     kind smallint NOT NULL,
@@ -131,10 +131,10 @@ CREATE TABLE daftar.setting (
     PRIMARY KEY (kind, key)
 );
 
-COMMENT ON TABLE daftar.setting IS 'What administrators of the register have set: local codes, concept groups, identifier systems and the like.';
-COMMENT ON COLUMN daftar.setting.kind IS 'Which kind of setting.';
+COMMENT ON TABLE daftar.setting IS 'Settings of the register by administrators: local codes, concept groups, identifier systems and the like.';
+COMMENT ON COLUMN daftar.setting.kind IS 'Kind of setting.';
 COMMENT ON COLUMN daftar.setting.key IS 'Its key within the kind.';
-COMMENT ON COLUMN daftar.setting.value IS 'The setting in the form that the embedded store has too.';
+COMMENT ON COLUMN daftar.setting.value IS 'The setting in the stored form of the embedded store.';
 
 CREATE TABLE daftar.code (
     number bigint PRIMARY KEY CHECK (number >= 0),
@@ -144,11 +144,11 @@ CREATE TABLE daftar.code (
     UNIQUE (system, code)
 );
 CREATE INDEX code_part ON daftar.code (part);
-COMMENT ON TABLE daftar.code IS 'The number of every code that was ever used. A number is given once; rows are never changed.';
+COMMENT ON TABLE daftar.code IS 'The number of every code that was ever used. A number is assigned once; rows are never changed.';
 COMMENT ON COLUMN daftar.code.number IS 'The number of the code, the same in records and in search tables.';
 COMMENT ON COLUMN daftar.code.system IS 'The URI of the vocabulary. The URI of the code is system || ''#'' || code.';
 COMMENT ON COLUMN daftar.code.code IS 'The code within its vocabulary.';
-COMMENT ON COLUMN daftar.code.part IS 'Codes that got their numbers together have one part; daftar.last counts the parts, by which other servers see that rows were added.';
+COMMENT ON COLUMN daftar.code.part IS 'Codes that got their numbers together have one part; daftar.last counts the parts, so that other servers detect new rows.';
 
 CREATE TABLE daftar.edition (
     number bigint PRIMARY KEY CHECK (number >= 0),
@@ -158,11 +158,11 @@ CREATE TABLE daftar.edition (
     UNIQUE (system, edition)
 );
 CREATE INDEX edition_part ON daftar.edition (part);
-COMMENT ON TABLE daftar.edition IS 'The number of every version of a vocabulary that was ever used. A number is given once; rows are never changed.';
+COMMENT ON TABLE daftar.edition IS 'The number of every version of a vocabulary that was ever used. A number is assigned once; rows are never changed.';
 COMMENT ON COLUMN daftar.edition.number IS 'The number of the version: edition_number in records.';
 COMMENT ON COLUMN daftar.edition.system IS 'The URI of the vocabulary.';
 COMMENT ON COLUMN daftar.edition.edition IS 'The version of the vocabulary.';
-COMMENT ON COLUMN daftar.edition.part IS 'As in daftar.code, with which it shares the count.';
+COMMENT ON COLUMN daftar.edition.part IS 'As in daftar.code; both share one count.';
 
 CREATE TABLE daftar.counter (
     name text COLLATE "C" PRIMARY KEY,
@@ -170,10 +170,10 @@ CREATE TABLE daftar.counter (
     taken bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.05);
 
-COMMENT ON TABLE daftar.counter IS 'Counts that servers share, such as the calls of a client on a day. A few rows that change often: pages are half empty for new versions (HOT), and vacuum comes soon.';
-COMMENT ON COLUMN daftar.counter.name IS 'What is counted.';
+COMMENT ON TABLE daftar.counter IS 'Counters that servers share, such as the calls of a client on a day. A few rows that change often: pages are half empty for new versions (HOT), and vacuum runs early.';
+COMMENT ON COLUMN daftar.counter.name IS 'Name of the counter.';
 COMMENT ON COLUMN daftar.counter.value IS 'The count.';
-COMMENT ON COLUMN daftar.counter.taken IS 'How many the last process took that took of it.';
+COMMENT ON COLUMN daftar.counter.taken IS 'Number that the last process reserved.';
 
 CREATE TABLE daftar.request (
     client text COLLATE "C" NOT NULL,
@@ -185,13 +185,13 @@ CREATE TABLE daftar.request (
 );
 CREATE INDEX request_at ON daftar.request (at_ms);
 
-COMMENT ON TABLE daftar.request IS 'Requests that were done, by the idempotency keys that their clients gave them, so that a repeated one is not done twice.';
+COMMENT ON TABLE daftar.request IS 'Completed requests, by the idempotency keys of their clients, so that a repeated request is not executed twice.';
 COMMENT ON COLUMN daftar.request.client IS 'The id of the client.';
 COMMENT ON COLUMN daftar.request.key IS 'The idempotency key.';
-COMMENT ON COLUMN daftar.request.part IS 'Which part of the request, where it has several.';
-COMMENT ON COLUMN daftar.request.at_ms IS 'When it was done, in milliseconds since 1970-01-01.';
-COMMENT ON COLUMN daftar.request.value IS 'What is remembered of the request and its response.';
-COMMENT ON INDEX daftar.request_at IS 'For removing old ones.';
+COMMENT ON COLUMN daftar.request.part IS 'Part of the request, if it has several.';
+COMMENT ON COLUMN daftar.request.at_ms IS 'Time of completion, in milliseconds since 1970-01-01.';
+COMMENT ON COLUMN daftar.request.value IS 'Stored data of the request and its response.';
+COMMENT ON INDEX daftar.request_at IS 'For the removal of old requests.';
 
 CREATE TABLE daftar.change (
     sequence bigint PRIMARY KEY,
@@ -199,12 +199,12 @@ CREATE TABLE daftar.change (
     touched bytea
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_freeze_min_age = 0);
 
-COMMENT ON TABLE daftar.change IS 'The log of writes, one row each, from which servers learn what others wrote. Rows are added and not changed: the vacuum that comes at 10 % of new rows freezes them, so that none has to read the table again for that.';
+COMMENT ON TABLE daftar.change IS 'The change log, one row per write, from which servers read the writes of others. Rows are inserted and not changed: the vacuum at 10 % of new rows freezes them, so that no later vacuum has to read the table again.';
 COMMENT ON COLUMN daftar.change.sequence IS 'The number of the write.';
-COMMENT ON COLUMN daftar.change.value IS 'Which records it wrote.';
-COMMENT ON COLUMN daftar.change.touched IS 'What counts as changed besides those records, nine bytes each.';
+COMMENT ON COLUMN daftar.change.value IS 'The records that it wrote.';
+COMMENT ON COLUMN daftar.change.touched IS 'Other items that count as changed, nine bytes each.';
 
--- What processes share beside the records.
+-- Shared state of processes besides records.
 
 CREATE UNLOGGED TABLE daftar.minute (
     name text COLLATE "C" PRIMARY KEY,
@@ -214,18 +214,18 @@ CREATE UNLOGGED TABLE daftar.minute (
     given bigint NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.05);
 
-COMMENT ON TABLE daftar.minute IS 'Calls a minute of clients: a bucket each, by the instant at which it is full again. Not logged: empty after a crash of the database, and all buckets are full then. Filled and vacuumed as daftar.counter.';
-COMMENT ON COLUMN daftar.minute.name IS 'Whose bucket.';
-COMMENT ON COLUMN daftar.minute.full_at IS 'When it is full again, in nanoseconds since 1970-01-01.';
-COMMENT ON COLUMN daftar.minute.per_minute IS 'The limit that it was last used under.';
-COMMENT ON COLUMN daftar.minute.asked_at IS 'When it was last asked, in nanoseconds since 1970-01-01.';
-COMMENT ON COLUMN daftar.minute.given IS 'How many calls were let through then.';
+COMMENT ON TABLE daftar.minute IS 'Calls per minute of clients: a token bucket each, stored as the time at which it is full again. Not logged: empty after a crash of the database, and then all buckets are full. Fill factor and vacuum as for daftar.counter.';
+COMMENT ON COLUMN daftar.minute.name IS 'Owner of the bucket.';
+COMMENT ON COLUMN daftar.minute.full_at IS 'Time at which it is full again, in nanoseconds since 1970-01-01.';
+COMMENT ON COLUMN daftar.minute.per_minute IS 'The limit of its last use.';
+COMMENT ON COLUMN daftar.minute.asked_at IS 'Time of the last request, in nanoseconds since 1970-01-01.';
+COMMENT ON COLUMN daftar.minute.given IS 'Number of calls that were permitted then.';
 
 CREATE FUNCTION daftar.minute_cell(per_minute bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT greatest(60000000000 / per_minute, 1)
 $$;
 
-COMMENT ON FUNCTION daftar.minute_cell IS 'The time in which one call comes back, in nanoseconds.';
+COMMENT ON FUNCTION daftar.minute_cell IS 'Time in which one call is refilled, in nanoseconds.';
 
 CREATE FUNCTION daftar.minute_until(full_at bigint, before bigint, now_ns bigint, per_minute bigint)
 RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
@@ -236,7 +236,7 @@ RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     )
 $$;
 
-COMMENT ON FUNCTION daftar.minute_until IS 'How long until a bucket is full again; under another limit by what was used under the one before.';
+COMMENT ON FUNCTION daftar.minute_until IS 'Time until a bucket is full again; after a change of the limit, based on the use under the previous one.';
 
 CREATE FUNCTION daftar.minute_given(until_full bigint, per_minute bigint, wanted bigint, most bigint)
 RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
@@ -246,7 +246,7 @@ RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     ) AS rooms
 $$;
 
-COMMENT ON FUNCTION daftar.minute_given IS 'How many calls are let through of a bucket that is full again after until_full: as many as it has, most at the most; none where those are fewer than wanted.';
+COMMENT ON FUNCTION daftar.minute_given IS 'Number of calls that a bucket permits that is full again after until_full: as many as it has, up to most; none if those are fewer than wanted.';
 
 CREATE TABLE daftar.plugin_list (
     is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
@@ -257,9 +257,9 @@ CREATE TABLE daftar.plugin_list (
 
 COMMENT ON TABLE daftar.plugin_list IS 'The installed plugins; one row.';
 COMMENT ON COLUMN daftar.plugin_list.is_only IS 'Keeps the table at one row.';
-COMMENT ON COLUMN daftar.plugin_list.revision IS 'Raised with each change.';
+COMMENT ON COLUMN daftar.plugin_list.revision IS 'Incremented with each change.';
 COMMENT ON COLUMN daftar.plugin_list.list IS 'The list, with the signatures of the plugins.';
-COMMENT ON COLUMN daftar.plugin_list.named IS 'The digests of the files that it names; others are removed from daftar.plugin_file.';
+COMMENT ON COLUMN daftar.plugin_list.named IS 'The digests of the files in the list; others are removed from daftar.plugin_file.';
 
 INSERT INTO daftar.plugin_list (revision, list, named) VALUES (0, '', '{}');
 
@@ -271,20 +271,20 @@ CREATE TABLE daftar.plugin_file (
     PRIMARY KEY (digest, part)
 );
 
-COMMENT ON TABLE daftar.plugin_file IS 'Files of installed plugins, in parts.';
+COMMENT ON TABLE daftar.plugin_file IS 'Files of installed plugins, in chunks.';
 COMMENT ON COLUMN daftar.plugin_file.digest IS 'SHA-256 of the file.';
-COMMENT ON COLUMN daftar.plugin_file.part IS 'Which part, counted from 0.';
-COMMENT ON COLUMN daftar.plugin_file.parts IS 'How many parts the file has.';
-COMMENT ON COLUMN daftar.plugin_file.bytes IS 'The part.';
+COMMENT ON COLUMN daftar.plugin_file.part IS 'Number of the chunk, counted from 0.';
+COMMENT ON COLUMN daftar.plugin_file.parts IS 'Number of chunks of the file.';
+COMMENT ON COLUMN daftar.plugin_file.bytes IS 'The chunk.';
 
 CREATE TABLE daftar.kept_once (
     name text COLLATE "C" PRIMARY KEY,
     value bytea NOT NULL
 );
 
-COMMENT ON TABLE daftar.kept_once IS 'What is written once for the whole life of a register, such as the mark of the key for client secrets.';
-COMMENT ON COLUMN daftar.kept_once.name IS 'What it is.';
-COMMENT ON COLUMN daftar.kept_once.value IS 'Its value.';
+COMMENT ON TABLE daftar.kept_once IS 'Values that are written once for the whole life of a register, such as the marker of the key for client secrets.';
+COMMENT ON COLUMN daftar.kept_once.name IS 'Name of the value.';
+COMMENT ON COLUMN daftar.kept_once.value IS 'The value.';
 
 CREATE UNLOGGED TABLE daftar.call_window (
     name text COLLATE "C" PRIMARY KEY,
@@ -293,18 +293,18 @@ CREATE UNLOGGED TABLE daftar.call_window (
     is_taken boolean NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.05);
 
-COMMENT ON TABLE daftar.call_window IS 'Calls in sliding windows of a minute, such as requests for tokens from one address. Not logged: all windows are empty after a crash of the database. Filled and vacuumed as daftar.counter.';
-COMMENT ON COLUMN daftar.call_window.name IS 'Whose window.';
-COMMENT ON COLUMN daftar.call_window.calls IS 'When each call was made, in nanoseconds since 1970-01-01.';
-COMMENT ON COLUMN daftar.call_window.asked_at IS 'When it was last asked, in nanoseconds since 1970-01-01.';
-COMMENT ON COLUMN daftar.call_window.is_taken IS 'Whether the last call was let through.';
+COMMENT ON TABLE daftar.call_window IS 'Calls in sliding windows of a minute, such as requests for tokens from one address. Not logged: all windows are empty after a crash of the database. Fill factor and vacuum as for daftar.counter.';
+COMMENT ON COLUMN daftar.call_window.name IS 'Owner of the window.';
+COMMENT ON COLUMN daftar.call_window.calls IS 'Time of each call, in nanoseconds since 1970-01-01.';
+COMMENT ON COLUMN daftar.call_window.asked_at IS 'Time of the last request, in nanoseconds since 1970-01-01.';
+COMMENT ON COLUMN daftar.call_window.is_taken IS 'True if the last call was permitted.';
 
 CREATE FUNCTION daftar.window_calls(calls bigint[], now_ns bigint) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce(array_agg(call ORDER BY call), '{}') FROM unnest(calls) AS call
     WHERE call > now_ns - 60000000000 AND call <= now_ns + 60000000000
 $$;
 
-COMMENT ON FUNCTION daftar.window_calls IS 'The calls of the last 60 seconds, in ascending order. Calls from far ahead are those of a clock that was set back since.';
+COMMENT ON FUNCTION daftar.window_calls IS 'The calls of the last 60 seconds, in ascending order. Calls far in the future are from before the clock was set back.';
 
 CREATE TABLE daftar.origin (
     is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
@@ -315,10 +315,10 @@ CREATE TABLE daftar.origin (
     audit_removal bigint
 );
 
-COMMENT ON TABLE daftar.origin IS 'What was moved into this database from a folder or a backup, so that what is written there later can be brought after it; one row, or none.';
+COMMENT ON TABLE daftar.origin IS 'Source of this database, a folder or a backup, and the position up to which it was applied, so that later writes can be applied incrementally; one row, or none.';
 COMMENT ON COLUMN daftar.origin.is_only IS 'Keeps the table at one row.';
-COMMENT ON COLUMN daftar.origin.register IS 'The id of that register.';
-COMMENT ON COLUMN daftar.origin.sequence IS 'The number of the last write that was moved.';
-COMMENT ON COLUMN daftar.origin.code_table_parts IS 'How many parts of its table of codes were moved.';
-COMMENT ON COLUMN daftar.origin.audit IS 'The last value of its audit log that was moved.';
-COMMENT ON COLUMN daftar.origin.audit_removal IS 'The value of the audit log that reports the last removal: it is written again with each step of that.';
+COMMENT ON COLUMN daftar.origin.register IS 'The id of the source register.';
+COMMENT ON COLUMN daftar.origin.sequence IS 'The number of the last write that was applied.';
+COMMENT ON COLUMN daftar.origin.code_table_parts IS 'Number of parts of its code table that were applied.';
+COMMENT ON COLUMN daftar.origin.audit IS 'The last value of its audit log that was applied.';
+COMMENT ON COLUMN daftar.origin.audit_removal IS 'The value of the audit log that reports the last removal: it is rewritten with each step of the removal.';

@@ -1,7 +1,7 @@
--- Audit entries that are written together share a value: `number / 256` is the value, which a sequence numbers, and the rest is the place
--- of the entry in it. So a transaction takes one number for up to 256 entries, entries of reads wait for no lock, and an archive carries
--- the same values whichever backend it was taken from. Values rise; a transaction that is rolled back leaves a gap, and one that takes
--- longer commits a lower number later.
+-- Audit entries that are written together share a value: `number / 256` is the value, numbered by a sequence, and the
+-- remainder is the position of the entry in it. So a transaction takes one number for up to 256 entries, entries of reads
+-- wait for no lock, and archives of every backend contain the same values. Values increase; a transaction that is rolled
+-- back leaves a gap, and a slow one may commit a lower number later.
 CREATE SEQUENCE daftar.audit_value;
 
 CREATE TABLE daftar.audit (
@@ -30,15 +30,15 @@ CREATE TABLE daftar.audit (
     PRIMARY KEY (number, month)
 ) PARTITION BY RANGE (month);
 
--- Audit of one client, newest first. The order of numbers is that of pages.
+-- Audit of one client, newest first. Pages are in the order of numbers.
 CREATE INDEX audit_client ON daftar.audit (client, number);
--- Who read or changed a record, newest first.
+-- Audit of one record, newest first.
 CREATE INDEX audit_record ON daftar.audit (record_id, number) WHERE record_id IS NOT NULL;
--- The same for entries that name several records, such as searches: for any of them.
+-- The same for entries with several records, such as searches: for any of them.
 CREATE INDEX audit_other_targets ON daftar.audit USING gin (other_targets) WHERE other_targets IS NOT NULL;
--- What one request did. Entries of one request share an index entry.
+-- Audit of one request. Entries of one request share an index entry.
 CREATE INDEX audit_request ON daftar.audit (request_id);
--- A period: entries come nearly in the order of their time, so that block ranges are enough; with the number, because a page ends at one.
+-- A period: entries are nearly in the order of time, so block ranges suffice; with the number, because a page ends at one.
 CREATE INDEX audit_at ON daftar.audit USING brin (at, number) WITH (pages_per_range = 32, autosummarize = on);
 
 CREATE FUNCTION daftar.make_audit_month(of date) RETURNS boolean
@@ -47,7 +47,7 @@ DECLARE
     first date := date_trunc('month', of);
     name text := 'audit_' || to_char(first, 'YYYY_MM');
 BEGIN
-    -- What a wrong clock names gets no partition.
+    -- A month of a wrong clock gets no partition.
     IF first < '2000-01-01' OR first > current_date + 366 THEN
         RETURN false;
     END IF;
@@ -59,7 +59,7 @@ BEGIN
     IF EXISTS (SELECT FROM daftar.audit_default WHERE month = first) THEN
         RETURN false;
     END IF;
-    -- Attached, and not made as a partition: that would wait for every reader of the log.
+    -- Attached, and not created as a partition: that would wait for every reader of the log.
     EXECUTE format('CREATE TABLE daftar.%I (LIKE daftar.audit INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING COMMENTS)', name);
     EXECUTE format('ALTER TABLE daftar.audit ATTACH PARTITION daftar.%I FOR VALUES FROM (%L) TO (%L)',
                    name, first, (first + interval '1 month')::date);
@@ -71,7 +71,7 @@ $$;
 CREATE FUNCTION daftar.make_audit_months() RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 BEGIN
-    -- Servers that start together wait for one another longer than for readers of the log, behind whom others would wait.
+    -- Servers that start together wait longer for one another than for readers of the log, which would block others.
     PERFORM pg_advisory_xact_lock(hashtext('daftar.make_audit_month'), 0);
     PERFORM set_config('lock_timeout', '1s', true);
     RETURN (SELECT count(*) FILTER (WHERE daftar.make_audit_month((date_trunc('month', now() AT TIME ZONE 'UTC') + ahead * interval '1 month')::date))::integer
@@ -97,10 +97,10 @@ BEGIN
     IF oldest IS NULL THEN
         RETURN NULL;
     END IF;
-    -- Counted before the lock, behind which all readers and writers of the log wait; entries that came since are counted under it.
+    -- Counted before the lock, which blocks all readers and writers of the log; later entries are counted under it.
     EXECUTE format('SELECT count(*), coalesce(max(number), 0) FROM daftar.%I', oldest) INTO removed, newest;
-    -- Young entries with lower numbers, of a clock that was wrong: so many are passed over, as in the embedded store, and a register that
-    -- is moved later finds what was removed among its oldest values.
+    -- Young entries with lower numbers, from a wrong clock: so many are passed over, as in the embedded store, and a
+    -- register that is moved later finds the removed entries among its oldest values.
     EXECUTE 'SELECT count(*) FROM (SELECT DISTINCT number / 256 FROM daftar.audit WHERE number <= $1 AND month >= $2 LIMIT 257) AS passed_over'
         INTO later USING newest, date_trunc('month', older_than AT TIME ZONE 'UTC')::date;
     IF later > 256 THEN
@@ -113,42 +113,42 @@ BEGIN
 END
 $$;
 
--- They act with the rights of the owner: for the servers alone.
+-- They run with the rights of the owner: for servers only.
 REVOKE EXECUTE ON FUNCTION daftar.make_audit_month, daftar.make_audit_months, daftar.drop_audit_month FROM PUBLIC;
 
 COMMENT ON SEQUENCE daftar.audit_value IS 'Numbers of values of the audit log: one for up to 256 entries that are written together.';
-COMMENT ON TABLE daftar.audit IS 'The audit log, one row per entry, by month. Rows are added, and removed when they are old enough; only the entry that reports a removal is updated.';
-COMMENT ON COLUMN daftar.audit.number IS 'Position in the log: 256 times the number of the value that the entry was written in, and its place in that.';
+COMMENT ON TABLE daftar.audit IS 'The audit log, one row per entry, by month. Rows are inserted, and removed when they are old enough; only the entry that reports a removal is updated.';
+COMMENT ON COLUMN daftar.audit.number IS 'Position in the log: 256 times the number of the value that contains the entry, plus its position in the value.';
 COMMENT ON COLUMN daftar.audit.month IS 'First day of the month of `at` in UTC.';
-COMMENT ON COLUMN daftar.audit.at IS 'When it was done.';
-COMMENT ON COLUMN daftar.audit.client IS 'Id of the client that did it; NULL where `actor` says who.';
-COMMENT ON COLUMN daftar.audit.actor IS 'Who did it where it was no client: administrator, system or unknown.';
+COMMENT ON COLUMN daftar.audit.at IS 'Time of the action.';
+COMMENT ON COLUMN daftar.audit.client IS 'Id of the client; NULL if `actor` is set.';
+COMMENT ON COLUMN daftar.audit.actor IS 'Actor other than a client: administrator, system or unknown.';
 COMMENT ON COLUMN daftar.audit.address IS 'Network address of the caller; of IPv6 the network of 64 bits.';
 COMMENT ON COLUMN daftar.audit.request_id IS 'Id of the request.';
 COMMENT ON COLUMN daftar.audit.operation IS 'Method and matched route, without values.';
-COMMENT ON COLUMN daftar.audit.action IS 'What was done: read, search, create, update, evaluate, administer, plugin, authenticate or audit.';
-COMMENT ON COLUMN daftar.audit.outcome IS 'How it ended: allowed, refused or failed.';
+COMMENT ON COLUMN daftar.audit.action IS 'The action: read, search, create, update, evaluate, administer, plugin, authenticate or audit.';
+COMMENT ON COLUMN daftar.audit.outcome IS 'The outcome: allowed, refused or failed.';
 COMMENT ON COLUMN daftar.audit.status IS 'HTTP status of the response.';
-COMMENT ON COLUMN daftar.audit.record_kind IS 'Kind of the first target where it is a record, as Individual.';
+COMMENT ON COLUMN daftar.audit.record_kind IS 'Kind of the first target if it is a record, such as Individual.';
 COMMENT ON COLUMN daftar.audit.record_id IS 'First target: the public identifier `system|value` of a record, the id of a client, the name of a plugin.';
 COMMENT ON COLUMN daftar.audit.other_targets IS 'The other targets, records as `Individual/system|value`.';
 COMMENT ON COLUMN daftar.audit.fields IS 'API fields that were shown or changed.';
 COMMENT ON COLUMN daftar.audit.consents IS 'Ids of the consents that permitted it.';
-COMMENT ON COLUMN daftar.audit.reason IS 'Why it was refused.';
-COMMENT ON COLUMN daftar.audit.note IS 'What else is needed to understand it, such as the fields of a search.';
-COMMENT ON COLUMN daftar.audit.count IS 'How many alike events the entry stands for: 1 but for refusals that are counted together, and for removed entries.';
-COMMENT ON COLUMN daftar.audit.details IS 'What has no column: `packed` is the entry in hexadecimal where a column cannot hold a text or an instant as it is (a NUL, more than 1,000 bytes of an indexed text, a year before 1), and members of newer programs.';
+COMMENT ON COLUMN daftar.audit.reason IS 'Reason for the refusal.';
+COMMENT ON COLUMN daftar.audit.note IS 'Further details of the entry, such as the fields of a search.';
+COMMENT ON COLUMN daftar.audit.count IS 'Number of similar events that the entry represents: 1 except for refusals that are counted together, and for removed entries.';
+COMMENT ON COLUMN daftar.audit.details IS 'Values without a column: `packed` is the entry in hexadecimal if a column cannot hold a text or an instant unchanged (a NUL, more than 1,000 bytes of an indexed text, a year before 1), and members of newer programs.';
 
--- Entries of months that have no partition: those of a clock that was wrong, or of servers that could not make one. With the comments of the
--- columns, as every partition.
+-- Entries of months without a partition: those of a wrong clock, or of servers that could not create one. With the
+-- comments of the columns, as every partition.
 CREATE TABLE daftar.audit_default (LIKE daftar.audit INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING COMMENTS);
 ALTER TABLE daftar.audit ATTACH PARTITION daftar.audit_default DEFAULT;
-COMMENT ON TABLE daftar.audit_default IS 'Audit entries of months that have no partition of their own.';
+COMMENT ON TABLE daftar.audit_default IS 'Audit entries of months without a partition.';
 COMMENT ON INDEX daftar.audit_client IS 'Audit of one client, newest first.';
 COMMENT ON INDEX daftar.audit_record IS 'Audit of one record, newest first.';
 COMMENT ON INDEX daftar.audit_other_targets IS 'Audit of one record among others, as in searches.';
-COMMENT ON INDEX daftar.audit_request IS 'What one request did.';
+COMMENT ON INDEX daftar.audit_request IS 'Audit of one request.';
 COMMENT ON INDEX daftar.audit_at IS 'Audit of a period.';
-COMMENT ON FUNCTION daftar.make_audit_month(date) IS 'Makes the partition of a month of the audit log; returns whether it did. Runs as its owner, so that the role of servers needs no DDL.';
-COMMENT ON FUNCTION daftar.make_audit_months() IS 'Makes the partitions of this month and the next two; returns how many it made.';
-COMMENT ON FUNCTION daftar.drop_audit_month(timestamptz) IS 'Drops the oldest partition all of whose entries are older; returns how many entries it had, and NULL where none was dropped.';
+COMMENT ON FUNCTION daftar.make_audit_month(date) IS 'Creates the partition of a month of the audit log; returns true if it did. Runs as its owner, so that the role of servers needs no DDL.';
+COMMENT ON FUNCTION daftar.make_audit_months() IS 'Creates the partitions of this month and the next two; returns the number of new ones.';
+COMMENT ON FUNCTION daftar.drop_audit_month(timestamptz) IS 'Drops the oldest partition all of whose entries are older; returns its number of entries, and NULL if none was dropped.';

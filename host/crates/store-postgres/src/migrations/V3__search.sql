@@ -1,7 +1,7 @@
--- What is searched, beside the values of the records: rewritten in the transaction that writes them.
+-- The search index, next to the values of the records: rewritten in the transaction that writes them.
 --
--- These tables have no foreign keys to `daftar.record`: the comment of `search_individual` says what one costs. The program writes both in
--- one transaction, and `daftar verify` finds what foreign keys would find.
+-- These tables have no foreign keys to `daftar.record`: the comment of `search_individual` states the cost of one. The
+-- program writes both in one transaction, and `daftar verify` finds the same faults as foreign keys.
 
 CREATE TABLE daftar.search_individual (
     id bigint PRIMARY KEY,
@@ -31,20 +31,20 @@ CREATE INDEX search_individual_deceased_date ON daftar.search_individual (deceas
 CREATE INDEX search_individual_registration_date ON daftar.search_individual (registration_date);
 CREATE INDEX search_individual_last_updated ON daftar.search_individual (last_updated);
 
-COMMENT ON TABLE daftar.search_individual IS 'What people are searched and sorted by: one row for each record of kind 1, written in the transaction that writes the record. '
-    'No foreign key to daftar.record: its check took 6 microseconds a row and locked the record, 0.6 of the 12.6 seconds of an import of 100,000 people (5 %), and daftar verify compares both. '
-    'Vacuumed at 2 % of changed and 5 % of new rows, not at 20 %: searches read the index over terms, whose pending entries vacuum files, and a table of ten million rows would wait for two million changes.';
+COMMENT ON TABLE daftar.search_individual IS 'Search index of individuals: one row for each record of kind 1, written in the transaction that writes the record. '
+    'No foreign key to daftar.record: its check took 6 microseconds a row and locked the record, 0.6 of the 12.6 seconds of an import of 100,000 individuals (5 %), and daftar verify compares both. '
+    'Vacuumed at 2 % of changed and 5 % of new rows, not at 20 %: searches read the index over terms, into which vacuum merges pending entries, and a table of ten million rows would wait for two million changes.';
 COMMENT ON COLUMN daftar.search_individual.id IS 'Key of the record (daftar.record.id).';
-COMMENT ON COLUMN daftar.search_individual.terms IS 'Everything that the record is found by, as one set, so that one index answers any combination of words, phrases, codes and identifiers. The first letter says what it is: '
+COMMENT ON COLUMN daftar.search_individual.terms IS 'All search terms of the record, as one set, so that one index serves any combination of words, phrases, codes and identifiers. The first letter is the kind of term: '
     'n, a: a word of the name, of an address; p: a text of a part, whole, behind its tags; c, e: a code in a field of every registry (by the number of the field), in a field of a module (by its path), as in c7#123 with the number of daftar.code; '
-    'i: an identifier, as a digest; x: the record is not in use; !: there are more words, in more_words.';
-COMMENT ON COLUMN daftar.search_individual.more_words IS 'Words that are too long or too many for terms; NULL where there are none.';
-COMMENT ON COLUMN daftar.search_individual.is_inactive IS 'Whether the record says that it is not in use (active = false).';
-COMMENT ON COLUMN daftar.search_individual.name IS 'The text by which names are put in order: folded, without case and accents, family name first, cut to what counts in an order. NULL where there is none.';
+    'i: an identifier, as a digest; x: the record is inactive; !: there are more words, in more_words.';
+COMMENT ON COLUMN daftar.search_individual.more_words IS 'Words that are too long or too many for terms; NULL if there are none.';
+COMMENT ON COLUMN daftar.search_individual.is_inactive IS 'True if the record is inactive (active = false).';
+COMMENT ON COLUMN daftar.search_individual.name IS 'The text by which names are sorted: folded, without case and accents, family name first, truncated to the part that counts in an order. NULL if there is none.';
 COMMENT ON COLUMN daftar.search_individual.birth_date IS 'The field birth_date.';
 COMMENT ON COLUMN daftar.search_individual.deceased_date IS 'The field deceased_date.';
 COMMENT ON COLUMN daftar.search_individual.registration_date IS 'The field registration_date.';
-COMMENT ON COLUMN daftar.search_individual.last_updated IS 'When the present version was written, to the millisecond.';
+COMMENT ON COLUMN daftar.search_individual.last_updated IS 'Time at which the current version was written, to the millisecond.';
 COMMENT ON COLUMN daftar.search_individual.gender IS 'Number in daftar.code of the field gender, for orders.';
 COMMENT ON COLUMN daftar.search_individual.marital_status IS 'Number in daftar.code of the field marital_status, for orders.';
 COMMENT ON COLUMN daftar.search_individual.country IS 'Number in daftar.code of the field country, for orders.';
@@ -55,8 +55,8 @@ COMMENT ON COLUMN daftar.search_individual.occupation IS 'Number in daftar.code 
 COMMENT ON COLUMN daftar.search_individual.economic_activity IS 'Number in daftar.code of the field economic_activity, for orders.';
 COMMENT ON COLUMN daftar.search_individual.pregnancy_status IS 'Number in daftar.code of the field pregnancy_status, for orders.';
 COMMENT ON COLUMN daftar.search_individual.income_currency IS 'Number in daftar.code of the currency of the field income, for orders.';
-COMMENT ON INDEX daftar.search_individual_terms IS 'Answers every filter but those on days. Every search reads the list of pending entries (gin_pending_list_limit, in KiB): it stays short.';
-COMMENT ON INDEX daftar.search_individual_deceased_date IS 'For searches by deceased_date alone, which the API offers as filter and order. It has no entry scans while no client asks so; it is kept since NULLs, which most rows have here, are stored once for many rows.';
+COMMENT ON INDEX daftar.search_individual_terms IS 'Serves every filter except those on days. Every search reads the list of pending entries (gin_pending_list_limit, in KiB): it stays short.';
+COMMENT ON INDEX daftar.search_individual_deceased_date IS 'For searches by deceased_date alone, which the API offers as filter and order. It has no scans while no client uses them; it is kept since NULLs, which most rows have here, are stored once for many rows.';
 
 CREATE TABLE daftar.search_group (
     id bigint PRIMARY KEY,
@@ -74,14 +74,14 @@ CREATE INDEX search_group_name ON daftar.search_group (name);
 CREATE INDEX search_group_registration_date ON daftar.search_group (registration_date);
 CREATE INDEX search_group_last_updated ON daftar.search_group (last_updated);
 
-COMMENT ON TABLE daftar.search_group IS 'What groups are searched and sorted by: one row for each record of kind 2, as search_individual.';
+COMMENT ON TABLE daftar.search_group IS 'Search index of groups: one row for each record of kind 2, as search_individual.';
 COMMENT ON COLUMN daftar.search_group.id IS 'Key of the record (daftar.record.id).';
-COMMENT ON COLUMN daftar.search_group.terms IS 'Everything that the record is found by, as in search_individual.';
-COMMENT ON COLUMN daftar.search_group.more_words IS 'Words that are too long or too many for terms; NULL where there are none.';
-COMMENT ON COLUMN daftar.search_group.is_inactive IS 'Whether the record says that it is not in use (active = false).';
-COMMENT ON COLUMN daftar.search_group.name IS 'The name, folded, cut to what counts in an order. NULL where there is none.';
+COMMENT ON COLUMN daftar.search_group.terms IS 'All search terms of the record, as in search_individual.';
+COMMENT ON COLUMN daftar.search_group.more_words IS 'Words that are too long or too many for terms; NULL if there are none.';
+COMMENT ON COLUMN daftar.search_group.is_inactive IS 'True if the record is inactive (active = false).';
+COMMENT ON COLUMN daftar.search_group.name IS 'The name, folded, truncated to the part that counts in an order. NULL if there is none.';
 COMMENT ON COLUMN daftar.search_group.registration_date IS 'The field registration_date.';
-COMMENT ON COLUMN daftar.search_group.last_updated IS 'When the present version was written, to the millisecond.';
+COMMENT ON COLUMN daftar.search_group.last_updated IS 'Time at which the current version was written, to the millisecond.';
 COMMENT ON COLUMN daftar.search_group.group_type IS 'Number in daftar.code of the field group_type, for orders.';
 COMMENT ON COLUMN daftar.search_group.housing_type IS 'Number in daftar.code of the field housing_type, for orders.';
 COMMENT ON INDEX daftar.search_group_terms IS 'As search_individual_terms.';
@@ -98,15 +98,15 @@ CREATE TABLE daftar.search_member (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02);
 CREATE INDEX search_member_individual ON daftar.search_member (individual, group_id);
 
-COMMENT ON TABLE daftar.search_member IS 'The members of groups: one row for each member of each group. All rows of a group are written again with it. No foreign keys, for the reason of search_individual.';
+COMMENT ON TABLE daftar.search_member IS 'The members of groups: one row for each member of each group. All rows of a group are rewritten with it. No foreign keys, for the reason of search_individual.';
 COMMENT ON COLUMN daftar.search_member.group_id IS 'Key of the group (daftar.record.id of kind 2).';
-COMMENT ON COLUMN daftar.search_member.place IS 'Where the member stands in the group''s list, counted from 0.';
-COMMENT ON COLUMN daftar.search_member.individual IS 'Key of the person (daftar.record.id of kind 1).';
-COMMENT ON COLUMN daftar.search_member.role IS 'Number in daftar.code of the member''s role; NULL where none is given.';
-COMMENT ON COLUMN daftar.search_member.first_day IS 'First day of the membership in the group; -infinity where that side is open.';
-COMMENT ON COLUMN daftar.search_member.last_day IS 'Last day of the membership in the group; infinity where that side is open, so that a comparison needs no second condition.';
-COMMENT ON COLUMN daftar.search_member.is_set_aside IS 'Whether the record marks the member as inactive: the row leads from the person to the group still, and counts in no search.';
-COMMENT ON INDEX daftar.search_member_individual IS 'From a person to the groups.';
+COMMENT ON COLUMN daftar.search_member.place IS 'Position of the member in the group''s list, counted from 0.';
+COMMENT ON COLUMN daftar.search_member.individual IS 'Key of the individual (daftar.record.id of kind 1).';
+COMMENT ON COLUMN daftar.search_member.role IS 'Number in daftar.code of the member''s role; NULL if it has none.';
+COMMENT ON COLUMN daftar.search_member.first_day IS 'First day of the membership in the group; -infinity if that side is open.';
+COMMENT ON COLUMN daftar.search_member.last_day IS 'Last day of the membership in the group; infinity if that side is open, so that a comparison needs no second condition.';
+COMMENT ON COLUMN daftar.search_member.is_set_aside IS 'True if the record marks the member as inactive: the row still leads from the individual to the group, and counts in no search.';
+COMMENT ON INDEX daftar.search_member_individual IS 'From an individual to the groups.';
 
 CREATE TABLE daftar.search_membership (
     id bigint PRIMARY KEY,
@@ -127,17 +127,17 @@ CREATE INDEX search_membership_enrollment_date ON daftar.search_membership (enro
 CREATE INDEX search_membership_exit_date ON daftar.search_membership (exit_date);
 CREATE INDEX search_membership_last_updated ON daftar.search_membership (last_updated);
 
-COMMENT ON TABLE daftar.search_membership IS 'What memberships in programs are searched and sorted by: one row for each record of kind 4. No foreign keys, for the reason of search_individual.';
+COMMENT ON TABLE daftar.search_membership IS 'Search index of memberships in programs: one row for each record of kind 4. No foreign keys, for the reason of search_individual.';
 COMMENT ON COLUMN daftar.search_membership.id IS 'Key of the record (daftar.record.id).';
-COMMENT ON COLUMN daftar.search_membership.beneficiary_kind IS 'Kind of the beneficiary, as in daftar.record: 1 a person, 2 a group.';
+COMMENT ON COLUMN daftar.search_membership.beneficiary_kind IS 'Kind of the beneficiary, as in daftar.record: 1 an individual, 2 a group.';
 COMMENT ON COLUMN daftar.search_membership.beneficiary IS 'Key of the beneficiary (daftar.record.id of that kind).';
 COMMENT ON COLUMN daftar.search_membership.program IS 'Key of the program (daftar.record.id of kind 3).';
-COMMENT ON COLUMN daftar.search_membership.status IS 'The field status. The API puts memberships in order by its name, as COLLATE "C" does. A release that adds a status changes the CHECK first.';
+COMMENT ON COLUMN daftar.search_membership.status IS 'The field status. The API sorts memberships by its name, as COLLATE "C" does. A release that adds a status changes the CHECK first.';
 COMMENT ON COLUMN daftar.search_membership.enrollment_date IS 'The field enrollment_date.';
 COMMENT ON COLUMN daftar.search_membership.exit_date IS 'The field exit_date.';
-COMMENT ON COLUMN daftar.search_membership.last_updated IS 'When the present version was written, to the millisecond.';
+COMMENT ON COLUMN daftar.search_membership.last_updated IS 'Time at which the current version was written, to the millisecond.';
 COMMENT ON INDEX daftar.search_membership_status IS 'Leads through all memberships by status, and within one in the order in which they were registered.';
-COMMENT ON INDEX daftar.search_membership_status_last IS 'The same from the last status to the first: what follows within one status is ascending both ways, so that search_membership_status read backwards would not do.';
+COMMENT ON INDEX daftar.search_membership_status_last IS 'The same from the last status to the first: the order within one status is ascending in both directions, so a backward scan of search_membership_status does not suffice.';
 
 CREATE TABLE daftar.search_consent (
     id bigint PRIMARY KEY,
@@ -156,20 +156,20 @@ CREATE TABLE daftar.search_consent (
 CREATE INDEX search_consent_subject ON daftar.search_consent (subject, subject_kind);
 CREATE INDEX search_consent_grantee ON daftar.search_consent (grantee, subject, subject_kind);
 
-COMMENT ON TABLE daftar.search_consent IS 'What consents permit, as searches and reads ask for it: one row for each record of kind 5. No foreign keys, for the reason of search_individual.';
+COMMENT ON TABLE daftar.search_consent IS 'Access that consents grant, for searches and reads: one row for each record of kind 5. No foreign keys, for the reason of search_individual.';
 COMMENT ON COLUMN daftar.search_consent.id IS 'Key of the record (daftar.record.id).';
-COMMENT ON COLUMN daftar.search_consent.consent_id IS 'The id that the API shows, which the audit log names.';
-COMMENT ON COLUMN daftar.search_consent.subject_kind IS 'Kind of the subject, as in daftar.record: 1 a person, 2 a group.';
+COMMENT ON COLUMN daftar.search_consent.consent_id IS 'The id in the API and in the audit log.';
+COMMENT ON COLUMN daftar.search_consent.subject_kind IS 'Kind of the subject, as in daftar.record: 1 an individual, 2 a group.';
 COMMENT ON COLUMN daftar.search_consent.subject IS 'Key of the subject (daftar.record.id of that kind).';
-COMMENT ON COLUMN daftar.search_consent.grantee IS 'The organization that the consent is given to.';
-COMMENT ON COLUMN daftar.search_consent.purpose IS 'The purpose, without white space around it; NULL where none is given.';
+COMMENT ON COLUMN daftar.search_consent.grantee IS 'The organization to which the consent is given.';
+COMMENT ON COLUMN daftar.search_consent.purpose IS 'The purpose, without white space around it; NULL if there is none.';
 COMMENT ON COLUMN daftar.search_consent.first_day IS 'The field effective_date.';
-COMMENT ON COLUMN daftar.search_consent.last_day IS 'The field expiry_date; infinity where there is none.';
-COMMENT ON COLUMN daftar.search_consent.is_withdrawn IS 'Whether it was withdrawn: it permits nothing then.';
-COMMENT ON COLUMN daftar.search_consent.opens_subject IS 'Whether it permits reading the record of the subject.';
-COMMENT ON COLUMN daftar.search_consent.opens_memberships IS 'Whether it permits reading the subject''s memberships in programs.';
-COMMENT ON COLUMN daftar.search_consent.fields IS 'The fields that it permits; NULL where it permits every field.';
-COMMENT ON INDEX daftar.search_consent_grantee IS 'What one organization may see: for conditions on each row of a search.';
+COMMENT ON COLUMN daftar.search_consent.last_day IS 'The field expiry_date; infinity if there is none.';
+COMMENT ON COLUMN daftar.search_consent.is_withdrawn IS 'True if it was withdrawn: then it permits nothing.';
+COMMENT ON COLUMN daftar.search_consent.opens_subject IS 'True if it permits reading the record of the subject.';
+COMMENT ON COLUMN daftar.search_consent.opens_memberships IS 'True if it permits reading the subject''s memberships in programs.';
+COMMENT ON COLUMN daftar.search_consent.fields IS 'The fields that it permits; NULL if it permits every field.';
+COMMENT ON INDEX daftar.search_consent_grantee IS 'Access of one organization: for conditions on each row of a search.';
 
 CREATE TABLE daftar.search_tally (
     kind smallint NOT NULL CHECK (kind IN (1, 2, 4, 5)),
@@ -180,13 +180,13 @@ CREATE TABLE daftar.search_tally (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
 CREATE INDEX search_tally_code ON daftar.search_tally (code) WHERE code IS NOT NULL;
 
-COMMENT ON TABLE daftar.search_tally IS 'How many records of a kind have a term, so that the commonest totals are read and not counted. '
-    'Every write changes the same few rows: pages are half empty, so that a new version of a row finds space in its page (HOT), and vacuum comes soon.';
+COMMENT ON TABLE daftar.search_tally IS 'Number of records of a kind that have a term, so that the commonest totals are read and not counted. '
+    'Every write changes the same few rows: pages are half empty, so that a new version of a row finds space in its page (HOT), and vacuum runs early.';
 COMMENT ON COLUMN daftar.search_tally.kind IS 'Kind of the records, as in daftar.record.';
-COMMENT ON COLUMN daftar.search_tally.term IS 'A code (c…, e…) or x, as in search_individual.terms; empty for every record; k123 for records that have code 123 in whatever field.';
+COMMENT ON COLUMN daftar.search_tally.term IS 'A code (c…, e…) or x, as in search_individual.terms; empty for every record; k123 for records that have code 123 in any field.';
 COMMENT ON COLUMN daftar.search_tally.code IS 'Number in daftar.code of a term c or e.';
-COMMENT ON COLUMN daftar.search_tally.records IS 'How many records have the term.';
-COMMENT ON INDEX daftar.search_tally_code IS 'In which fields records have a code.';
+COMMENT ON COLUMN daftar.search_tally.records IS 'Number of records that have the term.';
+COMMENT ON INDEX daftar.search_tally_code IS 'Fields in which records have a code.';
 
 CREATE TABLE daftar.search_behind (
     kind smallint NOT NULL,
@@ -195,7 +195,7 @@ CREATE TABLE daftar.search_behind (
     PRIMARY KEY (kind, id)
 );
 
-COMMENT ON TABLE daftar.search_behind IS 'Records whose search rows a program wrote that does not know all of their fields, as during an upgrade. Empty otherwise: a program that knows their fields writes the rows again and takes the record out.';
+COMMENT ON TABLE daftar.search_behind IS 'Records whose search rows were written by a program that does not know all of their fields, as during an upgrade. Empty otherwise: a program that knows their fields rewrites the rows and deletes the entry.';
 COMMENT ON COLUMN daftar.search_behind.kind IS 'Kind of the record, as in daftar.record.';
 COMMENT ON COLUMN daftar.search_behind.id IS 'Key of the record (daftar.record.id).';
 COMMENT ON COLUMN daftar.search_behind.revision IS 'The revision of the schema that knows all of its fields.';

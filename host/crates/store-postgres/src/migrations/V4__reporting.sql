@@ -1,5 +1,5 @@
--- What SQL reports read beside records. The views and the function of the schema `reporting` are generated from the schema of records
--- (`reporting.rs`) and made again when that changes, without a step here.
+-- Tables that SQL reports read besides records. The views and the function of the schema `reporting` are generated from
+-- the schema of records (`reporting.rs`) and created again when that changes, without a step here.
 
 CREATE TABLE daftar.label (
     uri text COLLATE "C" NOT NULL,
@@ -18,13 +18,13 @@ CREATE TABLE daftar.reporting_state (
 );
 INSERT INTO daftar.reporting_state DEFAULT VALUES;
 
-COMMENT ON TABLE daftar.label IS 'What codes are called: the labels of published vocabularies. Codes that a vocabulary no longer has keep theirs, since records may hold them.';
+COMMENT ON TABLE daftar.label IS 'Labels of the codes of published vocabularies. Codes that a vocabulary no longer has keep theirs, since records may contain them.';
 COMMENT ON COLUMN daftar.label.uri IS 'The URI of the code.';
 COMMENT ON COLUMN daftar.label.language IS 'The language, such as en or pt-BR.';
-COMMENT ON COLUMN daftar.label.place IS 'The place of the language in the vocabulary; 0 is its default language.';
+COMMENT ON COLUMN daftar.label.place IS 'The position of the language in the vocabulary; 0 is its default language.';
 COMMENT ON COLUMN daftar.label.text IS 'The label.';
-COMMENT ON TABLE daftar.reporting_state IS 'One row: of what the views and the labels were made.';
+COMMENT ON TABLE daftar.reporting_state IS 'One row: the sources of the views and the labels.';
 COMMENT ON COLUMN daftar.reporting_state.is_only IS 'Always true: there is one row.';
-COMMENT ON COLUMN daftar.reporting_state.schema_revision IS 'The revision of the schema of records whose views are there; NULL where there are none.';
-COMMENT ON COLUMN daftar.reporting_state.views IS 'SHA-256 of the statements that made the views.';
-COMMENT ON COLUMN daftar.reporting_state.labels IS 'SHA-256 of the labels that were put last; NULL where there are none.';
+COMMENT ON COLUMN daftar.reporting_state.schema_revision IS 'The revision of the schema of records from which the views were created; NULL if there are none.';
+COMMENT ON COLUMN daftar.reporting_state.views IS 'SHA-256 of the statements that created the views.';
+COMMENT ON COLUMN daftar.reporting_state.labels IS 'SHA-256 of the labels that were inserted last; NULL if there are none.';
