@@ -155,7 +155,7 @@ impl Server {
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        panic!("it never came to that: {condition}");
+        panic!("this did not happen in time: {condition}");
     }
 
     /// The server that tests share and none of them stops: the one that `DAFTAR_TEST_POSTGRES_URL` names, or else one that runs until

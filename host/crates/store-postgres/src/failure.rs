@@ -81,7 +81,7 @@ impl From<&tokio_postgres::Error> for Failure {
             let shown = error.to_string();
             let is_of_values = OF_VALUES.iter().any(|begins| shown.starts_with(begins));
             let meaning = if is_of_values { Meaning::Refused } else { Meaning::Unreachable };
-            return Self::new(meaning, told_with_causes(error));
+            return Self::new(meaning, with_causes(error));
         };
         let code = refusal.code();
         let is_fatal = matches!(refusal.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
@@ -146,7 +146,7 @@ fn is_of_connection(code: &str) -> bool {
 }
 
 /// The error and its causes: those of connections and of reading rows, which quote no value.
-fn told_with_causes(error: &tokio_postgres::Error) -> String {
+fn with_causes(error: &tokio_postgres::Error) -> String {
     let mut told = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(source) = cause {

@@ -130,8 +130,8 @@ impl Listener {
         };
         let timed = tokio::time::timeout(self.database.answer_timeout(), listened).await;
         let (generation, sequence) = timed.map_err(|_| Failure::slow())??;
-        self.tell(Channel::Generation, generation.unsigned_abs());
-        self.tell(Channel::Changes, sequence.unsigned_abs());
+        self.publish(Channel::Generation, generation.unsigned_abs());
+        self.publish(Channel::Changes, sequence.unsigned_abs());
         self.wake();
         Ok(link)
     }
@@ -144,7 +144,7 @@ impl Listener {
                 Ok(Some(notification)) => {
                     let channel = Channel::ALL.into_iter().find(|channel| channel.name() == notification.channel());
                     if let (Some(channel), Ok(number)) = (channel, notification.payload().parse()) {
-                        self.tell(channel, number);
+                        self.publish(channel, number);
                     }
                 }
                 Err(_) => {
@@ -158,7 +158,7 @@ impl Listener {
         }
     }
 
-    fn tell(&self, channel: Channel, number: u64) {
+    fn publish(&self, channel: Channel, number: u64) {
         let [generation, changes] = &self.told;
         match channel {
             Channel::Generation => generation.send_replace(number),

@@ -15,7 +15,7 @@ use daftar_store::shared::CodeLabel;
 const BATCH: usize = 5_000;
 
 /// Waits for another process that inserts them, and replaces the plan options of the connection for single keys.
-const BESIDE: &str =
+const INSERT_OPTIONS: &str =
     "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '60s'; SET LOCAL enable_hashjoin = on";
 
 const STATE: &str = "SELECT coalesce(labels = $1, false) FROM daftar.reporting_state";
@@ -45,7 +45,7 @@ impl PostgresStore {
         let mut connection = self.database.connection().await?;
         let put = async {
             let transaction = connection.at_work()?.transaction().await?;
-            transaction.batch_execute(BESIDE).await?;
+            transaction.batch_execute(INSERT_OPTIONS).await?;
             transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&locks::LABELS]).await?;
             let there = transaction.query_opt(STATE, &[&digest]).await?;
             if there.is_some_and(|row| row.try_get(0).unwrap_or(false)) {

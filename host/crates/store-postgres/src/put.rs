@@ -65,14 +65,14 @@ async fn put_numbers(
         told.map(|(channel, now, _)| (channel.name(), signed(now).to_string())).unzip();
     let group = signed(group);
     let values: Values<'_> = &[&writer, &group, &channels, &numbers];
-    tokio::try_join!(locked.put(transaction), run(transaction, WRITTEN_AND_TOLD, values))?;
+    tokio::try_join!(locked.put(transaction), run(transaction, WRITTEN_AND_NOTIFIED, values))?;
     Ok(())
 }
 
 const WRITTEN: &str = "INSERT INTO daftar.writer (id, written, at) VALUES ($1, $2, now()) \
                        ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at";
 /// [`WRITTEN`], and the notifications that processes receive on commit.
-const WRITTEN_AND_TOLD: &str = "WITH written AS (INSERT INTO daftar.writer (id, written, at) VALUES ($1, $2, now()) \
+const WRITTEN_AND_NOTIFIED: &str = "WITH written AS (INSERT INTO daftar.writer (id, written, at) VALUES ($1, $2, now()) \
                                 ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at) \
                                 SELECT pg_notify(channel, number) FROM unnest($3::text[], $4::text[]) AS told (channel, number)";
 

@@ -197,7 +197,7 @@ impl Writer {
                 for (job, outcome) in jobs.iter().zip(&finished.outcomes) {
                     job.report_numbers(outcome);
                 }
-                self.tell(&finished.changes, finished.locked.last.sequence.0);
+                self.notify_sink(&finished.changes, finished.locked.last.sequence.0);
                 for (job, outcome) in jobs.into_iter().zip(finished.outcomes) {
                     job.answer(outcome);
                 }
@@ -270,7 +270,7 @@ impl Writer {
             if let Some(Unresolved { changes, sequence, .. }) = self.unresolved.take()
                 && is_written
             {
-                self.tell(&changes, sequence);
+                self.notify_sink(&changes, sequence);
             }
         }
         let started = Instant::now();
@@ -291,7 +291,7 @@ impl Writer {
         self.unresolved = Some(Unresolved { group: self.group, changes: finished.changes, sequence });
     }
 
-    fn tell(&self, changes: &[Change], sequence: u64) {
+    fn notify_sink(&self, changes: &[Change], sequence: u64) {
         self.last_sequence.fetch_max(sequence, Ordering::AcqRel);
         if let Some(sink) = self.sink.get().filter(|_| !changes.is_empty()) {
             sink.apply(changes);

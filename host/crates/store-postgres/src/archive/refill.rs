@@ -171,7 +171,7 @@ async fn run(
         filling::analyze(object).await;
     }
     // The receiver may be closed.
-    let _is_told = answer.send(finished.map_err(|broken| told(what, broken)));
+    let _is_told = answer.send(finished.map_err(|broken| constraint_error(what, broken)));
 }
 
 /// Locks the register, which has to be empty.
@@ -251,7 +251,7 @@ async fn worked(
                 let put = work.put(&transaction, entries).await;
                 let is_over = put.is_err();
                 // The next entries are rejected.
-                let _is_told = answer.send(put.map_err(|broken| told(what, broken)));
+                let _is_told = answer.send(put.map_err(|broken| constraint_error(what, broken)));
                 if is_over {
                     return None;
                 }
@@ -263,7 +263,7 @@ async fn worked(
 }
 
 /// Reports a violated unique constraint: on a key, an open identifier or an open slot.
-fn told(what: &'static str, broken: Broken) -> StoreError {
+fn constraint_error(what: &'static str, broken: Broken) -> StoreError {
     match broken {
         Broken::Database(failure) if failure.is_of("23505") => {
             corrupt(what, &format!("a unique value occurs twice: {failure}"))

@@ -95,7 +95,7 @@ impl Drop for Mending {
 async fn run(database: Arc<Database>, mut heard: watch::Receiver<u64>, mut are_there: bool) {
     loop {
         if are_there {
-            match mend(&database).await {
+            match rewrite(&database).await {
                 Ok(records) => {
                     tracing::info!(
                         records,
@@ -123,18 +123,18 @@ async fn are_noted(database: &Database) -> Result<bool, StoreError> {
 }
 
 /// Rewrites the rows of noted records, and returns the number of records.
-async fn mend(database: &Database) -> Result<u64, StoreError> {
+async fn rewrite(database: &Database) -> Result<u64, StoreError> {
     let mut records = 0_u64;
     loop {
-        let mended = mend_some(database).await?;
-        if mended == 0 {
+        let rewritten = rewrite_some(database).await?;
+        if rewritten == 0 {
             return Ok(records);
         }
-        records = records.saturating_add(mended);
+        records = records.saturating_add(rewritten);
     }
 }
 
-async fn mend_some(database: &Database) -> Result<u64, Broken> {
+async fn rewrite_some(database: &Database) -> Result<u64, Broken> {
     let mut connection = database.connection().await?;
     let transaction = connection.at_work()?.transaction().await?;
     // Counters change by the differences to the rows before: no other write runs in the meantime.
