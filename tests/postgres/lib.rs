@@ -1,17 +1,17 @@
-//! A PostgreSQL of the tests' own: a data folder copied from one that is created once, one loopback port, trusted without a password.
+//! A PostgreSQL server for tests: a data folder copied from a template, one loopback port, trusted without a password.
 //!
-//! The programs are found by `PATH`, by `pg_config` or where Debian puts them. A test that needs them where they are missing is listed as
-//! not run, and fails where `CI` is set (`daftar_test_needs`).
+//! The programs are found by `PATH`, by `pg_config` or at Debian's location. If they are missing, a test that needs
+//! them is listed as not run, and fails if `CI` is set (`daftar_test_needs`).
 //!
 //! **Invariant:** a server ends with the process that started it, also when that is killed; its folder is removed unless that is killed.
 //!
-//! **Invariant:** no other PostgreSQL of the machine is touched but the one that `DAFTAR_TEST_POSTGRES_URL` names, and on that only
-//! databases and roles of the tests' own, which are dropped afterwards.
+//! **Invariant:** no other PostgreSQL of the machine is used except the one that `DAFTAR_TEST_POSTGRES_URL` names, and
+//! there only databases and roles of the tests, which are dropped afterwards.
 
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    reason = "what is here runs in tests only, where a panic is how a test fails"
+    reason = "this crate runs in tests only, where a panic is how a test fails"
 )]
 
 mod cluster;
@@ -283,7 +283,7 @@ impl Server {
         panic!("PostgreSQL does not start again: {}", self.log());
     }
 
-    /// The parent process of all others of it; none while it is stopped.
+    /// The id of its main process; `None` while it is stopped.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.own.as_ref()?;

@@ -1,4 +1,4 @@
-//! The server's process, which ends with ours.
+//! The server's process, which ends with this one.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use super::Stop;
 /// The users with the right to run the server, which does not run as root: Debian's package creates the first, every system has the other.
 const USERS: [&str; 2] = ["postgres", "nobody"];
 
-/// A process that a thread of ours monitors as long as it runs.
+/// A process that a thread of this one monitors as long as it runs.
 pub(super) struct Process {
     pid: Pid,
     ended: Receiver<()>,
@@ -20,7 +20,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts a program. The thread that starts it stays: the kernel ends the program when that thread ends, and it ends with us.
+    /// Starts a program. The thread that starts it stays: the kernel ends the program when that thread ends.
     pub(super) fn start(mut command: Command) -> Self {
         let (started, starting) = channel();
         let (ending, ended) = channel();
@@ -68,7 +68,7 @@ fn watch(command: &mut Command, started: &Sender<std::io::Result<Pid>>, ending: 
     }
 }
 
-/// A program of PostgreSQL's as a user with the right to run it; it is interrupted when the thread that starts it ends.
+/// A PostgreSQL program as a user with the right to run it; it is interrupted when the thread that starts it ends.
 pub(super) fn as_server_user(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     if let Some((user, group)) = user() {
@@ -78,7 +78,7 @@ pub(super) fn as_server_user(program: &Path) -> Command {
     command
 }
 
-/// The user and the group that the server runs as; none if they are our own.
+/// The user and the group that the server runs as; `None` if they are those of this process.
 pub(super) fn user() -> Option<(u32, u32)> {
     static USER: LazyLock<Option<(u32, u32)>> = LazyLock::new(|| {
         if !rustix::process::geteuid().is_root() {

@@ -1,8 +1,8 @@
-//! The roles of a register, made by the SQL of the documents.
+//! The roles of a register, created by the SQL of the documents.
 
 use super::Server;
 
-/// The page whose SQL makes them.
+/// The page with the SQL that creates them.
 const PAGE: &str = include_str!("../../host/docs/POSTGRESQL.md");
 /// The section of the page.
 const SECTION: &str = "## Roles and database";
@@ -12,19 +12,19 @@ const SECTION: &str = "## Roles and database";
 pub struct Roles {
     /// The name of the database; the names of the roles begin with it.
     pub database: String,
-    /// Of the role that owns the tables.
+    /// URL of the role that owns the tables.
     pub owner: String,
-    /// Of the role of servers.
+    /// URL of the role of servers.
     pub server: String,
-    /// Of a role that may log in and has the rights of the one that reads reports.
+    /// URL of a role that may log in and has the rights of the reader of reports.
     pub reader: String,
 }
 
 impl Server {
-    /// Makes a database and its roles as host/docs/POSTGRESQL.md says, under names of their own. There are no tables in it yet.
+    /// Creates a database and its roles as in host/docs/POSTGRESQL.md, under names of their own. It has no tables yet.
     ///
     /// # Panics
-    /// When the page has no such SQL, or PostgreSQL refuses it.
+    /// If the page has no such SQL, or PostgreSQL rejects it.
     #[must_use]
     pub fn create_roles(&self) -> Roles {
         let database = self.next_name();
@@ -33,8 +33,8 @@ impl Server {
             sql.replace("daftar_", &format!("{database}_"))
         };
         let mut blocks = sql_blocks();
-        let of_server = blocks.next().expect("the SQL that makes roles and database");
-        // A database is not made in a transaction, as several statements of one call would be.
+        let of_server = blocks.next().expect("the SQL that creates roles and database");
+        // A database is not created in a transaction, as several statements of one call would be.
         for statement in of_server.split_inclusive(';').filter(|statement| statement.contains(';')) {
             self.run_sql("postgres", &named(statement));
         }

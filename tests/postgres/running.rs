@@ -1,4 +1,4 @@
-//! A server that runs already, and is not stopped by any test.
+//! A running server, which no test stops.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicU64;
 use super::cluster::AtEnd;
 use super::{Server, programs};
 
-/// Names a server that runs on 127.0.0.1: `postgres://<role>@127.0.0.1:<port>/postgres`. It trusts that role without a password, and the
-/// role may do everything.
+/// Variable that names a server on 127.0.0.1: `postgres://<role>@127.0.0.1:<port>/postgres`. The server trusts that
+/// role without a password, and the role is a superuser.
 const URL: &str = "DAFTAR_TEST_POSTGRES_URL";
 
 /// Drops the databases whose names begin with a word, and then the roles whose names contain it.
@@ -24,7 +24,7 @@ pub(super) fn named() -> Option<Server> {
     let (role, port) = parsed.unwrap_or_else(|| {
         panic!("`{URL}` is `{}`; it has the form `postgres://<role>@127.0.0.1:<port>/postgres`", url.display())
     });
-    // Other processes make databases there at the same time, and one that was killed may have left some.
+    // Other processes create databases there at the same time, and one that was killed may have left some.
     let chance = RandomState::new().build_hasher().finish();
     Some(Server {
         programs: programs(),
@@ -67,7 +67,7 @@ mod tests {
         }
     }
 
-    /// Set in the process that makes a database on the server of the test below.
+    /// Set in the process that creates a database on the server of the test below.
     const URL_OF: &str = "DAFTAR_TEST_POSTGRES_INNER";
 
     #[test]

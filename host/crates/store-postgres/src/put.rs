@@ -73,8 +73,8 @@ const WRITTEN: &str = "INSERT INTO daftar.writer (id, written, at) VALUES ($1, $
                        ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at";
 /// [`WRITTEN`], and the notifications that processes receive on commit.
 const WRITTEN_AND_NOTIFIED: &str = "WITH written AS (INSERT INTO daftar.writer (id, written, at) VALUES ($1, $2, now()) \
-                                ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at) \
-                                SELECT pg_notify(channel, number) FROM unnest($3::text[], $4::text[]) AS told (channel, number)";
+                                    ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at) \
+                                    SELECT pg_notify(channel, number) FROM unnest($3::text[], $4::text[]) AS told (channel, number)";
 
 async fn run(transaction: &Transaction<'_>, statement: &'static str, values: Values<'_>) -> Result<u64, Broken> {
     let statement = transaction.prepare_cached(statement).await?;
