@@ -138,7 +138,7 @@ fn the_register_in_memory_is_held_against_other_records() {
     assert_eq!(findings.len(), 4, "{findings:?}");
     assert!(
         findings[0].starts_with(
-            "indexes: Individual `urn:svc:vocab:id-type#national_id|1`: searches do not know the record; restart"
+            "indexes: Individual `urn:svc:vocab:id-type#national_id|1`: the record is missing from the search index; restart"
         ),
         "{findings:?}"
     );

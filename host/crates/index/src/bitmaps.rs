@@ -18,7 +18,7 @@ use super::stored::{put_numbers, take_numbers};
 pub(super) const SEGMENT_ROWS: u32 = 1 << 16;
 /// The most rows that are stored as a plain list.
 const FEW_MAX: usize = 256;
-/// The most rows that are sorted; more are marked in a bitmap of the whole register.
+/// The most rows that are sorted; a longer list is collected in a bitmap of the whole register.
 const SORTED_MAX: usize = 2_048;
 const OUT_OF_ORDER: &str = "the rows of a list are not in ascending order";
 

@@ -64,7 +64,7 @@ impl Image {
     }
 
     /// Returns a fingerprint for comparing this register with another image of it or of its
-    /// [`super::Columns::sibling`]: the same records give the same fingerprint, in whatever order they were written.
+    /// [`super::Columns::sibling`]: the same records give the same fingerprint, in any write order.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let mut teller = Visitor::default();
@@ -74,13 +74,13 @@ impl Image {
         groups.tell(&mut teller, "groups");
         teller.of_rows("terms of groups", &groups.rows, |row| self.terms.groups.get(row).to_vec());
         members.tell(&mut teller, &groups.rows);
-        teller.of_rows("whom groups name", &groups.rows, |row| self.terms.members.get(row).to_vec());
+        teller.of_rows("individuals named by groups", &groups.rows, |row| self.terms.members.get(row).to_vec());
         places.tell(&mut teller, &individuals.rows);
         about.tell(&mut teller);
         let of_memberships = |row| self.terms.about.memberships.get(row).to_vec();
-        teller.of_rows("what memberships set", &about.memberships.rows, of_memberships);
+        teller.of_rows("terms of memberships by row", &about.memberships.rows, of_memberships);
         let of_consents = |row| self.terms.about.consents.get(row).to_vec();
-        teller.of_rows("what consents set", &about.consents.rows, of_consents);
+        teller.of_rows("terms of consents by row", &about.consents.rows, of_consents);
         covers.tell(&mut teller);
         Fingerprint(teller.parts)
     }

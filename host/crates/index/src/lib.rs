@@ -97,7 +97,8 @@ impl fmt::Debug for Columns {
 }
 
 impl Columns {
-    /// Creates an empty register that holds only what rules read: searches by name, word, identifier or code find nothing in it.
+    /// Creates an empty register with only the data that rules read: searches by name, word, identifier or code find
+    /// nothing.
     #[must_use]
     pub fn for_rules() -> Self {
         Self::empty(Preparer { contents: Contents::Rules, ..Self::default().preparer })

@@ -1,8 +1,8 @@
 //! Group membership: the groups that name a person, and the members of a group in the order of its record, which a rule
 //! about households reads.
 //!
-//! **Invariant:** the seats of a group are its active members, in the order of the record. Whether the period of one
-//! includes the day of the rule is checked on evaluation.
+//! **Invariant:** the member index of a group has its active members, in the order of the record. Their periods are
+//! compared with the day of the rule on evaluation.
 
 use super::blobs::Blobs;
 use super::checkpoint::stored_fields;
@@ -16,7 +16,7 @@ use super::tree::SharedTree;
 use daftar_domain::group::Member;
 use daftar_domain::record::RecordId;
 
-/// The members of all groups, cheap to copy.
+/// The members of all groups, cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Members {
     /// Pairs of a person and a group that names the person.
@@ -73,7 +73,7 @@ impl Members {
             .map(|place| ActiveMember { person: place.group, role: place.role })
     }
 
-    /// Writes the members of groups that have their rows, and the places that they have now. `all_named` has whom each row names.
+    /// Writes the members and current memberships of groups with rows. `all_named`: the individuals named by each row.
     pub(super) fn write(
         &mut self,
         all_named: &mut Blobs,
@@ -97,14 +97,14 @@ impl Members {
         }
     }
 
-    /// Returns what it holds of those groups, so that two can be compared.
+    /// Visits the content, so that two indexes can be compared.
     pub(super) fn tell(&self, teller: &mut Visitor, groups: &Rows) {
         teller.values("members of groups", self.named.iter().map(|(entry, ())| *entry));
-        teller.of_rows("seats of groups", groups, |row| self.seats.get(row).to_vec());
+        teller.of_rows("active members of groups", groups, |row| self.seats.get(row).to_vec());
     }
 }
 
-/// Gives the members of a group the places that they have now.
+/// Writes the current memberships of a group's members.
 fn write_places(places: &mut Places, people: &Rows, group: u32, before: &[RecordId], members: &[Member]) {
     for member in before {
         if let Some(row) = people.find(*member) {

@@ -1,7 +1,7 @@
-//! Where people belong: the places that groups give them, by person.
+//! The membership index: the memberships of each person in groups.
 //!
-//! **Invariant:** every place of a group that is not set aside is here once, under its person's row, and nothing else is. Whether its
-//! period holds is asked on the day of the search.
+//! **Invariant:** every active membership of a group is here once, under its person's row, and nothing else is. Its
+//! period is compared with the day of the search.
 
 use std::io;
 
@@ -17,12 +17,12 @@ use super::tree::SharedTree;
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::group::Member;
 
-/// A person's place in a group.
+/// A person's membership in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
     /// The group's row.
     pub(super) group: u32,
-    /// The number of the code that says as what.
+    /// The number of the role's code.
     pub(super) role: Option<u32>,
     /// The first day, in days since 1970-01-01.
     pub(super) start: Option<i32>,
@@ -31,7 +31,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The place of a member in the group of that row; none where it is suspended.
+    /// Returns the membership of a group's member; `None` if it is inactive.
     pub(super) fn of(member: &Member, group: u32) -> Option<Self> {
         let period = member.period.unwrap_or_default();
         (!member.is_inactive).then(|| Self {
@@ -42,28 +42,28 @@ impl Place {
         })
     }
 
-    /// True if it counts on that day.
+    /// Returns true if the period includes the day.
     pub(super) fn holds_on(&self, day: i32) -> bool {
         self.start.is_none_or(|start| start <= day) && self.end.is_none_or(|end| day <= end)
     }
 }
 
-/// The places of everybody, cheap to copy. Nearly everybody has one, which stands in columns.
+/// The memberships of all people, cheap to clone. Most people have at most one, which is stored in columns.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places {
-    /// The rows of the groups of first places; none where a person has no place.
+    /// The rows of the groups of first memberships; `None` if a person has no membership.
     pub(super) groups: Column<u32>,
-    /// The numbers of their roles.
+    /// The numbers of the roles.
     pub(super) roles: Column<u32>,
-    /// Their first days, where there is one.
+    /// The first days, if any.
     pub(super) starts: Column<i32>,
-    /// Their last days, where there is one.
+    /// The last days, if any.
     pub(super) ends: Column<i32>,
-    /// Rows of people with more than one place.
+    /// Rows of people with more than one membership.
     pub(super) several: Posting,
-    /// Their further places, by person, group and place in the group.
+    /// The further memberships, by person, group and position in the group.
     more: SharedTree<(u32, u32, u16), Place>,
-    /// One past the last row that has ever had a place.
+    /// One past the last row that ever had a membership.
     row_count: u32,
 }
 
@@ -88,17 +88,17 @@ impl Stored for Places {
 }
 
 impl Places {
-    /// One past the last row that may have a place, or the number of people, whichever is more.
+    /// Returns the greater of the number of people and one past the last row that may have a membership.
     pub(super) fn row_count(&self) -> u32 {
         self.row_count
     }
 
-    /// Notes that there are that many people.
+    /// Raises the row count to the number of people.
     pub(super) fn reach(&mut self, people: u32) {
         self.row_count = self.row_count.max(people);
     }
 
-    /// The places of a person, those outside their period among them.
+    /// Returns the memberships of a person, including those outside their period.
     pub(super) fn of(&self, row: u32) -> impl Iterator<Item = Place> + Clone + '_ {
         let more = self.several.contains(row).then(|| self.further(row));
         self.first(row).into_iter().chain(more.into_iter().flatten())
@@ -114,7 +114,7 @@ impl Places {
         entries.take_while(move |(person, _)| *person == row).map(|(_, place)| place)
     }
 
-    /// Takes a group's places out of a person's.
+    /// Removes a person's memberships in a group.
     pub(super) fn clear(&mut self, row: u32, group: u32) {
         if self.groups.get(row) == Some(group) {
             self.set_first(row, None);
@@ -132,7 +132,7 @@ impl Places {
         }
     }
 
-    /// Adds the places that a group gives a person, after those of before were cleared.
+    /// Adds a person's memberships in a group; the previous ones must have been cleared.
     pub(super) fn set(&mut self, row: u32, places: impl Iterator<Item = Place>) {
         self.reach(row.saturating_add(1));
         for (place, number) in places.zip(0_u16..) {
@@ -145,7 +145,7 @@ impl Places {
         }
     }
 
-    /// Returns what it holds of those people, so that two can be compared. Which place of several comes first does not count.
+    /// Visits the content, so that two indexes can be compared. The order of several memberships is ignored.
     pub(super) fn tell(&self, teller: &mut Visitor, people: &Rows) {
         teller.of_rows("places of individuals", people, |row| {
             let mut places: Vec<Vec<u8>> = self.of(row).map(|place| bytes_of(&place)).collect();

@@ -18,7 +18,7 @@ pub struct Preparer {
 pub struct PreparedRecords(pub(super) Prepared);
 
 impl Preparer {
-    /// Decomposes records of one kind, in the order of their keys. This is most of the work of adding them, and it needs no lock.
+    /// Decomposes records of one kind, in the order of their keys. Most of the work of adding them; takes no lock.
     #[must_use]
     pub fn prepare(&self, records: &[ChangedRecord]) -> PreparedRecords {
         let mut prepared = Prepared::default();

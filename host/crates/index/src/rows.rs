@@ -1,6 +1,6 @@
-//! Which record stands in which row.
+//! The rows of records.
 //!
-//! **Invariant:** rows are counted up from 0 without a gap in the order of the records' keys, and a record never changes its row.
+//! **Invariant:** rows are numbered from 0 without a gap in the order of the keys; the row of a record never changes.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::chunk::{CHUNK_ROWS, Cells};
 use super::stored::Unsound;
 use daftar_domain::record::{RecordId, RecordKind};
 
-/// The keys of the records of one kind, by row; cheap to copy.
+/// The keys of the records of one kind, by row; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rows {
     chunks: Arc<Vec<Arc<Vec<RecordId>>>>,
@@ -18,20 +18,20 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// The record of a row.
+    /// Returns the record of a row.
     pub(super) fn id(&self, row: u32) -> Option<RecordId> {
         let row = row as usize;
         self.chunks.get(row / CHUNK_ROWS)?.get(row % CHUNK_ROWS).copied()
     }
 
-    /// The row of a record.
+    /// Returns the row of a record.
     pub(super) fn find(&self, id: RecordId) -> Option<u32> {
-        // Where no key was skipped, the row follows from the key.
+        // If no key was skipped, the row follows from the key.
         let expected = u32::try_from(id.0.checked_sub(1)?).ok();
         if let Some(row) = expected.filter(|row| self.id(*row) == Some(id)) {
             return Some(row);
@@ -41,15 +41,15 @@ impl Rows {
         u32::try_from(chunk * CHUNK_ROWS + slot).ok()
     }
 
-    /// How many rows lie before that record's, or before where it would be.
+    /// Returns the number of rows with a smaller key.
     pub(super) fn first_after(&self, id: RecordId) -> u32 {
         let chunk = self.chunks.partition_point(|chunk| chunk.last().is_some_and(|last| *last < id));
         let slot = self.chunks.get(chunk).map_or(0, |chunk| chunk.partition_point(|at| *at < id));
         u32::try_from(chunk * CHUNK_ROWS + slot).unwrap_or(u32::MAX).min(self.count)
     }
 
-    /// The row of a record, a new one where it has none yet; none, which is logged, where its key is smaller than one that was seen before,
-    /// or the rows are used up.
+    /// Returns the row of a record, assigning one if it has none. `None`, which is logged, if its key is smaller than a
+    /// known one, or if the rows are used up.
     pub(super) fn place(&mut self, kind: RecordKind, id: RecordId) -> Option<u32> {
         let last = self.count.checked_sub(1).and_then(|row| self.id(row));
         let known = if last.is_some_and(|last| last >= id) { self.find(id) } else { self.add(id) };
@@ -57,13 +57,13 @@ impl Rows {
             tracing::error!(
                 record.kind = %kind,
                 record.id = id.0,
-                "a record came out of the order of creation; searches do not find it until the next start"
+                "record with a key out of order; searches do not find it until the next start"
             );
         }
         known
     }
 
-    /// Gives a record the next row.
+    /// Assigns the next row to a record.
     fn add(&mut self, id: RecordId) -> Option<u32> {
         let row = Some(self.count).filter(|count| *count < u32::MAX)?;
         let chunks = Arc::make_mut(&mut self.chunks);

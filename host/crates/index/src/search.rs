@@ -1,4 +1,4 @@
-//! Searches: which rows meet every condition, how many, and those of one page in the wanted order.
+//! Searches: the rows that meet every condition, their number, and those of one page in the requested order.
 
 mod best;
 pub(super) mod filter;
@@ -31,7 +31,7 @@ pub(super) fn run(rows: &Rows, filter: Option<Filter<'_>>, order: Option<Order<'
     }
 }
 
-/// A position and the row of its record, or of the next one where it has none.
+/// A position, the row of its record (or of the next one, if it has no row), and true if the record has a row.
 type Placed<'p> = (&'p Position, (u32, bool));
 
 fn in_order_of_rows(rows: &Rows, filter: &Filter<'_>, position: Option<Placed<'_>>, window: &Window) -> Found {
@@ -42,7 +42,7 @@ fn in_order_of_rows(rows: &Rows, filter: &Filter<'_>, position: Option<Placed<'_
     for segment in filter.segments() {
         let matches = filter.segment(segment);
         found.total = found.total.saturating_add(matches.len());
-        // What of the segment lies before the page.
+        // The matches of the segment that precede the page.
         let before = match bitmaps::split(first_row) {
             (first, _) if segment < first => matches.len(),
             (first, low) if segment == first && low > 0 => matches.rank(low - 1),
@@ -50,7 +50,7 @@ fn in_order_of_rows(rows: &Rows, filter: &Filter<'_>, position: Option<Placed<'_
         };
         let skipped = before + offset.saturating_sub(passed).min(matches.len() - before);
         passed = passed.saturating_add(matches.len() - before);
-        // One more than wanted shows whether there is a next page.
+        // One more than requested, to detect a next page.
         let wanted = (window.count as usize + 1).saturating_sub(page.len());
         if wanted == 0 || skipped >= matches.len() {
             continue;
@@ -72,7 +72,7 @@ fn in_order(
 ) -> Found {
     let mut total = 0_u64;
     let offset = if let Start::Offset(offset) = window.start { offset } else { 0 };
-    // There are never more rows than 32 bits count, so a greater offset skips all of them.
+    // A row number has 32 bits, so a greater offset skips all rows.
     let skipped = usize::try_from(offset).unwrap_or(usize::MAX).min(u32::MAX as usize);
     let mut best = Best::new(order, position, skipped.saturating_add(window.count as usize));
     let mut segments: Vec<u16> = filter.segments().collect();

@@ -1,4 +1,4 @@
-//! The register at one moment, and what is asked of it.
+//! A snapshot of the register, and its queries.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use daftar_domain::search::found::Found;
 use daftar_domain::search::terms::{ConsentTerm, MembershipTerm};
 use daftar_domain::subject::{Subject, SubjectReference};
 
-/// The register at one moment.
+/// A consistent, immutable view of the register.
 #[derive(Clone)]
 pub struct Snapshot {
     pub(super) hasher: IdentifierHasher,
@@ -42,7 +42,7 @@ pub struct Snapshot {
 }
 
 impl fmt::Debug for Snapshot {
-    /// Shows how much there is, none of it.
+    /// Shows the number of records, never their content.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = formatter.debug_struct("Snapshot");
         shown
@@ -59,38 +59,38 @@ impl Snapshot {
         Preparer { hasher, extensions, contents: Contents::All }
     }
 
-    /// Every group that names the person as a member, in use or not, in the order of their keys.
+    /// Returns every group that names the person as a member, active or not, in the order of their keys.
     #[must_use]
     pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
         self.members.groups_of(individual)
     }
 
-    /// Every program, in the order of their keys.
+    /// Returns every program, in the order of their keys.
     pub fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
         self.about.programs.values()
     }
 
-    /// The program of that key.
+    /// Returns the program with this key.
     #[must_use]
     pub fn program(&self, id: RecordId) -> Option<&Arc<Program>> {
         self.about.programs.get(&id)
     }
 
-    /// The memberships that hold one term of each list: how many, and those of the page, in the order of their keys. No list
-    /// at all: every membership.
+    /// Returns the memberships that have one term of each list: their number, and those of the page, in the order of
+    /// their keys. Without a list, every membership matches.
     #[must_use]
     pub fn memberships(&self, conditions: &[Vec<MembershipTerm>], page: Page) -> Found {
         self.about.memberships.search(conditions, page)
     }
 
-    /// The consents that hold one term of each list, as [`Snapshot::memberships`] does.
+    /// Returns the consents that have one term of each list, as [`Snapshot::memberships`] does.
     #[must_use]
     pub fn consents(&self, conditions: &[Vec<ConsentTerm>], page: Page) -> Found {
         self.about.consents.search(conditions, page)
     }
 
-    /// What opens the record of a person or a group, or its memberships in programs, to a client on a day; nothing where no
-    /// consent does.
+    /// Returns a client's access on a day to the record of an individual or group, or to its program memberships;
+    /// `None` without a consent.
     #[must_use]
     pub fn opened(
         &self,
@@ -102,32 +102,32 @@ impl Snapshot {
         self.covers.opened(resource, subject, filter, day)
     }
 
-    /// All of one kind of record that consents open to a client on a day, and what of them.
+    /// Returns the records of one kind that consents cover for a client on a day, with the visible fields.
     #[must_use]
     pub fn consented(&self, resource: Resource, filter: &ConsentFilter, day: Date) -> Arc<RowLimits> {
         self.covers.limits(resource, filter, day)
     }
 
-    /// Whose a membership is.
+    /// Returns the beneficiary of a membership.
     #[must_use]
     pub fn beneficiary(&self, membership: RecordId) -> Option<SubjectReference> {
         self.covers.beneficiary(membership)
     }
 
-    /// How many records, individuals and groups, hold at least one of these codes now, in whatever field.
+    /// Returns the number of individuals and groups that have at least one of these codes in any field.
     #[must_use]
     pub fn records_using(&self, numbers: &[CodeNumber]) -> u64 {
         let [individuals, groups] = self.rows_using(numbers);
         individuals.len().saturating_add(groups.len())
     }
 
-    /// The rows of individuals and of groups that hold at least one of these codes.
+    /// Returns the rows of individuals and of groups that have at least one of these codes.
     fn rows_using(&self, numbers: &[CodeNumber]) -> [RowSet; 2] {
         let codes = [&self.individuals.codes, &self.groups.codes];
         codes.map(|codes| RowSet::union(postings_of(codes, &self.extensions, numbers)))
     }
 
-    /// Which individuals and which groups those are, each in the order of their keys, at most `limit` in all.
+    /// Returns these individuals and groups, each in the order of their keys, at most `limit` in total.
     #[must_use]
     pub fn holders_of(&self, numbers: &[CodeNumber], limit: usize) -> (Vec<RecordId>, Vec<RecordId>) {
         let [individuals, groups] = self.rows_using(numbers);
@@ -138,39 +138,39 @@ impl Snapshot {
         (individuals, groups)
     }
 
-    /// Number of individuals.
+    /// Returns the number of individuals.
     #[must_use]
     pub fn individual_count(&self) -> u64 {
         u64::from(self.individuals.rows.count())
     }
 
-    /// Number of groups.
+    /// Returns the number of groups.
     #[must_use]
     pub fn group_count(&self) -> u64 {
         u64::from(self.groups.rows.count())
     }
 
-    /// The row of an individual.
+    /// Returns the row of an individual.
     #[must_use]
     pub fn row_of(&self, individual: RecordId) -> Option<u32> {
         self.individuals.rows.find(individual)
     }
 
-    /// The row of a group.
+    /// Returns the row of a group.
     #[must_use]
     pub fn group_row_of(&self, group: RecordId) -> Option<u32> {
         self.groups.rows.find(group)
     }
 
-    /// The greatest key of a kind that has a row.
+    /// Returns the greatest key of a kind that has a row.
     #[must_use]
     pub fn last_of(&self, kind: Subject) -> Option<RecordId> {
         let rows = self.rows(kind.record_kind())?;
         rows.id(rows.count().checked_sub(1)?)
     }
 
-    /// The values of one field of individuals by row, as recorded. Absent where the schema gives the field of that path no column; a
-    /// row without a value, or past the last, is not valid and has a value that means nothing.
+    /// Returns the recorded values of one field of individuals by row; `None` if the field has no column. A row without
+    /// a value, or past the last row, is marked as invalid; its value is undefined.
     #[must_use]
     pub fn gather(&self, path: &str, rows: &[u32]) -> Option<Gathered> {
         gather::gather(&self.individuals.columns, path, rows)

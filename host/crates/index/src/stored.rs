@@ -1,35 +1,35 @@
-//! How values of the register in memory are written as bytes, for checkpoints and for fingerprints: by postcard.
+//! Serialisation of the in-memory register for checkpoints and fingerprints, by postcard.
 //!
-//! Derived forms are for small values. The columns, which are most of a checkpoint, are lists of numbers as they are in memory, so that
-//! reading them takes no step for each number.
+//! Derived forms are for small values. The columns, which are most of a checkpoint, are lists of numbers as in memory,
+//! so that reading needs no step for each number.
 //!
-//! **Invariant:** reading never panics, and takes no memory for more values than the bytes can hold, whatever they are.
+//! **Invariant:** reading arbitrary bytes never panics, and allocates no more values than the bytes can contain.
 
 use std::mem;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Why bytes are not what they should be. Names what was being read, never what it says.
+/// The reason why bytes are invalid. Names the item that was read, never its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unsound(pub &'static str);
 
 /// Appends the bytes of a value.
 pub(super) fn put<T: Serialize + ?Sized>(to: &mut Vec<u8>, value: &T) {
-    // Memory takes every byte, and each list knows its length.
+    // Writing to memory cannot fail, and each list has a known length.
     let written = postcard::to_io(value, to);
     debug_assert!(written.is_ok(), "a value cannot be written");
 }
 
-/// The bytes of a value.
+/// Returns the bytes of a value.
 pub(super) fn bytes_of<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     let mut bytes = Vec::new();
     put(&mut bytes, value);
     bytes
 }
 
-/// Reads the value at the beginning of the bytes, and leaves the bytes after it; none where they are something else.
+/// Reads the value at the beginning of the bytes and removes its bytes; an error if they are invalid.
 pub(super) fn take<'b, T: Deserialize<'b>>(from: &mut &'b [u8]) -> Result<T, Unsound> {
     let (value, rest) = postcard::take_from_bytes(mem::take(from)).map_err(|error| match error {
         postcard::Error::DeserializeUnexpectedEnd => Unsound("it is truncated"),
@@ -40,11 +40,11 @@ pub(super) fn take<'b, T: Deserialize<'b>>(from: &mut &'b [u8]) -> Result<T, Uns
     Ok(value)
 }
 
-/// A number of which there are long lists. The form of a list is the little-endian bytes of its numbers.
+/// A number type of long lists. A list is stored as the little-endian bytes of its numbers.
 pub(super) trait Number: Copy {
-    /// The bytes of a list.
+    /// Returns the bytes of a list.
     fn bytes_of(numbers: &[Self]) -> Vec<u8>;
-    /// The list of those bytes; none where its last number is cut off.
+    /// Returns the list of these bytes; `None` if its last number is truncated.
     fn list<C: FromIterator<Self>>(bytes: &[u8]) -> Option<C>;
 }
 
@@ -70,14 +70,14 @@ pub(super) fn put_numbers<T: Number, S: Serializer>(numbers: &[T], to: S) -> Res
     to.serialize_bytes(&T::bytes_of(numbers))
 }
 
-/// Reads what [`put_numbers`] wrote.
+/// Reads a list that [`put_numbers`] wrote.
 pub(super) fn take_numbers<'de, T, C, D>(from: D) -> Result<C, D::Error>
 where
     T: Number,
     C: FromIterator<T>,
     D: Deserializer<'de>,
 {
-    T::list(<&[u8]>::deserialize(from)?).ok_or_else(|| D::Error::custom("a number is cut off"))
+    T::list(<&[u8]>::deserialize(from)?).ok_or_else(|| D::Error::custom("a number is truncated"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The individuals, or the groups, of a snapshot, and the conversion of a record to columns, bitmaps, words and identifiers.
+//! The individuals or groups of a snapshot, and the conversion of a record to columns, bitmaps, words and identifiers.
 //!
-//! **Invariant:** an update of a record clears every bit of the previous version: codes of columns are read from the columns, all others from
-//! [`Terms`], which only the writer has.
+//! **Invariant:** an update of a record clears every bit of the previous version: codes in columns are read from the
+//! columns, all others from [`Terms`], which only the writer has.
 
 use std::io;
 use std::sync::Arc;
@@ -124,13 +124,13 @@ struct IndexEdits {
     identifiers: Edits<IdentifierHash>,
 }
 
-/// The data that a register holds of its records.
+/// The data of its records that a register contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Contents {
     /// Everything that searches and rules read.
     #[default]
     All,
-    /// Only what rules read: no names, words, identifiers and codes by which records are found, but the regions of addresses.
+    /// Only the data that rules read: the regions of addresses, but no names, words, identifiers or other codes.
     Rules,
 }
 
@@ -245,7 +245,7 @@ impl<R: RecordType> Subjects<R> {
         teller.postings(format!("codes of {records}"), codes.iter());
         teller.postings(format!("words of {records}"), words.iter().map(|(word, rows)| (&**word, rows)));
         teller.values(format!("identifiers of {records}"), identifiers.iter());
-        teller.postings(format!("{records} not in use"), [(&(), inactive)]);
+        teller.postings(format!("inactive {records}"), [(&(), inactive)]);
         teller.of_rows(format!("names of {records}"), rows, |row| names.get(row).map(<[u8]>::to_vec));
         teller.of_rows(format!("last writes of {records}"), rows, |row| last_updated.get(row));
         teller.of_rows(format!("versions of {records}"), rows, |row| versions.get(row));

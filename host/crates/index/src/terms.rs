@@ -1,4 +1,4 @@
-//! Records of one kind by what they say: which rows hold a term, and the pages of those that hold several.
+//! Records of one kind by term: the rows that have a term, and pages of those that have several.
 
 use std::io;
 
@@ -19,10 +19,10 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::Page;
 use daftar_domain::search::found::Found;
 
-/// Records by term, cheap to copy.
+/// Records by term, cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct TermIndex<K> {
-    /// Which record stands where.
+    /// The record of each row.
     pub(super) rows: Rows,
     /// Rows by term.
     pub(super) postings: SharedTree<K, Posting>,
@@ -34,25 +34,25 @@ impl<K: Ord + Clone> Default for TermIndex<K> {
     }
 }
 
-/// What a row set when it was last written; nothing, where it never was.
+/// Returns the terms of a row at its last write; the default if it was never written.
 pub(super) fn of_row<T: DeserializeOwned + Default>(terms: &Blobs, row: u32) -> T {
     let mut bytes = terms.get(row);
     if bytes.is_empty() {
         return T::default();
     }
     stored::take(&mut bytes).unwrap_or_else(|error| {
-        // They were written by this process, or read from a checkpoint whose checksums were right.
-        tracing::error!(error = %error, "what a record set cannot be read; searches may find it by what it said before");
+        // The bytes were written by this process, or read from a checkpoint with valid checksums.
+        tracing::error!(error = %error, "failed to decode the terms of a record; searches may use its previous values");
         T::default()
     })
 }
 
-/// Keeps what a row sets.
+/// Stores the terms of a row.
 pub(super) fn set_row<T: Serialize>(terms: &mut Blobs, row: u32, of_row: &T) {
     terms.set(row, &stored::bytes_of(of_row));
 }
 
-/// A record taken apart: its key and its terms.
+/// A decomposed record: its key and its terms.
 pub(super) type Prepared<K> = (RecordId, Vec<K>);
 
 impl<K: Ord + Clone + Serialize + DeserializeOwned> Stored for TermIndex<K> {
@@ -67,7 +67,7 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned> Stored for TermIndex<K> {
 }
 
 impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
-    /// Writes records of that kind, each into a new row or the row that it has.
+    /// Writes records of this kind, each into its row or a new one.
     pub(super) fn write(&mut self, kind: RecordKind, all_terms: &mut Blobs, records: Vec<Prepared<K>>) {
         let mut edits = Edits::new();
         for (id, terms) in records {
@@ -80,18 +80,18 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
         apply_edits(&mut self.postings, edits);
     }
 
-    /// Returns what it holds, so that two can be compared.
+    /// Visits the content, so that two indexes can be compared.
     pub(super) fn tell(&self, teller: &mut Visitor, rows: &'static str, terms: &'static str) {
         teller.rows(rows, &self.rows);
         teller.postings(terms, self.postings.iter());
     }
 
-    /// The rows that hold a term, ascending.
+    /// Returns the rows that have a term, ascending.
     pub(super) fn rows_with(&self, term: &K) -> Vec<u32> {
         RowSet::union(self.postings.get(term)).rows().collect()
     }
 
-    /// The rows that hold one term of each list; none, where nothing can match: an empty list is held by nobody.
+    /// Returns the rows with a term of each list; `None` if nothing can match: an empty list matches no row.
     pub(super) fn among(&self, conditions: &[Vec<K>]) -> Option<Vec<MatchingRows<'_>>> {
         let postings = |any: &Vec<K>| any.iter().filter_map(|term| self.postings.get(term)).collect();
         let lists: Vec<Vec<&Posting>> = conditions.iter().map(postings).collect();
@@ -99,8 +99,8 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
         is_possible.then(|| lists.into_iter().map(MatchingRows::any_of).collect())
     }
 
-    /// The records that hold one term of each list: how many, and those of the page, in the order of their keys. No list at
-    /// all is held by everybody.
+    /// Returns the records that have one term of each list: their number, and those of the page, in the order of their
+    /// keys. Without a list, every record matches.
     pub(super) fn search(&self, conditions: &[Vec<K>], page: Page) -> Found {
         let filter = self.among(conditions).map(|lists| {
             let all = |rows| Condition { test: Test::Among(rows), looked_at: None };

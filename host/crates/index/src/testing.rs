@@ -1,11 +1,11 @@
-//! A register that is searched by a look at every record, and made-up records to search.
+//! A register that is searched by a full scan, and sample records to search.
 //!
-//! **Invariant:** nothing outside tests uses this; a fixture that is wrong panics with its reason.
+//! **Invariant:** only tests use this; an invalid fixture panics with its reason.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
     missing_docs,
-    reason = "for tests alone: a fixture that is wrong should fail its test at once, and names are sentences"
+    reason = "only for tests: an invalid fixture should fail its test immediately, and names are sentences"
 )]
 
 use std::cmp::Ordering;
@@ -42,12 +42,12 @@ use daftar_domain::value::Values;
 use daftar_domain::vocabulary::CodedField;
 
 impl Columns {
-    /// Applies individuals as they are stored, in the order of their keys.
+    /// Applies individuals as stored, in the order of their keys.
     pub fn load_individuals(&self, page: &[Arc<Individual>]) {
         self.load(&page.iter().cloned().map(ChangedRecord::Individual).collect::<Vec<_>>());
     }
 
-    /// Applies groups as they are stored, in the order of their keys.
+    /// Applies groups as stored, in the order of their keys.
     pub fn load_groups(&self, page: &[Arc<Group>]) {
         self.load(&page.iter().cloned().map(ChangedRecord::Group).collect::<Vec<_>>());
     }
@@ -86,20 +86,20 @@ const FIELDS: [CodedField; 5] = [
 /// The fields that limits name.
 pub const LIMITED: [&str; 6] = ["name", "address", "birth_date", "gender", "active", "group_membership"];
 
-/// What there is, by key.
+/// The records, by key.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     pub people: BTreeMap<u64, Record<IndividualDetails>>,
     pub groups: BTreeMap<u64, GroupDetails>,
 }
 
-/// The rows that exist for a client and, field by field, those on which it may look.
+/// The rows that are visible to a client and, field by field, the rows on which the field is visible.
 #[derive(Debug, Clone)]
 pub struct Sight {
     pub visible: BTreeSet<u32>,
     pub whole: BTreeSet<u32>,
     pub fields: BTreeMap<&'static str, BTreeSet<u32>>,
-    /// Groups that exist, and those whose members may be checked.
+    /// The visible groups, and those whose members are visible.
     pub groups: BTreeSet<u32>,
     pub members: BTreeSet<u32>,
 }
@@ -241,7 +241,7 @@ pub fn any_order() -> impl Strategy<Value = Vec<SortKey>> {
     vec((select(fields), direction).prop_map(|(field, direction)| SortKey { field, direction }), 0..4)
 }
 
-/// The day in a field.
+/// Returns the day in a field.
 fn day_of(details: &IndividualDetails, field: &str) -> Option<Date> {
     match field {
         "birth_date" => details.get(individual::BIRTH_DATE),
@@ -250,11 +250,11 @@ fn day_of(details: &IndividualDetails, field: &str) -> Option<Date> {
     }
 }
 
-/// The places of codes among all: the other way round than their numbers.
+/// The ranks of codes: the reverse of their numbers.
 pub const CODE_RANKS: [u32; 4] = [3, 2, 1, 0];
 
 impl Model {
-    /// What a search would find, in order.
+    /// Returns the expected result of a search, in order.
     pub fn find(&self, query: &IndividualQuery, keys: &[SortKey], sight: Option<&Sight>) -> Vec<RecordId> {
         let mut found: Vec<(u32, &Record<IndividualDetails>)> = (0..).zip(self.people.values()).collect();
         found.retain(|(row, person)| {

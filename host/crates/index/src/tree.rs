@@ -1,10 +1,10 @@
-//! A sorted map whose copies share what they have in common: a tree of small nodes, each behind a counted reference.
+//! A persistent sorted map whose clones share structure: a tree of small nodes with reference counts.
 //!
-//! **Invariant:** copying the map takes the same time however much it holds, and a change after that copies only the few nodes
-//! on the way to its entry.
+//! **Invariant:** cloning the map takes constant time, and a later change copies only the few nodes on the path to its
+//! entry.
 //!
-//! **Invariant:** every key below a child of a branch is at least as great as the child's separator, the first child's excepted:
-//! that one also takes everything smaller.
+//! **Invariant:** every key below a child of a branch is at least the child's separator, except for the first child,
+//! which also has all smaller keys.
 
 use std::borrow::Borrow;
 use std::io;
@@ -19,10 +19,10 @@ use super::stored::Unsound;
 
 /// The most entries of a leaf and the most children of a branch.
 const FAN_OUT: usize = 32;
-/// How many parts a node gets that is made of what is known from the start.
+/// The number of parts per node when a tree is built from all entries at once.
 const LOADED: usize = 24;
 
-/// A sorted map, cheap to copy.
+/// A sorted map, cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct SharedTree<K, V> {
     root: Arc<Node<K, V>>,
@@ -34,7 +34,7 @@ enum Node<K, V> {
     Branch(Vec<Child<K, V>>),
 }
 
-/// A separator and what is not below it.
+/// A separator and a child whose keys are at least the separator.
 type Child<K, V> = (K, Arc<Node<K, V>>);
 
 impl<K, V> Default for SharedTree<K, V> {
@@ -44,7 +44,7 @@ impl<K, V> Default for SharedTree<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> SharedTree<K, V> {
-    /// The value of a key.
+    /// Returns the value of a key.
     pub(super) fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -61,7 +61,7 @@ impl<K: Ord + Clone, V: Clone> SharedTree<K, V> {
         }
     }
 
-    /// The value of a key, to be changed.
+    /// Returns the value of a key for modification.
     pub(super) fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -85,11 +85,11 @@ impl<K: Ord + Clone, V: Clone> SharedTree<K, V> {
     pub(super) fn insert(&mut self, key: K, value: V) {
         let Some(right) = insert_below(&mut self.root, key, value) else { return };
         let left = std::mem::take(self).root;
-        // The separator of a first child decides nothing; its neighbour's will do.
+        // The separator of a first child is not used; its neighbour's is valid there.
         self.root = Arc::new(Node::Branch(vec![(right.0.clone(), left), right]));
     }
 
-    /// Takes a key out.
+    /// Removes a key.
     pub(super) fn remove<Q: Ord + ?Sized>(&mut self, key: &Q)
     where
         K: Borrow<Q>,
@@ -111,10 +111,10 @@ impl<K: Ord + Clone, V: Clone> SharedTree<K, V> {
         }
     }
 
-    /// A map of entries whose keys ascend.
+    /// Creates a map of entries with ascending keys.
     ///
     /// # Errors
-    /// When they do not.
+    /// If the keys do not ascend.
     pub(super) fn from_ascending(entries: Vec<(K, V)>) -> Result<Self, Unsound> {
         if !entries.is_sorted_by(|one, other| one.0 < other.0) {
             return Err(Unsound("the keys of a map do not ascend"));
@@ -126,7 +126,7 @@ impl<K: Ord + Clone, V: Clone> SharedTree<K, V> {
         Ok(level.pop().map_or_else(Self::default, |(_, root)| Self { root }))
     }
 
-    /// Every entry, ascending.
+    /// Returns every entry, ascending.
     pub(super) fn iter(&self) -> Entries<'_, K, V> {
         let mut branches = Vec::new();
         let mut node = &self.root;
@@ -143,7 +143,7 @@ impl<K: Ord + Clone, V: Clone> SharedTree<K, V> {
         }
     }
 
-    /// The entries from a key on, ascending.
+    /// Returns the entries from a key on, ascending.
     pub(super) fn from<Q: Ord + ?Sized>(&self, key: &Q) -> Entries<'_, K, V>
     where
         K: Borrow<Q>,
@@ -167,7 +167,7 @@ impl<K: Ord + Clone, V: Clone> SharedTree<K, V> {
     }
 }
 
-/// Makes nodes of parts in their order, none of them full, so that the next entries find room.
+/// Creates nodes of the parts in order, none of them full, so that the next entries fit.
 fn in_parts<K: Clone, V, T>(parts: Vec<(K, T)>, node: impl Fn(Vec<(K, T)>) -> Node<K, V>) -> Vec<Child<K, V>> {
     let mut nodes = Vec::with_capacity(parts.len().div_ceil(LOADED));
     let mut parts = parts.into_iter();
@@ -192,10 +192,10 @@ where
     }
 }
 
-/// Walks over a tree.
+/// An iterator over the entries of a tree.
 #[derive(Debug)]
 pub(super) struct Entries<'a, K, V> {
-    /// What is still to be visited to the right, from the root down.
+    /// The remaining children to the right, from the root down.
     branches: Vec<slice::Iter<'a, Child<K, V>>>,
     leaf: slice::Iter<'a, (K, V)>,
 }
@@ -234,7 +234,7 @@ fn child_position<K: Borrow<Q>, V, Q: Ord + ?Sized>(children: &[Child<K, V>], ke
     children.partition_point(|(separator, _)| separator.borrow() <= key).saturating_sub(1)
 }
 
-/// Sets a value below a node; gives the right half with its separator where the node had to be split.
+/// Sets a value below a node; returns the right half with its separator if the node was split.
 fn insert_below<K: Ord + Clone, V: Clone>(node: &mut Arc<Node<K, V>>, key: K, value: V) -> Option<Child<K, V>> {
     match Arc::make_mut(node) {
         Node::Leaf(entries) => {
@@ -258,7 +258,7 @@ fn insert_below<K: Ord + Clone, V: Clone>(node: &mut Arc<Node<K, V>>, key: K, va
     }
 }
 
-/// Takes the greater half out of a node that has grown too large.
+/// Splits off the greater half of a node that is too large.
 fn split<K: Clone, V, T>(parts: &mut Vec<(K, T)>, node: impl FnOnce(Vec<(K, T)>) -> Node<K, V>) -> Option<Child<K, V>> {
     if parts.len() <= FAN_OUT {
         return None;
@@ -268,7 +268,7 @@ fn split<K: Clone, V, T>(parts: &mut Vec<(K, T)>, node: impl FnOnce(Vec<(K, T)>)
     Some((separator, Arc::new(node(right))))
 }
 
-/// Takes a key out below a node; says whether the node is empty now. Nodes are not merged: removals are rare.
+/// Removes a key below a node; returns true if the node is empty now. Nodes are not merged: removals are rare.
 fn remove_below<K: Ord + Clone + Borrow<Q>, V: Clone, Q: Ord + ?Sized>(node: &mut Arc<Node<K, V>>, key: &Q) -> bool {
     match Arc::make_mut(node) {
         Node::Leaf(entries) => {

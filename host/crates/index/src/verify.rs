@@ -1,7 +1,7 @@
-//! Holds the register in memory against the records that it is made of.
+//! Verifies the in-memory register against its records.
 //!
-//! A range of rows at a time: everything that leads to a row is counted, then each record is taken apart as when it is written, and
-//! what it gives must be there, and as much of it as was counted. So nothing is missing and nothing is left over.
+//! Works on a range of rows at a time: counts all index entries of a row, then decomposes each record as when it is
+//! written. All its entries must exist, and as many as were counted, so that none is missing and none is left over.
 //!
 //! **Invariant:** a check takes memory for one range of rows, however large the register is.
 
@@ -26,23 +26,23 @@ use daftar_domain::record::{RecordId, RecordKind, RecordType};
 use daftar_domain::search::order::sortable;
 use daftar_domain::subject::{Subject, SubjectReference};
 
-/// The rows that one check is about.
+/// The number of rows of one check.
 pub const ROWS_PER_CHECK: u32 = SEGMENT_ROWS;
 
-/// What is wrong with a row.
+/// The problem of a row.
 pub type RowProblem = &'static str;
 
-const ABSENT: RowProblem = "searches do not know the record";
-const LEFT_OVER: RowProblem = "searches know a record that is not there or cannot be read";
-const VALUES: RowProblem = "its columns hold other values than the record";
+const ABSENT: RowProblem = "the record is missing from the search index";
+const LEFT_OVER: RowProblem = "the search index contains a record that is missing or unreadable";
+const VALUES: RowProblem = "its columns contain other values than the record";
 const CODES: RowProblem = "searches by code do not agree with the record";
 const WORDS: RowProblem = "searches by word do not agree with the record";
 const IDENTIFIERS: RowProblem = "searches by identifier do not agree with the record";
-const MEMBERS: RowProblem = "its members do not lead to it as the record says";
-const TERMS: RowProblem = "searches by what it names do not agree with the record";
-const COVERS: RowProblem = "what consents open of it does not agree with the consents";
+const MEMBERS: RowProblem = "its membership index entries do not agree with the record";
+const TERMS: RowProblem = "searches by its references do not agree with the record";
+const COVERS: RowProblem = "its consent index entries do not agree with the consents";
 
-/// How much leads to a row.
+/// The numbers of index entries of a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
     codes: u32,
@@ -53,7 +53,7 @@ struct Counts {
     covers: u32,
 }
 
-/// Rows of one kind that are being held against their records.
+/// Rows of one kind that are being compared with their records.
 pub struct RowCheck {
     snapshot: Arc<Snapshot>,
     kind: RecordKind,
@@ -64,14 +64,14 @@ pub struct RowCheck {
 }
 
 impl Snapshot {
-    /// Number of rows of a kind; programs, which are few, have none and are compared by themselves.
+    /// Returns the number of rows of a kind; for programs, which are few and have no rows, the number of programs.
     #[must_use]
     pub fn row_count(&self, kind: RecordKind) -> u32 {
         let programs = || u32::try_from(self.about.programs.len()).unwrap_or(u32::MAX);
         self.rows(kind).map_or_else(programs, Rows::count)
     }
 
-    /// Which record of a kind stands where; absent of programs, which have no rows.
+    /// Returns the records of a kind by row; `None` for programs, which have no rows.
     pub(super) fn rows(&self, kind: RecordKind) -> Option<&Rows> {
         match kind {
             RecordKind::Individual => Some(&self.individuals.rows),
@@ -89,7 +89,7 @@ impl Snapshot {
         }
     }
 
-    /// The record of a row.
+    /// Returns the record of a row.
     #[must_use]
     pub fn record_at(&self, kind: RecordKind, row: u32) -> Option<RecordId> {
         match self.rows(kind) {
@@ -98,7 +98,7 @@ impl Snapshot {
         }
     }
 
-    /// Begins to hold the rows of a segment, [`ROWS_PER_CHECK`] rows from a multiple of it on, against their records.
+    /// Starts a check of the rows of a segment, [`ROWS_PER_CHECK`] rows from a multiple of it on.
     #[must_use]
     pub fn check_rows(self: &Arc<Self>, kind: RecordKind, segment: u16) -> RowCheck {
         let rows = rows_of(segment, self.row_count(kind));
@@ -130,7 +130,7 @@ impl RowCheck {
         }
     }
 
-    /// Counts everything that leads to the rows.
+    /// Counts all index entries of the rows.
     fn count(&mut self) {
         let (snapshot, kind, at) = (Arc::clone(&self.snapshot), self.kind, self.segment);
         match kind {
@@ -165,7 +165,7 @@ impl RowCheck {
         self.add(|counts| count_rows(rows, at, counts), |row| &mut row.identifiers);
     }
 
-    /// Holds a record against its row. One whose row is none of these is passed over.
+    /// Compares a record with its row. Ignores records of other rows.
     pub fn see(&mut self, record: &ChangedRecord) {
         let (kind, id, _) = record.place();
         let Some(row) = self.snapshot.row(kind, id) else {
@@ -193,7 +193,7 @@ impl RowCheck {
         }
     }
 
-    /// The records of the rows that do not agree, and what is wrong with each. Rows whose records were not seen are reported, too.
+    /// Returns the records of the rows that differ, each with its problem, including rows whose records were not seen.
     #[must_use]
     pub fn end(mut self) -> Vec<(RecordId, RowProblem)> {
         let first = join(self.segment, 0);
@@ -231,7 +231,7 @@ fn length(list: usize) -> u32 {
     u32::try_from(list).unwrap_or(u32::MAX)
 }
 
-/// How many these are, where the row holds all of them.
+/// Returns the number of keys if the row has all of them.
 fn holds_all<K, Q>(index: &SharedTree<K, Posting>, wanted: &[&Q], row: u32) -> Option<u32>
 where
     K: Ord + Clone + Borrow<Q>,
@@ -241,7 +241,7 @@ where
     wanted.iter().all(is_found).then(|| length(wanted.len()))
 }
 
-/// What leads to a row where it agrees with its record, and otherwise what is wrong.
+/// Expected numbers of index entries of a row, or its problem.
 impl Snapshot {
     fn individual_counts(&self, record: &Individual, row: u32) -> Result<Counts, RowProblem> {
         let prepared = Prepared::of_individual(record, &self.preparer());

@@ -281,13 +281,13 @@ fn a_failed_write_leaves_no_file() {
 fn a_fingerprint_names_what_differs() {
     let columns = register();
     let before = columns.image().fingerprint();
-    let ChangedRecord::Individual(somebody) = person(2) else { panic!("a person") };
-    let mut details = somebody.details.clone();
+    let ChangedRecord::Individual(original) = person(2) else { panic!("a person") };
+    let mut details = original.details.clone();
     details.set(individual::NAME, None);
     write(&columns, 10, ChangedRecord::Individual(record(2, details)));
     let after = columns.image().fingerprint();
     assert_eq!(after.differs_in(&before), ["words of individuals", "names of individuals", "terms of individuals"]);
-    write(&columns, 11, ChangedRecord::Individual(somebody));
+    write(&columns, 11, ChangedRecord::Individual(original));
     assert_eq!(columns.image().fingerprint().differs_in(&before), Vec::<&str>::new());
     write(&columns, 12, ChangedRecord::Group(record(1, GroupDetails::default())));
     let after = columns.image().fingerprint();

@@ -202,7 +202,7 @@ mod tests {
         let health = names.number_organization("Ministry of Health");
         assert_eq!(names.number_organization("Ministry of Health"), health);
         assert_ne!(names.number_organization("Ministry of health"), health);
-        assert_eq!((names.organization("Ministry of Health"), names.organization("Nobody")), (Some(health), None));
+        assert_eq!((names.organization("Ministry of Health"), names.organization("Unknown")), (Some(health), None));
         let meals = names.number_purpose(" school meals ");
         assert_eq!((names.purpose("school meals"), names.purpose("meals")), (Some(meals), None));
         assert_ne!(meals, ANY_PURPOSE);
@@ -245,7 +245,7 @@ mod days_tests {
 
     proptest! {
         #[test]
-        fn a_day_is_met_once_within_a_period_and_never_outside(
+        fn a_day_matches_once_within_a_period_and_never_outside(
             first in -70_000_i32..360_000, length in 0_i32..2_000, is_open in any::<bool>(), asked in -3_000_i32..3_000,
         ) {
             let last = day(first + length);

@@ -1,7 +1,7 @@
-//! Cuts a page out of matching rows without sorting all of them.
+//! Selects a page from matching rows without sorting all of them.
 //!
-//! One pass over the matches keeps the best so far: as many as the page and what lies before it need. Nearly every row falls out
-//! by its rank, which is read off the column for a whole chunk at a time.
+//! One pass over the matches retains the best candidates: as many as the page and the rows before it. Most rows are
+//! dropped by their rank, which is read from the column for a whole chunk at a time.
 
 use roaring::RoaringBitmap;
 
@@ -11,31 +11,31 @@ use crate::bitmaps;
 use crate::chunk::CHUNK_ROWS;
 use daftar_domain::search::order::Position;
 
-/// The fewest candidates that are kept before the worse half is dropped.
+/// The minimum number of candidates at which the worse half is dropped.
 const CANDIDATES_MIN: usize = 1_024;
-/// With fewer matches than this in a chunk, each rank is read by itself.
+/// With fewer matches than this in a chunk, each rank is read individually.
 const WHOLE_CHUNK_MIN: u64 = 256;
 
-/// Collects matches and keeps those of a page.
+/// Collects matches and retains those of a page.
 pub(crate) struct Best<'o, 'a, 'p> {
     order: &'o Order<'a>,
     after: Option<After<'p>>,
-    /// How many of the best are needed.
+    /// The number of candidates to retain.
     needed: usize,
     candidates: Vec<Candidate>,
-    /// The worst that is still good enough.
+    /// The worst retained candidate.
     worst: Option<Candidate>,
     remaining: u64,
 }
 
 impl<'o, 'a, 'p> Best<'o, 'a, 'p> {
-    /// Keeps the first `needed` matches of those that lie after the position, whose record has, or would have, that row.
+    /// Retains the first `needed` matches after the position; its row is as returned by `place_of`.
     pub(crate) fn new(order: &'o Order<'a>, position: Option<(&'p Position, (u32, bool))>, needed: usize) -> Self {
         let after = position.and_then(|(position, place)| order.after(position, place));
         Self { order, after, needed, candidates: Vec::new(), worst: None, remaining: 0 }
     }
 
-    /// Takes a segment's matches.
+    /// Adds the matches of a segment.
     pub(crate) fn add(&mut self, segment: u16, matches: &RoaringBitmap) {
         let mut ranks = [0; CHUNK_ROWS];
         let last = SEGMENT_CHUNKS - 1;
@@ -88,8 +88,8 @@ impl<'o, 'a, 'p> Best<'o, 'a, 'p> {
         }
     }
 
-    /// The rows of the page, which begins after `skipped` of the best; and how many matches lie after the position, where one
-    /// was given.
+    /// Returns the rows of the page, which begins after `skipped` matches, and the number of matches after the
+    /// position, if there is one.
     pub(crate) fn page(mut self, skipped: usize) -> (Vec<u32>, Option<u64>) {
         let order = self.order;
         if skipped >= self.candidates.len() {

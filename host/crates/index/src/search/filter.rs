@@ -1,4 +1,4 @@
-//! Conditions over the rows of one kind of record, all of which must hold, segment by segment.
+//! Conditions on the rows of one kind of record, combined by AND and evaluated segment by segment.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use roaring::RoaringBitmap;
 
 use crate::bitmaps::{self, Posting, RowSet, SEGMENT_ROWS};
 
-/// With more rows than this left in a segment, a whole column is compared in one go rather than row by row.
+/// If more rows than this remain in a segment, the whole column is compared at once instead of row by row.
 const SINGLE_LOOKUPS_MAX: u64 = 4_096;
 
 /// Rows that meet a condition.
 pub(crate) enum Rows<'a> {
-    /// Exactly one posting of an index.
+    /// A single posting of an index.
     Posting(&'a Posting),
-    /// Put together for this search.
+    /// A set computed for this search.
     Set(RowSet),
 }
 
 impl<'a> Rows<'a> {
-    /// The rows that are in any of the postings.
+    /// Returns the rows in any of the postings.
     pub(crate) fn any_of(postings: Vec<&'a Posting>) -> Self {
         match postings.as_slice() {
             [only] => Self::Posting(only),
@@ -41,25 +41,25 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A condition that is read off columns.
+/// A condition that is evaluated on columns.
 pub(crate) trait Scan {
-    /// True if a row meets it.
+    /// Returns true if a row meets the condition.
     fn holds(&self, row: u32) -> bool;
-    /// The rows of a segment that meet it.
+    /// Returns the rows of a segment that meet the condition.
     fn mark(&self, segment: u16) -> RoaringBitmap;
 }
 
-/// What must hold.
+/// The test of a condition.
 pub(crate) enum Test<'a> {
-    /// The row is one of these.
+    /// The row is in this set.
     Among(Rows<'a>),
-    /// It is none of these.
+    /// The row is not in this posting.
     NotAmong(&'a Posting),
-    /// Its columns say so.
+    /// The row's columns meet a condition.
     Scanned(Box<dyn Scan + 'a>),
 }
 
-/// A condition and the rows on which its field may be checked; absent where that is all.
+/// A condition and the rows on which its field is visible; `None`: on all.
 pub(crate) struct Condition<'a> {
     pub(crate) test: Test<'a>,
     pub(crate) looked_at: Option<&'a Posting>,
@@ -68,9 +68,9 @@ pub(crate) struct Condition<'a> {
 /// A query in terms of rows.
 pub(crate) struct Filter<'a> {
     row_count: u32,
-    /// The rows that exist; absent where that is all.
+    /// The visible rows; `None`: all.
     visible: Option<&'a Posting>,
-    /// What must hold, the rarest first.
+    /// The sets that must contain the row, the smallest first.
     among: Vec<(Rows<'a>, Option<&'a Posting>)>,
     not_among: Vec<(&'a Posting, Option<&'a Posting>)>,
     scans: Vec<(Box<dyn Scan + 'a>, Option<&'a Posting>)>,
@@ -90,13 +90,13 @@ impl<'a> Filter<'a> {
         filter
     }
 
-    /// The segments in which there are rows.
+    /// Returns the segments that contain rows.
     pub(crate) fn segments(&self) -> impl Iterator<Item = u16> + use<> {
         let last = self.row_count.checked_sub(1).map(|row| bitmaps::split(row).0);
         last.into_iter().flat_map(|last| 0..=last)
     }
 
-    /// The rows of a segment that meet every condition.
+    /// Returns the rows of a segment that meet every condition.
     pub(crate) fn segment(&self, segment: u16) -> RoaringBitmap {
         let mut rows: Option<Cow<'_, RoaringBitmap>> = None;
         let allowed = |looked_at: &Option<&'a Posting>| looked_at.map(|posting| posting.segment(segment));

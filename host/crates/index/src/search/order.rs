@@ -1,5 +1,4 @@
-//! The orders in which rows are given, and how two rows lie to each other: each is compared by one number first; texts are compared
-//! where these numbers are equal.
+//! Sort orders of rows. Each key is compared by a number first; texts with equal numbers are compared in full.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -15,34 +14,34 @@ use daftar_domain::search::order::{
     Direction, Position, SortField, SortKey, SortValue, number_of_code, number_of_day, number_of_instant,
 };
 
-/// Where a key reads its values.
+/// The column of a sort key.
 pub(crate) enum SortColumn<'a> {
     /// Texts.
     Texts(&'a TextColumn),
     /// Milliseconds.
     Instants(&'a Column<i64>),
-    /// Days, in the column at that place.
+    /// Days, in the column at this index.
     Days(&'a [Arc<Chunk>], usize),
-    /// Codes in the column at that place, by their place among all codes.
+    /// Codes in the column at this index, by their rank among all codes.
     Codes(&'a [Arc<Chunk>], usize, &'a [u32]),
-    /// Small numbers that sort by themselves, in the column at that place.
+    /// Small numbers that sort by value, in the column at this index.
     Words(&'a [Arc<Chunk>], usize),
     /// Records of this kind have no such value.
     Nothing,
 }
 
-/// The columns that records of one kind are put in order by.
+/// The columns by which records of one kind are sorted.
 pub(crate) struct SortColumns<'a, R> {
-    /// Names, where they have some.
+    /// Names, if the records have any.
     pub(crate) names: Option<&'a TextColumn>,
-    /// When they were last written.
+    /// Times of the last update.
     pub(crate) last_updated: &'a Column<i64>,
-    /// Their fields.
+    /// The field columns.
     pub(crate) fields: &'a FieldColumns<R>,
 }
 
 impl<'a, R: RecordType> SortColumns<'a, R> {
-    /// The order that a search asks for; none, where it asks for none.
+    /// Returns the order that a search requests; `None` if it requests none.
     pub(crate) fn order(&self, sorting: Sorting<'a>, limits: SearchLimits<'a>) -> Option<Order<'a>> {
         let key = |key: &SortKey| OrderKey {
             column: self.column(key.field, sorting.code_ranks),
@@ -69,7 +68,7 @@ impl<'a, R: RecordType> SortColumns<'a, R> {
     }
 }
 
-/// Writes the numbers of cells, and the greatest of all for what is missing and past the end.
+/// Writes the numbers of cells, and the maximum for missing cells and those past the end.
 fn put<T: Cell>(to: &mut [u64], cells: &[T], number: impl Fn(T) -> u64) {
     for (to, cell) in to.iter_mut().zip(cells) {
         *to = if cell.is_missing() { u64::MAX } else { number(*cell) };
@@ -78,7 +77,7 @@ fn put<T: Cell>(to: &mut [u64], cells: &[T], number: impl Fn(T) -> u64) {
 }
 
 impl SortColumn<'_> {
-    /// A number that sorts as the value does, or as its beginning for texts; absent where there is no value.
+    /// Returns a number that sorts like the value, or like the beginning of a text; `None` without a value.
     fn number(&self, row: u32) -> Option<u64> {
         let (at, slot) = split(row);
         match self {
@@ -93,7 +92,7 @@ impl SortColumn<'_> {
         }
     }
 
-    /// The numbers of a chunk's rows, the greatest of all where there is no value.
+    /// Writes the numbers of a chunk's rows, the maximum for rows without a value.
     fn numbers(&self, chunk: usize, to: &mut [u64]) {
         match self {
             Self::Texts(column) => put(to, column.heads(chunk), |head| head),
@@ -121,7 +120,7 @@ impl SortColumn<'_> {
         }
     }
 
-    /// What a row has to show, in a form that lasts: codes by their number.
+    /// Returns a row's value in a persistent form: codes by their number.
     fn value(&self, row: u32) -> SortValue {
         let value = match self {
             Self::Texts(column) => column.get(row).map(|text| SortValue::Text(String::from_utf8_lossy(text).into())),
@@ -135,7 +134,7 @@ impl SortColumn<'_> {
         value.unwrap_or(SortValue::Missing)
     }
 
-    /// The number and the text of a lasting value.
+    /// Returns the number and the text of a persistent value.
     fn read<'v>(&self, value: &'v SortValue) -> (Option<u64>, &'v [u8]) {
         match (value, self) {
             (SortValue::Missing, _) => (None, &[]),
@@ -152,12 +151,12 @@ impl SortColumn<'_> {
 pub(crate) struct OrderKey<'a> {
     pub(crate) column: SortColumn<'a>,
     pub(crate) direction: Direction,
-    /// The rows on which the key may be checked; the others have no value. Absent where that is all.
+    /// The rows on which the key is visible; the others have no value. `None`: visible on all.
     pub(crate) looked_at: Option<&'a Posting>,
 }
 
 impl OrderKey<'_> {
-    /// Ascending in the wanted direction; a row without a value comes last.
+    /// Returns a number that is ascending in the requested direction; a row without a value comes last.
     fn rank(&self, number: Option<u64>) -> u64 {
         match (number, self.direction) {
             (None, _) => u64::MAX,
@@ -174,7 +173,7 @@ impl OrderKey<'_> {
         if self.is_hidden(row) { u64::MAX } else { self.rank(self.column.number(row)) }
     }
 
-    /// The ranks of a chunk's rows.
+    /// Writes the ranks of a chunk's rows.
     pub(super) fn ranks(&self, chunk: usize, to: &mut [u64]) {
         self.column.numbers(chunk, to);
         if self.direction == Direction::Descending {
@@ -206,31 +205,31 @@ impl OrderKey<'_> {
 /// A row with its rank by the first key.
 pub(super) type Candidate = (u64, u32);
 
-/// An order of the rows of one kind of record; at least one key.
+/// An order of the rows of one kind of record, with at least one key.
 pub(crate) struct Order<'a> {
     first: OrderKey<'a>,
     others: Vec<OrderKey<'a>>,
 }
 
-/// Where a walk stands, in terms of an order.
+/// The position after which a page begins, as ranks of an order.
 pub(super) struct After<'p> {
     keys: Vec<(u64, &'p [u8])>,
-    /// The rank by the first key, which settles nearly every row.
+    /// The rank by the first key, which decides for most rows.
     first_rank: u64,
-    /// The row of the record that was given last, or where it would be.
+    /// The row of the last returned record, or the row that it would have.
     row: u32,
-    /// True if that row itself was given.
+    /// True if the row itself was returned.
     is_passed: bool,
 }
 
 impl<'a> Order<'a> {
-    /// None, where there are no keys.
+    /// Creates an order; `None` without keys.
     pub(crate) fn new(keys: Vec<OrderKey<'a>>) -> Option<Self> {
         let mut keys = keys.into_iter();
         Some(Self { first: keys.next()?, others: keys.collect() })
     }
 
-    /// How two rows lie to each other.
+    /// Compares two rows.
     pub(super) fn compare(&self, one: Candidate, other: Candidate) -> Ordering {
         let mut order = self.first.compare_ranked(one, other);
         for key in &self.others {
@@ -242,18 +241,18 @@ impl<'a> Order<'a> {
         order.then_with(|| one.1.cmp(&other.1))
     }
 
-    /// The rank of a row by the first key.
+    /// Returns the rank of a row by the first key.
     pub(super) fn first_rank(&self, row: u32) -> u64 {
         self.first.rank_of(row)
     }
 
-    /// The ranks of a chunk's rows by the first key.
+    /// Writes the ranks of a chunk's rows by the first key.
     pub(super) fn first_ranks(&self, chunk: usize, to: &mut [u64]) {
         self.first.ranks(chunk, to);
     }
 
-    /// True if the rows that were registered last are probably among the first: then they are checked first, and hardly any
-    /// other has to be kept for a while.
+    /// Returns true if recently created rows probably come first: they are then checked first, and few other candidates
+    /// must be retained.
     pub(super) fn begins_with_late_rows(&self) -> bool {
         matches!(self.first.column, SortColumn::Instants(_)) && self.first.direction == Direction::Descending
     }
@@ -262,7 +261,7 @@ impl<'a> Order<'a> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// Where a position lies; none, where it is of another order.
+    /// Converts a position; `None` if it belongs to another order.
     pub(super) fn after<'p>(&self, position: &'p Position, (row, is_passed): (u32, bool)) -> Option<After<'p>> {
         let mut keys = Vec::with_capacity(position.values.len());
         for (key, value) in self.keys().zip(&position.values) {
@@ -273,7 +272,7 @@ impl<'a> Order<'a> {
         (keys.len() == self.keys().count()).then_some(After { keys, first_rank, row, is_passed })
     }
 
-    /// True if a row was given before the position.
+    /// Returns true if a row precedes the position.
     pub(super) fn is_passed(&self, candidate: Candidate, after: &After<'_>) -> bool {
         if candidate.0 != after.first_rank {
             return candidate.0 < after.first_rank;
@@ -291,14 +290,14 @@ impl<'a> Order<'a> {
         candidate.1 < after.row || (candidate.1 == after.row && after.is_passed)
     }
 
-    /// What a record has to show, key by key.
+    /// Returns the values of a row, key by key.
     pub(crate) fn values(&self, row: u32) -> Vec<SortValue> {
         let value = |key: &OrderKey<'_>| if key.is_hidden(row) { SortValue::Missing } else { key.column.value(row) };
         self.keys().map(value).collect()
     }
 }
 
-/// The row that a record has, and whether it has one; else the row of the first record after it.
+/// Returns the row of a record and true, or the row of the first record after it and false.
 pub(crate) fn place_of(rows: &crate::rows::Rows, record: RecordId) -> (u32, bool) {
     match rows.find(record) {
         Some(row) => (row, true),

@@ -1,4 +1,4 @@
-//! Conditions that are read off columns: days, instants, places in groups.
+//! Conditions that are evaluated on columns: days, timestamps, memberships in groups.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use daftar_domain::record::RecordType;
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::{DateCondition, DateOperator};
 
-/// Days of a field that match: within the bounds and not left out.
+/// Days of a field that match: within the bounds and not excluded.
 pub(super) struct DayScan<'a> {
     chunks: &'a [Arc<Chunk>],
     column: usize,
@@ -26,7 +26,7 @@ pub(super) struct DayScan<'a> {
 }
 
 impl<'a> DayScan<'a> {
-    /// All conditions on a field in one; absent where the field has no column of days, so that nothing matches.
+    /// Combines all conditions on a field; `None` if the field has no column of days, so that nothing matches.
     pub(super) fn new<R: RecordType>(
         columns: &'a FieldColumns<R>,
         field: &str,
@@ -37,7 +37,7 @@ impl<'a> DayScan<'a> {
             Self { chunks: columns.chunks(), column, least: i32::MIN + 1, most: i32::MAX, excluded: Vec::new() };
         for condition in conditions {
             let day = days_since_epoch(condition.date);
-            // The least number stands for a missing day, which no condition matches.
+            // The minimum represents a missing day, which no condition matches.
             let all = (i32::MIN + 1, i32::MAX);
             let around = (day.saturating_sub(1), day.saturating_add(1));
             match bounds(condition.operator, (day, day), around, all) {
@@ -72,8 +72,8 @@ impl Scan for DayScan<'_> {
     }
 }
 
-/// Within which bounds a value lies that meets a condition on a range, by what lies before and after it and by all values; none, where it
-/// is left out of the range.
+/// Returns the bounds of the values that meet a condition on a range, given the values before and after it and all
+/// values; `None` if the range is excluded.
 fn bounds<T>(
     operator: DateOperator,
     (first, last): (T, T),
@@ -90,7 +90,7 @@ fn bounds<T>(
     }
 }
 
-/// When records were last written: within the bounds and not left out.
+/// Times of the last update that match: within the bounds and not excluded.
 pub(super) struct InstantScan<'a> {
     column: &'a Column<i64>,
     least: i64,
@@ -99,12 +99,12 @@ pub(super) struct InstantScan<'a> {
 }
 
 impl<'a> InstantScan<'a> {
-    /// All conditions in one.
+    /// Combines all conditions.
     pub(super) fn new(column: &'a Column<i64>, conditions: &'a [InstantCondition]) -> Self {
         let mut scan = Self { column, least: i64::MIN + 1, most: i64::MAX, excluded: Vec::new() };
         for condition in conditions {
             let (first, last) = (condition.first_ms, condition.last_ms);
-            // The least number stands for a missing instant, which no condition matches.
+            // The minimum represents a missing timestamp, which no condition matches.
             let all = (i64::MIN + 1, i64::MAX);
             let around = (first.saturating_sub(1), last.saturating_add(1));
             match bounds(condition.operator, (first, last), around, all) {
@@ -134,16 +134,16 @@ impl Scan for InstantScan<'_> {
     }
 }
 
-/// Where people belong.
+/// A condition on memberships in groups.
 pub(super) struct PlaceScan<'a> {
     pub(super) places: &'a Places,
     pub(super) day: i32,
-    /// Of groups: those that exist for the client and whose members it may look at.
+    /// The groups that are visible to the client, and those whose members are.
     pub(super) limits: Option<&'a RowLimits>,
     pub(super) is_none: bool,
-    /// For each of these a place in one of the groups, ascending.
+    /// For each list, the person has a membership in one of the groups, ascending.
     pub(super) groups: Vec<Vec<u32>>,
-    /// For each of these one of the roles, ascending.
+    /// For each list, the membership has one of the roles, ascending.
     pub(super) roles: Vec<Vec<u32>>,
 }
 
@@ -153,7 +153,7 @@ impl PlaceScan<'_> {
     }
 
     fn is_in_role(&self, place: &Place) -> bool {
-        self.roles.iter().all(|roles| place.role.is_some_and(|role| is_among(role, roles)))
+        self.roles.iter().all(|roles| place.role.is_some_and(|role| contains(role, roles)))
     }
 
     fn matches<'p>(&self, places: impl Iterator<Item = Place> + Clone + 'p) -> bool {
@@ -165,17 +165,17 @@ impl PlaceScan<'_> {
         if self.groups.is_empty() {
             return in_role.clone().next().is_some();
         }
-        let is_in = |groups: &Vec<u32>| in_role.clone().any(|place| is_among(place.group, groups));
+        let is_in = |groups: &Vec<u32>| in_role.clone().any(|place| contains(place.group, groups));
         self.groups.iter().all(is_in)
     }
 
-    /// Raises the flags of those whom the one place that stands in columns lets match.
+    /// Sets the flags of the people whose first membership, which is stored in columns, matches.
     fn flag(&self, chunk: usize, flags: &mut Flags) {
         let Places { groups, roles, starts, ends, .. } = self.places;
         let (groups, roles) = (groups.chunk(chunk), roles.chunk(chunk));
         let (starts, ends) = (starts.chunk(chunk), ends.chunk(chunk));
         keep(flags, groups, |group| !group.is_missing(), true);
-        // No day is the least number, so that nobody begins too late.
+        // A missing first day is the minimum, so that it never excludes a membership.
         keep(flags, starts, |start| start <= self.day, false);
         keep(flags, ends, |end| end.is_missing() | (self.day <= end), false);
         if self.limits.is_some() {
@@ -193,23 +193,23 @@ impl PlaceScan<'_> {
             return;
         }
         for wanted in &self.groups {
-            keep(flags, groups, |group| is_among(group, wanted), false);
+            keep(flags, groups, |group| contains(group, wanted), false);
         }
         for wanted in &self.roles {
-            keep(flags, roles, |role| is_among(role, wanted), true);
+            keep(flags, roles, |role| contains(role, wanted), true);
         }
     }
 }
 
-/// True if a number is in an ascending list.
-fn is_among(number: u32, ascending: &[u32]) -> bool {
+/// Returns true if an ascending list contains a number.
+fn contains(number: u32, ascending: &[u32]) -> bool {
     match ascending {
         [only] => *only == number,
         several => several.binary_search(&number).is_ok(),
     }
 }
 
-/// Keeps the flags of rows whose cell holds; of rows past the end of the column none, where a cell must be there.
+/// Clears the flags of rows whose cell does not match and, if a cell is required, of rows past the end of the column.
 fn keep<T: Cell>(flags: &mut Flags, cells: &[T], holds: impl Fn(T) -> bool, must_be_there: bool) {
     for (flag, cell) in flags.iter_mut().zip(cells) {
         *flag &= u8::from(holds(*cell));
@@ -249,7 +249,7 @@ pub(crate) const SEGMENT_CHUNKS: usize = SEGMENT_ROWS as usize / CHUNK_ROWS;
 /// One byte for each row of a chunk: 1 where the row meets a condition, else 0.
 pub(crate) type Flags = [u8; CHUNK_ROWS];
 
-/// The rows of a segment that meet a condition: `fill` raises their flags, chunk by chunk; all are down before.
+/// Returns the rows of a segment that meet a condition: `fill` sets their flags, chunk by chunk; all are 0 before.
 pub(crate) fn mark(segment: u16, mut fill: impl FnMut(usize, &mut Flags)) -> RoaringBitmap {
     let mut bits = vec![0_u8; SEGMENT_ROWS as usize / 8];
     let mut flags = [0; CHUNK_ROWS];
@@ -265,7 +265,7 @@ pub(crate) fn mark(segment: u16, mut fill: impl FnMut(usize, &mut Flags)) -> Roa
     RoaringBitmap::from_lsb0_bytes(0, &bits)
 }
 
-/// The rows of a segment whose cell holds: `cells` gives those of a chunk, or nothing where none can hold.
+/// Returns the rows of a segment whose cell matches: `cells` returns those of a chunk, or none if none can match.
 pub(crate) fn mark_cells<'c, T: Cell + 'c>(
     segment: u16,
     cells: impl Fn(usize) -> &'c [T],
@@ -278,8 +278,8 @@ pub(crate) fn mark_cells<'c, T: Cell + 'c>(
     })
 }
 
-/// Eight flags as the bits of a byte, the first as the lowest. Each bit of the factor brings one flag, and only that, to its
-/// place among the highest eight bits of the product.
+/// Packs eight flags into a byte, the first one into the lowest bit. Each bit of the factor moves exactly one flag to
+/// its position in the highest eight bits of the product.
 fn packed(flags: [u8; 8]) -> u8 {
     let [.., highest] = u64::from_le_bytes(flags).wrapping_mul(0x0102_0408_1020_4080).to_le_bytes();
     highest

@@ -1,4 +1,4 @@
-//! Searching people, groups and memberships in programs.
+//! Searches of individuals, groups and program memberships.
 
 use super::filter::{Condition, Filter, Rows, Scan, Test};
 use super::order::SortColumns;
@@ -21,7 +21,7 @@ use daftar_domain::search::{
     CodeCondition, DateConditions, GroupQuery, IndividualQuery, PlaceCondition, TextConditions,
 };
 
-/// The conditions that people and groups have in common.
+/// The common conditions of individuals and groups.
 struct Conditions<'q> {
     identifiers: &'q [IdentifierKey],
     texts: &'q TextConditions,
@@ -32,7 +32,7 @@ struct Conditions<'q> {
 }
 
 impl Snapshot {
-    /// The individuals that meet every condition: how many, and those of the page.
+    /// Returns the individuals that meet every condition: their number, and those of the page.
     #[must_use]
     pub fn search(
         &self,
@@ -44,7 +44,7 @@ impl Snapshot {
         page(&self.individuals, filter_of_individuals(self, query, limits), limits, sorting, window)
     }
 
-    /// The groups that meet every condition: how many, and those of the page.
+    /// Returns the groups that meet every condition: their number, and those of the page.
     #[must_use]
     pub fn search_groups(
         &self,
@@ -56,7 +56,7 @@ impl Snapshot {
         page(&self.groups, filter_of_groups(self, query, limits), limits, sorting, window)
     }
 
-    /// The memberships that meet every condition: how many, and those of the page.
+    /// Returns the memberships that meet every condition: their number, and those of the page.
     #[must_use]
     pub fn search_memberships(
         &self,
@@ -84,7 +84,7 @@ fn page<R: RecordType>(
     run(&subjects.rows, filter, columns.order(sorting, limits), window)
 }
 
-/// The filter of people; absent where nothing can match.
+/// Returns the filter of individuals; `None` if nothing can match.
 pub(crate) fn filter_of_individuals<'a>(
     snapshot: &'a Snapshot,
     query: &'a IndividualQuery,
@@ -97,7 +97,7 @@ pub(crate) fn filter_of_individuals<'a>(
     filter(snapshot, &snapshot.individuals, &common, places.collect(), limits)
 }
 
-/// The filter of groups; absent where nothing can match.
+/// Returns the filter of groups; `None` if nothing can match.
 pub(crate) fn filter_of_groups<'a>(
     snapshot: &'a Snapshot,
     query: &'a GroupQuery,
@@ -109,7 +109,7 @@ pub(crate) fn filter_of_groups<'a>(
     filter(snapshot, &snapshot.groups, &common, members.iter().map(with).collect::<Option<Vec<_>>>()?, limits)
 }
 
-/// The conditions that both have, and those of one kind, each with the field that it checks.
+/// Adds the common conditions and those of one kind, each with the field that it checks.
 fn filter<'a, R: RecordType>(
     snapshot: &'a Snapshot,
     subjects: &'a Subjects<R>,
@@ -135,7 +135,7 @@ fn filter<'a, R: RecordType>(
         push(Test::Scanned(Box::new(DayScan::new(&subjects.columns, field, conditions)?)), field);
     }
     own.into_iter().for_each(|(test, field)| push(test, field));
-    // Identifiers and the instant of the last write may be checked on every record that exists.
+    // Identifiers and the time of the last update may be checked on every visible record.
     if !common.identifiers.is_empty() {
         let rows = rows_with_identifiers(&subjects.identifiers, &snapshot.hasher, common.identifiers)?;
         conditions.push(Condition { test: Test::Among(Rows::Set(rows)), looked_at: None });
@@ -148,7 +148,7 @@ fn filter<'a, R: RecordType>(
     Some(Filter::new(subjects.rows.count(), visible, conditions))
 }
 
-/// The groups in which one of these people has a place that day.
+/// Returns the groups in which one of these people has a membership on the day.
 fn groups_with(snapshot: &Snapshot, people: &[RecordId], day: i32) -> Option<RowSet> {
     let rows = people.iter().filter_map(|person| snapshot.individuals.rows.find(*person));
     let places = rows.flat_map(|row| snapshot.places.of(row)).filter(|place| place.holds_on(day));
@@ -194,7 +194,7 @@ fn rows_with_codes<'a>(
     (!postings.is_empty()).then(|| Rows::any_of(postings))
 }
 
-/// The rows of each condition on texts, with the field that it checks.
+/// Returns the rows of each condition on texts, with the field that it checks.
 fn rows_with_texts<'a>(index: &'a WordIndex, texts: &TextConditions) -> Option<Vec<(Rows<'a>, &'static str)>> {
     let mut found = Vec::new();
     let words = [(WordKind::Name, &texts.name_words, "name"), (WordKind::Address, &texts.address_words, "address")];
@@ -216,7 +216,7 @@ fn rows_with_word<'a>(index: &'a WordIndex, kind: WordKind, beginning: &str) -> 
     (!postings.is_empty()).then(|| Rows::any_of(postings))
 }
 
-/// The filter of memberships; absent where nothing can match.
+/// Returns the filter of memberships; `None` if nothing can match.
 fn filter_of_memberships<'a>(
     about: &'a About,
     conditions: &'a MembershipConditions,

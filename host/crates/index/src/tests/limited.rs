@@ -1,4 +1,4 @@
-//! A search under limits finds what is left when the rest is taken away.
+//! A search under limits finds the same as a search of a register without the other records.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::testing::{CODE_RANKS, LIMITED, Model, Sight, any_group, any_individua
 use daftar_domain::search::found::Sorting;
 use daftar_domain::search::order::Start;
 
-/// Everybody has sixteen people and four groups, of which a mask of bits keeps some.
+/// A register of sixteen people and four groups; a bit mask selects the visible ones.
 fn rows(mask: u16) -> BTreeSet<u32> {
     (0..16).filter(|row| mask >> row & 1 == 1).collect()
 }

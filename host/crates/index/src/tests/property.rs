@@ -1,4 +1,4 @@
-//! Whatever is written and asked, the columns answer as a look at every record would.
+//! For any writes and queries, the index returns the same as a full scan of the records.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn check(snapshot: &Snapshot, model: &Model, query: &IndividualQuery, keys: &[So
     let reached = page.offset + of_page.len() as u64;
     assert_eq!(found.next.is_some(), !of_page.is_empty() && reached < found.total);
 
-    // A walk by positions gives the same.
+    // Paging by positions returns the same.
     let mut window = Window { start: Start::Offset(0), count: page.count };
     let mut walked = Vec::new();
     loop {

@@ -1,8 +1,8 @@
-//! Each filter alone, filters together, pages.
+//! Single filters, combined filters, and pages.
 
 use super::*;
 
-/// Five people, of whom each filter finds some.
+/// Five people; each filter finds some of them.
 fn register() -> Columns {
     let columns = Columns::default();
     let abeba = with_identifiers(&["urn:a:national|1", "urn:a:voter|77"])
@@ -111,7 +111,7 @@ fn finds_by_code() {
     assert_eq!(found(&snapshot, &with_codes(CodedField::Gender, &[1, 2, 2, 99])), [1, 2, 3, 4]);
     assert_eq!(found(&snapshot, &with_codes(CodedField::Languages, &[31])), [1, 2]);
     assert_eq!(found(&snapshot, &with_codes(CodedField::AddressCountry, &[40])), [3]);
-    assert!(found(&snapshot, &with_codes(CodedField::Country, &[40])).is_empty(), "the code stands in another field");
+    assert!(found(&snapshot, &with_codes(CodedField::Country, &[40])).is_empty(), "the code is in another field");
     assert!(found(&snapshot, &with_codes(CodedField::Gender, &[])).is_empty());
     assert!(found(&snapshot, &with_codes(CodedField::Gender, &[99])).is_empty());
 }
@@ -206,9 +206,9 @@ fn pages_cover_the_answer_and_the_total_is_exact() {
     assert_eq!(seen, expected);
     let past = search(&snapshot, &query, Page { offset: expected.len() as u64, count: 20 });
     assert_eq!((past.total, past.ids.len()), (expected.len() as u64, 0));
-    let everybody = search(&snapshot, &IndividualQuery::default(), Page { offset: 65_530, count: 20 });
-    assert_eq!(everybody.total, 70_000);
-    assert!(everybody.ids.into_iter().eq((65_531..65_551).map(RecordId)));
+    let all = search(&snapshot, &IndividualQuery::default(), Page { offset: 65_530, count: 20 });
+    assert_eq!(all.total, 70_000);
+    assert!(all.ids.into_iter().eq((65_531..65_551).map(RecordId)));
     let far = search(&snapshot, &IndividualQuery::default(), Page { offset: u64::MAX, count: 20 });
     assert_eq!((far.total, far.ids.len()), (70_000, 0));
 }

@@ -1,4 +1,4 @@
-//! A register in memory that is as its records say gives nothing; where one thing differs, the record is named.
+//! A valid index has no findings; a single difference is reported with its record.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -49,8 +49,8 @@ proptest! {
 }
 
 #[test]
-fn each_difference_is_told_of_its_record_alone() {
-    let somebody = |id: u64, details: IndividualDetails| record(id, details);
+fn each_difference_is_reported_for_its_record_only() {
+    let person_with = |id: u64, details: IndividualDetails| record(id, details);
     let one = || {
         with_identifiers(&["urn:a:x|1"])
             .with(individual::NAME, named("Haile", "Abeba"))
@@ -59,9 +59,9 @@ fn each_difference_is_told_of_its_record_alone() {
             .with(individual::BIRTH_DATE, day("1990-01-01"))
     };
     let columns = Columns::default();
-    columns.load_individuals(&[somebody(1, one()), somebody(2, IndividualDetails::default())]);
+    columns.load_individuals(&[person_with(1, one()), person_with(2, IndividualDetails::default())]);
     let check = |changed: IndividualDetails| {
-        let people = [somebody(1, changed), somebody(2, IndividualDetails::default())];
+        let people = [person_with(1, changed), person_with(2, IndividualDetails::default())];
         problems(&columns, RecordKind::Individual, &individuals(&people))
     };
     assert_eq!(check(one()), []);
@@ -70,7 +70,7 @@ fn each_difference_is_told_of_its_record_alone() {
         change(&mut person);
         check(person)
     };
-    let values = "its columns hold other values than the record";
+    let values = "its columns contain other values than the record";
     assert_eq!(changed(&|person| person.set(individual::BIRTH_DATE, None)), [(1, values)]);
     assert_eq!(changed(&|person| person.set(individual::GENDER, None)), [(1, values)]);
     let codes = "searches by code do not agree with the record";
@@ -82,15 +82,15 @@ fn each_difference_is_told_of_its_record_alone() {
     let address: Values = Values::default().with(address::CITY, "Addis".to_owned());
     let moved = one().with(individual::ADDRESS, vec![address]);
     assert_eq!(check(moved), [(1, "searches by word do not agree with the record")]);
-    let only = individuals(&[somebody(1, one()), somebody(3, one())]);
-    let gone = "searches know a record that is not there or cannot be read";
-    let unknown = "searches do not know the record";
+    let only = individuals(&[person_with(1, one()), person_with(3, one())]);
+    let gone = "the search index contains a record that is missing or unreadable";
+    let unknown = "the record is missing from the search index";
     assert_eq!(problems(&columns, RecordKind::Individual, &only), [(3, unknown), (2, gone)]);
 
     write_group(&columns, 1, with_members(vec![member(1, None)]));
     let group = |members| [ChangedRecord::Group(record(1, with_members(members)))];
     assert_eq!(problems(&columns, RecordKind::Group, &group(vec![member(1, None)])), []);
-    let members = "its members do not lead to it as the record says";
+    let members = "its membership index entries do not agree with the record";
     for differs in [Vec::new(), vec![member(2, None)], vec![member(1, None), member(2, None)]] {
         assert_eq!(problems(&columns, RecordKind::Group, &group(differs)), [(1, members)]);
     }
