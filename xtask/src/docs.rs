@@ -31,6 +31,7 @@ const FEATURES: [&str; 3] = ["--no-default-features", "--features", "search"];
 const PAGES: &str = "host/docs";
 const PICTURES: &str = "pictures";
 const BOOK: &str = "book.toml";
+const STYLE: &str = "site.css";
 
 /// Pages from elsewhere in the project, by their path in the site.
 const OTHER_PAGES: [(&str, &str); 4] = [
@@ -79,7 +80,10 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
 /// Every file that mdBook reads, by its path in the folder of the book.
 fn assemble(workspace: &Workspace) -> Result<Vec<(PathBuf, Vec<u8>)>, Failure> {
     let root = workspace.root();
-    let mut pages = vec![(PathBuf::from(BOOK), files::read(&root.join(PAGES).join(BOOK))?)];
+    let mut pages = Vec::new();
+    for file in [BOOK, STYLE] {
+        pages.push((PathBuf::from(file), files::read(&root.join(PAGES).join(file))?));
+    }
     let mut carried = BTreeSet::new();
     let mut add = |path: &str, from: &str, text: &str| {
         let text = links::rewritten(root, from, text, &OTHER_PAGES, &mut carried);

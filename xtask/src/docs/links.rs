@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 /// Folders whose files the site carries, so that a reader can take them.
 const CARRIED: [&str; 2] = ["deploy/", "examples/"];
 const PAGES: &str = "host/docs/";
+const PICTURES: &str = "pictures/";
 
 /// The text of a page with its links rewritten for the site; `from` is its path in the project. Files that the site has to carry are
 /// added to `carried`.
@@ -74,7 +75,7 @@ fn site_target(
     }
     let (path, anchor) = target.split_once('#').map_or((target, String::new()), |(path, at)| (path, format!("#{at}")));
     let path = resolved(&Path::new(from).parent()?.join(path));
-    if let Some(page) = path.strip_prefix(PAGES).filter(|page| page.ends_with(".md")) {
+    if let Some(page) = path.strip_prefix(PAGES).filter(|page| page.ends_with(".md") || page.starts_with(PICTURES)) {
         return Some(Some(format!("{page}{anchor}")));
     }
     if let Some((_, page)) = others.iter().find(|(other, page)| *other == path || format!("files/{page}") == path) {

@@ -102,11 +102,12 @@ impl Operation<'_> {
         if rows.peek().is_none() {
             return;
         }
-        page.push_str("| parameter | in | required | meaning |\n|---|---|---|---|\n");
+        page.push_str("**Parameters**\n\n");
         for row in rows {
-            let required = if row.get("required") == Some(&Value::Bool(true)) { "yes" } else { "" };
+            let required = if row.get("required") == Some(&Value::Bool(true)) { ", required" } else { "" };
             let (name, place) = (text(row, "name"), text(row, "in"));
-            let _ = writeln!(page, "| `{name}` | {place} | {required} | {} |", cell(text(row, "description")));
+            let _ =
+                writeln!(page, "- **`{name}`** ({place}{required})<br>{}", text(row, "description").replace('\n', " "));
         }
         page.push('\n');
     }
@@ -276,7 +277,7 @@ mod tests {
         for part in [
             "## Read an individual {#readIndividual}",
             "**Scope:** `individual:read`",
-            "| `identifier` | path | yes | One \\| of them |",
+            "- **`identifier`** (path, required)<br>One | of them",
             "| 404 | There is none. |",
             "curl 'http://127.0.0.1:8080/api/v2/Individual/urn:x%23id|1' \\\n  -H 'Authorization: Bearer TOKEN'",
             "requests.request(\n    \"GET\",",

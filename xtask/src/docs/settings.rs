@@ -8,7 +8,7 @@ const HEAD: &str = "# Settings\n\nSettings stand in a TOML file: `daftar serve -
                     start, and the message names it. A setting that the file does not contain has its default. This page is written from the \
                     example configuration of the release, `daftar.example.toml`.\n";
 
-/// The page: a table for each section.
+/// The page: a list for each section.
 pub fn page(example: &str) -> Result<String, Failure> {
     let mut page = HEAD.to_owned();
     let mut comment = Vec::new();
@@ -28,7 +28,6 @@ pub fn page(example: &str) -> Result<String, Failure> {
             if !text.is_empty() {
                 let _ = write!(page, "{text}\n\n");
             }
-            page.push_str("| setting | default or example | meaning |\n|---|---|---|\n");
             is_in_table = true;
         } else if let Some((key, rest)) = line.split_once('=') {
             let (value, beside) = split_comment(rest);
@@ -37,8 +36,7 @@ pub fn page(example: &str) -> Result<String, Failure> {
             if !beside.is_empty() {
                 text = if text.is_empty() { beside.to_owned() } else { format!("{text} {beside}") };
             }
-            let cell = |text: &str| text.replace('|', "\\|");
-            let _ = writeln!(page, "| `{}` | `{}` | {} |", key.trim(), cell(value), cell(&text));
+            let _ = writeln!(page, "- **`{}`** = `{value}`<br>{text}", key.trim());
         } else {
             return Err(Failure::new(format!("the example configuration: `{line}` is no setting, section or comment")));
         }
@@ -67,14 +65,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_section_is_a_table_of_its_settings() {
+    fn each_section_lists_its_settings() {
         let example = "# Every setting.\n\n# Limits.\n[a.b]\n# The first.\nx = \"#1|2\" # 1 to 3\ny = 5\n";
         let page = page(example).unwrap();
         assert!(page.contains("\n## `[a.b]`\n\nLimits.\n"), "{page}");
-        assert!(
-            page.ends_with("|---|---|---|\n| `x` | `\"#1\\|2\"` | The first. 1 to 3 |\n| `y` | `5` |  |\n"),
-            "{page}"
-        );
+        assert!(page.ends_with("\n- **`x`** = `\"#1|2\"`<br>The first. 1 to 3\n- **`y`** = `5`<br>\n"), "{page}");
     }
 
     #[test]
