@@ -75,7 +75,7 @@ fn fill(server: Server, data_dir: &Path, token: &str) {
     assert!(ready.text().contains("the store has stopped after a failure; its log says why"), "{}", ready.text());
     assert_eq!(connection.request("GET", "/health/live").try_send().unwrap().status, 200);
     let ended = server.stop();
-    let told = ended.stderr.lines().filter(|line| line.contains("the store failed and takes no more writes"));
+    let told = ended.stderr.lines().filter(|line| line.contains("the store failed and accepts no more writes"));
     assert_eq!(told.count(), 1, "once, and clearly: {}", ended.stderr);
 
     let room = Server::serve(data_dir, &[]);
@@ -172,7 +172,7 @@ fn disk_is_cleared_when(server: Server, data_dir: &Path, token: &str, filler: &P
     let (count, refusal) = refusal.expect("the disk has room for a few of them only");
     assert!(refusal.expect(503).number("retry-after") >= 1);
     let ended = server.stop();
-    assert!(ended.stderr.contains("the store failed and takes no more writes"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("the store failed and accepts no more writes"), "{}", ended.stderr);
     std::fs::remove_file(filler).unwrap();
     let room = Server::serve(data_dir, &[]);
     for number in 0..count {
@@ -295,7 +295,7 @@ fn cut_and_missing_files_are_refused_and_named() {
     std::fs::remove_file(&database).unwrap();
     let before = files(&store);
     let told = refused(&data_dir);
-    assert!(told.stderr.contains("lacks the file `db`, which holds the register"), "{told:?}");
+    assert!(told.stderr.contains("lacks the file `db`, which contains the register"), "{told:?}");
     assert_eq!(files(&store), before, "nothing new was begun");
 
     // Restored to its place, the register is as it was.

@@ -1,7 +1,7 @@
-//! The database as it stood after one write, while it is written to.
+//! A snapshot of the database at one transaction, read while the database is written to.
 //!
-//! The writer fixes the write between two groups of writes: the last numbers that it has given, and the few values of which no older
-//! state is kept (clients, settings, counters). All else is read afterwards ([`daftar_store::archive`]), a little at a time.
+//! The writer fixes the transaction between two groups: the last assigned numbers, and the few values without older
+//! versions (clients, settings, counters). All else is read afterwards ([`daftar_store::archive`]), a little at a time.
 
 mod refill;
 
@@ -21,7 +21,7 @@ use super::verify::RawKeys;
 use super::writer::{Job, State};
 use super::{SledStore, keys};
 
-/// Fixes a snapshot. Only the writer may, when all that it has given out is written.
+/// Fixes a snapshot. Only the writer may, when everything that it has assigned is written.
 pub(super) fn fix(reader: &Reader, state: &State) -> Result<Fixed, StoreError> {
     let records = RecordKind::ALL.map(|kind| (kind, state.last.key(kind)));
     Ok(Fixed {

@@ -1,4 +1,4 @@
-//! Looking through the audit log, and finding what of it is old enough to be removed.
+//! Searching the audit log, and finding entries that are old enough to be removed.
 
 use std::ops::RangeInclusive;
 
@@ -13,12 +13,12 @@ use daftar_store::{StoreError, record};
 use super::keys;
 use super::reader::{Reader, number};
 
-/// At start, at most this many values are read to sum up the stretch that is being written. A log that has more without a
-/// summary was written before there were any: it is read when it is searched.
+/// The most values that are read at start to summarise the open segment. A log with more values without a summary
+/// predates summaries: it is read when it is searched.
 const UNSUMMED_VALUES_MAX: u64 = 2 * segment::SEGMENT_LINES;
 
 impl Reader {
-    /// Verifies the lines before a place.
+    /// Searches the entries before a position.
     pub(super) fn audit_page(
         &self,
         query: &AuditQuery,
@@ -49,7 +49,7 @@ impl Reader {
         Ok(search.page(self.first_audit()?))
     }
 
-    /// Examines the values of those numbers, newest first, until the search is over.
+    /// Examines the values with these numbers, newest first, until the search ends.
     fn examine(&self, search: &mut AuditSearch<'_>, numbers: RangeInclusive<u64>) -> Result<(), StoreError> {
         let (first, last) = numbers.into_inner();
         let range = keys::by_number(keys::AUDIT, first)..=keys::by_number(keys::AUDIT, last);
@@ -62,15 +62,15 @@ impl Reader {
         Ok(())
     }
 
-    /// The summary of the stretch that holds a value, or of the next older one, and of those before it, newest first.
+    /// Returns the summary of the segment with a value, or of the next older one, and all before it, newest first.
     fn segments_down_from(&self, value: u64) -> impl Iterator<Item = Result<AuditSegment, StoreError>> {
-        // A summary stands under the last number of its stretch: the one that holds the value is the first from there on.
+        // A summary is stored under the last number of its segment: the first one from the value on may contain it.
         let from = keys::by_number(keys::AUDIT_SEGMENT, value);
         let holding = self.database.range(from.clone()..=keys::by_number(keys::AUDIT_SEGMENT, u64::MAX)).next();
         let older = self.database.range(keys::by_number(keys::AUDIT_SEGMENT, 0)..from).rev();
         let decoded = holding.into_iter().chain(older);
         decoded.map(|item| record::audit_segment::decode(&self.next(item)?.1)).filter(move |segment| {
-            // The first from there on may begin after the value.
+            // The first one may begin after the value.
             segment.as_ref().map_or(true, |segment| segment.first <= value)
         })
     }
@@ -82,7 +82,7 @@ impl Reader {
         }
     }
 
-    /// The stretch that is being written, after the values that have summaries.
+    /// Returns the open segment, after the values that have summaries.
     pub(super) fn open_segment(&self, last_audit: u64) -> Result<OpenSegment, StoreError> {
         let summed = self.last_number(&[keys::AUDIT_SEGMENT])?;
         let mut open = OpenSegment::default();
@@ -97,8 +97,8 @@ impl Reader {
         Ok(open)
     }
 
-    /// Some of the oldest values, none of whose lines is as young as that instant, and the summaries that end with them; without
-    /// the value of that number.
+    /// Returns some of the oldest values, all of whose entries are older than the timestamp, and the summaries that end
+    /// with them, except the value with the number `except`.
     pub(super) fn audit_older_than(&self, before: Timestamp, except: Option<u64>) -> Result<OldAudit, StoreError> {
         let (mut numbers, mut lines, mut passed_over) = (Vec::new(), 0_u64, 0_usize);
         for item in self.database.scan_prefix([keys::AUDIT]) {
@@ -134,10 +134,10 @@ impl Reader {
 
 /// Values that are old enough to be removed.
 pub(super) struct OldAudit {
-    /// Their numbers.
+    /// The numbers of the values.
     pub(super) numbers: Vec<u64>,
-    /// The summaries that go with them.
+    /// The numbers of the summaries to be removed with them.
     pub(super) summaries: Vec<u64>,
-    /// How many lines they hold.
+    /// The number of their entries.
     pub(super) lines: u64,
 }

@@ -1,11 +1,11 @@
-//! Makes what the database has written survive a power cut.
+//! Makes the database's writes survive a power cut.
 //!
-//! The database's own `flush` hands its buffers to the kernel (`sync_file_range`) and no further: neither the file's length nor
-//! the drive's cache is covered. So the file is held open a second time here and `fdatasync`ed. Values too large for the
-//! database's log go to files of their own, which it does not sync at all: they are synced here when they appear. Nor does it sync the file
-//! that says how it was made.
+//! The database's own `flush` hands its buffers to the kernel (`sync_file_range`) and no further: neither the file's
+//! length nor the drive's cache is covered. So this module opens the file a second time and calls `fdatasync`. Values
+//! too large for the database's log are written to files of their own, which the database never syncs: they are synced
+//! here when they appear. Nor does it sync the file with its configuration.
 //!
-//! **Invariant:** no thread waits for the database's `flush` itself: after a failed write it may wait for ever.
+//! **Invariant:** no thread waits for the database's `flush` itself: after a failed write it may block forever.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -20,15 +20,15 @@ use std::time::{Duration, Instant};
 
 /// The file of the database.
 pub(super) const DATABASE_FILE: &str = "db";
-/// The file in which the database notes how it was made, which it writes when it is made and needs at every start.
+/// The file with the database's configuration, which it writes on creation and requires at every start.
 pub(super) const CONFIGURATION_FILE: &str = "conf";
 /// The folder of values that are too large for the database's log.
 pub(super) const LARGE_VALUES_FOLDER: &str = "blobs";
-/// How the names of the database's snapshots begin, and how those end that are being written.
+/// The prefix of the names of the database's snapshots, and the suffix of unfinished ones.
 pub(super) const SNAPSHOT_PREFIX: &str = "snap.";
-/// What a snapshot ends with: its length in eight bytes and its checksum in four.
+/// The footer of a snapshot: its length in eight bytes and its checksum in four.
 const SNAPSHOT_END_BYTES: usize = 12;
-/// How long the database may take to hand its buffers to the kernel. After a failed write it may wait for ever.
+/// The time limit for the database to hand its buffers to the kernel. After a failed write it may block forever.
 pub(super) const FLUSH_LIMIT: Duration = Duration::from_secs(20);
 
 /// The files of one database.
@@ -40,7 +40,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Opens the files of the database in that folder, which must be open already.
+    /// Opens the files of the database in a folder, which must be open already.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         Ok(Self {
             log: File::open(folder.join(DATABASE_FILE))?,
@@ -49,14 +49,14 @@ impl Disk {
         })
     }
 
-    /// Returns when everything that was flushed before is on disk.
+    /// Returns when everything flushed before is on disk.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         // First the large values, then the log that points to them.
         self.sync_large_values()?;
         Ok(rustix::fs::fdatasync(&self.log)?)
     }
 
-    /// Normally reads an empty folder, in a few microseconds.
+    /// Syncs new large values. Normally reads an empty folder, in a few microseconds.
     fn sync_large_values(&mut self) -> io::Result<()> {
         let mut present = HashSet::new();
         let mut is_changed = false;
@@ -66,7 +66,7 @@ impl Disk {
             if !self.synced.contains(&name) {
                 match File::open(entry.path()) {
                     Ok(file) => rustix::fs::fdatasync(&file)?,
-                    // The database has removed it in the meantime.
+                    // The database has removed it concurrently.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     Err(error) => return Err(error),
                 }
@@ -92,7 +92,7 @@ pub(super) fn flush(database: &::sled::Db) -> ::sled::Result<()> {
     flush_within(database, FLUSH_LIMIT)
 }
 
-/// As [`flush`], with a limit of the caller's.
+/// As [`flush`], with the caller's time limit.
 pub(super) fn flush_within(database: &::sled::Db, limit: Duration) -> ::sled::Result<()> {
     wait_for(database.flush_async(), limit)
         .unwrap_or_else(|| {
@@ -102,7 +102,7 @@ pub(super) fn flush_within(database: &::sled::Db, limit: Duration) -> ::sled::Re
         .map(|_| ())
 }
 
-/// Wakes the thread that waits.
+/// Wakes the waiting thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -111,7 +111,7 @@ impl Wake for Unpark {
     }
 }
 
-/// What a future gives; none when it takes longer.
+/// Returns the result of a future; `None` if it takes longer.
 fn wait_for<T>(future: impl Future<Output = T>, limit: Duration) -> Option<T> {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
@@ -124,19 +124,19 @@ fn wait_for<T>(future: impl Future<Output = T>, limit: Duration) -> Option<T> {
     }
 }
 
-/// Makes the files durable that the database writes when it is made and does not sync.
+/// Syncs the files that the database writes on creation and does not sync.
 pub(super) fn sync_made(folder: &Path) -> io::Result<()> {
     File::open(folder.join(CONFIGURATION_FILE))?.sync_all()
 }
 
-/// Removes snapshots of the database that a power cut left unfinished. It takes the last one by name, whether it was finished or not, and
-/// refuses to open where that cannot be read; from an earlier one, and from none, it recovers all the same.
+/// Removes snapshots of the database that a power cut left unfinished. It reads the last one by name, finished or not,
+/// and does not open if that is unreadable; it recovers from an earlier one, and without any.
 pub(super) fn remove_unfinished_snapshots(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let is_snapshot = entry.file_name().to_str().is_some_and(|name| name.starts_with(SNAPSHOT_PREFIX));
         if is_snapshot && !is_whole_snapshot(&fs::read(entry.path())?) {
-            tracing::warn!(file = %entry.path().display(), "an unfinished snapshot of the database is removed");
+            tracing::warn!(file = %entry.path().display(), "removing an unfinished snapshot of the database");
             fs::remove_file(entry.path())?;
         }
     }

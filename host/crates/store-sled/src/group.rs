@@ -1,4 +1,4 @@
-//! A group of writes, worked out and turned into batches of keys and values.
+//! A group of writes, planned and converted to batches of keys and values.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(super) struct Group<'g> {
     reader: &'g Reader,
     planner: Planner<'g, Reader>,
     state: &'g mut State,
-    /// Counters as the group leaves them; absent ones are removed.
+    /// Counter values after the group; `None`: removed.
     counters: BTreeMap<String, Option<Raised>>,
     batches: Batches,
     changes: Vec<Change>,
@@ -34,7 +34,7 @@ pub(super) struct Group<'g> {
     snapshots: Vec<Answer<Fixed>>,
 }
 
-/// A counter as the group leaves it.
+/// A counter value after the group.
 struct Raised {
     value: u64,
     encoded: Vec<u8>,
@@ -45,7 +45,7 @@ pub(super) struct Finished {
     pub(super) batches: Vec<Vec<Operation>>,
     pub(super) changes: Vec<Change>,
     pub(super) answers: Answers,
-    /// Who waits for a snapshot of what stands when the group is written.
+    /// The callers that wait for a snapshot after the group.
     pub(super) snapshots: Vec<Answer<Fixed>>,
 }
 
@@ -57,10 +57,10 @@ impl<'g> Group<'g> {
         Self { reader, planner, state, counters, batches, changes, answers, snapshots }
     }
 
-    /// Adds audit lines that belong to no write.
+    /// Adds audit entries that belong to no write.
     ///
     /// # Errors
-    /// If they cannot be stored, which is a failure of the store: nobody waits for these lines to be reported.
+    /// If they cannot be stored, which is a failure of the store: no caller waits for the result of these entries.
     pub(super) fn add_audit(&mut self, entries: &[AuditEntry]) -> Result<(), StoreError> {
         for (value, lines) in record::audit::encode_each(entries)? {
             let (_, key) = next_audit(self.state, lines);
@@ -69,7 +69,7 @@ impl<'g> Group<'g> {
         self.sum_up()
     }
 
-    /// Adds the summary of the stretch of the audit log that is full. What it sums up comes before it.
+    /// Adds the summary of the audit segment if it is full, after the entries that it summarises.
     fn sum_up(&mut self) -> Result<(), StoreError> {
         if let Some(segment) = self.state.audit_segment.take_full() {
             let key = keys::by_number(keys::AUDIT_SEGMENT, segment.last);
@@ -78,7 +78,7 @@ impl<'g> Group<'g> {
         Ok(())
     }
 
-    /// Removes old audit lines and reports it.
+    /// Removes old audit entries and adds an entry about the removal.
     fn remove_audit(&mut self, old: &OldAudit, removal: AuditRemoval) -> Result<AuditRemoved, StoreError> {
         let AuditRemoval { line, told, before: _ } = removal;
         let lines = told.map_or(0, |told| told.lines).saturating_add(old.lines);
@@ -96,7 +96,7 @@ impl<'g> Group<'g> {
         Ok(AuditRemoved { at, lines })
     }
 
-    /// Works a job out.
+    /// Plans a job.
     pub(super) fn add(&mut self, job: Job) {
         match job {
             Job::Commit(write, request, answer) => {
@@ -110,16 +110,16 @@ impl<'g> Group<'g> {
                 self.answer(answer, |group| group.remove_audit(&old, removal));
             }
             Job::Forget(names, now, answer) => self.answer(answer, |group| group.forget(names, now)),
-            // What the group does is not applied yet: the database is between two groups.
+            // The group is not applied yet: the database is between two groups.
             Job::Look(look) => look(),
             Job::Snapshot(answer) => self.snapshots.push(answer),
-            // Its lines are taken when the group is complete.
+            // Its entries are added when the group is complete.
             Job::WriteAudit(Some(answer)) => self.answers.add(answer, Ok(())),
             Job::WriteAudit(None) | Job::AuditWaits => {}
         }
     }
 
-    /// Does some work whose outcome is answered when the group is on disk.
+    /// Runs work whose result is sent when the group is on disk.
     fn answer<T: Send + 'static>(&mut self, answer: Answer<T>, work: impl FnOnce(&mut Self) -> Result<T, StoreError>) {
         let outcome = work(self);
         self.answers.add(answer, outcome);
@@ -162,7 +162,7 @@ impl<'g> Group<'g> {
             self.state.code_table_parts = self.state.code_table_parts.saturating_add(1);
         }
         self.state.numbering.apply(StoredCodeTable { codes, editions: Vec::new() });
-        // Nothing but the end of all writes keeps them from being given any more, and nobody can read them yet.
+        // From now on only the end of all writes prevents their assignment, and no read can see them yet.
         new_codes.iter().for_each(|new| (new.given)());
         self.batches.add_and_remove(values, removed);
         self.sum_up()?;
@@ -176,7 +176,7 @@ impl<'g> Group<'g> {
         editions: Vec<(Namespace, String)>,
     ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
         let numbered = self.state.numbering.number(codes, editions)?;
-        // All of them before anything is given: a number that is reported must be on disk.
+        // All of them before a result is sent: a reported number must be on disk.
         for value in record::code_table::encode_parts(&numbered.added)? {
             let key = keys::by_number(keys::CODE_TABLE, self.state.code_table_parts);
             self.batches.add(vec![(key, value)]);
@@ -186,7 +186,7 @@ impl<'g> Group<'g> {
         Ok((numbered.codes, numbered.editions))
     }
 
-    /// Forgets those of the requests that are not kept any more: one may have been done again since it was found.
+    /// Removes expired requests: one may have been repeated since it was found.
     fn forget(&mut self, names: Vec<RequestName>, now: Timestamp) -> Result<u64, StoreError> {
         let mut forgotten = 0;
         for name in names {
@@ -204,7 +204,7 @@ impl<'g> Group<'g> {
             None => self.reader.counter(&name)?,
         };
         if present.is_none_or(|present| present < value) {
-            // Here and not when the group ends: whoever asked must hear of it when it cannot be kept.
+            // Encoded here, not at the end of the group, so that an encoding error reaches the caller.
             let encoded = record::counter::encode(value)?;
             self.counters.insert(name, Some(Raised { value, encoded }));
         }
@@ -224,14 +224,14 @@ impl<'g> Group<'g> {
     }
 }
 
-/// The next number of the audit log and its key, for those lines.
+/// Returns the next number of the audit log and its key, for these entries.
 fn next_audit(state: &mut State, lines: &[AuditEntry]) -> (u64, Vec<u8>) {
     state.last_audit = state.last_audit.saturating_add(1);
     state.audit_segment.add(state.last_audit, lines);
     (state.last_audit, keys::by_number(keys::AUDIT, state.last_audit))
 }
 
-/// The keys and values of one write, without its lines of the audit log.
+/// Returns the keys and values of one write, without its audit entries.
 fn values(planned: &Planned) -> Result<Vec<KeyAndValue>, StoreError> {
     let outcome = &planned.outcome;
     let mut values = Vec::new();
@@ -272,7 +272,7 @@ fn values(planned: &Planned) -> Result<Vec<KeyAndValue>, StoreError> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Operation {
     pub(super) key: Vec<u8>,
-    /// What it leads to from now on; absent where it is taken out.
+    /// The new value; `None`: the key is removed.
     pub(super) value: Option<Vec<u8>>,
 }
 
@@ -298,7 +298,7 @@ impl Batches {
         self.add_and_remove(values, Vec::new());
     }
 
-    /// Adds keys and values, and takes out keys, all of which must happen together.
+    /// Adds keys and values, and removes keys, in one batch.
     fn add_and_remove(&mut self, values: Vec<KeyAndValue>, removed: Vec<Vec<u8>>) {
         self.make_room(values.len().saturating_add(removed.len()));
         self.open.extend(values.into_iter().map(|(key, value)| Operation { key, value: Some(value) }));
@@ -324,32 +324,32 @@ impl Batches {
     }
 }
 
-/// Gives one answer, when told how the group went.
+/// Sends one result, given the outcome of the group.
 type Held = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-/// Answers that wait, in the order of the jobs.
+/// Pending results, in the order of the jobs.
 #[derive(Default)]
 pub(super) struct Answers {
     waiting: Vec<Held>,
 }
 
 impl Answers {
-    /// Holds an answer back. It is given as it is when the group is on disk; otherwise the group's failure is.
+    /// Adds a result. It is sent unchanged when the group is on disk; otherwise the group's failure is sent.
     pub(super) fn add<T: Send + 'static>(&mut self, answer: Answer<T>, outcome: Result<T, StoreError>) {
         self.waiting.push(Box::new(move |group| {
-            // Whoever asked may have stopped waiting; what was written stays written.
+            // The caller may have stopped waiting; the write is kept.
             let _ = answer.send(group.and(outcome));
         }));
     }
 
-    /// Gives the answers.
+    /// Sends the results.
     pub(super) fn send(self) {
         for answer in self.waiting {
             answer(Ok(()));
         }
     }
 
-    /// Answers everybody with the failure.
+    /// Sends the failure to all callers.
     pub(super) fn fail(self, health: &Health, failure: StoreError) {
         let mut failure = Some(failure);
         for answer in self.waiting {
@@ -363,7 +363,7 @@ impl Answers {
 mod tests {
     use super::*;
 
-    /// How many batches come of writes with that many keys each.
+    /// Returns the number of batches for writes with these numbers of keys.
     fn batches(writes: &[usize]) -> usize {
         let mut batches = Batches::default();
         for (number, keys) in writes.iter().enumerate() {

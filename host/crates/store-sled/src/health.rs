@@ -1,8 +1,8 @@
-//! True if the store still works.
+//! The health of the store.
 //!
-//! **Invariant:** the first failure of the disk or the database is the last word: it is logged once and every later write
-//! gets it as its answer, until the folder is opened again. What was written around a failure is not known, and continuing
-//! could build on it.
+//! **Invariant:** the first failure of the disk or the database is final: it is logged once, and every later write
+//! fails with it until the folder is opened again. The state after a failure is unknown, and further writes could
+//! depend on it.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// Refuses when something has failed.
+    /// Returns an error if there was a failure.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         match self.failure.get() {
             None => Ok(()),
@@ -23,13 +23,13 @@ impl Health {
         }
     }
 
-    /// Notes a failure, and gives the error to answer with.
+    /// Records a failure, and returns the error for the caller.
     pub(super) fn fail(&self, doing: &'static str, error: &dyn std::fmt::Display) -> StoreError {
         let message = format!("{doing}: {error}");
         if self.failure.set(message.clone()).is_ok() {
             tracing::error!(
                 error = %message,
-                "the store failed and takes no more writes; check the disk, then restart the server"
+                "the store failed and accepts no more writes; check the disk, then restart the server"
             );
         }
         failed(&message)

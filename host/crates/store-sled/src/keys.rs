@@ -1,7 +1,7 @@
 //! The keys of the one tree.
 //!
-//! **Invariant:** the first byte says what a key is about, and never changes its meaning; numbers are big-endian, so that
-//! keys stand in the order of their numbers.
+//! **Invariant:** the first byte is the type of a key, and never changes its meaning; numbers are big-endian, so that
+//! keys sort by their numbers.
 
 pub(super) mod read;
 
@@ -16,23 +16,23 @@ use daftar_store::record::setting::{SettingKind, key_bytes};
 
 /// The version of the layout.
 pub(super) const FORMAT: &[u8] = b"f";
-/// Lines of the audit log, by number.
+/// Audit entries, by number.
 pub(super) const AUDIT: u8 = b'a';
 /// Summaries of the audit log, by the number of the last value of each.
 pub(super) const AUDIT_SEGMENT: u8 = b'A';
 /// Clients, by id.
 pub(super) const CLIENT: u8 = b'c';
-/// What the deployment decided, by kind and name.
+/// Settings of the deployment, by kind and name.
 pub(super) const SETTING: u8 = b'd';
 /// Older versions of records, by kind, key and version.
 pub(super) const HISTORY: u8 = b'h';
 /// Owners of identifiers, by kind, system and value.
 pub(super) const IDENTIFIER: u8 = b'i';
-/// Requests that were done, by client, name and part.
+/// Idempotency records, by client, name and part.
 pub(super) const REQUEST: u8 = b'k';
 /// Counters, by name.
 pub(super) const COUNTER: u8 = b'n';
-/// Which membership is open, by program and beneficiary.
+/// Open memberships, by program and beneficiary.
 pub(super) const OPEN_MEMBERSHIP: u8 = b'o';
 /// Parts of photos, by digest and number.
 pub(super) const PHOTO: u8 = b'p';
@@ -40,12 +40,12 @@ pub(super) const PHOTO: u8 = b'p';
 pub(super) const REGISTER: &[u8] = b"R";
 /// Records, by kind and key.
 pub(super) const RECORD: u8 = b'r';
-/// What each write touched, by its place in the order of writes.
+/// The keys touched by each write, by sequence number.
 pub(super) const CHANGE: u8 = b's';
 /// Parts of the table of codes, by number.
 pub(super) const CODE_TABLE: u8 = b't';
 
-/// What the keys of all older versions of a record begin with.
+/// Returns the key prefix of all older versions of a record.
 pub(super) fn history_prefix(kind: RecordKind, id: RecordId) -> Vec<u8> {
     numbered(&[HISTORY, kind_byte(kind)], id.0)
 }
@@ -67,22 +67,22 @@ fn numbered(prefix: &[u8], number: u64) -> Vec<u8> {
     key
 }
 
-/// What the keys of all records of a kind begin with.
+/// Returns the key prefix of all records of a kind.
 pub(super) fn record_prefix(kind: RecordKind) -> [u8; 2] {
     [RECORD, kind_byte(kind)]
 }
 
-/// The key of a record.
+/// Returns the key of a record.
 pub(super) fn record(kind: RecordKind, id: RecordId) -> Vec<u8> {
     numbered(&record_prefix(kind), id.0)
 }
 
-/// The key of an older version of a record.
+/// Returns the key of an older version of a record.
 pub(super) fn history(kind: RecordKind, id: RecordId, version: VersionId) -> Vec<u8> {
     numbered(&history_prefix(kind, id), version.0)
 }
 
-/// The key of an identifier's owners. A system holds visible characters only, so that the zero byte ends it.
+/// Returns the key of an identifier's owners. A system contains visible characters only, so that the zero byte ends it.
 pub(super) fn identifier(kind: RecordKind, key: &IdentifierKey) -> Vec<u8> {
     let (system, value) = (key.system.as_str().as_bytes(), key.value.as_str().as_bytes());
     let mut bytes = Vec::with_capacity(system.len() + value.len() + 3);
@@ -93,46 +93,46 @@ pub(super) fn identifier(kind: RecordKind, key: &IdentifierKey) -> Vec<u8> {
     bytes
 }
 
-/// The key of the membership that is open in a slot.
+/// Returns the key of the open membership in a slot.
 pub(super) fn open_membership(slot: MembershipSlot) -> Vec<u8> {
     let mut program = numbered(&[OPEN_MEMBERSHIP], slot.program.0);
     program.push(kind_byte(slot.beneficiary.kind.record_kind()));
     numbered(&program, slot.beneficiary.id.0)
 }
 
-/// What the keys of all parts of a photo begin with.
+/// Returns the key prefix of all parts of a photo.
 pub(super) fn photo_prefix(digest: PhotoDigest) -> Vec<u8> {
     [&[PHOTO], digest.0.as_slice()].concat()
 }
 
-/// The key of a part of a photo, counted from 0.
+/// Returns the key of a part of a photo, counted from 0.
 pub(super) fn photo_part(digest: PhotoDigest, part: u64) -> Vec<u8> {
     numbered(&photo_prefix(digest), part)
 }
 
-/// The key of a client.
+/// Returns the key of a client.
 pub(super) fn client(id: &ClientId) -> Vec<u8> {
     named(CLIENT, id.as_str())
 }
 
-/// What the keys of all settings of a kind begin with.
+/// Returns the key prefix of all settings of a kind.
 pub(super) fn setting_prefix(kind: SettingKind) -> [u8; 2] {
     [SETTING, kind as u8]
 }
 
-/// The key of a setting.
+/// Returns the key of a setting.
 pub(super) fn setting(key: &SettingKey) -> Vec<u8> {
     [setting_prefix(SettingKind::of(key)).as_slice(), &key_bytes(key)].concat()
 }
 
-/// What the keys of the requests of a client begin with. The zero byte ends the id: it holds visible characters only.
+/// Returns the key prefix of a client's requests. The zero byte ends the id: it contains visible characters only.
 pub(super) fn requests_of(client: &ClientId) -> Vec<u8> {
     let mut key = named(REQUEST, client.as_str());
     key.push(0);
     key
 }
 
-/// What the keys of the requests begin with that a client called so.
+/// Returns the key prefix of a client's requests with this name.
 pub(super) fn requests_called(client: &ClientId, key: &IdempotencyKey) -> Vec<u8> {
     let mut bytes = requests_of(client);
     bytes.extend_from_slice(key.as_str().as_bytes());
@@ -140,14 +140,14 @@ pub(super) fn requests_called(client: &ClientId, key: &IdempotencyKey) -> Vec<u8
     bytes
 }
 
-/// The key of a request.
+/// Returns the key of a request.
 pub(super) fn request(name: &RequestName) -> Vec<u8> {
     let mut bytes = requests_called(&name.client, &name.key);
     bytes.extend_from_slice(&name.part.to_be_bytes());
     bytes
 }
 
-/// The name of the request of a key.
+/// Returns the name of the request of a key.
 pub(super) fn request_name(key: &[u8]) -> Option<RequestName> {
     let (texts, part) = key.strip_prefix(&[REQUEST])?.split_last_chunk::<2>()?;
     let mut texts = texts.split(|byte| *byte == 0);
@@ -156,7 +156,7 @@ pub(super) fn request_name(key: &[u8]) -> Option<RequestName> {
     Some(RequestName { client, key, part: u16::from_be_bytes(*part) })
 }
 
-/// The key of a counter, or what the keys of counters begin with whose names do.
+/// Returns the key of a counter, or the key prefix of counters with a name prefix.
 pub(super) fn counter(name: &str) -> Vec<u8> {
     named(COUNTER, name)
 }
@@ -168,12 +168,12 @@ fn named(prefix: u8, name: &str) -> Vec<u8> {
     key
 }
 
-/// The key of the audit lines, change or code table part of that number.
+/// Returns the key of the audit entries, change or code table part with this number.
 pub(super) fn by_number(prefix: u8, number: u64) -> Vec<u8> {
     numbered(&[prefix], number)
 }
 
-/// The number at the end of a key.
+/// Returns the number at the end of a key.
 pub(super) fn number_of(key: &[u8]) -> Option<u64> {
     key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes))
 }
@@ -189,7 +189,7 @@ mod tests {
     use daftar_domain::identifier::SystemUri;
     use daftar_domain::subject::{Subject, SubjectReference};
 
-    /// A key of every kind, in hexadecimal. What a released layout says is never edited.
+    /// A key of every kind, in hexadecimal. A released layout is never edited.
     #[test]
     fn the_layout_is_as_it_was_released() {
         let (id, version, named) = (RecordId(300), VersionId(2), IdentifierKey::parse("urn:x:a#b|c|d").unwrap());

@@ -1,8 +1,8 @@
 //! The embedded store: one folder, one process.
 //!
-//! One tree holds everything under keys with prefixes (`keys`); one thread writes (`writer`); whatever is acknowledged has
-//! been `fdatasync`ed (`disk`). Reads of single records run where they are asked for, as they take a few microseconds; scans
-//! go to the threads for blocking work.
+//! One tree contains everything under keys with prefixes (`keys`); one thread writes (`writer`); every acknowledged
+//! write has been `fdatasync`ed (`disk`). Reads of single records run in the calling thread, as they take a few
+//! microseconds; scans run in the threads for blocking work.
 //!
 //! **Invariant:** only this crate names the database crate.
 
@@ -66,15 +66,15 @@ use daftar_store::{
     changes_records, record,
 };
 
-/// Up to this many records are read where they are asked for; more go to a thread for blocking work.
+/// The most records that are read in the calling thread; more are read in a thread for blocking work.
 const INLINE_READS_MAX: usize = 32;
 
-/// How many requests are forgotten in one job of the writer.
+/// The number of requests removed in one job of the writer.
 const FORGOTTEN_AT_ONCE: usize = 256;
 
-/// A registry in a folder of its own.
+/// A register in a folder of its own.
 pub struct SledStore {
-    /// Absent only while the store is being dropped: nothing else holds it for longer than it takes to send a job.
+    /// `None` only while the store is being dropped: other references last only as long as sending a job.
     jobs: Option<Arc<SyncSender<Job>>>,
     thread: Option<JoinHandle<()>>,
     reader: Reader,
@@ -85,13 +85,13 @@ pub struct SledStore {
     queue_writes_max: usize,
     /// Released last: fields are dropped in this order.
     _lock: File,
-    /// The folder of a store for a test, which is removed at its end.
+    /// The folder of a store for a test, removed at its end.
     #[cfg(any(test, feature = "testing"))]
     folder: Option<tempfile::TempDir>,
 }
 
 impl SledStore {
-    /// Opens a folder; makes it, for its owner only, where there is none.
+    /// Opens a folder; creates it, for its owner only, if it is missing.
     ///
     /// # Errors
     /// See [`OpenError`]: another process has it, a newer daftar wrote it, or it cannot be read.
@@ -160,7 +160,7 @@ impl SledStore {
         })
     }
 
-    /// Asks the writer and waits for its answer.
+    /// Sends the writer a job and waits for its result.
     async fn ask<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
         self.reader.health.check()?;
         let (answer, answered) = oneshot::channel();
@@ -191,7 +191,7 @@ impl SledStore {
         read.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
     }
 
-    /// Reads right here: a few values.
+    /// Reads a few values in the calling thread.
     fn read_here<T>(&self, read: impl FnOnce(&Reader) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let _span = info_span!("store.read").entered();
         contained(&self.reader, read)
@@ -199,14 +199,14 @@ impl SledStore {
 }
 
 fn writer_gone() -> StoreError {
-    StoreError::Failed("the thread that writes has stopped".into())
+    StoreError::Failed("the writer thread has stopped".into())
 }
 
 impl Drop for SledStore {
-    /// Waits until the writer has written what it was given.
+    /// Waits until the writer has written all its jobs.
     fn drop(&mut self) {
         drop(self.jobs.take());
-        // A panic of the thread has been logged by the thread itself.
+        // A panic of the thread was logged by the thread itself.
         let _ = self.thread.take().map(JoinHandle::join);
         self.reader.let_go();
     }
@@ -249,7 +249,7 @@ impl Store for SledStore {
         let mut forgotten = 0;
         let mut names = self.read(move |reader| reader.requests_not_kept_at(now)).await?;
         while !names.is_empty() {
-            // Few at a time: writes wait in the meantime.
+            // A few at a time: concurrent writes wait.
             let later = names.split_off(names.len().min(FORGOTTEN_AT_ONCE));
             forgotten += self.ask(|answer| Job::Forget(names, now, answer)).await?;
             names = later;
@@ -290,8 +290,8 @@ impl Store for SledStore {
     }
 
     async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
-        // Memory belongs to the thread that asked for it, and one for blocking work may not run again for long: what it has freed is
-        // given back to the system only then.
+        // Allocated in the calling thread: memory freed by a blocking thread is returned to the system only when that
+        // thread runs again, which may take long.
         let memory = Vec::with_capacity(PHOTO_BYTES_MAX.min(reference.length as usize));
         Ok(self.read(move |reader| reader.photo(reference, memory)).await?.map(Arc::from))
     }
@@ -339,7 +339,7 @@ impl Store for SledStore {
             Waiting::More => return Ok(()),
         };
         match self.send(hint) {
-            // The writer has work waiting, and takes the lines along with it.
+            // The writer has work waiting, and adds the entries to it.
             Ok(()) | Err(StoreError::Overloaded) => Ok(()),
             Err(error) => Err(error),
         }

@@ -1,10 +1,10 @@
-//! A note beside the database of what was acknowledged last: how a start notices that the database's files were cut or put back.
+//! A marker of the last acknowledged write, by which a start detects truncated or older database files.
 //!
-//! The database takes a log whose end is missing for one that was never written, and continues from what is left. The note is written
-//! after each sync. It is synced at each start and no more: it may lag behind after a power cut, and is never ahead of the disk. So where
-//! it says more than the database holds, something that was acknowledged is gone.
+//! The database takes a log whose end is missing for one that was never written, and continues from the rest. The
+//! marker is written after each sync, but synced only at each start: it may lag behind after a power cut, and is never
+//! ahead of the disk. So if it is ahead of the database, an acknowledged write is lost.
 //!
-//! **Invariant:** a note that cannot be read says nothing: it only ever adds a refusal.
+//! **Invariant:** an unreadable marker is ignored: a marker only ever causes a rejection.
 
 use std::fmt;
 use std::fs::File;
@@ -14,22 +14,22 @@ use std::path::Path;
 
 /// The file, in the folder of the database.
 pub(super) const MARK_FILE: &str = "acknowledged";
-/// How the note begins: what it is, and its version.
+/// The magic bytes and the version of the marker.
 const HEAD: &[u8; 8] = b"daftar\0\x01";
 
-/// The last numbers that were given durably.
+/// The last acknowledged numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Acknowledged {
     /// The last write of records.
     pub(super) sequence: u64,
     /// The last value of the audit log.
     pub(super) audit: u64,
-    /// How many parts the table of codes has.
+    /// The number of parts of the table of codes.
     pub(super) code_table_parts: u64,
 }
 
 impl Acknowledged {
-    /// True if all of it is there where these are the last numbers.
+    /// Returns true if a database with these last numbers contains everything acknowledged.
     pub(super) fn is_held_by(&self, held: &Self) -> bool {
         self.sequence <= held.sequence && self.audit <= held.audit && self.code_table_parts <= held.code_table_parts
     }
@@ -63,17 +63,17 @@ impl fmt::Display for Acknowledged {
     }
 }
 
-/// FNV-1a of 64 bits: reports a note that was half written.
+/// FNV-1a of 64 bits: detects a partially written marker.
 fn sum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// The note of a folder; none where there is none that can be read.
+/// Reads the marker of a folder; `None` if it is missing or unreadable.
 pub(super) fn read(folder: &Path) -> Option<Acknowledged> {
     Acknowledged::from_bytes(&std::fs::read(folder.join(MARK_FILE)).ok()?)
 }
 
-/// Writes the note.
+/// Writes the marker.
 #[derive(Debug)]
 pub(super) struct Mark {
     file: File,
@@ -81,13 +81,13 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Opens the note of a folder; makes it where there is none.
+    /// Opens the marker of a folder; creates it if it is missing.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(MARK_FILE))?;
         Ok(Self { file, written: None })
     }
 
-    /// Notes what is on disk.
+    /// Writes the marker after a sync.
     pub(super) fn write(&mut self, acknowledged: Acknowledged) -> io::Result<()> {
         if self.written == Some(acknowledged) {
             return Ok(());
@@ -97,7 +97,7 @@ impl Mark {
         Ok(())
     }
 
-    /// Notes what is on disk, and returns when the note is there as well.
+    /// Writes the marker after a sync, and returns when it is on disk as well.
     pub(super) fn write_durably(&mut self, acknowledged: Acknowledged) -> io::Result<()> {
         self.write(acknowledged)?;
         Ok(rustix::fs::fdatasync(&self.file)?)

@@ -1,9 +1,9 @@
-//! Opens a data folder: makes it, locks it, checks what it is.
+//! Opens a data folder: creates it, locks it, checks its content.
 //!
-//! **Invariant:** one process at a time, and a folder that a newer daftar has written is left as it is.
+//! **Invariant:** one process at a time, and a folder that a newer daftar has written is left unchanged.
 //!
-//! **Invariant:** a first start that was interrupted is begun again: nothing was acknowledged before the folder has its first note of what is
-//! ([`super::mark`]), and until then it has the file [`NEW_FILE`].
+//! **Invariant:** an interrupted first start is repeated: nothing was acknowledged before the folder has its first
+//! marker ([`super::mark`]), and until then it has the file [`NEW_FILE`].
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -27,26 +27,26 @@ use daftar_store::{BEFORE_FIRST_RELEASE, StoreError, record};
 
 /// The layout that this daftar reads and writes.
 pub const FORMAT_VERSION: u32 = 1;
-/// How the mark of the layout begins; the number of the layout follows, in four bytes. Before the first release the mark was the number alone.
+/// The prefix of the layout marker, before the number in four bytes. Before the first release it had no prefix.
 const LAYOUT_MARK: &[u8] = b"daftar-store";
-/// Held while the folder is in use. Its content says nothing.
+/// Locked while the folder is in use. Its content is ignored.
 const LOCK_FILE: &str = "daftar.lock";
-/// How often, and after which pause, it is tried again: a program that was started while the folder was in use holds the lock with us until it
-/// runs, and so for a moment after we have let go.
+/// The number of lock attempts and the pause between them: a program that was started while the folder was in use
+/// shares our lock until it runs, and so for a short time after we release it.
 const LOCK_ATTEMPTS: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
-/// In a folder whose first start is not done. Its content says nothing.
+/// Exists while the first start of a folder is not complete. Its content is ignored.
 const NEW_FILE: &str = "daftar.new";
-/// The database's unit of disk space. Part of the layout: the database refuses a folder written with another one. Values of
-/// sixteen neighbouring keys together stay far below a quarter of it, beyond which it would write a file for them.
+/// The database's unit of disk space, a part of the layout: the database rejects a folder with another one. Sixteen
+/// neighbouring keys with their values take far less than a quarter of it, above which they get a file.
 const SEGMENT_BYTES: usize = 2 * 1024 * 1024;
 
-/// How the embedded store is run.
+/// Options of the embedded store.
 #[derive(Debug, Clone, Copy)]
 pub struct SledOptions {
     /// Memory for the database's cache, in bytes.
     pub cache_bytes: u64,
-    /// The most writes that wait; one more is refused as [`StoreError::Overloaded`].
+    /// The most waiting writes; one more is rejected as [`StoreError::Overloaded`].
     pub queue_writes_max: usize,
 }
 
@@ -57,7 +57,7 @@ impl Default for SledOptions {
     }
 }
 
-/// Why a data folder cannot be opened.
+/// The reason why a data folder cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has it open.
@@ -76,12 +76,12 @@ pub enum OpenError {
     /// A daftar from before the first release has written it.
     #[error("the data folder `{}` {BEFORE_FIRST_RELEASE}", .0.display())]
     BeforeFirstRelease(PathBuf),
-    /// It holds something else.
-    #[error("the folder `{}` holds no registry of daftar's: {reason}", .path.display())]
+    /// It contains something else.
+    #[error("the folder `{}` contains no daftar register: {reason}", .path.display())]
     Foreign {
         /// The folder.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The files cannot be read or written.
@@ -89,24 +89,24 @@ pub enum OpenError {
     Io {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Its main file is gone, and others are there.
+    /// Its main file is missing, and others exist.
     #[error(
-        "the data folder `{}` lacks the file `{DATABASE_FILE}`, which holds the register, and has others of it: put it back, or restore a backup; a new register is made in an empty folder", .0.display()
+        "the data folder `{}` lacks the file `{DATABASE_FILE}`, which contains the register, but has its other files: put it back, or restore a backup; a new register requires an empty folder", .0.display()
     )]
     Incomplete(PathBuf),
-    /// What was acknowledged is gone.
+    /// An acknowledged write is missing.
     #[error(
-        "the data folder `{}` ends at {held}, and {acknowledged} was acknowledged: its files were cut, damaged or replaced by older ones; put the files back or restore the last backup; where older ones were put back on purpose, remove `{}` and start again", .path.display(), .path.join(MARK_FILE).display()
+        "the data folder `{}` ends at {held}, and {acknowledged} was acknowledged: its files were truncated, damaged or replaced by older ones; put the files back or restore the last backup; if you put older ones back on purpose, remove `{}` and start again", .path.display(), .path.join(MARK_FILE).display()
     )]
     Lost {
         /// The folder.
         path: PathBuf,
-        /// What was acknowledged last.
+        /// The last acknowledged write.
         acknowledged: String,
-        /// What is there.
+        /// The last write found.
         held: String,
     },
     /// The database does not accept its files.
@@ -116,7 +116,7 @@ pub enum OpenError {
     Database {
         /// The folder.
         path: PathBuf,
-        /// What the database says.
+        /// The database's error.
         reason: String,
     },
 }
@@ -132,11 +132,11 @@ pub(super) struct OpenFolder {
     pub(super) lock: File,
 }
 
-/// How long a store of this process that is ending is waited for at a time, and how often: two seconds in all.
+/// The pause and the number of attempts while a store of this process is closing: two seconds in total.
 const LOCK_WAIT: std::time::Duration = std::time::Duration::from_millis(20);
 const LOCK_WAITS_MAX: u32 = 100;
 
-/// Opens the folder, making it first where there is none.
+/// Opens the folder, creating it first if it is missing.
 ///
 /// # Errors
 /// See [`OpenError`].
@@ -153,7 +153,7 @@ pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenErro
     finish_unfinished(path, &database, register)?;
     disk::flush(&database).map_err(|error| database_error(path, &error))?;
     disk.sync().map_err(io_error)?;
-    // Only now: what it kept is on disk.
+    // Only now: the unfinished write is on disk.
     let unfinished = Unfinished::open(path).map_err(io_error)?;
     let mut mark = Mark::open(path).map_err(io_error)?;
     sync_folder(path).map_err(io_error)?;
@@ -167,12 +167,12 @@ pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenErro
     Ok(OpenFolder { database, disk, mark, unfinished, register, lock })
 }
 
-/// Makes a folder ready for the database to be opened in it. Says whether nothing has been acknowledged in it yet.
+/// Prepares a folder for opening the database. Returns true if nothing has been acknowledged in it yet.
 fn begin(path: &Path) -> Result<bool, OpenError> {
     let io_error = |source| OpenError::Io { path: path.to_owned(), source };
     let new_file = path.join(NEW_FILE);
     if new_file.exists() && mark::read(path).is_none() {
-        tracing::info!("the first start in this folder was interrupted, and is begun again");
+        tracing::info!("the first start in this folder was interrupted; starting again");
         remove_half_made(path).map_err(io_error)?;
         return Ok(true);
     }
@@ -185,7 +185,7 @@ fn begin(path: &Path) -> Result<bool, OpenError> {
     Ok(true)
 }
 
-/// Removes what an interrupted first start has made.
+/// Removes the files of an interrupted first start.
 fn remove_half_made(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -199,7 +199,7 @@ fn remove_half_made(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Finishes what a failure left unfinished.
+/// Completes writes that a failure interrupted.
 fn finish_unfinished(path: &Path, database: &::sled::Db, register: [u8; 16]) -> Result<(), OpenError> {
     let reader = Reader { database: database.clone(), health: Arc::default() };
     let finished = contain(|| {
@@ -208,11 +208,11 @@ fn finish_unfinished(path: &Path, database: &::sled::Db, register: [u8; 16]) -> 
     });
     let Err(error) = finished.unwrap_or_else(|Panicked| Err(not_understood())) else { return Ok(()) };
     reader.let_go_of_failed();
-    let reason = format!("what an earlier failure left unfinished cannot be finished: {error}");
+    let reason = format!("a write interrupted by an earlier failure cannot be completed: {error}");
     Err(OpenError::Database { path: path.to_owned(), reason })
 }
 
-/// Refuses a folder without the database's file where others of it are: the database would begin again.
+/// Rejects a folder that lacks the database's file but has its other files: the database would start empty.
 fn check_complete(path: &Path) -> Result<(), OpenError> {
     let has_entries = |name: &str| fs::read_dir(path.join(name)).is_ok_and(|mut entries| entries.next().is_some());
     let is_of_database = |name: &str| {
@@ -232,7 +232,7 @@ fn check_complete(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Refuses a folder that does not hold what was acknowledged.
+/// Rejects a folder that lacks an acknowledged write.
 ///
 /// # Errors
 /// [`OpenError::Lost`].
@@ -245,13 +245,13 @@ pub(super) fn check_acknowledged(path: &Path, held: &Acknowledged) -> Result<(),
     }
 }
 
-/// Opens a folder in which there is a store, to look at it: makes nothing.
+/// Opens a folder with an existing store for verification: creates nothing.
 ///
 /// # Errors
-/// See [`OpenError`]; also when there is no store.
+/// See [`OpenError`]; also if there is no store.
 pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(::sled::Db, File), OpenError> {
     if path.is_dir() && path.join(NEW_FILE).exists() && mark::read(path).is_none() {
-        let reason = "its first start was interrupted, and is begun again when a server starts".to_owned();
+        let reason = "its first start was interrupted; start a server to repeat it".to_owned();
         return Err(OpenError::Foreign { path: path.to_owned(), reason });
     }
     if path.is_dir() {
@@ -266,7 +266,7 @@ pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(::sled::Db
     let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
     match layout(path, &database)? {
         Some(_) => {
-            // As a start would: what is checked is what it would find.
+            // As at a start, so that the check sees the same data.
             if let Ok(Some(stored)) = database.get(keys::REGISTER)
                 && let Ok(register) = record::register::decode(&stored)
             {
@@ -278,18 +278,18 @@ pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(::sled::Db
     }
 }
 
-/// Opens the database. Our own lock is held already, so where the database's is taken it is a store of this process whose
-/// threads are still ending: it is waited for, a little.
+/// Opens the database. Our own lock is held already, so if the database's lock is taken, a store of this process is
+/// still closing: the function waits for it, with a limit.
 fn open_database(path: &Path, cache_bytes: u64) -> ::sled::Result<::sled::Db> {
     let config = ::sled::Config::new()
         .path(path)
         .cache_capacity(cache_bytes)
         .segment_size(SEGMENT_BYTES)
-        // The writer flushes; the database's own thread would only log a failure and go silent.
+        // The writer flushes; the database's own thread would only log a failure and stop.
         .flush_every_ms(None);
     let mut waits = 0;
     loop {
-        // It is known to panic on files that it does not understand.
+        // It may panic on corrupt files.
         let opened = contain(|| config.open()).unwrap_or_else(|Panicked| Err(damaged()));
         match opened {
             Err(::sled::Error::Io(error)) if waits < LOCK_WAITS_MAX && error.to_string().contains("acquire lock") => {
@@ -302,14 +302,14 @@ fn open_database(path: &Path, cache_bytes: u64) -> ::sled::Result<::sled::Db> {
 }
 
 fn damaged() -> ::sled::Error {
-    ::sled::Error::ReportableBug("its files are damaged, and the database does not understand them".to_owned())
+    ::sled::Error::ReportableBug("its files are corrupt".to_owned())
 }
 
 fn database_error(path: &Path, error: &::sled::Error) -> OpenError {
     OpenError::Database { path: path.to_owned(), reason: reason_of(error) }
 }
 
-/// What the database says, without its wish to hear of it.
+/// Returns the database's error without its request for a bug report.
 fn reason_of(error: &::sled::Error) -> String {
     match error {
         ::sled::Error::ReportableBug(reason) => reason.clone(),
@@ -317,7 +317,7 @@ fn reason_of(error: &::sled::Error) -> String {
     }
 }
 
-/// Makes the folder, for its owner only. A folder that is there keeps its permissions.
+/// Creates the folder, for its owner only. An existing folder keeps its permissions.
 fn make(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -346,7 +346,7 @@ fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// The register's id; it is given one of its own where it has none yet.
+/// Returns the register's id, assigning one if it has none.
 fn name_register(database: &::sled::Db) -> ::sled::Result<[u8; 16]> {
     let not_stored = |error: StoreError| ::sled::Error::Unsupported(error.to_string());
     if let Some(stored) = database.get(keys::REGISTER)? {
@@ -358,10 +358,10 @@ fn name_register(database: &::sled::Db) -> ::sled::Result<[u8; 16]> {
 }
 
 fn unknown_layout(path: &Path) -> OpenError {
-    OpenError::Foreign { path: path.to_owned(), reason: "its database does not say which layout it has".to_owned() }
+    OpenError::Foreign { path: path.to_owned(), reason: "its database has no layout marker".to_owned() }
 }
 
-/// The layout that a folder says it has; none where it says nothing.
+/// Returns the layout of a folder; `None` if it has no valid marker.
 fn layout(path: &Path, database: &::sled::Db) -> Result<Option<u32>, OpenError> {
     let stored = database.get(keys::FORMAT).map_err(|error| database_error(path, &error))?;
     let Some(stored) = stored else { return Ok(None) };
@@ -377,7 +377,7 @@ fn layout(path: &Path, database: &::sled::Db) -> Result<Option<u32>, OpenError> 
     }
 }
 
-/// The mark of a layout.
+/// Returns the marker of a layout.
 pub(super) fn layout_mark(layout: u32) -> Vec<u8> {
     [LAYOUT_MARK, &layout.to_be_bytes()].concat()
 }
@@ -389,7 +389,7 @@ fn check_format(path: &Path, database: &::sled::Db) -> Result<(), OpenError> {
     if !database.is_empty() {
         return Err(unknown_layout(path));
     }
-    // Where something was acknowledged, an empty database is no new one.
+    // If a write was acknowledged, an empty database is not a new one.
     check_acknowledged(path, &Acknowledged::default())?;
     database.insert(keys::FORMAT, layout_mark(FORMAT_VERSION)).map_err(|error| database_error(path, &error))?;
     Ok(())

@@ -1,6 +1,6 @@
 //! Reads of the database.
 //!
-//! **Invariant:** a read sees each write whole or not at all. It may see one that is about to be acknowledged.
+//! **Invariant:** a read sees each write completely or not at all. It may see one that is about to be acknowledged.
 
 use std::io;
 use std::ops::Bound;
@@ -35,14 +35,14 @@ pub(super) struct Reader {
     pub(super) health: Arc<Health>,
 }
 
-/// How long a database that failed has to write what it holds when it is closed.
+/// The time limit for closing a failed database, which writes its buffers.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 type KeyAndValue = (::sled::IVec, ::sled::IVec);
 
 impl Reader {
-    /// To be called before the last of them is dropped. Closing a database flushes it, and where a disk was full that waits for ever
-    /// for what could not be written: then it is never closed, and recovers at the next start as after a crash.
+    /// Must be called before the last reader is dropped. Closing a database flushes it, which blocks forever after a
+    /// full disk: such a database is never closed, and recovers at the next start as after a crash.
     pub(super) fn let_go(&self) {
         match self.health.check() {
             Ok(()) => self.let_go_within(FLUSH_LIMIT),
@@ -50,7 +50,7 @@ impl Reader {
         }
     }
 
-    /// As [`Self::let_go`], of a database that is known to have failed.
+    /// As [`Self::let_go`], for a failed database.
     pub(super) fn let_go_of_failed(&self) {
         self.let_go_within(CLOSE_WAIT);
     }
@@ -108,7 +108,7 @@ impl Reader {
         Ok(records)
     }
 
-    /// The bytes of a photo, in `memory` of the caller.
+    /// Returns the bytes of a photo, in the caller's `memory`.
     pub(super) fn photo(&self, reference: PhotoReference, memory: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
         let parts = self.database.scan_prefix(keys::photo_prefix(reference.digest));
         let bytes = record::photo::decode_into(memory, parts.map(|item| self.next(item).map(|(_, value)| value)))?;
@@ -123,7 +123,7 @@ impl Reader {
         Ok(clients)
     }
 
-    /// Everything that the deployment decided.
+    /// Returns all settings of the deployment.
     pub(super) fn settings(&self) -> Result<Vec<Setting>, StoreError> {
         let mut settings = Vec::new();
         for kind in SettingKind::ALL {
@@ -134,7 +134,7 @@ impl Reader {
         Ok(settings)
     }
 
-    /// The table of codes, and how many values it is kept in.
+    /// Returns the table of codes and the number of its parts.
     pub(super) fn code_table(&self) -> Result<(StoredCodeTable, u64), StoreError> {
         let mut table = StoredCodeTable::default();
         let mut parts = 0;
@@ -172,13 +172,13 @@ impl Reader {
         for item in self.database.scan_prefix(keys::counter(prefix)) {
             let (key, value) = self.next(item)?;
             let name = key.get(1..).and_then(|name| str::from_utf8(name).ok());
-            let name = name.ok_or_else(|| corrupt("counter", "its name is no text"))?;
+            let name = name.ok_or_else(|| corrupt("counter", "its name is not UTF-8"))?;
             counters.push((name.to_owned(), record::counter::decode(&value)?));
         }
         Ok(counters)
     }
 
-    /// The requests that a client called so.
+    /// Returns the client's requests with this name.
     pub(super) fn requests_called(
         &self,
         client: &ClientId,
@@ -210,11 +210,11 @@ impl Reader {
 
     fn request(&self, item: ::sled::Result<KeyAndValue>) -> Result<RememberedRequest, StoreError> {
         let (key, value) = self.next(item)?;
-        let name = keys::request_name(&key).ok_or_else(|| corrupt("request that was done", "its name is none"))?;
+        let name = keys::request_name(&key).ok_or_else(|| corrupt("request that was done", "its name is invalid"))?;
         record::remembered::decode(name, &value)
     }
 
-    /// The last keys that were given.
+    /// Returns the last assigned keys.
     pub(super) fn last(&self) -> Result<Last, StoreError> {
         let mut last = Last { sequence: Sequence(self.last_number(&[keys::CHANGE])?), ..Last::default() };
         for kind in RecordKind::ALL {
@@ -223,7 +223,7 @@ impl Reader {
         Ok(last)
     }
 
-    /// The greatest number of the keys that begin so; 0 where there is none.
+    /// Returns the greatest number of the keys with this prefix; 0 without any.
     pub(super) fn last_number(&self, prefix: &[u8]) -> Result<u64, StoreError> {
         match self.database.scan_prefix(prefix).next_back() {
             None => Ok(0),
@@ -231,9 +231,9 @@ impl Reader {
         }
     }
 
-    /// The register's own id.
+    /// Returns the register's id.
     pub(super) fn register_id(&self) -> Result<RegisterId, StoreError> {
-        let bytes = self.get(keys::REGISTER)?.ok_or_else(|| corrupt("id of the register", "it is not there"))?;
+        let bytes = self.get(keys::REGISTER)?.ok_or_else(|| corrupt("id of the register", "it is missing"))?;
         record::register::decode(&bytes).map(RegisterId)
     }
 
@@ -289,7 +289,7 @@ impl Present for Reader {
     }
 }
 
-/// Reads; the database is known to panic on files that it does not understand, which is a failure like any other.
+/// Reads; the database may panic on corrupt files, which is a failure like any other.
 pub(super) fn contained<T>(
     reader: &Reader,
     read: impl FnOnce(&Reader) -> Result<T, StoreError>,
@@ -298,7 +298,7 @@ pub(super) fn contained<T>(
 }
 
 pub(super) fn not_understood() -> StoreError {
-    StoreError::Corrupt { what: "page", reason: "the database does not understand its own files there".to_owned() }
+    StoreError::Corrupt { what: "page", reason: "the database files are corrupt there".to_owned() }
 }
 
 pub(super) fn corrupt(what: &'static str, reason: &str) -> StoreError {
@@ -309,8 +309,7 @@ pub(super) fn number(key: &[u8]) -> Result<u64, StoreError> {
     keys::number_of(key).ok_or_else(|| corrupt("key", "it has no number"))
 }
 
-/// True if a database that failed can still be closed. That flushes it, and where a disk was full it waits for ever for what could
-/// not be written.
+/// Returns true if a failed database can still be closed. Closing flushes it, which blocks forever after a full disk.
 fn can_be_closed(database: &::sled::Db, limit: Duration) -> bool {
     !matches!(disk::flush_within(database, limit), Err(::sled::Error::Io(late)) if late.kind() == io::ErrorKind::TimedOut)
 }

@@ -1,5 +1,5 @@
 //! Stores in folders that are removed when a test ends.
-#![expect(clippy::unwrap_used, reason = "for tests alone: a fixture that is wrong should fail its test at once")]
+#![expect(clippy::unwrap_used, reason = "only for tests: an invalid fixture should fail its test immediately")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use daftar_store::archive::{Archive, Refill};
 use daftar_store::suite::{Backend, Listener};
 use daftar_store::testing::ProxyStore;
 
-/// The options of a small store.
+/// Returns the options of a small store.
 #[must_use]
 pub fn options() -> SledOptions {
     SledOptions { cache_bytes: 1024 * 1024, ..SledOptions::default() }
 }
 
-/// A new empty store that the servers of one process share.
+/// Opens a new empty store that the servers of one process share.
 #[must_use]
 pub fn shared_store() -> Arc<ProxyStore> {
     Arc::new(ProxyStore::new(Arc::new(SledStore::temporary())))
 }
 
 impl SledStore {
-    /// A new empty store in a folder that is removed with it. Nothing waits for the disk.
+    /// Opens a new empty store in a folder that is removed with it. Does not wait for the disk.
     #[must_use]
     pub fn temporary() -> Self {
         let folder = TempDir::new().unwrap();
@@ -35,14 +35,14 @@ impl SledStore {
     }
 }
 
-/// A store that can be closed and opened again, in a folder that is removed with this.
+/// A store that can be closed and reopened, in a folder that is removed with this value.
 pub struct Folder {
     store: Option<Arc<SledStore>>,
     folder: TempDir,
 }
 
 impl Folder {
-    /// The folder of the store.
+    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("registry")
@@ -54,7 +54,7 @@ impl Folder {
         SledStore::open(path, options()).unwrap()
     }
 
-    /// Opens a folder, and notes the changes that are made.
+    /// Opens a folder, and records the changes.
     #[must_use]
     pub fn listening(path: &Path) -> SledStore {
         let store = Self::open(path);
@@ -62,7 +62,7 @@ impl Folder {
         store
     }
 
-    /// The store.
+    /// Returns the store.
     #[must_use]
     pub fn opened(&self) -> &Arc<SledStore> {
         self.store.as_ref().unwrap()

@@ -25,7 +25,7 @@ mod behaviour {
     every_behaviour!(Folder);
 }
 
-/// A store in a folder, read through an overlay and written through one.
+/// A store in a folder, read and written through an overlay.
 struct Overlaid {
     store: Option<ProxyStore>,
     folder: Folder,
@@ -85,7 +85,7 @@ mod sharing {
     sharing!(two);
 }
 
-/// What a crash would leave: the files as they are while the store is open.
+/// Copies the files of an open store, as after a crash.
 pub(super) fn copied(from: &Path) -> TempDir {
     fn copy(from: &Path, to: &Path) {
         std::fs::create_dir_all(to).unwrap();
@@ -290,8 +290,8 @@ async fn after_a_failure_of_the_disk_nothing_more_is_written() {
         assert!(matches!(store.readiness(), Err(StoreError::Failed(_))));
         assert!(matches!(store.append_audit(vec![audit_entry("x")]).await, Err(StoreError::Failed(_))));
     }
-    assert_eq!(listener.0.lock().unwrap().len(), 1, "a change that may be lost is told to nobody");
-    assert!((&store as &dyn Store).find::<IndividualDetails>(RecordId(1)).await.unwrap().is_some(), "reads go on");
+    assert_eq!(listener.0.lock().unwrap().len(), 1, "a change that may be lost is not reported");
+    assert!((&store as &dyn Store).find::<IndividualDetails>(RecordId(1)).await.unwrap().is_some(), "reads continue");
     drop(store);
     let store = Folder::listening(folder.path());
     let known = all_individuals(&store).await.len() as u64;
@@ -299,7 +299,7 @@ async fn after_a_failure_of_the_disk_nothing_more_is_written() {
     assert_eq!(create(&store, person(&["urn:x:a|3"])).await.id, RecordId(known + 1));
 }
 
-/// Panics when reported a change.
+/// A sink that panics on a change.
 struct Panicking;
 
 impl ChangeSink for Panicking {
@@ -320,7 +320,7 @@ async fn a_panic_of_the_writer_is_a_failure_of_the_store() {
     assert!(matches!(store.readiness(), Err(StoreError::Failed(_))));
     assert!(matches!(store.append_audit(vec![audit_entry("x")]).await, Err(StoreError::Failed(_))));
     drop(store);
-    assert_eq!(all_individuals(&Folder::open(folder.path())).await, [1], "it was on disk before the sink heard of it");
+    assert_eq!(all_individuals(&Folder::open(folder.path())).await, [1], "it was on disk before the sink received it");
 }
 
 #[tokio::test]
@@ -375,7 +375,7 @@ async fn a_full_queue_refuses_instead_of_growing() {
 }
 
 #[tokio::test]
-async fn no_number_is_given_that_cannot_be_kept() {
+async fn no_number_is_assigned_that_cannot_be_stored() {
     let folder = TempDir::new().unwrap();
     let store = Folder::listening(folder.path());
     let code = |text: &str| CodeUri::from_parts("urn:x", text).unwrap();

@@ -1,11 +1,11 @@
-//! What was being written when the database failed, kept beside it and written again when the folder is opened.
+//! The write during which the database failed, saved beside it and repeated when the folder is opened.
 //!
-//! The database recovers a batch whole or not at all, except where it fails in the middle of one while it still takes writes: then
-//! it leaves out the mark that holds the batch together, and what had been written of it comes back in parts. That happens where a
-//! value goes to a file of its own and the disk has no space for it. So when a batch fails, everything of its group is kept here, in
-//! room that was suspended before, and the next start writes it again: all of it is there then, or the folder is not opened.
+//! The database recovers a batch completely or not at all, except if it fails in the middle of one while it still
+//! accepts writes: it then omits the marker of the batch, and recovers parts of it. That happens if a value is written
+//! to a file of its own and the disk has no free space. So when a batch fails, its whole group is saved here, in
+//! preallocated space, and the next start repeats it: either all of it is written, or the folder is not opened.
 //!
-//! **Invariant:** what is kept is of this register and of this state of it, or it is left alone.
+//! **Invariant:** a saved group of another register or of another state of it is ignored.
 
 use std::fs::File;
 use std::io;
@@ -22,14 +22,14 @@ use super::group::Operation;
 
 /// The file, in the folder of the database.
 pub(super) const UNFINISHED_FILE: &str = "unfinished";
-/// How it begins when something is kept: what it is, and its version.
+/// The magic bytes and the version of a saved group.
 const HEAD: &[u8; 8] = b"daftar\x01\x01";
-/// Room that is suspended: more than a photo of the largest size and everything that is usually written with it.
+/// The preallocated space: more than a photo of the largest size and everything usually written with it.
 const ROOM_BYTES: u64 = 8 * 1024 * 1024;
 const SUM_BYTES: usize = 32;
 const LENGTH_BYTES: usize = 8;
 
-/// Whose group it is, and on what it builds.
+/// The register of a group, and its sequence numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     /// The id of the register.
@@ -61,23 +61,23 @@ impl Place {
     }
 }
 
-/// The file, with room set aside in it.
+/// The file, with preallocated space.
 #[derive(Debug)]
 pub(super) struct Unfinished(File);
 
 impl Unfinished {
-    /// Opens the file of a folder, empty, and sets room aside. Where the disk has none the file is there all the same.
+    /// Opens the file of a folder, empty, and preallocates space. If the disk has none, the file exists without it.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let file =
             File::options().create(true).truncate(true).write(true).mode(0o600).open(folder.join(UNFINISHED_FILE))?;
         if let Err(error) = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, ROOM_BYTES) {
-            tracing::warn!(%error, "no room could be set aside for what a failing disk leaves unfinished");
+            tracing::warn!(%error, "failed to preallocate space for interrupted writes");
         }
         file.sync_all()?;
         Ok(Self(file))
     }
 
-    /// Keeps operations, in order.
+    /// Saves operations, in order.
     pub(super) fn keep<'o>(&self, place: Place, operations: impl Iterator<Item = &'o Operation>) -> io::Result<()> {
         let mut body = place.to_bytes().to_vec();
         for Operation { key, value } in operations {
@@ -99,7 +99,7 @@ fn put(body: &mut Vec<u8>, bytes: &[u8]) {
     body.extend_from_slice(bytes);
 }
 
-/// What a folder keeps; none where nothing is kept, or only a part of it.
+/// Reads the saved group of a folder; `None` without one, or if it is incomplete.
 pub(super) fn read(folder: &Path) -> io::Result<Option<(Place, Vec<Operation>)>> {
     match std::fs::read(folder.join(UNFINISHED_FILE)) {
         Ok(bytes) => Ok(parse(&bytes)),
@@ -134,8 +134,8 @@ fn take<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
     Some(bytes)
 }
 
-/// Writes again what a folder keeps, where it is this register's and builds on what it holds. The file is not touched: it is emptied
-/// by [`Unfinished::open`] once everything is on disk.
+/// Repeats the saved group of a folder if it belongs to this register and follows its state. The file is not changed:
+/// [`Unfinished::open`] empties it once everything is on disk.
 ///
 /// # Errors
 /// If it cannot be read, or the database fails again.
@@ -149,7 +149,7 @@ pub(super) fn finish(
     let Some((place, operations)) = read(folder).map_err(|error| failed(&error))? else { return Ok(()) };
     let is_of_this_state = (place.after..=place.last).contains(&last_sequence);
     if place.register != register || !is_of_this_state {
-        tracing::warn!("what an earlier failure left unfinished is of another state of the register, and is left out");
+        tracing::warn!("ignoring an interrupted write of another state of the register");
         return Ok(());
     }
     let mut batch = ::sled::Batch::default();
@@ -158,7 +158,7 @@ pub(super) fn finish(
     }
     database.apply_batch(batch).map_err(|error| failed(&error))?;
     disk::flush(database).map_err(|error| failed(&error))?;
-    tracing::info!(keys = operations.len(), "what a failure of the store left unfinished was finished");
+    tracing::info!(keys = operations.len(), "completed a write that a failure of the store interrupted");
     Ok(())
 }
 
@@ -171,11 +171,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_back_and_a_part_of_it_says_nothing() {
+    fn a_saved_group_is_read_back_and_a_part_of_it_is_ignored() {
         let folder = tempfile::TempDir::new().unwrap();
         assert!(read(folder.path()).unwrap().is_none());
         let file = Unfinished::open(folder.path()).unwrap();
-        assert!(read(folder.path()).unwrap().is_none(), "room is no operation");
+        assert!(read(folder.path()).unwrap().is_none(), "preallocated space is no operation");
         let kept = (
             Place { register: [7; 16], after: 3, last: 5 },
             vec![operation("one", Some("1")), operation("gone", None), operation("empty", Some(""))],
@@ -183,7 +183,7 @@ mod tests {
         file.keep(kept.0, kept.1.iter()).unwrap();
         assert_eq!(read(folder.path()).unwrap(), Some(kept.clone()));
         let whole = std::fs::read(folder.path().join(UNFINISHED_FILE)).unwrap();
-        assert_eq!(whole.len() as u64, ROOM_BYTES, "it lies in the room that was set aside");
+        assert_eq!(whole.len() as u64, ROOM_BYTES, "it fits in the preallocated space");
         let end = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;
         for at in 0..end {
             let mut changed = whole.clone();

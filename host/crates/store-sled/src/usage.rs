@@ -1,4 +1,4 @@
-//! What the metrics page reports the embedded store.
+//! The metrics of the embedded store.
 
 use std::sync::atomic::Ordering;
 
@@ -6,36 +6,36 @@ use super::SledStore;
 use daftar_store::audit_log::WAITING_MAX;
 use daftar_store::meters::{StoreRecorders, WriteOutcome};
 
-/// What the metrics page reports a store.
+/// The metrics of a store.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreUsage {
-    /// True if it still works.
+    /// True if there was no failure.
     pub is_sound: bool,
-    /// Writes by how they ended.
+    /// Writes by outcome.
     pub writes: [(&'static str, u64); WriteOutcome::ALL.len()],
     /// The last write of records.
     pub sequence: u64,
-    /// Jobs that wait for the writer or are being written.
+    /// Jobs that are waiting or being written.
     pub waiting: usize,
-    /// How many may.
+    /// The most jobs that may wait.
     pub waiting_max: usize,
-    /// Lines of the audit log that wait to be written.
+    /// Audit entries that wait to be written.
     pub audit_lines: usize,
-    /// About the memory that they take.
+    /// Their approximate memory, in bytes.
     pub audit_bytes: usize,
-    /// How many lines may wait.
+    /// The most audit entries that may wait.
     pub audit_lines_max: usize,
-    /// What the files of the store take on disk; absent where that cannot be reported.
+    /// The size of the store's files on disk; `None` if unknown.
     pub disk_bytes: Option<u64>,
 }
 
 impl SledStore {
-    /// Records how long its work takes from now on.
+    /// Records durations from now on.
     pub fn record_with(&self, recorders: StoreRecorders) {
         self.meters.record_with(recorders);
     }
 
-    /// What it has to do, what it did, and what it takes on disk. Checks the sizes of its files.
+    /// Returns the metrics. Checks the sizes of the files.
     #[must_use]
     pub fn usage(&self) -> StoreUsage {
         let (audit_lines, audit_bytes) = self.audit.waiting();

@@ -1,9 +1,9 @@
-//! The values of the database as they are, key by key, for [`daftar_store::verify`].
+//! The raw values of the database, key by key, for [`daftar_store::verify`].
 //!
-//! **Invariant:** verification reads past [`Health`]: a value that cannot be read is a finding, and stops nothing. A backup reads with it:
-//! there a failure of the database is one of the store.
+//! **Invariant:** verification ignores [`Health`]: an unreadable value is a finding, and does not stop it. A backup
+//! reads with it: there a failure of the database is one of the store.
 //!
-//! **Invariant:** what looks wrong while a server writes is checked again by the writer's own thread, between two groups.
+//! **Invariant:** an apparent problem on a running server is checked again by its writer thread, between two groups.
 
 #[cfg(test)]
 mod tests;
@@ -36,7 +36,7 @@ use daftar_store::verify::{
 };
 use daftar_store::{StoreError, record};
 
-/// A folder that no server uses, opened to be verified and for nothing else.
+/// A folder that no server uses, opened for verification only.
 pub struct StoppedStore {
     values: RawKeys,
     /// Released last: fields are dropped in this order.
@@ -44,10 +44,10 @@ pub struct StoppedStore {
 }
 
 impl StoppedStore {
-    /// Opens a folder in which there is a store already.
+    /// Opens a folder with an existing store.
     ///
     /// # Errors
-    /// See [`OpenError`]; also when there is none.
+    /// See [`OpenError`]; also if there is no store.
     pub fn open(path: &Path, cache_bytes: u64) -> Result<Self, OpenError> {
         let (database, lock) = open::open_existing(path, cache_bytes)?;
         let mut values = RawKeys::new(database);
@@ -62,23 +62,23 @@ impl StoppedStore {
         Ok(Self { values, _lock: lock })
     }
 
-    /// All values of it.
+    /// Returns all its values.
     #[must_use]
     pub fn raw_values(&self) -> Arc<dyn RawValues> {
         Arc::new(self.values.clone())
     }
 
-    /// Reads what the database says of its writes. Its health is its own: what cannot be read stops nothing.
+    /// Reads the change log with a health of its own: an unreadable value stops nothing else.
     async fn follow<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let reader = Reader { database: self.values.database.clone(), health: Arc::default() };
         let contained = blocking(move || contain(|| read(&reader))).await?;
-        contained.map_err(|_| StoreError::Failed("the database does not understand its own files".into()))?
+        contained.map_err(|_| StoreError::Failed("the database files are corrupt".into()))?
     }
 
-    /// What up to `limit` writes after that one touched, in their order, as [`daftar_store::Store`] gives it.
+    /// Returns the keys touched by up to `limit` writes after this one, in order, as [`daftar_store::Store`] does.
     ///
     /// # Errors
     /// If the database fails, a value cannot be read, or a write is missing.
@@ -86,7 +86,7 @@ impl StoppedStore {
         self.follow(move |reader| reader.changes_after(after, limit.min(CHANGES_MAX))).await
     }
 
-    /// The mark of the history up to that write; absent where that write was never made.
+    /// Returns the timeline marker up to that write; `None` if that write does not exist.
     ///
     /// # Errors
     /// If the database fails.
@@ -99,26 +99,26 @@ impl StoppedStore {
 #[derive(Clone)]
 pub(super) struct RawKeys {
     pub(super) database: ::sled::Db,
-    /// That something that was acknowledged is missing.
+    /// The finding that an acknowledged write is missing.
     pub(super) lost: Option<Finding>,
-    /// Notes a failure of the database; nothing where that is only a finding.
+    /// Records a failure of the database; `None` if a failure is only a finding.
     pub(super) health: Option<Arc<Health>>,
-    /// The queue of the thread that writes to the database, where one does.
+    /// The queue of the writer thread, if there is one.
     pub(super) writer: Option<Weak<SyncSender<Job>>>,
 }
 
-/// A page ends after about so many bytes of values.
+/// A page ends after about this many bytes of values.
 const PAGE_BYTES: usize = 1024 * 1024;
 
 type KeyAndValue = (::sled::IVec, ::sled::IVec);
 
 impl RawKeys {
-    /// The values of a database to which nothing is written.
+    /// Creates the values of a database that has no writer.
     pub(super) fn new(database: ::sled::Db) -> Self {
         Self { database, lost: None, health: None, writer: None }
     }
 
-    /// The values of the store of that reader: what fails here makes the store fail.
+    /// Creates the values of a reader's store: a failure here is one of the store.
     pub(super) fn with_health(reader: &Reader) -> Self {
         Self { health: Some(Arc::clone(&reader.health)), ..Self::new(reader.database.clone()) }
     }
@@ -131,7 +131,7 @@ impl RawKeys {
         self.database.contains_key(key).map_err(|error| refused(self.health.as_deref(), &error))
     }
 
-    /// The entries whose keys begin so, after a key.
+    /// Returns the entries with this key prefix, after a key.
     fn after(&self, prefix: &[u8], after: Option<&[u8]>) -> impl Iterator<Item = Result<KeyAndValue, Finding>> + use<> {
         let prefix = prefix.to_vec();
         let from =
@@ -143,10 +143,10 @@ impl RawKeys {
     }
 }
 
-/// The finding that the database cannot read a value, and the failure that this is where it is noted.
+/// Returns the finding that the database cannot read a value, and records the failure if there is a health.
 fn refused(health: Option<&Health>, error: &::sled::Error) -> Finding {
     if let Some(health) = health {
-        // It is asked for by `failure`.
+        // `failure` reads it.
         let _noted = health.fail("reading", error);
     }
     unreadable(error)
@@ -218,7 +218,7 @@ impl RawValues for RawKeys {
             }
             let (key, value) = entry?;
             bytes = bytes.saturating_add(value.len());
-            // A key that is none is reported where older versions are read.
+            // An invalid key is reported when older versions are read.
             versions.extend(keys::read::version_of(&key).map(|(_, _, version)| (version, value.to_vec())));
         }
         Ok(versions)
@@ -244,7 +244,7 @@ impl RawValues for RawKeys {
         bytes.map(|bytes| Some(bytes).filter(|bytes| !bytes.is_empty())).map_err(|error| unreadable(&error))
     }
 
-    /// Every part is there, and together they are what their digest says.
+    /// Checks that every part exists, and that together they match their digest.
     fn inspect_photo(&self, digest: PhotoDigest) -> Option<Finding> {
         let hexadecimal: String = digest.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let name = format!("the photo with the digest {hexadecimal}…");
@@ -270,9 +270,9 @@ impl RawValues for RawKeys {
             return None;
         }
         let problem = if parts == expected {
-            "its bytes are not those that it was stored with".to_owned()
+            "its bytes do not match its digest".to_owned()
         } else {
-            format!("{parts} of its {expected} parts are there")
+            format!("{parts} of its {expected} parts exist")
         };
         Some(finding(Part::Photos, name, problem, Remedy::Restore))
     }
@@ -286,10 +286,10 @@ impl RawValues for RawKeys {
         Ok(self.get(&key)?.map(|value| value.to_vec()))
     }
 
-    /// By the thread that writes, between two groups.
+    /// Runs the check in the writer thread, between two groups.
     fn at_rest(&self, check: AtRest) -> Result<(), StoreError> {
         let values = self.clone();
-        // Where the database panics the check ends early.
+        // If the database panics, the check ends early.
         let check = move || {
             let _ = contain(|| check(&values));
         };
@@ -308,7 +308,7 @@ impl RawValues for RawKeys {
     }
 }
 
-/// What the keys of a table begin with; nothing for those that are no table's.
+/// Returns the key prefix of a table; empty without one.
 fn prefix(table: Table) -> Vec<u8> {
     let first = match table {
         Table::Codes => keys::CODE_TABLE,
@@ -346,7 +346,7 @@ const KNOWN: [u8; 13] = [
     keys::CODE_TABLE,
 ];
 
-/// What a key and its value are.
+/// Decodes a key and its value.
 fn raw_value(table: Table, key: &[u8], value: &[u8]) -> RawValue {
     let read = match table {
         Table::Codes | Table::Changes | Table::Audit | Table::AuditSummaries => {
@@ -389,9 +389,9 @@ fn raw_value(table: Table, key: &[u8], value: &[u8]) -> RawValue {
     read.unwrap_or_else(|| RawValue::Checked(Some(strange_key(table.part(), key))))
 }
 
-/// What to say of a key that is none of ours, without saying what it holds.
+/// Returns the finding of an unknown key, without its content.
 fn strange_key(part: Part, key: &[u8]) -> Finding {
     let first = key.first().map(|byte| format!("0x{byte:02x}")).unwrap_or_default();
     let place = format!("a key of {} bytes that begins with {first}", key.len());
-    finding(part, place, "it is no key that daftar writes", Remedy::Restore)
+    finding(part, place, "daftar does not write such keys", Remedy::Restore)
 }

@@ -1,7 +1,7 @@
-//! The one thread that writes.
+//! The writer thread.
 //!
-//! **Invariant:** nothing else writes to the database. What waits is taken as a group: worked out, applied in batches,
-//! flushed and synced once, told to the sink in order, and only then answered.
+//! **Invariant:** nothing else writes to the database. Waiting jobs are taken as a group: planned, applied in batches,
+//! flushed and synced once, passed to the sink in order, and only then completed.
 //!
 //! **Invariant:** a write is never split over batches, and a batch of small writes has at most [`KEYS_PER_BATCH_MAX`] keys:
 //! while a batch is applied, reads wait.
@@ -41,37 +41,37 @@ pub(super) const KEYS_PER_BATCH_MAX: usize = 64;
 /// The most jobs of one group.
 const JOBS_PER_GROUP_MAX: usize = 256;
 
-/// Somebody who waits for an answer.
+/// The sender of a job's result to the caller.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// What the writer is asked to do.
+/// A job of the writer.
 pub(super) enum Job {
     /// Writes an operation.
     Commit(Box<Write>, Option<Box<RememberedRequest>>, Answer<Committed>),
-    /// Forgets those of the requests that are not kept any more at that instant.
+    /// Removes those of the requests that are expired at the timestamp.
     Forget(Vec<RequestName>, Timestamp, Answer<u64>),
     /// Numbers codes and editions.
     Number(Vec<CodeUri>, Vec<(Namespace, String)>, Answer<(Vec<CodeNumber>, Vec<EditionNumber>)>),
     /// Raises a counter.
     RaiseCounter(String, u64, Answer<()>),
-    /// Removes the counters whose names begin so.
+    /// Removes the counters with this name prefix.
     RemoveCounters(String, Answer<()>),
-    /// Writes the audit lines that wait, and answers when they are on disk.
+    /// Writes the waiting audit entries, and sends the result when they are on disk.
     WriteAudit(Option<Answer<()>>),
-    /// Audit lines wait from now on.
+    /// Audit entries are waiting.
     AuditWaits,
-    /// Checks what is stored while nothing is written. Must be short.
+    /// Checks the stored values between two groups. Must be short.
     Look(Box<dyn FnOnce() + Send>),
-    /// Removes old audit lines and reports it.
+    /// Removes old audit entries and adds an entry about the removal.
     RemoveAudit(Box<(OldAudit, AuditRemoval)>, Answer<AuditRemoved>),
-    /// Fixes what a snapshot holds: what is written when the group has been.
+    /// Fixes a snapshot of the state after the group.
     Snapshot(Answer<Fixed>),
 }
 
-/// Puts on disk what the database has flushed. A seam for tests: disks do not fail when asked to.
+/// Syncs flushed data to disk. Replaceable in tests: disks do not fail on request.
 pub(super) type SyncDisk = Box<dyn FnMut() -> io::Result<()> + Send>;
 
-/// What the writer owns.
+/// The state of the writer thread.
 pub(super) struct Writer {
     pub(super) reader: Reader,
     pub(super) meters: Arc<Meters>,
@@ -86,39 +86,39 @@ pub(super) struct Writer {
     /// The last sequence that is on disk.
     pub(super) synced: u64,
     pub(super) state: State,
-    /// What the last writes touched, those of a group that is not on disk yet included.
+    /// The keys touched by the last writes, including those of a group that is not on disk yet.
     pub(super) recent: Recent,
 }
 
-/// Notes it as a failure of the store when the thread panics, so that nobody continues handing it audit lines.
+/// Records a panic of the thread as a failure of the store, so that no caller continues to hand it audit entries.
 struct PanicGuard(Arc<Health>);
 
 impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.fail("writing", &"the thread that writes has panicked");
+            self.0.fail("writing", &"the writer thread has panicked");
         }
     }
 }
 
-/// What has been given out so far.
+/// The last assigned numbers and the open audit segment.
 pub(super) struct State {
     pub(super) last: Last,
     pub(super) numbering: Numbering,
     pub(super) code_table_parts: u64,
     pub(super) last_audit: u64,
-    /// The stretch of the audit log that is being written.
+    /// The open segment of the audit log.
     pub(super) audit_segment: OpenSegment,
 }
 
 impl State {
-    /// What is given durably once this is on disk.
+    /// Returns the numbers that are durable once this state is on disk.
     pub(super) fn acknowledged(&self) -> Acknowledged {
         let (sequence, audit, code_table_parts) = (self.last.sequence.0, self.last_audit, self.code_table_parts);
         Acknowledged { sequence, audit, code_table_parts }
     }
 
-    /// Reads it from the database.
+    /// Reads the state from the database.
     ///
     /// # Errors
     /// If the database fails or a value cannot be read.
@@ -133,7 +133,7 @@ impl State {
 }
 
 impl Writer {
-    /// Works until nobody can ask for anything any more, then writes what still waits.
+    /// Runs until no caller can send jobs, then writes the waiting ones.
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
         let _guard = PanicGuard(Arc::clone(&self.reader.health));
         let mut audit_due: Option<Instant> = None;
@@ -153,7 +153,7 @@ impl Writer {
             };
             let waiting = jobs.try_iter().take(JOBS_PER_GROUP_MAX);
             self.write(first.into_iter().chain(waiting));
-            // Every group takes the audit lines along.
+            // Every group includes the audit entries.
             audit_due = None;
         }
         self.write(std::iter::empty());
@@ -166,9 +166,9 @@ impl Writer {
             group.add(job);
             count = count.saturating_add(1);
         }
-        // Only now: whoever asked for lines to be written added them before asking.
+        // Only now: a caller adds its entries before it sends the job to write them.
         if let Err(error) = group.add_audit(&self.audit.take()) {
-            // The group is refused by `apply`.
+            // `apply` rejects the group.
             self.reader.health.fail("writing the audit log", &error);
         }
         let mut finished = group.finish();
@@ -179,7 +179,7 @@ impl Writer {
             self.meters.note_group(count, began.elapsed());
         }
         if let Err(failure) = applied {
-            // Whoever waits for a snapshot hears that the writer has nothing to give.
+            // The dropped senders tell callers that there is no snapshot.
             finished.answers.fail(&self.reader.health, failure);
             return;
         }
@@ -189,12 +189,12 @@ impl Writer {
         }
         finished.answers.send();
         for answer in snapshots {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = answer.send(archive::fix(&self.reader, &self.state));
         }
     }
 
-    /// Puts batches on disk, in order.
+    /// Writes batches to disk, in order.
     fn apply(&mut self, batches: &[Vec<Operation>]) -> Result<(), StoreError> {
         let health = Arc::clone(&self.reader.health);
         health.check()?;
@@ -210,8 +210,10 @@ impl Writer {
         disk::flush(&self.reader.database).map_err(|error| health.fail("flushing", &error))?;
         (self.sync_disk)().map_err(|error| health.fail("syncing the disk", &error))?;
         self.synced = self.state.last.sequence.0;
-        // On disk already: where the note cannot be written, the next one is not acknowledged.
-        self.mark.write(self.state.acknowledged()).map_err(|error| health.fail("noting what is acknowledged", &error))
+        // On disk already: if the marker cannot be written, the next write is not acknowledged.
+        self.mark
+            .write(self.state.acknowledged())
+            .map_err(|error| health.fail("writing the acknowledgement marker", &error))
     }
 
     fn apply_batch(&self, operations: &[Operation]) -> Result<(), String> {
@@ -223,13 +225,13 @@ impl Writer {
         }
     }
 
-    /// Keeps what a failing batch may have written in part, for the next start to write it whole.
+    /// Saves the group of a failing batch, which may be written in part, so that the next start can repeat it.
     fn keep_unfinished(&self, batches: &[Vec<Operation>]) {
         let place = Place { register: self.register, after: self.synced, last: self.state.last.sequence.0 };
         if let Err(error) = self.unfinished.keep(place, batches.iter().flatten()) {
             tracing::error!(
                 %error,
-                "what was being written when the store failed could not be kept: a part of it may be found at the next start; run `daftar verify` then"
+                "failed to save the interrupted write: the next start may recover a part of it; run `daftar verify` then"
             );
         }
     }

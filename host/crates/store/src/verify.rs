@@ -269,7 +269,7 @@ pub async fn verify(
         let mut page = blocking(move || {
             let mut walk = walk.lock().unwrap_or_else(PoisonError::into_inner);
             let checked = contain(|| walk.page(&*read));
-            checked.unwrap_or_else(|_| walk.give_up_part("the database does not understand its own files there"))
+            checked.unwrap_or_else(|_| walk.give_up_part("the database files are corrupt there"))
         })
         .await?;
         if let Some(error) = values.failure() {
@@ -332,7 +332,7 @@ pub async fn readable_records(
             (records, last)
         })
     };
-    blocking(read).await?.map_err(|_| StoreError::Failed("the database does not understand its own files".into()))
+    blocking(read).await?.map_err(|_| StoreError::Failed("the database files are corrupt".into()))
 }
 
 /// Passes on the readable records with those keys, without concurrent writes.

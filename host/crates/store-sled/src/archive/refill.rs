@@ -1,7 +1,7 @@
-//! Filling an empty folder with what a backup holds.
+//! Filling an empty folder from a backup.
 //!
-//! **Invariant:** nothing else has the folder open, so there is no writer thread: what is put is written here, in the order of
-//! its keys, and brought to disk at the end.
+//! **Invariant:** no other process or thread has the folder open, so there is no writer thread: values are written
+//! here, in the order of their keys, and synced at the end.
 
 use std::fs::File;
 use std::path::Path;
@@ -22,7 +22,7 @@ use super::super::open::{self, OpenError};
 use super::super::reader::{Reader, corrupt};
 use super::super::writer::State;
 
-/// After so many bytes the database is told to flush, so that little waits in memory.
+/// The bytes after which the database is flushed, so that few wait in memory.
 const FLUSH_BYTES: usize = 64 * 1024 * 1024;
 
 type KeyAndValue = (Vec<u8>, Vec<u8>);
@@ -42,7 +42,7 @@ struct Filling {
 }
 
 impl SledRefill {
-    /// Makes a folder ready, which must not hold a register.
+    /// Prepares a folder, which must not contain a register.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -54,7 +54,7 @@ impl SledRefill {
         for item in reader.database.iter().keys() {
             let key = item.map_err(|error| refused(error.to_string()))?;
             if key != keys::FORMAT && key != keys::REGISTER {
-                return Err(refused("it holds a register, and only an empty one is filled".to_owned()));
+                return Err(refused("it contains a register, and only an empty folder can be filled".to_owned()));
             }
         }
         Ok(Self(Some(Filling {
@@ -68,7 +68,7 @@ impl SledRefill {
         })))
     }
 
-    /// Does something with the folder in a thread for blocking work. Nothing more is done after a failure.
+    /// Runs work on the folder in a thread for blocking work. Rejects all work after a failure.
     async fn fill<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Filling) -> Result<T, StoreError> + Send + 'static,
@@ -107,7 +107,7 @@ impl Filling {
         for entry in entries {
             self.add(entry, &mut values, &mut owned)?;
         }
-        // Neighbours lie together: written in the order of their keys they cost far less.
+        // Neighbouring values are stored together: writing them in the order of their keys is much cheaper.
         values.sort_unstable();
         owned.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         for (key, value) in values {
@@ -129,7 +129,7 @@ impl Filling {
         let acknowledged = State::read(&self.reader)?.acknowledged();
         self.mark
             .write_durably(acknowledged)
-            .map_err(|error| self.reader.health.fail("noting what is acknowledged", &error))
+            .map_err(|error| self.reader.health.fail("writing the acknowledgement marker", &error))
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
@@ -142,19 +142,19 @@ impl Filling {
         self.reader.database.insert(key, value).map_err(|error| self.reader.health.fail("writing", &error))
     }
 
-    /// Adds an owner to those that an identifier has. Most have one, so it is written first and fixed where that was wrong.
+    /// Adds an owner of an identifier. Most have one, so it is written first and corrected if there are others.
     fn own(&mut self, key: Vec<u8>, owner: IdentifierOwner) -> Result<(), StoreError> {
         let Some(before) = self.insert(key.clone(), record::identifier::encode(&[owner])?)? else { return Ok(()) };
         let mut owners = record::identifier::decode(&before)?;
         if owner.is_open && owners.iter().any(|other| other.is_open) {
-            return Err(corrupt("identifier", "two records of the backup have it, open"));
+            return Err(corrupt("identifier", "two records of the backup have it as current"));
         }
         owners.push(owner);
         owners.sort_unstable_by_key(|owner| (!owner.is_open, owner.id));
         self.insert(key, record::identifier::encode(&owners)?).map(|_| ())
     }
 
-    /// The keys and values of one thing.
+    /// Adds the keys and values of one entry.
     fn add(
         &mut self,
         entry: Entry,

@@ -1,6 +1,6 @@
-//! What a key says: the way back from bytes.
+//! Decoding of keys.
 //!
-//! **Invariant:** what is read here is written as the very same bytes; anything else is no key of ours.
+//! **Invariant:** a decoded key encodes to the same bytes; any other key is rejected.
 
 use super::{
     HISTORY, IDENTIFIER, OPEN_MEMBERSHIP, PHOTO, RECORD, history, identifier, kind_byte, open_membership, photo_part,
@@ -20,14 +20,14 @@ fn number(bytes: &[u8]) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_be_bytes)
 }
 
-/// The record of a key.
+/// Decodes the key of a record.
 pub(crate) fn record_of(key: &[u8]) -> Option<(RecordKind, RecordId)> {
     let [RECORD, of, id @ ..] = key else { return None };
     let (kind, id) = (kind(*of)?, RecordId(number(id)?));
     (record(kind, id) == key).then_some((kind, id))
 }
 
-/// The older version of a key.
+/// Decodes the key of an older version.
 pub(crate) fn version_of(key: &[u8]) -> Option<(RecordKind, RecordId, VersionId)> {
     let [HISTORY, of, rest @ ..] = key else { return None };
     let (id, version) = rest.split_first_chunk::<8>()?;
@@ -35,7 +35,7 @@ pub(crate) fn version_of(key: &[u8]) -> Option<(RecordKind, RecordId, VersionId)
     (history(kind, id, version) == key).then_some((kind, id, version))
 }
 
-/// The identifier of a key.
+/// Decodes the key of an identifier.
 pub(crate) fn identifier_of(key: &[u8]) -> Option<(RecordKind, IdentifierKey)> {
     let [IDENTIFIER, of, rest @ ..] = key else { return None };
     let end = rest.iter().position(|byte| *byte == 0)?;
@@ -46,7 +46,7 @@ pub(crate) fn identifier_of(key: &[u8]) -> Option<(RecordKind, IdentifierKey)> {
     (identifier(kind, &named) == key).then_some((kind, named))
 }
 
-/// The slot of a key.
+/// Decodes the key of a slot.
 pub(crate) fn slot_of(key: &[u8]) -> Option<MembershipSlot> {
     let [OPEN_MEMBERSHIP, rest @ ..] = key else { return None };
     let (program, rest) = rest.split_first_chunk::<8>()?;
@@ -57,7 +57,7 @@ pub(crate) fn slot_of(key: &[u8]) -> Option<MembershipSlot> {
     (open_membership(slot) == key).then_some(slot)
 }
 
-/// The part of a photo of a key.
+/// Decodes the key of a part of a photo.
 pub(crate) fn photo_of(key: &[u8]) -> Option<(PhotoDigest, u64)> {
     let [PHOTO, rest @ ..] = key else { return None };
     let (digest, part) = rest.split_first_chunk::<32>()?;

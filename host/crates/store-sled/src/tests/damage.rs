@@ -1,21 +1,21 @@
-//! Files of the database that are cut, changed or gone: a clear refusal, or the right answers, or a finding; never a panic, and never
-//! wrong answers that nothing reports.
+//! Truncated, changed or missing database files: an error, valid results, or a finding; never a panic, and never wrong
+//! results without a finding.
 
 use super::*;
 use crate::StoppedStore;
 use daftar_domain::verification::VerificationEvent;
 use daftar_store::verify::{Pace, verify};
 
-/// What a store says: persons by number, lines of the audit log, codes.
-type Told = (Vec<Arc<Individual>>, usize, usize);
+/// The content of a store: persons by number, audit entries, codes.
+type Contents = (Vec<Arc<Individual>>, usize, usize);
 
-async fn told(store: &SledStore) -> Result<Told, StoreError> {
+async fn contents(store: &SledStore) -> Result<Contents, StoreError> {
     let people = (store as &dyn Store).scan::<IndividualDetails>(RecordId(0), 10_000).await?;
     Ok((people, store.read_here(|reader| reader.audit(usize::MAX))?.len(), store.code_table().await?.codes.len()))
 }
 
-/// A closed register of some hundred people, and what it says.
-async fn register() -> (TempDir, Told) {
+/// A closed register of some hundred people, and its content.
+async fn register() -> (TempDir, Contents) {
     let folder = TempDir::new().unwrap();
     let mut all = (Vec::new(), 0, 0);
     // Opened more than once: the database then has a snapshot beside its log.
@@ -31,12 +31,12 @@ async fn register() -> (TempDir, Told) {
         }
         let code = CodeUri::from_parts("urn:x", &turn.to_string()).unwrap();
         store.number_codes(vec![code], Vec::new()).await.unwrap();
-        all = told(&store).await.unwrap();
+        all = contents(&store).await.unwrap();
     }
     (folder, all)
 }
 
-/// What a look through a stopped folder finds.
+/// Returns the findings of a verification of a stopped folder.
 pub(super) async fn findings(store: &StoppedStore) -> Result<Vec<String>, StoreError> {
     let (events, mut heard) = tokio::sync::mpsc::channel(64);
     let listen = async {
@@ -52,8 +52,8 @@ pub(super) async fn findings(store: &StoppedStore) -> Result<Vec<String>, StoreE
     looked.map(|_| findings)
 }
 
-/// What is reported the register in a folder by a server that starts, and by a look through it.
-async fn outcome(path: &Path, right: &Told) -> Result<(), String> {
+/// Checks a server start and a verification on a folder; an error if the content is wrong and neither reports it.
+async fn outcome(path: &Path, right: &Contents) -> Result<(), String> {
     let looked = copied(path);
     let is_noticed = match StoppedStore::open(looked.path(), 1024 * 1024) {
         Err(error) => {
@@ -67,16 +67,16 @@ async fn outcome(path: &Path, right: &Told) -> Result<(), String> {
             check_sentence(&error.to_string());
             return Ok(());
         }
-        Ok(store) => match told(&store).await {
-            Ok(told) => told == *right,
-            // An error is an answer that reports.
+        Ok(store) => match contents(&store).await {
+            Ok(contents) => contents == *right,
+            // An error counts as a report.
             Err(_) => return Ok(()),
         },
     };
-    if is_right || is_noticed { Ok(()) } else { Err("wrong answers, and nobody tells".to_owned()) }
+    if is_right || is_noticed { Ok(()) } else { Err("wrong results without a finding".to_owned()) }
 }
 
-/// A refusal names the folder and is one line without the database's own plea.
+/// Checks that an error names the folder and is one line without the database's request for a bug report.
 fn check_sentence(refusal: &str) {
     assert!(refusal.contains("the data folder `") || refusal.contains("the folder `"), "{refusal}");
     assert!(!refusal.contains("PLEASE") && !refusal.contains('\n') && !refusal.contains("panicked"), "{refusal}");
@@ -88,7 +88,7 @@ async fn a_file_with_changed_bytes_gives_no_wrong_answers_silently() {
     let length = std::fs::metadata(folder.path().join("db")).unwrap().len();
     let used = std::fs::read(folder.path().join("db")).unwrap().iter().rposition(|byte| *byte != 0).unwrap() as u64;
     assert!(used < length);
-    // Positions all over what is used, the same each time.
+    // Positions all over the used part, the same each time.
     let mut at = 11_u64;
     for turn in 0..48_u64 {
         at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -167,7 +167,7 @@ fn a_folder_that_lacks_the_databases_file_is_refused_and_left_as_it_is() {
         StoppedStore::open(folder.path(), 1024 * 1024).err().unwrap(),
     ] {
         assert!(matches!(error, OpenError::Incomplete(_)), "{error}");
-        assert!(error.to_string().contains("lacks the file `db`, which holds the register"), "{error}");
+        assert!(error.to_string().contains("lacks the file `db`, which contains the register"), "{error}");
     }
     assert_eq!(names(), before);
 }
@@ -200,6 +200,6 @@ fn a_folder_of_an_unknown_layout_is_refused() {
             database.insert(keys::FORMAT, mark.as_slice()).unwrap();
         });
         let error = SledStore::open(&folder, options()).err().unwrap();
-        assert!(error.to_string().ends_with("its database does not say which layout it has"), "{error}");
+        assert!(error.to_string().ends_with("its database has no layout marker"), "{error}");
     }
 }

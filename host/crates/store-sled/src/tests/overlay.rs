@@ -1,4 +1,4 @@
-//! Operations that become one write, and those that become none.
+//! Operations that are combined into one write, and those that write nothing.
 
 use super::*;
 use daftar_domain::change::Details;
@@ -104,7 +104,7 @@ async fn the_whole_is_refused_when_the_store_changed_under_it() {
 }
 
 #[tokio::test]
-async fn nothing_but_records_is_kept_back() {
+async fn only_records_are_buffered() {
     let (_, staged) = staged();
     let setting = Setting::ConceptGroup(samples::concept_group());
     let error = commit(&staged, vec![Operation::PutSetting(setting)]).await.unwrap_err();
@@ -122,7 +122,7 @@ async fn whom_groups_and_memberships_name_that_were_written_here_is_found() {
         group(&["urn:x:g|1"]).with(MEMBER, people.iter().map(member).collect::<Vec<_>>())
     };
     commit(&*base, vec![Operation::create(naming(&[stored.id]))]).await.unwrap();
-    assert_eq!(staged.groups_of(stored.id), [], "what the store has is told by the indexes");
+    assert_eq!(staged.groups_of(stored.id), [], "the indexes have the stored records");
     let mut other = naming(&[made.id, stored.id]);
     other.identifiers = group(&["urn:x:g|2"]).identifiers;
     commit(&staged, vec![Operation::create(other)]).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_dry_run_takes_identifiers_and_writes_nothing() {
     let owners = dry_run.identifier_owners(RecordKind::Individual, &key("urn:x:a|1"), 9).await.unwrap();
     assert!(matches!(owners.as_slice(), [owner] if is_of_dry_run(owner.id) && owner.is_open));
     assert!(owners.iter().all(|owner| owner.id.pending_number().is_none()));
-    // Of two writes at once one has it.
+    // Of two concurrent writes one has it.
     let both = futures_join([0, 1].map(|_| commit(&dry_run, add("urn:x:a|2"))).into_iter()).await;
     assert_eq!(both.iter().filter(|one| matches!(one, Err(StoreError::Rehearsed))).count(), 1);
     // A stored record gives one up, and is not changed by that.

@@ -1,4 +1,4 @@
-//! A database that fails in the middle of a batch while it still takes writes.
+//! A database that fails in the middle of a batch while it still accepts writes.
 
 use super::damage::findings;
 use super::*;
@@ -18,20 +18,20 @@ async fn a_write_that_fails_in_the_middle_is_whole_after_the_next_start() {
         let path = folder.path().join("registry");
         let store = Folder::listening(&path);
         create(&store, person(&["urn:x:a|1"])).await;
-        // A line that is too long for the database's log goes to a file of its own, and there is no place for it.
+        // An entry too long for the database's log is written to a file of its own, which has no free space here.
         std::fs::remove_dir(path.join("blobs")).unwrap();
         let long = AuditEntry { targets: vec!["t".repeat(600_000)], ..audit_entry("long") };
         let people = (2..=9).map(|number| Operation::create(person(&[&format!("urn:x:a|{number}")])));
         let refused = store.commit(Write { audit: vec![long], ..write(people.collect()) }).await;
         assert!(matches!(refused, Err(StoreError::Failed(_))), "{refused:?}");
         assert!(matches!(store.readiness(), Err(StoreError::Failed(_))));
-        // Never closed: that would flush it, which waits for ever and keeps every other database of this process from writing.
+        // Never closed: closing would flush it, which blocks every other database of this process.
         std::mem::forget(store);
-        let (place, operations) = unfinished::read(&path).unwrap().expect("what was written in part is kept");
+        let (place, operations) = unfinished::read(&path).unwrap().expect("the partial write is saved");
         assert_eq!((place.after, place.last), (1, 2));
         assert!(operations.len() > 8 * 2, "people, identifiers, a change, a line of the audit log");
         std::fs::create_dir(path.join("blobs")).unwrap();
-        // Copies: the database that failed keeps its files locked while this process runs.
+        // Copies: the failed database keeps its files locked while this process runs.
         let (looked_at, after) = (copied(&path), copied(&path));
         let stopped = StoppedStore::open(looked_at.path(), 1024 * 1024).unwrap();
         assert_eq!(findings(&stopped).await.unwrap(), Vec::<String>::new(), "as a start would find it");

@@ -1,4 +1,4 @@
-//! A sound register gives nothing; one in which a single thing is wrong gives that thing, by its name.
+//! A valid register has no findings; a single problem is reported with its name.
 
 mod damages;
 
@@ -37,7 +37,7 @@ fn photo() -> Photo {
     Photo::new(vec![7; 300_000], |bytes| Sha256::digest(bytes).into()).unwrap()
 }
 
-fn somebody() -> IndividualDetails {
+fn sample_person() -> IndividualDetails {
     let coded =
         CodedValue { number: daftar_domain::code::CodeNumber(1), edition: daftar_domain::code::EditionNumber(0) };
     person(&["urn:x:a|1"]).with(GENDER, coded).with(PHOTO, photo().reference())
@@ -47,7 +47,7 @@ fn place(status: MembershipStatus) -> ProgramMembershipDetails {
     membership(ONE, SubjectReference { kind: Subject::Individual, id: TWO }, status)
 }
 
-/// A register with two of everything, in a folder that nobody uses.
+/// A register with two of everything, in a folder without a server.
 async fn register() -> TempDir {
     let folder = TempDir::new().unwrap();
     let store = Folder::listening(folder.path());
@@ -61,7 +61,7 @@ async fn register() -> TempDir {
     let consent = samples::full_consent().details.with(SUBJECT, subject);
     let operations = vec![
         Operation::PutPhoto(photo()),
-        Operation::create(somebody()),
+        Operation::create(sample_person()),
         Operation::create(person(&["urn:x:a|2"])),
         Operation::create(household),
         Operation::create(program),
@@ -72,7 +72,7 @@ async fn register() -> TempDir {
         Operation::PutSetting(Setting::LocalCode(samples::local_code())),
     ];
     commit(&store, operations).await.unwrap();
-    commit(&store, vec![Operation::update(ONE, VersionId(1), somebody())]).await.unwrap();
+    commit(&store, vec![Operation::update(ONE, VersionId(1), sample_person())]).await.unwrap();
     let answered = RememberedAnswer { status: 200, record: Some((RecordKind::Individual, TWO, VersionId(2))) };
     let request = RememberedRequest { answers: vec![answered], ..samples::remembered_request() };
     let update = write(vec![Operation::update(TWO, VersionId(1), person(&["urn:x:a|2"]))]);
@@ -86,7 +86,7 @@ async fn register() -> TempDir {
     folder
 }
 
-/// The lines of what is found, by two looks: at a stopped folder, and at the same one in use.
+/// Returns the findings of two verifications: of a stopped folder, and of the same one in use.
 async fn findings(path: &Path) -> Vec<String> {
     let stopped = StoppedStore::open(path, 1024 * 1024).unwrap();
     let at_rest = listed(stopped.raw_values(), Pace::Fast).await;
@@ -130,7 +130,7 @@ async fn whatever_is_wrong_is_found_and_named_and_nothing_else_is() {
     for (what, damage, expected) in DAMAGES {
         let folder = copied(sound.path());
         with_database(folder.path(), damage);
-        // What it says has a test of its own.
+        // Its content has a test of its own.
         std::fs::remove_file(folder.path().join("acknowledged")).unwrap();
         let mut found = findings(folder.path()).await;
         found.sort_by_key(|line| line.split(':').next().map(str::to_owned));
@@ -171,7 +171,7 @@ async fn lines_that_were_removed_for_their_age_are_no_damage() {
 }
 
 #[tokio::test]
-async fn what_is_written_meanwhile_is_never_told_as_damage() {
+async fn concurrent_writes_are_never_reported_as_damage() {
     let folder = register().await;
     let store = Folder::listening(folder.path());
     let (is_over, written) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -192,7 +192,7 @@ async fn what_is_written_meanwhile_is_never_told_as_damage() {
     };
     let looking = async {
         let mut found = Vec::new();
-        // However slow the disk is, there is something to be mistaken for damage.
+        // Even on a slow disk, some writes could be mistaken for damage.
         while written.load(Ordering::SeqCst) < 30 {
             found.extend(listed(store.raw_values().await.unwrap(), Pace::Fast).await);
         }
@@ -249,6 +249,6 @@ async fn looking_changes_no_value() {
 fn a_folder_without_a_register_is_refused_and_stays_empty() {
     let folder = TempDir::new().unwrap();
     let error = StoppedStore::open(folder.path(), 1024 * 1024).err().unwrap();
-    assert!(error.to_string().ends_with("holds no registry of daftar's: there is no file `db` in it"), "{error}");
+    assert!(error.to_string().ends_with("contains no daftar register: there is no file `db` in it"), "{error}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

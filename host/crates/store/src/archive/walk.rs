@@ -114,7 +114,7 @@ fn written_between(
 async fn contained<T: Send + 'static>(
     run: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
-    let not_understood = |_| StoreError::Failed("the database does not understand its own files".into());
+    let not_understood = |_| StoreError::Failed("the database files are corrupt".into());
     blocking(move || contain(run)).await?.map_err(not_understood)?
 }
 

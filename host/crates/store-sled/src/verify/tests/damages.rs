@@ -1,8 +1,8 @@
-//! Everything that can be wrong with a register, one thing at a time.
+//! Every kind of damage to a register, one at a time.
 
 use super::*;
 
-/// What was done to the database, how, and what is reported it.
+/// A change of the database: its description, the change, and the expected findings.
 pub(super) type Damage = (&'static str, fn(&::sled::Db), &'static [&'static str]);
 
 fn put(database: &::sled::Db, key: Vec<u8>, value: Vec<u8>) {
@@ -22,10 +22,10 @@ fn of(kind: RecordKind, id: RecordId) -> Vec<u8> {
     keys::record(kind, id)
 }
 
-/// What is broken, and the beginnings of what is reported, in the order of the parts.
+/// Damages and the beginnings of the expected findings, in the order of the parts.
 pub(super) const DAMAGES: &[Damage] = &[
     (
-        "a record with bytes that say nothing",
+        "a record with invalid bytes",
         |database| put(database, of(RecordKind::Individual, TWO), vec![3, 255, 255]),
         &["records: Individual number 2: the stored individual cannot be read: "],
     ),
@@ -37,7 +37,7 @@ pub(super) const DAMAGES: &[Damage] = &[
         ],
     ),
     (
-        "a record that is gone",
+        "a missing record",
         |database| drop(take(database, of(RecordKind::Group, ONE))),
         &[
             "records: Group number 1: write 1 created its version 1, but it is missing",
@@ -45,12 +45,12 @@ pub(super) const DAMAGES: &[Damage] = &[
         ],
     ),
     (
-        "a record before others that is gone",
+        "a missing record before others",
         |database| drop(take(database, of(RecordKind::ProgramMembership, ONE))),
         &["records: ProgramMembership number 1: it is missing between existing records"],
     ),
     (
-        "an older version that is gone",
+        "a missing older version",
         |database| drop(take(database, keys::history(RecordKind::Individual, ONE, VersionId(1)))),
         &["history: Individual `urn:x:a|1`: version 1 is missing"],
     ),
@@ -63,7 +63,7 @@ pub(super) const DAMAGES: &[Damage] = &[
         &["history: Individual `urn:x:a|1`: the value stored as version 1 contains version 2"],
     ),
     (
-        "an older version of nobody",
+        "an older version without a record",
         |database| {
             let old = database.get(keys::history(RecordKind::Individual, ONE, VersionId(1))).unwrap().unwrap();
             put(database, keys::history(RecordKind::Individual, RecordId(9), VersionId(1)), old.to_vec());
@@ -79,14 +79,14 @@ pub(super) const DAMAGES: &[Damage] = &[
         &["history: Individual `urn:x:a|1`: an older version 2 is stored of a record at version 2"],
     ),
     (
-        "an identifier that leads to nobody",
+        "an identifier without a record",
         |database| drop(take(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|1")))),
         &[
             "identifiers: Individual `urn:x:a|1`: it is not indexed by its identifier of system `urn:x:a`; write the record again",
         ],
     ),
     (
-        "an identifier that leads to somebody else",
+        "an identifier of another record",
         |database| {
             let owners = record::identifier::encode(&[IdentifierOwner { id: TWO, is_open: true }]).unwrap();
             put(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|1")), owners);
@@ -97,7 +97,7 @@ pub(super) const DAMAGES: &[Damage] = &[
         ],
     ),
     (
-        "an identifier that somebody never carried",
+        "an identifier that the record never had",
         |database| {
             let owners = record::identifier::encode(&[IdentifierOwner { id: TWO, is_open: false }]).unwrap();
             put(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|9")), owners);
@@ -105,7 +105,7 @@ pub(super) const DAMAGES: &[Damage] = &[
         &["identifiers: Individual `urn:x:a|9`: it refers to Individual number 2, which never had it"],
     ),
     (
-        "an identifier that is kept as ended",
+        "an identifier that is stored as ended",
         |database| {
             let owners = record::identifier::encode(&[IdentifierOwner { id: TWO, is_open: false }]).unwrap();
             put(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|2")), owners);
@@ -115,27 +115,27 @@ pub(super) const DAMAGES: &[Damage] = &[
         ],
     ),
     (
-        "an identifier with bytes that say nothing",
+        "an identifier with invalid bytes",
         |database| put(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|2")), vec![1, 7]),
         &["identifiers: Individual `urn:x:a|2`: the stored identifier cannot be read: "],
     ),
     (
-        "a write that is gone from the order",
+        "a write missing in the change log",
         |database| drop(take(database, keys::by_number(keys::CHANGE, 2))),
         &["changes: the writes 2 to 2: 1 are missing in the change log"],
     ),
     (
-        "the last write gone from the order",
+        "the last write missing in the change log",
         |database| drop(take(database, keys::by_number(keys::CHANGE, 3))),
         &["changes: Individual `urn:x:a|2`: it is at version 2, but the change log has 1 versions of it"],
     ),
     (
-        "a write with bytes that say nothing",
+        "a write with invalid bytes",
         |database| put(database, keys::by_number(keys::CHANGE, 2), vec![7]),
         &["changes: write 2: the stored change cannot be read: "],
     ),
     (
-        "a write that made another version",
+        "a write that created another version",
         |database| {
             let second = take(database, keys::by_number(keys::CHANGE, 2));
             put(database, keys::by_number(keys::CHANGE, 2), take(database, keys::by_number(keys::CHANGE, 3)));
@@ -145,12 +145,12 @@ pub(super) const DAMAGES: &[Damage] = &[
         &["changes: Individual `urn:x:a|1`: write 4 created its version 2 instead of version 3"],
     ),
     (
-        "a membership in a slot that nothing holds",
+        "an open membership with an empty slot",
         |database| drop(take(database, slot(TWO))),
         &["open_memberships: ProgramMembership number 2: it is enrolled, but indexed as not open"],
     ),
     (
-        "a slot held by a membership that has ended",
+        "a slot with an ended membership",
         |database| put(database, slot(TWO), record::open_membership::encode(Some(ONE)).unwrap()),
         &[
             "open_memberships: ProgramMembership number 1: it is exited, but indexed as open",
@@ -159,19 +159,19 @@ pub(super) const DAMAGES: &[Damage] = &[
         ],
     ),
     (
-        "a slot held by nothing that there is",
+        "a slot with a missing membership",
         |database| put(database, slot(ONE), record::open_membership::encode(Some(RecordId(9))).unwrap()),
         &[
             "open_memberships: the open membership of Individual `urn:x:a|1` in Program `urn:x:p|1`: it is ProgramMembership number 9, which is missing",
         ],
     ),
     (
-        "a photo of which a part is gone",
+        "a photo with a missing part",
         |database| drop(take(database, keys::photo_part(photo().reference().digest, 1))),
         &["photos: the photo with the digest "],
     ),
     (
-        "a photo that is gone",
+        "a missing photo",
         |database| {
             for part in 0..record::photo::encode(&photo()).unwrap().len() as u64 {
                 drop(take(database, keys::photo_part(photo().reference().digest, part)));
@@ -210,7 +210,7 @@ pub(super) const DAMAGES: &[Damage] = &[
         ],
     ),
     (
-        "a member that is nobody",
+        "a member that is missing",
         |database| {
             let bytes = take(database, of(RecordKind::Group, ONE));
             let mut household = record::fields::decode::<GroupRecord>(ONE, &bytes).unwrap();
@@ -222,7 +222,7 @@ pub(super) const DAMAGES: &[Damage] = &[
         &["references: Group `urn:x:h|1`: its `member[1]` is Individual number 8, which is missing"],
     ),
     (
-        "a consent of nobody",
+        "a consent without a subject",
         |database| {
             let bytes = take(database, of(RecordKind::Consent, ONE));
             let mut consent = record::fields::decode::<ConsentRecord>(ONE, &bytes).unwrap();
@@ -234,7 +234,7 @@ pub(super) const DAMAGES: &[Damage] = &[
         ],
     ),
     (
-        "a request that wrote what is not there",
+        "a request whose record is missing",
         |database| {
             let answered =
                 RememberedAnswer { status: 201, record: Some((RecordKind::Group, RecordId(9), VersionId(1))) };
@@ -244,17 +244,17 @@ pub(super) const DAMAGES: &[Damage] = &[
         &["requests: a request of client `"],
     ),
     (
-        "lines of the audit log that are gone",
+        "missing audit entries",
         |database| drop(take(database, keys::by_number(keys::AUDIT, 5))),
         &["audit: value 5 of the audit log: entries are missing that no removal of old entries deleted"],
     ),
     (
-        "lines of the audit log that say nothing",
+        "audit entries with invalid bytes",
         |database| put(database, keys::by_number(keys::AUDIT, 5), vec![2]),
         &["audit: value 5 of the audit log: the stored "],
     ),
     (
-        "a summary that would hide lines",
+        "a summary that would hide entries",
         |database| {
             let number = summary(database);
             let stored = take(database, keys::by_number(keys::AUDIT_SEGMENT, number));
@@ -269,7 +269,7 @@ pub(super) const DAMAGES: &[Damage] = &[
         &["audit_summaries: the summary of the audit log up to value "],
     ),
     (
-        "a summary of more lines than there are",
+        "a summary of more entries than exist",
         |database| {
             let number = summary(database);
             let stored = take(database, keys::by_number(keys::AUDIT_SEGMENT, number));
@@ -312,29 +312,29 @@ pub(super) const DAMAGES: &[Damage] = &[
         &["settings: local code `"],
     ),
     (
-        "a client with bytes that say nothing",
+        "a client with invalid bytes",
         |database| put(database, keys::client(&samples::full_client().id), vec![1, 200]),
         &["clients: client `demo-client_1`: the stored client cannot be read: "],
     ),
     (
-        "a client that is gone",
+        "a missing client",
         |database| drop(take(database, keys::client(&samples::full_client().id))),
         &["clients: client `demo-client_1`: write 1 names it, but it is missing"],
     ),
     (
-        "a counter with bytes that say nothing",
+        "a counter with invalid bytes",
         |database| put(database, keys::counter("day"), vec![]),
         &["counters: counter `day`: the stored counter cannot be read: it is empty"],
     ),
     (
-        "a register whose id says nothing",
+        "a register with an invalid id",
         |database| put(database, keys::REGISTER.to_vec(), vec![77]),
         &["files: the id of the register: the stored "],
     ),
     (
-        "a key that nobody writes",
+        "an unknown key",
         |database| put(database, b"zz".to_vec(), vec![1]),
-        &["files: a key of 2 bytes that begins with 0x7a: it is no key that daftar writes"],
+        &["files: a key of 2 bytes that begins with 0x7a: daftar does not write such keys"],
     ),
 ];
 
