@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::failure::Failure;
 
-const HEAD: &str = "# Settings\n\nSettings stand in a TOML file: `daftar serve --config daftar.toml`. An unknown key or an invalid value prevents the \
+const HEAD: &str = "# Settings\n\nThe server reads its settings from a TOML file: `daftar serve --config daftar.toml`. An unknown key or an invalid value prevents the \
                     start, and the message names it. A setting that the file does not contain has its default. This page is written from the \
                     example configuration of the release, `daftar.example.toml`.\n";
 
