@@ -18,7 +18,7 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     build::server(workspace, steps, Profile::Release)?;
     let dist = workspace.root().join("dist");
     let (plugins, modules) = (dist.join("plugins"), dist.join("modules"));
-    let others = ["completions", "licences", "man"].map(|folder| dist.join(folder));
+    let others = ["completions", "docs", "licences", "man"].map(|folder| dist.join(folder));
     steps.say("lay out dist/");
     for folder in [&plugins, &modules].into_iter().chain(&others) {
         // Files of an earlier release must not be shipped again under this one's name.
@@ -36,6 +36,7 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let server = dist.join(format!("daftar{}", std::env::consts::EXE_SUFFIX));
     files::copy(&workspace.server(Profile::Release), &server)?;
     copy_licences(workspace, &dist.join("licences"))?;
+    docs::lay_out(workspace, &dist.join("docs"))?;
     let of_page = workspace.target().join("workbench/licences.txt");
     if of_page.is_file() {
         files::copy(&of_page, &dist.join("licences/workbench.txt"))?;

@@ -70,6 +70,15 @@ pub fn build(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     tools::remember(&place, "site", &version)
 }
 
+/// Copies the site of the last [`build`] into a folder, for readers without a server.
+pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<(), Failure> {
+    let book = workspace.target().join("docs-build/book");
+    for file in all_files(&book)? {
+        files::copy(&book.join(&file), &folder.join(&file))?;
+    }
+    Ok(())
+}
+
 /// Builds the site and says where it can be read without a server.
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     build(workspace, steps)?;

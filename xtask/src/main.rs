@@ -60,7 +60,8 @@ usage: cargo xtask <command>
   torture [--rounds N | --power-cuts N] [--seed S]
                       build (release), then kill the server under load, again and again, or open N states that a power cut could leave (needs root
                       and /dev/fuse), and look for what is lost
-  dist                the release: dist/daftar, dist/plugins, dist/modules, completions, manual pages, the bill of materials, notices
+  dist                the release: dist/daftar, dist/plugins, dist/modules, the documentation, completions, manual pages, the bill of
+                      materials, notices
   reproduce           build every plugin twice, at two places, and compare the bytes
   materials           the bill of materials and the notices of what is built for development, held to their schema (needs python3)
   deny [ARGS]         licences, banned crates and sources by deny.toml; ARGS are other checks, such as `advisories`
