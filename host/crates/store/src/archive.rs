@@ -379,7 +379,7 @@ impl Carried {
         if self.0.is_none() {
             return Ok(());
         }
-        Err(StoreError::Corrupt { what: "record", reason: "its present version is missing".to_owned() })
+        Err(StoreError::Corrupt { what: "record", reason: "its current version is missing".to_owned() })
     }
 }
 
@@ -393,7 +393,7 @@ const WRITTEN_SINCE_MAX: usize = 2_000_000;
 /// The error for more changed records.
 fn too_many_written() -> StoreError {
     StoreError::LimitReached(
-        "more records were written since than can be caught up: fill an empty database from a new backup, and catch up soon after it",
+        "too many records were written since: fill an empty database from a new backup, and catch up soon after it",
     )
 }
 

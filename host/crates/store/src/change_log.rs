@@ -29,7 +29,7 @@ impl RegisterId {
     #[must_use]
     #[expect(
         clippy::disallowed_methods,
-        reason = "a store is made below `IdSource`, and no two registers may share an id"
+        reason = "a store is created below `IdSource`, and no two registers may share an id"
     )]
     pub fn draw() -> Self {
         Self(uuid::Uuid::new_v4().into_bytes())

@@ -268,7 +268,7 @@ impl Overlay {
         state.last = planner.last();
         let Records { records, open_memberships, owners, clients, settings, .. } = planned.outcome;
         if !clients.is_empty() || !settings.is_empty() {
-            return Err(no_part("it changes something else than records"));
+            return Err(no_part("it changes data other than records"));
         }
         for ((kind, key), owners) in owners {
             let name = state.carriers.name(kind, &key);
@@ -283,7 +283,7 @@ impl Overlay {
     /// Computes a write on top of pending ones; `found` contains all data that it requires of the base store.
     fn keep_back(&self, mut write: Write, found: Records) -> Result<Committed, StoreError> {
         if !changes_records(&write) {
-            return Err(no_part("it changes something else than records"));
+            return Err(no_part("it changes data other than records"));
         }
         // The transaction checks when it is written that the numbers are the next ones.
         let new_codes = write.take_new_codes();

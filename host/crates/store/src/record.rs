@@ -81,7 +81,7 @@ forms! {
     setting::StoredConceptGroupV1: 1, "concept group";
     setting::StoredEarlierVersionV1: 1, "part of an earlier version";
     setting::StoredIdentifierSystemV1: 1, "identifier system";
-    setting::StoredRetainedConceptsV1: 1, "part of the kept codes";
+    setting::StoredRetainedConceptsV1: 1, "part of the retained codes";
     setting::StoredLocalCodeV1: 1, "local code";
 }
 

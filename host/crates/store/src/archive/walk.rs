@@ -431,7 +431,7 @@ impl Walk {
             .ok_or_else(|| missing("older version of a record"))?;
         let (version, photo) = version_and_photo(kind, task.id, &value)?;
         if version != task.next {
-            let reason = "it is another one than its key says".to_owned();
+            let reason = "it does not match its key".to_owned();
             return Err(StoreError::Corrupt { what: "version of a record", reason });
         }
         Ok((value, photo))
@@ -542,7 +542,7 @@ impl Touched {
         }
         if self.first_after.len() > TOUCHED_MAX {
             return Err(StoreError::LimitReached(
-                "more records were changed while the backup ran than can be kept apart: make it when less is written, or read it faster",
+                "too many records were changed during the backup: run it when fewer are written, or read it faster",
             ));
         }
         Ok(())

@@ -96,7 +96,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
             }
             Operation::NumberCodes(_) => Err(StoreError::Corrupt {
                 what: "write",
-                reason: "numbers of codes are given before it is planned".to_owned(),
+                reason: "codes must be numbered before it is planned".to_owned(),
             }),
         }
     }
@@ -106,7 +106,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         // The keys of parts of a write do not count records.
         let is_count = kind == RecordKind::Program && self.planner.origin.is_none();
         if is_count && self.last.program >= PROGRAMS_MAX {
-            return Err(StoreError::LimitReached("the register has as many programs as it keeps"));
+            return Err(StoreError::LimitReached("the register has the maximum number of programs"));
         }
         let id = RecordId(self.last.key(kind).saturating_add(1));
         self.last.raise(kind, id);
@@ -224,7 +224,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
                 Some(owner) if owner.is_open == is_open => continue,
                 Some(owner) => owner.is_open = is_open,
                 None if is_full => {
-                    return Err(StoreError::LimitReached("too many records have carried one of the identifiers"));
+                    return Err(StoreError::LimitReached("too many records have had one of the identifiers"));
                 }
                 None => owners.push(IdentifierOwner { id, is_open }),
             }

@@ -135,7 +135,7 @@ fn cut(mut entry: AuditEntry) -> AuditEntry {
     let cut = named.saturating_sub(entry.targets.len());
     if cut > 0 {
         let separator = if note.is_empty() { "" } else { "; " };
-        note.push_str(&format!("{separator}{cut} of {named} targets were cut, as the line was too long to keep"));
+        note.push_str(&format!("{separator}{cut} of {named} targets were omitted: the entry was too long"));
     }
     entry.note = Some(note).filter(|note| !note.is_empty());
     entry
@@ -250,7 +250,7 @@ impl<'e> Words<'e> {
 
 fn word(words: &[Arc<str>], place: u32) -> Result<&Arc<str>, Unreadable> {
     let word = usize::try_from(place).ok().and_then(|place| words.get(place));
-    word.ok_or_else(|| Unreadable("it names a text that it does not hold".to_owned()))
+    word.ok_or_else(|| Unreadable("it refers to a text that it does not contain".to_owned()))
 }
 
 fn text(words: &[Arc<str>], place: Option<u32>) -> Result<Option<String>, Unreadable> {
@@ -345,7 +345,7 @@ mod tests {
             |number: usize| AuditEntry { targets: vec!["t".repeat(300_000)], ..audit_entry(&number.to_string()) };
         let lines: Vec<_> = (0..7).map(line).collect();
         let values = encode(&lines).unwrap();
-        assert_eq!(values.len(), 7, "long ones lie alone");
+        assert_eq!(values.len(), 7, "long ones are stored separately");
         let read: Vec<_> = values.iter().flat_map(|value| decode(value).unwrap()).collect();
         assert_eq!(read, lines);
         let line = |number: usize| AuditEntry { targets: vec!["t".repeat(1_000)], ..audit_entry(&number.to_string()) };
@@ -365,9 +365,9 @@ mod tests {
         for line in [texts, targets, one_target, many_targets] {
             let kept = entry_as_stored(line.clone());
             assert_eq!(encode(std::slice::from_ref(&kept)).unwrap().len(), 1);
-            assert_eq!(entry_as_stored(kept.clone()), kept, "what was cut fits");
+            assert_eq!(entry_as_stored(kept.clone()), kept, "a truncated entry fits");
             let (named, cut) = (line.targets.len(), line.targets.len() - kept.targets.len());
-            let says = format!("{cut} of {named} targets were cut");
+            let says = format!("{cut} of {named} targets were omitted");
             assert_eq!(kept.note.unwrap_or_default().contains(&says), cut > 0, "{says}");
         }
         let short = AuditEntry { targets: vec!["t".repeat(511); 1_000], ..audit_entry("r") };

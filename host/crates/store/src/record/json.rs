@@ -1,30 +1,30 @@
-//! The stored JSON of records of every kind: what a database that people ask in SQL keeps of them. The rows of the schema drive it, as they
-//! drive the binary form ([`super::fields`]); the key is not in it.
+//! The stored JSON of records of every kind, as a database stores them for queries in SQL. It is generated from the
+//! rows of the schema, as the binary form is ([`super::fields`]); the key is not in it.
 //!
 //! | member | how |
 //! |---|---|
-//! | `meta` | `version_id`: number; `last_updated`: RFC 3339 in UTC with milliseconds; `source`: the client, absent where there is none |
-//! | `identifier` | of each its `system` and `value`, and its `period` where it has one |
-//! | a field | under its name in bodies; a list is an array, a part an object |
-//! | `extension` | by path, of each value its `type` and `value`; an array where the field has several |
-//! | `revision` | the revision of the schema; absent where it is 1 |
-//! | `unknown` | in any object: what the binary form keeps under tags that this program does not know, by tag, in hexadecimal digits |
+//! | `meta` | `version_id`: number; `last_updated`: RFC 3339 in UTC with milliseconds; `source`: the client, absent without one |
+//! | `identifier` | the `system` and `value` of each, and its `period`, if any |
+//! | a field | under its name in the API; a list is an array, a part an object |
+//! | `extension` | by path, the `type` and `value` of each value; an array if the field has several |
+//! | `revision` | the revision of the schema; absent if it is 1 |
+//! | `unknown` | in any object: values of the binary form under unknown tags, by tag, in hexadecimal digits |
 //!
 //! | value | how |
 //! |---|---|
-//! | text | a string; `{"utf8": "…"}` with its bytes in hexadecimal digits where it has U+0000, which `jsonb` refuses |
+//! | text | a string; `{"utf8": "…"}` with its bytes in hexadecimal digits if it contains U+0000, which `jsonb` rejects |
 //! | number | a number; `"-0"` for the negative zero, which `jsonb` does not have |
 //! | day | `"2026-11-24"` |
 //! | word | the word |
-//! | code | `uri`, `number`, `edition`, `edition_number`: the numbers count, and the texts are for people and SQL |
+//! | code | `uri`, `number`, `edition`, `edition_number`: only the numbers are decoded; the texts are for SQL queries |
 //! | reference | `kind`, and `id`: the key of the record |
 //! | name of a consent | a UUID |
 //! | photo | `digest` in hexadecimal digits, and `length` |
 //!
-//! **Invariant:** what is read is what was written, whatever order of members, white space and notation of numbers the database chose.
+//! **Invariant:** decoding returns the encoded record, for any order of members, white space and notation of numbers.
 //!
-//! **Invariant:** what a newer program stored outlives a rewrite by this one: members of a later revision without a row are kept as they are,
-//! under the tag [`MEMBERS`].
+//! **Invariant:** data stored by a newer program survives a rewrite by this one: members of a later revision without a
+//! row are preserved unchanged, under the tag [`MEMBERS`].
 
 mod read;
 #[cfg(test)]
@@ -44,10 +44,10 @@ pub use self::write::encode_one;
 use super::VALUE_BYTES_MAX;
 use crate::{StoreError, StoredCodeTable};
 
-/// The tag under which members are kept that this program does not know: an object of stored JSON. No field has it.
+/// The tag of members that this program does not know: an object of stored JSON. No field has it.
 pub const MEMBERS: Tag = Tag(u16::MAX);
 
-/// What stands beside the fields of a record.
+/// The members beside the fields of a record.
 const META: &str = "meta";
 const IDENTIFIER: &str = "identifier";
 const EXTENSION: &str = "extension";
@@ -62,31 +62,31 @@ pub struct CodeNames {
 }
 
 impl CodeNames {
-    /// None.
+    /// Creates an empty table.
     #[must_use]
     pub const fn new() -> Self {
         Self { codes: Vec::new(), editions: Vec::new() }
     }
 
-    /// Applies what has numbers, in the order of the numbers.
+    /// Adds newly numbered codes and editions, in the order of the numbers.
     pub fn apply(&mut self, numbered: &StoredCodeTable) {
         self.codes.extend(numbered.codes.iter().map(|uri| uri.to_string().into()));
         self.editions.extend(numbered.editions.iter().map(|(_, edition)| edition.as_str().into()));
     }
 
-    /// How many codes and editions have numbers.
+    /// Returns the number of codes and of editions.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         (self.codes.len(), self.editions.len())
     }
 
-    /// Forgets all but the first, as what was applied with the others was not written.
+    /// Removes all but the first ones, because the write with the others failed.
     pub fn truncate(&mut self, (codes, editions): (usize, usize)) {
         self.codes.truncate(codes);
         self.editions.truncate(editions);
     }
 
-    /// The URI of a code.
+    /// Returns the URI of a code.
     #[must_use]
     pub fn uri(&self, number: CodeNumber) -> Option<&str> {
         self.codes.get(number.0 as usize).map(AsRef::as_ref)
@@ -97,10 +97,10 @@ impl CodeNames {
     }
 }
 
-/// The stored JSON of a record. A code whose number has no text is written by its number alone: verification reports it.
+/// Encodes a record as JSON. A code whose number has no text is written as its number only: verification reports it.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when the record is too large for any store; [`StoreError::Corrupt`] when a value has not the shape of its field.
+/// [`StoreError::TooLarge`] if the record exceeds the limit; [`StoreError::Corrupt`] if a value is not of its field.
 pub fn encode(record: &ChangedRecord, names: &CodeNames) -> Result<Vec<u8>, StoreError> {
     let json = match record {
         ChangedRecord::Individual(record) => encode_one(record, names),
@@ -116,10 +116,10 @@ pub fn encode(record: &ChangedRecord, names: &CodeNames) -> Result<Vec<u8>, Stor
     Ok(json)
 }
 
-/// The record of that kind and key that stored JSON says.
+/// Decodes the record of that kind and key from stored JSON.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when it cannot be read.
+/// [`StoreError::Corrupt`] if it cannot be read.
 pub fn decode(kind: RecordKind, id: RecordId, json: &[u8]) -> Result<ChangedRecord, StoreError> {
     Ok(match kind {
         RecordKind::Individual => ChangedRecord::Individual(Arc::new(decode_one(id, json)?)),

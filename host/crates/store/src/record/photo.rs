@@ -70,7 +70,7 @@ pub fn decode_into(
     if found == expected {
         return Ok(bytes);
     }
-    let reason = format!("{found} of its {expected} parts are there");
+    let reason = format!("{found} of its {expected} parts exist");
     Err(StoreError::Corrupt { what: StoredPhotoPartV1::WHAT, reason })
 }
 

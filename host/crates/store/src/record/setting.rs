@@ -54,7 +54,7 @@ impl SettingKind {
         match self {
             Self::LocalCode => "local code",
             Self::ConceptGroup => "concept group",
-            Self::RetainedConcepts => "kept codes",
+            Self::RetainedConcepts => "retained codes",
             Self::EarlierVersion => "earlier version",
             Self::IdentifierSystem => "identifier system",
         }

@@ -159,7 +159,7 @@ pub async fn a_snapshot_contains_all_stored_items<B: Backend>() {
     }
     assert!(counts["code_table_parts"] >= 1 && counts["audit_values"] >= 3);
     let shown = format!("{entries:?}");
-    assert!(!shown.contains("urn:x:a") && !shown.contains("portrait"), "a snapshot shows nothing of what records say");
+    assert!(!shown.contains("urn:x:a") && !shown.contains("portrait"), "a snapshot shows no content of records");
 }
 
 pub async fn a_snapshot_excludes_later_writes<B: Backend>() {
@@ -248,7 +248,7 @@ pub async fn a_filled_store_equals_its_source<B: Backend>() {
     filling.finish().await.unwrap();
     let other = finish();
     let again = taken(&mut snapshot(&other).await).await;
-    assert!(again == entries, "what is taken of it is the same");
+    assert!(again == entries, "it returns the same items");
 
     let (one, two) = (backend.store(), other.store());
     other.store().attach_sink(Arc::new(Listener::default())).unwrap();

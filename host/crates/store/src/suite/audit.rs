@@ -83,11 +83,11 @@ pub async fn the_audit_log_is_searched_in_pages<B: Backend>() {
             assert_eq!(all(&backend, &on, bounds).await.0, expected, "{bounds:?}");
         }
         let both = AuditQuery { request_id: Some("12".to_owned()), ..on };
-        assert!(all(&backend, &both, (9, 200)).await.0.is_empty(), "the two conditions hold of no line");
+        assert!(all(&backend, &both, (9, 200)).await.0.is_empty(), "no entry meets both conditions");
         // No index contains this text.
         let text = AuditQuery { text: Some("in no line".to_owned()), ..AuditQuery::default() };
         let (found, pages) = all(&backend, &text, (9, 200)).await;
-        assert_eq!((found.len(), pages > 4), (0, true), "looking is bounded");
+        assert_eq!((found.len(), pages > 4), (0, true), "a search is bounded");
         reopened(&mut backend).await;
     }
 }

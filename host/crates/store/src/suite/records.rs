@@ -257,7 +257,7 @@ pub async fn changes_are_reported_once_in_order<B: Backend>() {
     assert_eq!((now.id, now.meta.version), (first.id, VersionId(2)));
 
     let listener = reopened(&mut backend).await;
-    assert!(listener.0.lock().unwrap().is_empty(), "what happened before is read by scanning, not told");
+    assert!(listener.0.lock().unwrap().is_empty(), "earlier changes are read by scanning, not notified");
 }
 
 pub async fn records_are_rejected_until_a_listener_is_attached<B: Backend>() {

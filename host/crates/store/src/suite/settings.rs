@@ -77,14 +77,14 @@ pub async fn settings_of_one_write_are_stored_atomically<B: Backend>() {
         .iter()
         .map(|setting| match setting.key() {
             SettingKey::RetainedConcepts(_, part) => part,
-            other => panic!("not taken out: {other:?}"),
+            other => panic!("not removed: {other:?}"),
         })
         .collect();
     assert!(numbers.into_iter().eq(0..100));
     let update = Operation::update(RecordId(9), daftar_domain::record::VersionId::FIRST, person(&["urn:x:y|1"]));
     let failing = vec![Operation::PutSetting(group("new")), update];
     assert!(commit(backend.store(), failing).await.is_err());
-    assert_eq!(stored(backend.store()).await.len(), 100, "nothing of a write that fails is kept");
+    assert_eq!(stored(backend.store()).await.len(), 100, "a failed write stores nothing");
 }
 
 pub async fn settings_of_similar_names_are_distinct<B: Backend>() {
@@ -100,7 +100,7 @@ pub async fn settings_of_similar_names_are_distinct<B: Backend>() {
         .into_iter()
         .map(|setting| match setting {
             Setting::RetainedConcepts(kept) => kept.namespace.to_string(),
-            other => panic!("not kept codes: {other:?}"),
+            other => panic!("not retained codes: {other:?}"),
         })
         .collect();
     assert_eq!(found, namespaces);

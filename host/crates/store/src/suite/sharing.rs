@@ -69,7 +69,7 @@ pub async fn a_sliding_window_counts_the_calls_of_all_processes(one: Process, ot
     let refused = other.shared.window("token/a", 1, 3).await.unwrap();
     assert!(!refused.is_taken && refused.until_left.len() == 3, "{refused:?}");
     assert!(!other.shared.window("token/b", 4, 3).await.unwrap().is_taken, "more than there ever are");
-    assert!(other.shared.window("token/b", 3, 3).await.unwrap().is_taken, "what was refused is not counted");
+    assert!(other.shared.window("token/b", 3, 3).await.unwrap().is_taken, "rejected calls are not counted");
     one.shared.forget_full_minutes().await.unwrap();
     assert!(!one.shared.window("token/a", 1, 3).await.unwrap().is_taken, "it is not empty");
 }
@@ -122,7 +122,7 @@ pub async fn a_change_is_notified_and_raises_its_version_counter(one: Process, o
     {
         let before = other.shared.generation().await.unwrap();
         one.store.commit(write(vec![operation])).await.unwrap();
-        tokio::time::timeout(Duration::from_secs(30), other.shared.heard()).await.expect("it is heard of");
+        tokio::time::timeout(Duration::from_secs(30), other.shared.heard()).await.expect("it is notified");
         let now = other.shared.generation().await.unwrap();
         assert_eq!((now.clients - before.clients, now.deployment - before.deployment), (clients, deployment));
     }

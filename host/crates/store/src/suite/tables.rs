@@ -189,6 +189,6 @@ pub async fn an_audit_entry_over_the_limit_is_truncated<B: Backend>() {
         let kept = line.targets.len();
         assert!(line.targets == long_line("", kept).targets, "the first {kept}");
         let note = line.note.as_deref().unwrap();
-        assert!(note.starts_with(&format!("{} of 5000 targets were cut", 5_000 - kept)), "{note}");
+        assert!(note.starts_with(&format!("{} of 5000 targets were omitted", 5_000 - kept)), "{note}");
     }
 }

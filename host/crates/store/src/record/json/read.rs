@@ -30,7 +30,7 @@ use crate::record::fields::{self, Fault, Problem, Reader, called, check_absent};
 use crate::record::instant;
 use crate::record::wire::Bytes;
 
-/// As [`decode`](super::decode), of the type that it is.
+/// As [`decode`](super::decode), for a known type.
 ///
 /// # Errors
 /// As [`decode`](super::decode).
@@ -43,7 +43,7 @@ pub fn decode_one<T: RecordType>(id: RecordId, json: &[u8]) -> Result<Record<Fie
     }
 }
 
-/// The bytes of hexadecimal digits.
+/// Decodes hexadecimal digits.
 fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
     let digit = |digit: &u8| char::from(*digit).to_digit(16);
@@ -51,7 +51,7 @@ fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     if rest.is_empty() { pairs.iter().map(byte).collect() } else { None }
 }
 
-/// The members of an object, each by its name with the JSON of its value.
+/// The members of an object, each a name and the JSON of its value.
 struct Members<'j>(Vec<(&'j str, &'j str)>);
 
 impl<'j> Deserialize<'j> for Members<'j> {
@@ -98,7 +98,7 @@ fn items(json: &str) -> Option<Vec<&RawValue>> {
 fn take_string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     match inner {
-        // What was found as a value is well formed: without a backslash it stands for itself.
+        // A found value is well formed: without a backslash the text is the value.
         Some(text) if !text.contains('\\') => Some(Cow::Borrowed(text)),
         Some(_) => serde_json::from_str(json).ok().map(Cow::Owned),
         None => None,
@@ -128,7 +128,7 @@ fn take_day(json: &str) -> Option<Date> {
     take_string(json)?.parse().ok()
 }
 
-/// A stored code. The numbers count; the texts are for people and SQL.
+/// A stored code. The numbers are decoded; the texts are for SQL queries.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredCode {
@@ -150,7 +150,7 @@ fn take_code(json: &str) -> Option<CodedValue> {
     serde_json::from_str::<StoredCode>(json).ok().map(CodedValue::from)
 }
 
-/// The URI and the number of every code in stored JSON, for verification.
+/// Returns the URI and the number of every code in stored JSON, for verification.
 ///
 /// The walk checks any object with a `number` and an `edition_number`: only codes are such.
 #[must_use]
@@ -208,7 +208,7 @@ struct StoredIdentifier<'j> {
     period: Option<&'j RawValue>,
 }
 
-/// One pass over stored JSON, by the fields of the schema. It keeps the fault, since an error of serde has no place for it.
+/// One pass over stored JSON, by the fields of the schema. Stores the fault, which an error of serde cannot contain.
 struct Pass {
     /// The revision of the record, if it is later than that of this program.
     later: Option<u16>,
@@ -372,7 +372,7 @@ fn take_period(json: &str) -> Option<Period> {
     Some(Period { start: day(start)?, end: day(end)? })
 }
 
-/// What the binary form kept under tags: fields of this program's, where the revision is one that it knows.
+/// Reads values that the binary form stored under tags. A tag is a field of this program if it knows the revision.
 fn take_unknown(
     fields: &'static [Field],
     json: &str,
@@ -394,7 +394,7 @@ fn take_unknown(
     Ok(())
 }
 
-/// The fields that a program without them kept as members, read by one that has them.
+/// Reads members that a program without their fields preserved.
 pub(in crate::record) fn kept_members(fields: &'static [Field], json: &[u8]) -> Result<Vec<(Tag, Value)>, Fault> {
     let json = str::from_utf8(json).map_err(|_| Fault::invalid())?;
     let read = |(name, value): (&str, &str)| {

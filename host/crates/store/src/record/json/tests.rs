@@ -1,4 +1,4 @@
-//! Records that are written as JSON and read back, and JSON that is refused.
+//! Records that are encoded as JSON and decoded again, and JSON that is rejected.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -34,7 +34,7 @@ fn written<T: RecordType>(record: &Record<Fields<T>>) -> Vec<u8> {
     encode_one(record, &names()).unwrap()
 }
 
-/// As the database writes it: members in another order, white space, and numbers in full.
+/// Formats JSON as the database does: members in another order, white space, and complete numbers.
 fn as_stored(json: &[u8]) -> Vec<u8> {
     fn print(value: &Json, to: &mut String) {
         match value {
@@ -66,7 +66,7 @@ fn as_stored(json: &[u8]) -> Vec<u8> {
 
 fn read_back<T: RecordType>(record: &Record<Fields<T>>) -> Result<(), TestCaseError> {
     let json = written(record);
-    prop_assert!(!json.windows(6).any(|window| window == b"\\u0000"), "jsonb refuses it");
+    prop_assert!(!json.windows(6).any(|window| window == b"\\u0000"), "jsonb rejects it");
     let read = decode_one::<T>(record.id, &json).map_err(|error| TestCaseError::fail(error.to_string()))?;
     prop_assert_eq!(&read, record);
     prop_assert_eq!(written(&read), json);
@@ -202,7 +202,7 @@ fn a_record_is_too_large_where_it_is_for_every_store() {
     assert!(matches!(of(&person), Err(StoreError::TooLarge { .. })));
 }
 
-/// A bare person with these members.
+/// Returns a bare person with these members.
 fn person(members: &Json) -> Vec<u8> {
     let mut json: Json = serde_json::from_slice(&written(&samples::bare_individual())).unwrap();
     for (name, value) in members.as_object().unwrap() {
@@ -216,7 +216,7 @@ fn read(members: &Json) -> Result<Record<Fields<IndividualRecord>>, StoreError> 
 }
 
 #[test]
-fn members_of_a_later_revision_are_kept_and_found_by_a_program_that_has_them() {
+fn members_of_a_later_revision_are_preserved_and_read_by_a_program_that_knows_them() {
     let revision = schema::REVISION + 3;
     let members = json!({
         "revision": revision, "clan": {"uri": "urn:x#a", "number": 7}, "birth_date": "1968-02-29",
@@ -235,11 +235,11 @@ fn members_of_a_later_revision_are_kept_and_found_by_a_program_that_has_them() {
     for (member, value) in members.as_object().unwrap() {
         assert_eq!(again[member], *value, "{member}");
     }
-    // The binary form of another store, and back.
+    // Through the binary form of another store.
     let binary = fields::encode(&record).unwrap();
     assert_eq!(fields::decode::<IndividualRecord>(record.id, &binary).unwrap(), record);
 
-    // A program that has the fields, as the revision is one that it knows.
+    // A program that has the fields, because it knows the revision.
     let mut values = Values::default();
     values.put(MEMBERS, Some(Value::later(schema::REVISION, br#"{"birth_date": "1968-02-29"}"#)));
     let mut kept = samples::bare_individual();

@@ -19,10 +19,10 @@ use crate::StoreError;
 use crate::record::fields::{Fault, Problem, called};
 use crate::record::instant;
 
-/// As [`super::encode`], of the type that it is, without the limit of bytes.
+/// As [`super::encode`], for a known type, without the size limit.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when a value has not the shape of its field.
+/// [`StoreError::Corrupt`] if a value does not match its field.
 pub fn encode_one<T: RecordType>(record: &Record<Fields<T>>, names: &CodeNames) -> Result<Vec<u8>, StoreError> {
     let details = &record.details;
     let mut writer = Writer::new(names);
@@ -40,7 +40,7 @@ struct Writer<'n> {
     names: &'n CodeNames,
 }
 
-/// An object of these members.
+/// Returns an object with these members.
 pub(super) fn object(members: &[(&str, &str)]) -> Vec<u8> {
     let mut writer = Writer::new(const { &CodeNames::new() });
     writer.to.push(b'{');
@@ -103,7 +103,7 @@ impl<'n> Writer<'n> {
         Ok(())
     }
 
-    /// The name of the next member of the object that was begun.
+    /// Writes the name of the next member of the current object.
     fn name(&mut self, name: &str) {
         if self.to.last() != Some(&b'{') {
             self.to.push(b',');
@@ -125,11 +125,11 @@ impl<'n> Writer<'n> {
     }
 
     fn print(&mut self, what: std::fmt::Arguments<'_>) {
-        // Nothing is refused by memory.
+        // Writing to memory cannot fail.
         let _written = self.to.write_fmt(what);
     }
 
-    /// A string without U+0000.
+    /// Writes a string without U+0000.
     fn string(&mut self, text: &str) {
         let _written = serde_json::to_writer(&mut self.to, text);
     }
@@ -203,7 +203,7 @@ impl<'n> Writer<'n> {
         self.to.push(b'}');
     }
 
-    /// The members of an object that was begun.
+    /// Writes the members of the current object.
     fn members(&mut self, fields: &'static [Field], values: &Values) -> Result<(), Fault> {
         let mut unknown = Vec::new();
         for (tag, value) in values.iter() {
@@ -262,7 +262,7 @@ impl<'n> Writer<'n> {
                 self.members(part.fields, values)?;
                 self.to.push(b'}');
             }
-            // A value of another field's shape.
+            // A value that does not match its field.
             _ => return Err(Fault::invalid()),
         }
         Ok(())
@@ -286,7 +286,7 @@ impl<'n> Writer<'n> {
     }
 }
 
-/// Bytes in hexadecimal digits.
+/// Writes bytes in hexadecimal digits.
 fn hexadecimal(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(bytes.len().saturating_mul(2));
     for byte in bytes {
