@@ -358,10 +358,10 @@ pub fn contain<T>(run: impl FnOnce() -> T) -> Result<T, Panicked> {
 
 /// Prints panics of this process in one line each, except contained ones.
 pub fn shorten_panic_messages() {
-    std::panic::set_hook(Box::new(tell));
+    std::panic::set_hook(Box::new(print_panic));
 }
 
-fn tell(panic: &PanicHookInfo<'_>) {
+fn print_panic(panic: &PanicHookInfo<'_>) {
     if DEPTH.get() > 0 {
         return;
     }

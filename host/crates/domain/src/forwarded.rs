@@ -3,7 +3,7 @@
 //! Each proxy appends the address of its peer. The last entry was therefore written by the nearest trusted proxy, and
 //! every entry before the first untrusted address may be forged.
 //!
-//! **Invariant:** for an untrusted peer, the client address is the address of the peer, whatever the headers contain.
+//! **Invariant:** for an untrusted peer, the client address is the address of the peer for any headers.
 //! Entries to the left of the first untrusted address are ignored. At an invalid entry the walk ends at the proxy that
 //! wrote it.
 

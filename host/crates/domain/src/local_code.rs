@@ -57,7 +57,7 @@ pub enum LocalCodeError {
     Label,
     /// A label contains an invisible character.
     #[error(
-        "a label has no control characters and no invisible ones, such as U+200B or U+202E; remove {}", told(*.0)
+        "a label has no control characters and no invisible ones, such as U+200B or U+202E; remove {}", escaped(*.0)
     )]
     HiddenCharacter(char),
     /// Invalid URI.
@@ -244,7 +244,7 @@ impl ValuePattern {
     }
 }
 
-fn told(character: char) -> String {
+fn escaped(character: char) -> String {
     format!("U+{:04X}", u32::from(character))
 }
 

@@ -46,7 +46,7 @@ pub enum DateOperator {
 }
 
 impl DateOperator {
-    /// True if the operator holds between `at` and the range from `first` to `last`.
+    /// True if `at` and the range from `first` to `last` meet the operator.
     fn holds<T: PartialOrd>(self, at: T, first: T, last: T) -> bool {
         match self {
             Self::Equal => first <= at && at <= last,

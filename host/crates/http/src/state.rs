@@ -105,7 +105,7 @@ pub struct StateParts {
     pub cursors: CursorSeal,
     /// Token of the admin API.
     pub admin_token: AdminToken,
-    /// Change feed of other processes of the register; absent where there are none.
+    /// Change feed of other processes of the register; `None` without any.
     pub follower: Option<Arc<Follower>>,
     /// The surrounding program.
     pub program: Arc<dyn Program>,

@@ -49,7 +49,7 @@ pub struct Transport {
     requests_refused: AtomicU64,
     connections: AtomicUsize,
     cut: [AtomicU64; Cut::ALL.len()],
-    /// Seconds since 1970; 0 where there is no certificate.
+    /// Seconds since 1970; 0 without a certificate.
     certificate_expires_s: AtomicI64,
     certificate_is_stale: AtomicBool,
     certificates_taken: AtomicU64,
@@ -72,7 +72,7 @@ impl Transport {
         }
     }
 
-    /// Takes a request slot; none if all are taken.
+    /// Reserves a request slot; `None` if all are in use.
     pub fn enter(&self, is_for_token: bool) -> Option<Place<'_>> {
         let token_max = self.requests_max.div_ceil(TOKEN_SHARE);
         if is_for_token && !take(&self.token_requests, token_max) {

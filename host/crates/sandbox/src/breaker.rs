@@ -59,7 +59,7 @@ impl BreakerState {
 /// The plugin is suspended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Suspended {
-    /// Seconds until a retry makes sense.
+    /// Time until a retry is useful, in seconds.
     pub retry_after_s: u64,
 }
 

@@ -172,7 +172,7 @@ pub enum ResolveError {
     /// The pack is suspended after repeated faults.
     #[error("it is suspended after repeated faults, retry in {retry_after_s} s")]
     Suspended {
-        /// Seconds until a retry makes sense.
+        /// Time until a retry is useful, in seconds.
         retry_after_s: u64,
     },
     /// The call ended with a fault.

@@ -40,7 +40,7 @@ struct Metered {
 }
 
 impl Metered {
-    /// Makes a call over that many rows.
+    /// Calls the plugin over that many rows.
     fn call<R>(
         &mut self,
         rows: u32,
@@ -356,7 +356,7 @@ pub enum EngineError {
     Suspended {
         /// Its name.
         plugin: PluginName,
-        /// Seconds until a retry makes sense.
+        /// Time until a retry is useful, in seconds.
         retry_after_s: u64,
     },
     /// The queue of the plugin threads is full.

@@ -137,7 +137,7 @@ impl<G> Sandbox<G> {
         Ok(Sandbox { store, exports, plugin, limits, stats, usage, shares_time, ended })
     }
 
-    /// Makes one call with that much fuel.
+    /// Calls the plugin once with that much fuel.
     ///
     /// # Errors
     /// The fault of this call, or that of an earlier one.

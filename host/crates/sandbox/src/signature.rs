@@ -147,7 +147,7 @@ mod tests {
         assert!(!signature.fits(&PrivateKey::from_bytes([8; 32]).public_key(), b"plugin"));
     }
 
-    /// RFC 8032 §7.1, test 3: the signature is over the bytes alone, without a prefix.
+    /// RFC 8032 §7.1, test 3: the signature is over the bytes only, without a prefix.
     #[test]
     fn the_signature_is_plain_ed25519_over_the_bytes() {
         let secret = "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7";

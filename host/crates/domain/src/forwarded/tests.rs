@@ -33,8 +33,8 @@ fn headers_of_an_untrusted_peer_are_ignored() {
         assert_eq!(found(ForwardedHeader::Forwarded, peer, &["for=198.51.100.7"]), "192.0.2.1");
     }
     assert_eq!(found(ForwardedHeader::XForwardedFor, "2001:db8:2::1", &["198.51.100.7"]), "2001:db8:2::1");
-    let nobody = ForwardedHeader::XForwardedFor.caller(address(PEER), &[], [&b"198.51.100.7"[..]].into_iter());
-    assert_eq!(nobody.to_string(), PEER, "without trusted proxies no header is trusted");
+    let untrusted = ForwardedHeader::XForwardedFor.caller(address(PEER), &[], [&b"198.51.100.7"[..]].into_iter());
+    assert_eq!(untrusted.to_string(), PEER, "without trusted proxies no header is trusted");
 }
 
 #[test]

@@ -93,7 +93,7 @@ mod tests {
     ];
 
     /// Returns the operators that a timestamp meets, in the order eq ne gt ge lt le.
-    fn met(text: &str, at: &str) -> String {
+    fn matching(text: &str, at: &str) -> String {
         let at: Timestamp = at.parse().unwrap();
         let names = ["eq", "ne", "gt", "ge", "lt", "le"];
         let conditions = OPERATORS.map(|operator| InstantCondition::parse(operator, text).unwrap());
@@ -109,7 +109,7 @@ mod tests {
             ("2026-01-31T23:59:59.999Z", "eq ge le"),
             ("2026-02-01T00:00:00Z", "ne gt ge"),
         ] {
-            assert_eq!(met("2026-01-31", at), expected, "{at}");
+            assert_eq!(matching("2026-01-31", at), expected, "{at}");
         }
     }
 
@@ -124,7 +124,7 @@ mod tests {
             ("2026-01-31T12:00:00.0055Z", "2026-01-31T12:00:00.005Z", "ne lt le"),
             ("2026-01-31T12:00:00.0055Z", "2026-01-31T12:00:00.006Z", "ne gt ge"),
         ] {
-            assert_eq!(met(text, at), expected, "{text} {at}");
+            assert_eq!(matching(text, at), expected, "{text} {at}");
         }
     }
 

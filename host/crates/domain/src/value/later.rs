@@ -159,7 +159,7 @@ mod tests {
         Values::default().with(key, text.to_owned())
     }
 
-    fn kept(fields: &'static [Field], mut now: Values, before: &Values) -> Values {
+    fn preserved(fields: &'static [Field], mut now: Values, before: &Values) -> Values {
         now.keep_later(fields, before);
         now
     }
@@ -174,18 +174,18 @@ mod tests {
         let now = record(text(given, "Aminata"), vec![text(region, "c"), text(region, "d")]);
         let expected = vec![newer(text(region, "c"), 90), text(region, "d")];
         let expected = newer(record(newer(text(given, "Aminata"), 90), expected), 900);
-        assert_eq!(kept(individual::FIELDS, now, &before), expected);
+        assert_eq!(preserved(individual::FIELDS, now, &before), expected);
         // A value removed by a client is removed with its content.
         let emptied = Values::default().with(LANGUAGES, Vec::<CodedValue>::new());
-        assert_eq!(kept(individual::FIELDS, emptied.clone(), &before), newer(emptied, 900));
+        assert_eq!(preserved(individual::FIELDS, emptied.clone(), &before), newer(emptied, 900));
     }
 
     #[test]
     fn a_part_with_only_unknown_values_is_preserved() {
         let before = Values::default().with(NAME, newer(Values::default(), 90));
-        assert_eq!(kept(individual::FIELDS, Values::default(), &before), before);
+        assert_eq!(preserved(individual::FIELDS, Values::default(), &before), before);
         let empty = Values::default().with(NAME, Values::default());
-        assert_eq!(kept(individual::FIELDS, empty, &before), before);
+        assert_eq!(preserved(individual::FIELDS, empty, &before), before);
     }
 
     #[test]
@@ -199,11 +199,11 @@ mod tests {
         let before = group(vec![newer(member(1), 90), member(1), newer(member(2), 91), newer(left(3), 92)]);
         let now = group(vec![member(1), left(1), member(4), left(2)]);
         let expected = group(vec![newer(member(1), 90), left(1), member(4), newer(left(2), 91)]);
-        assert_eq!(kept(group::FIELDS, now, &before), expected);
+        assert_eq!(preserved(group::FIELDS, now, &before), expected);
         // Unknown values that are present already are not added again.
-        assert_eq!(kept(group::FIELDS, before.clone(), &before), before);
+        assert_eq!(preserved(group::FIELDS, before.clone(), &before), before);
         let twice = group(vec![newer(member(1), 90), newer(member(1), 91)]);
-        assert_eq!(kept(group::FIELDS, twice.without_later(), &twice), twice);
+        assert_eq!(preserved(group::FIELDS, twice.without_later(), &twice), twice);
     }
 
     #[test]
@@ -211,6 +211,6 @@ mod tests {
         let telecom = |number: &str| text(individual::TELECOM_VALUE, number);
         let before = Values::default().with(TELECOM, vec![newer(telecom("1"), 90)]);
         let now = Values::default().with(TELECOM, vec![telecom("2")]);
-        assert_eq!(kept(individual::FIELDS, now.clone(), &before), now);
+        assert_eq!(preserved(individual::FIELDS, now.clone(), &before), now);
     }
 }

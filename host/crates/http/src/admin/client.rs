@@ -283,7 +283,7 @@ fn read_grant(
     Some((scope, FieldSet::only(names)))
 }
 
-/// True if a field can hold values: an installed module must declare a key of extensions.
+/// True if a field can have values: an installed module must declare a key of extensions.
 fn is_there(name: &FieldName, declared: &ExtensionFields) -> bool {
     extension_key(name.as_str()).is_none_or(|key| keys_of(declared).any(|known| known == key))
 }

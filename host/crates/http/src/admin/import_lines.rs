@@ -38,7 +38,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 pub struct RawLine {
     /// Its number, counted by line ends.
     pub line: u64,
-    /// Its bytes; none if the line is over the limit.
+    /// Its bytes; `None` if the line exceeds the limit.
     pub text: Option<Vec<u8>>,
 }
 

@@ -44,7 +44,7 @@ impl Endpoint {
         others.filter(|path| !path.contains("%24")).collect()
     }
 
-    /// The accepted scopes, one of which a client must have; none where the endpoint requires no scope.
+    /// The accepted scopes, one of which a client must have; empty if the endpoint requires no scope.
     #[must_use]
     pub fn scopes(&self) -> &'static [Scope] {
         match self.access {

@@ -13,7 +13,7 @@ use crate::publisher_files::problem::{ImportError, Refusal, excerpt};
 /// The most rejected rows in a report: enough to see the pattern, few enough to print.
 const REFUSALS_MAX: usize = 1_000;
 
-/// With more rejected rows the file is probably the wrong one, and reading ends.
+/// With more rejected rows the file probably has another format, and reading ends.
 const REFUSALS_READ_MAX: u64 = 100_000;
 
 /// The report of an import.
@@ -118,7 +118,7 @@ impl Counts {
         }
     }
 
-    /// Checks that reading further makes sense.
+    /// Checks that reading further is useful.
     ///
     /// # Errors
     /// Too many rows are rejected.
