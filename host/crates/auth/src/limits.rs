@@ -353,7 +353,7 @@ impl Decision {
         let reason = match refusal {
             Refusal::Minute => format!("the limit of {limit} requests a minute is reached"),
             Refusal::Day => format!("the limit of {limit} requests a day is reached"),
-            Refusal::AtCapacity => "requests come from too many addresses at once".to_owned(),
+            Refusal::AtCapacity => "requests come from too many addresses".to_owned(),
         };
         Some(format!("{reason}: retry in {retry_after_s} s"))
     }

@@ -3,6 +3,7 @@
 //! **Invariant:** the only module that reads the environment. An unknown key or invalid value prevents the start; the
 //! error names the key, the file and the valid values. All problems are reported together.
 
+mod environment;
 mod keys;
 mod otlp;
 pub mod plugin_limits;
@@ -70,7 +71,7 @@ impl ConfigError {
 }
 
 impl Config {
-    /// Reads a configuration file.
+    /// Reads a configuration file, and the environment, whose variables override the file.
     ///
     /// # Errors
     /// All problems together: the file cannot be read, a key is unknown, a value is invalid.
@@ -84,9 +85,17 @@ impl Config {
             return Err(ConfigError::one(format!("`{shown}` has {size} bytes; the maximum is {FILE_BYTES_MAX}")));
         }
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
-        Self::parse(&text).map_err(|error| ConfigError {
+        Self::parse_with(&text, environment::variables()).map_err(|error| ConfigError {
             problems: error.problems.into_iter().map(|problem| format!("`{shown}`: {problem}")).collect(),
         })
+    }
+
+    /// Reads the environment alone.
+    ///
+    /// # Errors
+    /// All problems together.
+    pub fn from_environment() -> Result<Self, ConfigError> {
+        Self::parse_with("", environment::variables())
     }
 
     /// Parses settings.
@@ -94,12 +103,20 @@ impl Config {
     /// # Errors
     /// All problems together.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let table: toml::Table = text.parse().map_err(|error| ConfigError::one(format!("not TOML: {error}")))?;
-        let problems = keys::unknown_keys(&table);
+        Self::parse_with(text, Vec::new())
+    }
+
+    fn parse_with(text: &str, variables: Vec<(String, String)>) -> Result<Self, ConfigError> {
+        let mut table: toml::Table = text.parse().map_err(|error| ConfigError::one(format!("not TOML: {error}")))?;
+        let is_text_alone = variables.is_empty();
+        let mut problems = environment::apply(&mut table, variables);
+        problems.extend(keys::unknown_keys(&table));
         if !problems.is_empty() {
             return Err(ConfigError { problems });
         }
-        let config: Self = toml::from_str(text).map_err(|error| ConfigError::one(error.to_string()))?;
+        // From the text, an error has its line.
+        let config: Result<Self, _> = if is_text_alone { toml::from_str(text) } else { table.try_into() };
+        let config = config.map_err(|error| ConfigError::one(error.to_string()))?;
         config.validate()?;
         Ok(config)
     }

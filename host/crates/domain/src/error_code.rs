@@ -152,7 +152,7 @@ error_codes! {
         "Read `detail`. The same request fails until the state has changed.";
     BodyTooLarge: "body_too_large", 413,
         "The body of the request is larger than the limit that `detail` names.",
-        "Send less at once, such as a smaller photo or a batch of fewer entries.";
+        "Send less in one request, such as a smaller photo or a batch of fewer entries.";
     ResponseTooLarge: "response_too_large", 413,
         "The bodies of earlier entries take all the space that the response to one batch has. Only entries of batches have this code.",
         "Read the rest in another batch.";
@@ -181,7 +181,7 @@ error_codes! {
         "The file is not a plugin that can be installed. `detail` names the step that rejected it and the reason.",
         "Correct the plugin or its signature. `daftar plugin inspect` checks a file without installing it.";
     RateLimited: "rate_limited", 429,
-        "The limit of requests a minute is reached, or requests come from more addresses at once than the server counts.",
+        "The limit of requests a minute is reached, or requests come from more addresses than the server can count.",
         "Wait as many seconds as `Retry-After` says, then continue evenly.";
     QuotaExceeded: "quota_exceeded", 429,
         "The limit of requests a day is reached. Days are those of UTC.",

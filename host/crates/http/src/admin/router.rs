@@ -161,6 +161,9 @@ async fn unknown_path() -> ApiError {
 }
 
 async fn unknown_method() -> ApiError {
-    Problem::new(ErrorCode::MethodNotAllowed, "this method is not offered here; the `Allow` header names what is")
-        .into()
+    Problem::new(
+        ErrorCode::MethodNotAllowed,
+        "this method is not offered here; the `Allow` header lists the allowed methods",
+    )
+    .into()
 }

@@ -167,7 +167,7 @@ async fn unknown_path(_: Public, uri: Uri) -> ApiError {
 }
 
 async fn unknown_method(_: Public, method: Method) -> ApiError {
-    let detail = format!("{method} is not offered at this path; the `Allow` header names what is");
+    let detail = format!("{method} is not offered at this path; the `Allow` header lists the allowed methods");
     Problem::new(ErrorCode::MethodNotAllowed, detail).into()
 }
 

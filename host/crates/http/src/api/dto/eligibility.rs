@@ -96,8 +96,10 @@ pub fn read(
     }
     let explain = reader.boolean("explain", problems).unwrap_or(false);
     if explain && inputs.len() > EXPLAINED_MAX {
-        let message =
-            format!("with `explain`, at most {EXPLAINED_MAX} subjects are decided at once, not {}", inputs.len());
+        let message = format!(
+            "with `explain`, at most {EXPLAINED_MAX} subjects are decided in one request, not {}",
+            inputs.len()
+        );
         problems.add("subjects", "too_many", message);
     }
     reader.finish(problems);

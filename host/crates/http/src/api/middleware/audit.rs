@@ -138,7 +138,7 @@ impl Drop for AuditContextEnd {
 
 fn log_unwritten(error: &AppError) {
     if !error.is_outage() {
-        tracing::error!(error = %error, "what a caller did who left could not be audited");
+        tracing::error!(error = %error, "failed to write the audit entry of a disconnected client");
     }
 }
 

@@ -36,11 +36,7 @@ pub(super) async fn enter(app: &AppState, info: &RequestInfo, request: Request, 
         return refused(refusal, peer, is_for_token);
     }
     let Some(_place) = app.transport.enter(is_for_token) else {
-        return unavailable(
-            ErrorCode::Overloaded,
-            "too many requests are worked on at once, retry later",
-            is_for_token,
-        );
+        return unavailable(ErrorCode::Overloaded, "too many concurrent requests, retry later", is_for_token);
     };
     if is_preflight(app, &request) {
         let origin = allowed_origin(app, request.headers());

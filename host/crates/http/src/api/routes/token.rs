@@ -138,14 +138,14 @@ async fn log_throttled(app: &AppState, trail: &AuditContext, known: Option<&Clie
         None => audit.record_ended(vec![entry]).await,
     };
     if let Err(error) = told {
-        tracing::error!(error = %error, "that requests for tokens are slowed down could not be audited");
+        tracing::error!(error = %error, "failed to write the audit entry of throttled token requests");
     }
 }
 
 /// The response to a failure while too many others are delayed. It reveals no more than the response that it replaces.
 fn turn_away(delay: Duration) -> Response {
     let retry_after_s = delay.as_secs().saturating_add(u64::from(delay.subsec_nanos() > 0)).max(1);
-    let detail = format!("too many requests for tokens fail at once: retry in {retry_after_s} s");
+    let detail = format!("too many concurrent token requests fail: retry in {retry_after_s} s");
     let error = OAuthError::new(OAuthErrorCode::TemporarilyUnavailable, &detail);
     let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, &error);
     response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from(retry_after_s));

@@ -33,7 +33,7 @@ fn languages_are_found_by_both_three_letter_codes() {
     assert!(languages.iter().all(|language| language.code.as_str() != "bh"));
     assert_eq!(label(concept(languages, "ar"), "ar"), Some("العربية"));
     assert_eq!(label(concept(languages, "ae"), "sw"), Some("Kiavesta"), "a name that CLDR lacks");
-    assert_eq!(label(concept(languages, "ho"), "am"), None, "English stands in");
+    assert_eq!(label(concept(languages, "ho"), "am"), None, "English is used instead");
 }
 
 #[test]
