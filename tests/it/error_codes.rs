@@ -26,10 +26,10 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
     (
         UntrustedProxy,
         "host/crates/http/src/api/middleware/entrance.rs",
-        "who_comes_by_plain_http_past_the_proxies_is_denied_by_its_code",
+        "a_plain_http_client_that_bypasses_the_proxies_is_denied_by_its_code",
     ),
     (RequestTimeout, "tests/it/edge/slow.rs", "a_body_that_stops_or_takes_too_long_is_answered_408"),
-    (WriteConflict, "host/crates/store/src/error.rs", "what_others_changed_concurrently_is_a_write_conflict"),
+    (WriteConflict, "host/crates/store/src/error.rs", "a_concurrent_change_is_a_write_conflict"),
     (AmbiguousIdentifier, "tests/it/individual/create.rs", "an_ended_identifier_of_several_is_ambiguous"),
     (SeveralMemberships, "tests/it/program_membership.rs", "one_membership_in_a_program_is_open_at_a_time"),
     (MembershipOpen, "tests/it/program_membership.rs", "one_membership_in_a_program_is_open_at_a_time"),

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_holds_both_its_ends() {
+    fn a_period_includes_its_first_and_last_day() {
         let period = Period { start: parse_date("2024-01-01").ok(), end: parse_date("2024-01-31").ok() };
         assert!(period.contains(parse_date("2024-01-01").unwrap()));
         assert!(period.contains(parse_date("2024-01-31").unwrap()));

@@ -269,7 +269,7 @@ mod semaphore_tests {
     }
 
     #[test]
-    fn a_key_holds_its_share_and_all_keys_no_more_than_there_are() {
+    fn a_key_gets_its_share_and_all_keys_at_most_every_slot() {
         let semaphore = FairSemaphore::new(8, 2);
         let mut held: Vec<_> = (0..2).filter_map(|_| now(&semaphore, "greedy")).collect();
         assert!(now(&semaphore, "greedy").is_none(), "six slots are free, but not for this key");
@@ -302,7 +302,7 @@ mod semaphore_tests {
     }
 
     #[test]
-    fn with_one_slot_keys_alternate_whatever_their_load() {
+    fn with_one_slot_keys_alternate_for_any_load() {
         let semaphore = FairSemaphore::new(1, 1);
         let mut held = now(&semaphore, "busy");
         let keys = ["busy", "busy", "busy", "busy", "busy", "quiet", "quiet"];

@@ -102,7 +102,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(number: u64, text in ".{0,9}", items: Vec<u32>) {
+        fn written_values_are_read_back(number: u64, text in ".{0,9}", items: Vec<u32>) {
             let value = (Some(text), RecordId(number), items.clone());
             prop_assert_eq!(again(&value), value);
             prop_assert_eq!(u32::list::<Vec<_>>(&u32::bytes_of(&items)), Some(items));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_the_bytes_cannot_hold_is_refused_before_memory_is_taken() {
+    fn a_count_that_exceeds_the_bytes_is_rejected_before_allocation() {
         let count = bytes_of(&u64::MAX);
         assert_eq!(take::<Vec<u64>>(&mut count.as_slice()), Err(Unsound("it is truncated")));
         assert_eq!(take::<String>(&mut count.as_slice()), Err(Unsound("it is truncated")));

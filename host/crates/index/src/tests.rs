@@ -80,7 +80,7 @@ fn found(snapshot: &Snapshot, query: &IndividualQuery) -> Vec<u64> {
 }
 
 #[test]
-fn an_empty_register_has_no_answers() {
+fn an_empty_register_returns_no_results() {
     let snapshot = Columns::default().snapshot();
     assert_eq!(search(&snapshot, &IndividualQuery::default(), ALL), Found::default());
     assert_eq!((snapshot.individual_count(), snapshot.group_count()), (0, 0));
@@ -90,7 +90,7 @@ fn an_empty_register_has_no_answers() {
 }
 
 #[test]
-fn a_snapshot_does_not_see_what_is_written_after_it() {
+fn a_snapshot_never_shows_later_writes() {
     let columns = Columns::default();
     let woman = with_identifiers(&["urn:a:b|1"])
         .with(individual::GENDER, code(2))
@@ -215,7 +215,7 @@ fn gathers_every_column() {
 }
 
 #[test]
-fn a_register_for_rules_holds_what_rules_read_and_no_more() {
+fn a_register_for_rules_contains_only_the_data_of_rules() {
     let address = Values::default().with(address::REGION, "Nord".to_owned());
     let person = with_identifiers(&["urn:a:b|1"])
         .with(individual::NAME, named("Haile", "Sara"))

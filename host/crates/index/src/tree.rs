@@ -298,7 +298,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn does_what_a_sorted_map_does(steps in prop::collection::vec((any::<bool>(), 0_u16..600, any::<u8>()), 0..1_500)) {
+        fn behaves_like_a_sorted_map(steps in prop::collection::vec((any::<bool>(), 0_u16..600, any::<u8>()), 0..1_500)) {
             let mut tree = SharedTree::default();
             let mut map = BTreeMap::new();
             let mut copies = Vec::new();
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_made_at_once_goes_on_as_one_made_step_by_step() {
+    fn a_bulk_loaded_map_equals_one_built_step_by_step() {
         for count in [0, 1, 23, 24, 25, 600, 20_000_u32] {
             let mut tree = SharedTree::from_ascending((0..count).map(|key| (key * 2, key)).collect()).unwrap();
             for key in 0..count {

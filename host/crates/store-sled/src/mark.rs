@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_is_read_back_and_a_broken_one_says_nothing() {
+    fn a_marker_is_read_back_and_a_corrupt_one_is_ignored() {
         let folder = tempfile::TempDir::new().unwrap();
         assert_eq!(read(folder.path()), None);
         let note = Acknowledged { sequence: 7, audit: 300, code_table_parts: 2 };

@@ -105,7 +105,7 @@ pub(super) fn copied(from: &Path) -> TempDir {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_is_there_after_a_crash() {
+async fn acknowledged_writes_survive_a_crash() {
     let folder = TempDir::new().unwrap();
     let store = Folder::listening(folder.path());
     for number in 1..=40 {
@@ -206,7 +206,7 @@ pub(super) fn with_database(path: &Path, change: impl FnOnce(&::sled::Db)) {
 }
 
 #[test]
-fn a_folder_of_a_newer_daftar_is_refused() {
+fn a_folder_of_a_newer_daftar_is_rejected() {
     let folder = TempDir::new().unwrap();
     with_database(folder.path(), |database| {
         database.insert(keys::FORMAT, open::layout_mark(2)).unwrap();
@@ -216,7 +216,7 @@ fn a_folder_of_a_newer_daftar_is_refused() {
 }
 
 #[test]
-fn a_folder_from_before_the_first_release_is_refused_and_left_as_it_is() {
+fn a_folder_from_before_the_first_release_is_rejected_unchanged() {
     for layout in [1_u32, 2, 7] {
         let folder = TempDir::new().unwrap();
         with_database(folder.path(), |database| {
@@ -235,7 +235,7 @@ fn a_folder_from_before_the_first_release_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_foreign_folder_is_refused() {
+fn a_foreign_folder_is_rejected() {
     let folder = TempDir::new().unwrap();
     with_database(folder.path(), |database| {
         database.remove(keys::FORMAT).unwrap();
@@ -248,7 +248,7 @@ fn a_foreign_folder_is_refused() {
 }
 
 #[tokio::test]
-async fn a_value_that_cannot_be_read_is_named_and_harms_nothing_else() {
+async fn an_unreadable_value_is_named_and_affects_no_other() {
     let folder = TempDir::new().unwrap();
     let store = Folder::listening(folder.path());
     create(&store, person(&["urn:x:a|1"])).await;

@@ -197,7 +197,7 @@ mod tests {
     use crate::suite::audit_entry;
 
     #[test]
-    fn says_when_the_writer_must_hear_of_lines_and_refuses_too_many() {
+    fn reports_when_to_notify_the_writer_and_rejects_too_many_entries() {
         let buffer = AuditBuffer::default();
         let lines = |count| vec![audit_entry("r"); count];
         assert_eq!(buffer.add(lines(0)).unwrap(), Waiting::More);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_takes_too_much_memory() {
+    fn rejects_entries_that_exceed_the_memory_limit() {
         let buffer = AuditBuffer::default();
         let long = || vec![AuditEntry { targets: vec!["t".repeat(500); 1_000], ..audit_entry("r") }];
         assert_eq!(buffer.add(long()).unwrap(), Waiting::First);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_changed_concurrently_is_a_write_conflict() {
+    fn a_concurrent_change_is_a_write_conflict() {
         let client = ClientId::parse("a-client").unwrap();
         for error in [StoreError::Overtaken, StoreError::ClientChanged(client)] {
             assert_eq!(AppError::from(error).code(), ErrorCode::WriteConflict);

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_over_most_of_what_it_does_not_name_and_nothing_that_it_does() {
+    fn skips_most_segments_without_a_name_and_none_with_it() {
         let segment = full();
         let on = |target: String| may_hold(&segment, &AuditQuery { target: Some(target), ..AuditQuery::default() });
         for number in 0..SEGMENT_LINES {

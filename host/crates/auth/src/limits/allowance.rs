@@ -390,7 +390,7 @@ mod minute_tests {
         /// The limiter and the value stored beside it always agree: exactly the remaining calls are allowed, and a
         /// rejected call is allowed at the returned time and not a nanosecond before.
         #[test]
-        fn says_exactly_when_there_is_room(
+        fn reports_exactly_when_calls_are_available(
             limit in 1_u32..2_000,
             calls in proptest::collection::vec((0_u64..90_000_000_000, 0_u32..2_000, 1_u32..2_000), 1..30),
         ) {

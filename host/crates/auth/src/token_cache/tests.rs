@@ -215,7 +215,7 @@ proptest! {
     /// For any sequence of events, results are the same with a cache, with a cache that is too small, and without a
     /// cache.
     #[test]
-    fn answers_with_and_without_the_cache_are_the_same(events in proptest::collection::vec(event(), 1..60)) {
+    fn results_with_and_without_the_cache_are_equal(events in proptest::collection::vec(event(), 1..60)) {
         let fixture = Fixture::new();
         for id in CLIENTS {
             fixture.put_client(id, |client| client.grants = scopes(GRANTS[2]).iter().collect());

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_broke_off_is_no_line() {
+    async fn an_incomplete_line_is_ignored() {
         let parts = vec![Ok(&b"ab\nc"[..]), Err(())];
         let (lines, is_broken) = lines_of(parts).await;
         assert!(is_broken && !lines.contains(&(6, Some(1))), "{lines:?}");

@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_read_back_and_nothing_else_is_one() {
+    fn cursors_round_trip_and_other_texts_are_rejected() {
         for position in
             [AuditPosition { value: 0, line: 0 }, AuditPosition { value: 77, line: 255 }, AuditPosition::END]
         {

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_whose_first_argument_does_not_say_who_may_call_has_no_access() {
+    fn a_handler_without_a_caller_as_first_argument_has_no_access() {
         let declared = &arguments(of_the_scope);
         assert_eq!(declared.access(), Some(Access::Scopes(scope::IndividualRead::ACCEPTED)));
         let undeclared = &arguments(of_anybody);

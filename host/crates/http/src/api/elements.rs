@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_what_is_wanted_and_what_always_stays() {
+    fn keeps_requested_and_permanent_elements() {
         let body = json!({
             "type": "Individual", "identifier": [], "meta": {"version_id": "1"}, "gender": {"code": "1", "uri": "u"},
             "name": {"given": "A", "family": "B"}, "address": [{"city": "C", "text": "T"}, {"text": "U"}], "active": true,

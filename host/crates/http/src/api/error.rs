@@ -201,7 +201,7 @@ mod tests {
     use daftar_domain::manifest::PluginName;
 
     #[test]
-    fn every_503_says_once_when_a_new_attempt_is_worth_it() {
+    fn every_503_has_one_retry_after() {
         let unavailable = [
             Problem::new(ErrorCode::NotReady, "later"),
             Problem::from(AppError::Busy),

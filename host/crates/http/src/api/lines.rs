@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tells_of_events_in_their_order_and_then_of_the_end() {
+    async fn reports_events_in_order_and_then_the_end() {
         let (events, received) = channel(2);
         let work = async move {
             count(events, 5).await;
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_says_nothing_more_is_waited_for() {
+    async fn waits_for_work_that_reports_nothing_more() {
         let (events, received) = channel(2);
         let (go, gone) = tokio::sync::oneshot::channel();
         let work = async move {
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_comes_to_its_end_while_nobody_reads() {
+    async fn work_finishes_without_a_reader() {
         let (events, received) = channel(1);
         let watched = events.clone();
         let (ended, has_ended) = tokio::sync::oneshot::channel();

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_goes_to_those_who_take_it() {
+    fn gzip_is_sent_to_clients_that_accept_it() {
         let takes = |value: &'static str| {
             takes_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(value))]))
         };

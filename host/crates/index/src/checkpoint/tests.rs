@@ -278,7 +278,7 @@ fn a_failed_write_leaves_no_file() {
 }
 
 #[test]
-fn a_fingerprint_names_what_differs() {
+fn a_fingerprint_names_the_differing_parts() {
     let columns = register();
     let before = columns.image().fingerprint();
     let ChangedRecord::Individual(original) = person(2) else { panic!("a person") };

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_marks_the_row_that_it_stands_for() {
+    fn a_cell_marks_its_row() {
         let cells: Vec<i32> = (0..CHUNK_ROWS as i32).collect();
         let of_chunk = |chunk: usize| if chunk == SEGMENT_CHUNKS + 2 { cells.as_slice() } else { &[] };
         let marked = mark_cells(1, of_chunk, |cell| cell % 1_000 == 7);

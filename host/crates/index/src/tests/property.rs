@@ -55,7 +55,7 @@ fn check_columns(snapshot: &Snapshot, model: &Model) {
 
 proptest! {
     #[test]
-    fn searches_as_a_look_at_every_record_would(
+    fn searches_return_the_same_as_a_full_scan(
         writes in vec((any::<bool>(), any::<prop::sample::Index>(), 1_u64..3, any_individual()), 1..60),
         groups in vec((1_u64..5, any_group(80)), 0..8),
         queries in vec((any_query(), any_order(), 0_u64..4, 1_u32..20), 1..30),

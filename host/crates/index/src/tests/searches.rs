@@ -117,7 +117,7 @@ fn finds_by_code() {
 }
 
 #[test]
-fn a_record_that_does_not_say_is_in_use() {
+fn a_record_without_a_status_is_active() {
     let snapshot = register().snapshot();
     let by = |active| IndividualQuery { active: Some(active), ..IndividualQuery::default() };
     assert_eq!(found(&snapshot, &by(true)), [1, 3, 4]);
@@ -143,7 +143,7 @@ fn every_condition_must_hold() {
 }
 
 #[test]
-fn an_update_clears_what_the_record_said_before() {
+fn an_update_clears_the_previous_values() {
     let columns = register();
     let changed = with_identifiers(&["urn:a:national|2"])
         .with(individual::NAME, named("Bekele", "Abeba"))
@@ -178,7 +178,7 @@ fn an_update_clears_what_the_record_said_before() {
 }
 
 #[test]
-fn pages_cover_the_answer_and_the_total_is_exact() {
+fn pages_cover_the_result_and_the_total_is_exact() {
     let columns = Columns::default();
     // More than one segment of rows; every third person is a woman, every fifth born in 1990.
     let people: Vec<_> = (1..=70_000_u64)

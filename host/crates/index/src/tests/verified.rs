@@ -22,7 +22,7 @@ fn individuals(people: &[Arc<Individual>]) -> Vec<ChangedRecord> {
 
 proptest! {
     #[test]
-    fn whatever_is_written_agrees_with_its_records(
+    fn written_rows_agree_with_their_records(
         people in vec((any_individual(), any_individual()), 1..30),
         groups in vec((any_group(40), any_group(40)), 0..6),
     ) {

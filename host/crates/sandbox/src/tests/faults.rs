@@ -148,7 +148,7 @@ const HUGE_NAME: &str = "
     (global.get $descriptions)";
 
 #[test]
-fn an_answer_of_one_huge_text_is_too_large() {
+fn a_response_of_one_huge_text_is_too_large() {
     let guest = PackGuest { memory: "160", describe: HUGE_NAME, ..PackGuest::default() };
     let (_, reason) = fault(&guest, None, FaultKind::OutputTooLarge);
     assert!(reason.contains(&limits().output_bytes.to_string()), "{reason}");
@@ -162,19 +162,19 @@ fn a_page_of_too_many_items_is_too_large() {
 }
 
 #[test]
-fn a_text_that_is_not_utf_8_is_an_invalid_answer() {
+fn a_text_that_is_not_utf_8_is_an_invalid_response() {
     let guest = PackGuest { vocabulary_name: b"\xff\xfe", ..PackGuest::default() };
     assert!(fault(&guest, None, FaultKind::InvalidAnswer).1.contains("utf-8"));
 }
 
 #[test]
-fn an_address_outside_the_memory_is_an_invalid_answer() {
+fn an_address_outside_the_memory_is_an_invalid_response() {
     let describe = "(i32.store (global.get $descriptions) (i32.const -4)) (global.get $descriptions)";
     fault(&PackGuest { describe, ..PackGuest::default() }, None, FaultKind::InvalidAnswer);
 }
 
 #[test]
-fn a_negative_count_is_an_invalid_answer() {
+fn a_negative_count_is_an_invalid_response() {
     let concepts = "(i32.store offset=8 (global.get $page) (i32.const -1)) (global.get $page)";
     fault(&PackGuest { concepts, ..PackGuest::default() }, None, FaultKind::InvalidAnswer);
     let describe = "(i32.store offset=4 (global.get $descriptions) (i32.const -1)) (global.get $descriptions)";
@@ -182,7 +182,7 @@ fn a_negative_count_is_an_invalid_answer() {
 }
 
 #[test]
-fn items_that_overlap_are_an_invalid_answer() {
+fn items_that_overlap_are_an_invalid_response() {
     // The second concept begins in the middle of the first: what was a length is an address now.
     let concepts =
         "(i32.store offset=4 (global.get $page) (i32.add (i32.load offset=4 (global.get $page)) (i32.const 4)))
@@ -200,14 +200,14 @@ fn a_loop_of_calls_to_the_host_is_stopped() {
 }
 
 #[test]
-fn a_log_line_larger_than_any_answer_is_not_copied() {
+fn a_log_line_larger_than_any_response_is_not_copied() {
     let describe = "(call $log (i32.const 2) (i32.const 1024) (i32.const 9000000)) (unreachable)";
     let guest = PackGuest { imports: LOG, memory: "160", describe, ..PackGuest::default() };
     fault(&guest, None, FaultKind::OutputTooLarge);
 }
 
 #[test]
-fn a_log_line_that_is_not_utf_8_or_outside_the_memory_is_an_invalid_answer() {
+fn a_log_line_that_is_not_utf_8_or_outside_the_memory_is_an_invalid_response() {
     for describe in [
         "(i32.store8 (i32.const 131072) (i32.const 255)) (call $log (i32.const 2) (i32.const 131072) (i32.const 1)) (unreachable)",
         "(call $log (i32.const 2) (i32.const -8) (i32.const 16)) (unreachable)",
@@ -219,20 +219,20 @@ fn a_log_line_that_is_not_utf_8_or_outside_the_memory_is_an_invalid_answer() {
 }
 
 #[test]
-fn a_case_that_does_not_exist_is_an_invalid_answer() {
+fn a_case_that_does_not_exist_is_an_invalid_response() {
     let concepts = "(i32.store8 (global.get $page) (i32.const 7)) (global.get $page)";
     let (step, _) = fault(&PackGuest { concepts, ..PackGuest::default() }, None, FaultKind::InvalidAnswer);
     assert_eq!(step, InstallStep::Content);
 }
 
 #[test]
-fn a_pack_without_vocabularies_is_an_invalid_answer() {
+fn a_pack_without_vocabularies_is_an_invalid_response() {
     let guest = PackGuest { describe: "(global.get $empty)", ..PackGuest::default() };
     assert!(fault(&guest, None, FaultKind::InvalidAnswer).1.contains("no vocabulary"));
 }
 
 #[test]
-fn paging_without_end_is_an_invalid_answer() {
+fn paging_without_end_is_an_invalid_response() {
     for (concepts, said) in [
         (ENDLESS_PAGES, "more than the 2 concepts"),
         (ENDLESS_EMPTY_PAGES, "do not end"),
@@ -257,7 +257,7 @@ fn paging_up_to_the_declared_count_burns_the_fuel_of_the_whole_reading() {
 }
 
 #[test]
-fn a_wrong_concept_count_is_an_invalid_answer() {
+fn a_wrong_concept_count_is_an_invalid_response() {
     for (promised, said) in [(1, "more than the 1 concepts"), (3, "has 2 concepts; it declared 3")] {
         let guest = PackGuest { promised, ..PackGuest::default() };
         let (_, reason) = fault(&guest, None, FaultKind::InvalidAnswer);
@@ -268,7 +268,7 @@ fn a_wrong_concept_count_is_an_invalid_answer() {
 }
 
 #[test]
-fn a_pack_with_changing_descriptions_is_an_invalid_answer() {
+fn a_pack_with_changing_descriptions_is_an_invalid_response() {
     let describe = "(global.set $asked (i32.add (global.get $asked) (i32.const 1)))
         (i32.store offset=80 (i32.load (global.get $descriptions)) (i32.add (global.get $asked) (i32.const 1)))
         (global.get $descriptions)";

@@ -73,7 +73,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_say_what_they_were_made_of(kind in 0_usize..5, id: u64, version: u64, is_group: bool, digest: [u8; 32]) {
+        fn keys_decode_to_their_parts(kind in 0_usize..5, id: u64, version: u64, is_group: bool, digest: [u8; 32]) {
             let kind = RecordKind::ALL[kind];
             let (id, version) = (RecordId(id), VersionId(version));
             prop_assert_eq!(record_of(&record(kind, id)), Some((kind, id)));

@@ -151,7 +151,7 @@ async fn a_snapshot_with_changed_bytes_gives_no_wrong_answers_silently() {
 }
 
 #[test]
-fn a_folder_that_lacks_the_databases_file_is_refused_and_left_as_it_is() {
+fn a_folder_without_the_database_file_is_rejected_unchanged() {
     let folder = TempDir::new().unwrap();
     drop(Folder::open(folder.path()));
     std::fs::remove_file(folder.path().join("db")).unwrap();
@@ -192,7 +192,7 @@ async fn older_files_put_back_are_noticed() {
 }
 
 #[test]
-fn a_folder_of_an_unknown_layout_is_refused() {
+fn a_folder_of_an_unknown_layout_is_rejected() {
     let folder = TempDir::new().unwrap();
     for mark in [open::layout_mark(0), b"daftar-store".to_vec(), b"another-store\0\0\0\x01".to_vec()] {
         let folder = folder.path().join(mark.len().to_string());

@@ -23,7 +23,7 @@ async fn everything(base: &dyn Store, staged: &Overlay) -> Result<Committed, Sto
 }
 
 #[tokio::test]
-async fn what_is_committed_is_seen_here_and_not_in_the_store_until_the_whole_is() {
+async fn pending_writes_are_visible_only_in_the_overlay_until_the_commit() {
     let (base, staged) = staged();
     create(&*base, person(&["urn:x:a|0"])).await;
     let made = create(&staged, person(&["urn:x:a|1"])).await;
@@ -91,7 +91,7 @@ async fn a_collision_within_the_transaction_names_the_part_and_one_outside_none(
 }
 
 #[tokio::test]
-async fn the_whole_is_refused_when_the_store_changed_under_it() {
+async fn a_transaction_is_rejected_after_a_concurrent_change() {
     let (base, staged) = staged();
     let stored = create(&*base, person(&["urn:x:a|0"])).await;
     create(&staged, person(&["urn:x:a|1"])).await;
@@ -154,7 +154,7 @@ async fn dry_run() -> (Arc<dyn Store>, Overlay) {
 }
 
 #[tokio::test]
-async fn a_dry_run_takes_identifiers_and_writes_nothing() {
+async fn a_dry_run_reserves_identifiers_and_writes_nothing() {
     let (base, dry_run) = dry_run().await;
     let add = |identifier: &str| vec![Operation::create(person(&[identifier]))];
     assert!(matches!(commit(&dry_run, add("urn:x:a|1")).await, Err(StoreError::Rehearsed)));

@@ -119,13 +119,13 @@ async fn listed(values: Arc<dyn RawValues>, pace: Pace) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_sound_register_gives_nothing() {
+async fn a_valid_register_has_no_findings() {
     let folder = register().await;
     assert_eq!(findings(folder.path()).await, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn whatever_is_wrong_is_found_and_named_and_nothing_else_is() {
+async fn every_damage_is_found_and_named_and_nothing_else() {
     let sound = register().await;
     for (what, damage, expected) in DAMAGES {
         let folder = copied(sound.path());
@@ -246,7 +246,7 @@ async fn looking_changes_no_value() {
 }
 
 #[test]
-fn a_folder_without_a_register_is_refused_and_stays_empty() {
+fn a_folder_without_a_register_is_rejected_and_stays_empty() {
     let folder = TempDir::new().unwrap();
     let error = StoppedStore::open(folder.path(), 1024 * 1024).err().unwrap();
     assert!(error.to_string().ends_with("contains no daftar register: there is no file `db` in it"), "{error}");

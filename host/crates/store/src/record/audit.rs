@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_does_not_fit_says_what_was_cut() {
+    fn a_truncated_entry_reports_the_omitted_targets() {
         let texts = AuditEntry { note: Some("\u{e9}".repeat(900_000)), ..audit_entry(&"r".repeat(900_000)) };
         let targets = AuditEntry { targets: vec!["t".repeat(500); 5_000], ..texts.clone() };
         let one_target = AuditEntry { targets: vec!["t".repeat(2_000_000)], ..audit_entry("r") };

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_off_what_is_finer_than_a_millisecond() {
+    fn truncates_to_milliseconds() {
         for (nanosecond, kept) in [(1_999_999, 1), (1_000_000, 1), (999_999, 0), (-1, -1), (-1_000_001, -2)] {
             let given = Timestamp::from_nanosecond(nanosecond).unwrap();
             assert_eq!(milliseconds(given), kept, "{nanosecond}");

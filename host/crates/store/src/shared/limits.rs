@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_the_limit_keeps_what_was_used() {
+    fn a_change_of_the_limit_preserves_used_calls() {
         let all = |per_minute| Lease { per_minute, least: 1, most: u32::MAX };
         for (before, used, after, left) in [(60, 10, 120, 110), (60, 60, 600, 540), (60, 50, 30, 0), (60, 10, 30, 20)] {
             let (_, minute) = lease(Minute::default(), 0, Lease { per_minute: before, least: used, most: used });

@@ -332,7 +332,7 @@ proptest! {
 
     /// For any history, a day allows no more calls than its limit, and a kill costs at most a block.
     #[test]
-    fn no_day_is_exceeded_whoever_comes_and_goes(steps in steps(), per_day in 1_u32..400) {
+    fn no_daily_limit_is_exceeded_by_concurrent_callers(steps in steps(), per_day in 1_u32..400) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let mut several = Several::new(3);

@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn as_many_calls_follow_as_are_said_to_be_left(
+    fn the_reported_number_of_calls_remains(
         to_midnight_s in 1_i64..400,
         limits in (1_u32..80, 1_u32..80),
         events in events(),

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placeholder_stands_once_and_on_what_creates() {
+    fn a_placeholder_is_unique_and_only_on_a_create() {
         let uuid = "urn:uuid:6f8f3b1a-0c2b-4b4e-9d3e-0123456789ab";
         let create = |full_url: &str| json!({"full_url": full_url, "request": {"method": "POST", "url": "Individual"}, "resource": {}});
         let twice = refusal(
@@ -322,7 +322,7 @@ mod url_tests {
     }
 
     #[test]
-    fn what_is_not_relative_or_no_url_is_refused() {
+    fn absolute_and_invalid_urls_are_rejected() {
         for (text, why) in [
             ("https://register.example/api/v2/Individual", "leave scheme and host out"),
             ("HTTP:Individual", "leave scheme and host out"),

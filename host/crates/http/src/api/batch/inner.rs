@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_entry_that_runs_out_of_time_says_whether_it_may_have_changed_something() {
+    async fn a_timed_out_entry_reports_if_it_may_have_changed_data() {
         let (pending_writes, shortest) = (|| Some(HeldLines::default()), Duration::from_nanos(1));
         for (method, lines, left, expected) in [
             (Method::POST, None, Duration::ZERO, "before this entry was begun"),

@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_that_had_no_time_left_refuses_the_whole_and_says_when_to_try_again() {
+    fn a_timed_out_entry_rejects_the_transaction_with_a_retry_time() {
         let late = Answered::not_begun(&Caller::of_nobody());
         let ApiError(problem) = refusal(2, &late, None, "nothing was written");
         assert_eq!(problem.status(), StatusCode::SERVICE_UNAVAILABLE);
@@ -313,7 +313,7 @@ mod placeholders_tests {
     }
 
     #[test]
-    fn what_is_referred_to_comes_first_and_all_else_as_given() {
+    fn referenced_entries_come_first_and_others_keep_their_order() {
         assert_eq!(order(&entries(&[&[], &[], &[]])).unwrap(), [0, 1, 2]);
         assert_eq!(order(&entries(&[&[2], &[], &[3], &[]])).unwrap(), [1, 3, 2, 0]);
         assert_eq!(order(&entries(&[&[1, 1, 2], &[], &[1]])).unwrap(), [1, 2, 0]);

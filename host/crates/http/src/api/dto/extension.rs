@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_holds_so_many_values_and_no_more() {
+    fn a_list_has_a_maximum_number_of_values() {
         let crops = |count: usize| json!({"farmer": {"crops": vec!["urn:fao:agrovoc#c_1"; count]}});
         assert!(read_body(crops(VALUES_MAX - 1)).is_ok());
         assert!(read_body(crops(VALUES_MAX)).is_ok());
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn only_reported_unknown_fields_are_looked_up() {
+    fn suggestions_are_computed_only_for_reported_unknown_fields() {
         for name in ["crop", "area.crop"] {
             let unknown = (0..10_000).map(|number| (format!("{name}{number}"), json!([])));
             let body = json!({"farmer": unknown.collect::<Map<_, _>>()});

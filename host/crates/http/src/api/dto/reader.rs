@@ -446,7 +446,7 @@ mod nearest_tests {
     }
 
     #[test]
-    fn a_long_name_is_repeated_in_part_and_without_what_cannot_be_shown() {
+    fn a_long_name_is_truncated_and_shown_without_control_characters() {
         assert_eq!(shown("a\u{7}b"), "ab");
         assert_eq!(shown(&format!("\n{}", "x".repeat(61))), "x".repeat(60));
     }

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn does_what_the_appendix_of_the_rfc_shows() {
+    fn matches_the_examples_of_the_rfc_appendix() {
         for (body, patch, expected) in [
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
             (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
@@ -439,7 +439,7 @@ mod named_tests {
     }
 
     #[test]
-    fn names_what_is_there_and_the_keys_of_extensions() {
+    fn names_present_fields_and_extension_keys() {
         let fields = of(json!({"type": "Individual", "gender": null, "extension": {"farmer": {}, "herder": null}}));
         for field in ["gender", "extension.farmer", "extension.herder"] {
             assert!(fields.names(field), "{field}");

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_text_and_what_is_too_much() {
+    fn rejects_values_that_are_no_text_or_too_long() {
         let refusal = |body: Value| read_body(body).unwrap_err();
         assert!(refusal(json!({})).starts_with("codes: a list of codes is required"));
         assert!(refusal(json!({"codes": "urn:x#1"})).starts_with("codes: must be a list"));
@@ -399,7 +399,7 @@ mod concept_group_tests {
     use super::*;
 
     #[test]
-    fn says_a_definition_in_words() {
+    fn describes_a_definition_in_words() {
         let uri = |text: &str| CodeUri::parse(text).unwrap();
         let includes = [Selection::DescendantsOf(uri("urn:a#6")), Selection::Code(uri("urn:a#92"))];
         let excludes = [Selection::Code(uri("urn:a#63"))];

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_a_media_type_most_closely_counts() {
+    fn the_most_specific_media_range_applies() {
         for (values, json, html) in [
             (&["application/json"][..], true, false),
             (&["Application/JSON; charset=utf-8"], true, false),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_will_do_where_nothing_is_said() {
+    fn every_type_is_accepted_without_a_header() {
         for values in [&[][..], &[""], &["*/*"], &["*/*;q=0.5"], &["nonsense"], &["*/json", "/", "a/"]] {
             assert!(accepted(values).is_anything(), "{values:?}");
         }

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_encoded_text() {
+    fn rejects_text_that_is_not_encoded() {
         for wrong in ["a=%ff", "a=%", "a=%4", "a=%zz", "a=%00"] {
             assert!(Parameters::parse(wrong).is_err(), "{wrong}");
         }

@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_by_plain_http_past_the_proxies_is_denied_by_its_code() {
+    fn a_plain_http_client_that_bypasses_the_proxies_is_denied_by_its_code() {
         let peer = Peer { address: [203, 0, 113, 9].into(), is_tls: false, refusal: Some(Refusal::NotAProxy) };
         let response = refused(Refusal::NotAProxy, &peer, false);
         let problem = response.extensions().get::<Problem>().unwrap();

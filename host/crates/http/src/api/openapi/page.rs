@@ -404,7 +404,7 @@ mod errors_tests {
     use super::*;
 
     #[test]
-    fn the_list_leads_to_every_code_and_each_page_says_what_the_table_says() {
+    fn the_list_links_every_code_and_each_page_matches_the_table() {
         let list = error_list();
         for code in ErrorCode::ALL {
             let ErrorEntry { name, status, meaning, remedy } = code.entry();

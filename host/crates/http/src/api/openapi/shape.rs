@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn null_joins_whatever_the_shape_is() {
+    fn null_is_added_to_any_shape() {
         assert_eq!(shown(boolean().or_null()), json!({"type": ["boolean", "null"]}));
         assert_eq!(shown(word(["a"]).or_null()), json!({"type": ["string", "null"], "enum": ["a", null]}));
         assert_eq!(

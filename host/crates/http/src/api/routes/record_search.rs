@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_sorts_by_are_fields_of_the_record_that_are_granted_by_the_same_name() {
+    fn sort_keys_are_record_fields_with_the_same_name_in_grants() {
         let fields = daftar_domain::field::fields_of(daftar_domain::scope::Resource::Individual);
         for key in sort_fields(RecordKind::Individual).iter().filter_map(|key| key.field()) {
             assert!(fields.contains(&key), "{key}");

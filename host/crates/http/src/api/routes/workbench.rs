@@ -73,7 +73,7 @@ mod tests {
     use axum::http::StatusCode;
 
     #[test]
-    fn a_program_without_the_page_says_why() {
+    fn a_program_without_the_page_reports_the_reason() {
         let without = absent(false);
         assert_eq!(without.status(), StatusCode::NOT_FOUND);
         assert_eq!(

@@ -242,7 +242,7 @@ fn a_table_outside_the_folder() {
 }
 
 #[test]
-fn files_that_are_missing_or_that_nothing_refers_to() {
+fn missing_and_unreferenced_files() {
     let missing = problems(PackFolder::valid().without("labels/fr/crops.tsv"));
     assert!(matches!(missing.as_slice(), [message] if message.starts_with("labels/fr/crops.tsv: it cannot be read")));
     assert_problem(

@@ -17,7 +17,7 @@ fn list(entries: &str) -> String {
 }
 
 #[test]
-fn one_code_stands_for_all_its_countries() {
+fn one_code_represents_all_its_countries() {
     let entries = [
         entry("Crown &amp; Half&#x2d;Crown", "ZZA", "008", "2"),
         entry("Crown &amp; Half&#x2d;Crown", "ZZA", "008", "2"),

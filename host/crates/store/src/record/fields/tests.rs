@@ -121,7 +121,7 @@ fn an_unknown_tag_of_a_known_revision_is_damage() {
 
 /// An unknown word is not interpreted: the remedy is a program that knows it.
 #[test]
-fn a_word_of_a_later_revision_is_refused_and_the_revision_is_named() {
+fn a_word_of_a_later_revision_is_rejected_with_the_revision() {
     let mut item = [tagged(1, &[200]), tagged(2, b"+251")].concat();
     prefix_length(&mut item, 0);
     let telecom = tagged(18, &item);
@@ -139,7 +139,7 @@ fn a_word_of_a_later_revision_is_refused_and_the_revision_is_named() {
 
 /// Data stored by any program of a later revision, in the record and in its parts, is stored again by this program:
 /// with the record unchanged, and after a client sends back the record as it was shown.
-fn keeps_what_it_does_not_know<T: RecordType>(record: &Record<Fields<T>>) -> Result<(), TestCaseError> {
+fn preserves_unknown_values<T: RecordType>(record: &Record<Fields<T>>) -> Result<(), TestCaseError> {
     let written = encode(record).unwrap();
     let read = decode::<T>(record.id, &written).unwrap();
     prop_assert_eq!(&read, record);
@@ -158,28 +158,28 @@ fn keeps_what_it_does_not_know<T: RecordType>(record: &Record<Fields<T>>) -> Res
 
 proptest! {
     #[test]
-    fn individuals_keep_what_a_newer_program_stored(record in samples::any_newer_record::<IndividualRecord>(9)) {
-        keeps_what_it_does_not_know(&record)?;
+    fn individuals_preserve_data_of_a_newer_program(record in samples::any_newer_record::<IndividualRecord>(9)) {
+        preserves_unknown_values(&record)?;
     }
 
     #[test]
-    fn groups_keep_what_a_newer_program_stored(record in samples::any_newer_record::<GroupRecord>(300)) {
-        keeps_what_it_does_not_know(&record)?;
+    fn groups_preserve_data_of_a_newer_program(record in samples::any_newer_record::<GroupRecord>(300)) {
+        preserves_unknown_values(&record)?;
     }
 
     #[test]
-    fn programs_keep_what_a_newer_program_stored(record in samples::any_newer_record::<ProgramRecord>(u16::MAX)) {
-        keeps_what_it_does_not_know(&record)?;
+    fn programs_preserve_data_of_a_newer_program(record in samples::any_newer_record::<ProgramRecord>(u16::MAX)) {
+        preserves_unknown_values(&record)?;
     }
 
     #[test]
-    fn memberships_keep_what_a_newer_program_stored(record in samples::any_newer_record::<ProgramMembershipRecord>(9)) {
-        keeps_what_it_does_not_know(&record)?;
+    fn memberships_preserve_data_of_a_newer_program(record in samples::any_newer_record::<ProgramMembershipRecord>(9)) {
+        preserves_unknown_values(&record)?;
     }
 
     #[test]
-    fn consents_keep_what_a_newer_program_stored(record in samples::any_newer_record::<ConsentRecord>(9)) {
-        keeps_what_it_does_not_know(&record)?;
+    fn consents_preserve_data_of_a_newer_program(record in samples::any_newer_record::<ConsentRecord>(9)) {
+        preserves_unknown_values(&record)?;
     }
 }
 
@@ -203,7 +203,7 @@ fn a_changed_byte_is_damage() {
 }
 
 #[test]
-fn whatever_is_cut_or_put_behind_is_refused() {
+fn truncated_and_extended_bytes_are_rejected() {
     for (kind, bytes) in every_kind() {
         for length in 0..bytes.len() {
             assert!(decode_any(kind, &bytes[..length]).is_err(), "{kind} {length}");
@@ -225,7 +225,7 @@ fn whatever_is_cut_or_put_behind_is_refused() {
 }
 
 #[test]
-fn a_record_without_a_field_that_is_required_is_refused() {
+fn a_record_without_a_required_field_is_rejected() {
     /// Leaves out each of them, and returns their number.
     fn check<T: RecordType>(record: &Record<Fields<T>>) -> usize {
         let required: Vec<&Field> = schema::fields(T::KIND).iter().filter(|field| is_always_there(field)).collect();
@@ -249,7 +249,7 @@ fn a_record_without_a_field_that_is_required_is_refused() {
 }
 
 #[test]
-fn what_no_domain_type_accepts_is_corrupt_and_is_not_shown() {
+fn a_value_that_domain_types_reject_is_corrupt_and_not_shown() {
     // The sample's identifier `urn:x:y|1`, its system truncated to a text without a scheme.
     let mut broken = encode(&samples::bare_individual()).unwrap();
     let at = broken.windows(7).position(|window| window == b"urn:x:y").unwrap();

@@ -88,7 +88,7 @@ proptest! {
     #[test]
     fn consents_read_back(record in samples::any_record::<ConsentRecord>()) { read_back(&record)?; }
     #[test]
-    fn what_a_newer_program_stored_reads_back(
+    fn data_of_a_newer_program_reads_back(
         person in samples::any_newer_record::<IndividualRecord>(9), group in samples::any_newer_record::<GroupRecord>(u16::MAX),
         consent in samples::any_newer_record::<ConsentRecord>(9),
     ) {
@@ -154,7 +154,7 @@ fn a_person_is_readable() {
 }
 
 #[test]
-fn no_field_has_a_name_that_stands_for_something_else() {
+fn no_field_has_a_reserved_name() {
     for kind in RecordKind::ALL {
         for field in schema::fields(kind) {
             assert!(![META, IDENTIFIER, EXTENSION, REVISION, UNKNOWN].contains(&field.name), "{kind} {}", field.name);
@@ -257,7 +257,7 @@ fn members_of_a_later_revision_are_preserved_and_read_by_a_program_that_knows_th
 }
 
 #[test]
-fn what_does_not_fit_is_refused_by_the_name_of_its_field_and_not_shown() {
+fn an_invalid_value_is_rejected_by_its_field_name_and_not_shown() {
     let known = schema::REVISION;
     for (members, reason) in [
         (json!({"clan": "secret"}), "it has a member that its revision of the schema does not have"),

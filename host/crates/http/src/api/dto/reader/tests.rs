@@ -42,7 +42,7 @@ fn refuses_a_code_that_is_none() {
 }
 
 #[test]
-fn names_what_is_no_member_of_a_code() {
+fn names_an_unknown_member_of_a_code() {
     let (namespace, coding) = ("urn:iso:std:iso:5218", json!({"system": "urn:iso:std:iso:5218", "code": "2"}));
     let with = |name: &str, mut object: Value| {
         object[name] = json!("x");
@@ -88,7 +88,7 @@ fn collects_every_problem_with_its_path() {
 }
 
 #[test]
-fn only_reported_unknown_members_are_looked_up() {
+fn suggestions_are_computed_only_for_reported_unknown_members() {
     for (members, told) in [(99, 99), (100, 100), (101, 100), (100_000, 100)] {
         let body = (0..members).map(|number| (format!("a{number:05}"), Value::Null)).collect();
         let mut problems = Problems::default();

@@ -141,7 +141,7 @@ fn crops_are_named_by_fao_and_bring_the_farmers_field() {
 }
 
 #[test]
-fn relations_say_whether_they_are_for_people_or_for_groups() {
+fn relations_are_for_people_or_for_groups() {
     let relations = concepts("urn:svc:vocab:relationship");
     assert_eq!(property(concept(relations, "head"), "kind"), Some("individual"));
     assert_eq!(property(concept(relations, "subsidiary"), "kind"), Some("group"));
