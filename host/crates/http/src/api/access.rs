@@ -136,11 +136,11 @@ mod tests {
         "personal data"
     }
 
-    async fn of_anybody() -> &'static str {
+    async fn of_any_caller() -> &'static str {
         "personal data"
     }
 
-    async fn of_anybody_who_asks(_: State<AppState>) -> &'static str {
+    async fn of_any_caller_with_state(_: State<AppState>) -> &'static str {
         "personal data"
     }
 
@@ -180,9 +180,9 @@ mod tests {
     fn a_handler_without_a_caller_as_first_argument_has_no_access() {
         let declared = &arguments(of_the_scope);
         assert_eq!(declared.access(), Some(Access::Scopes(scope::IndividualRead::ACCEPTED)));
-        let undeclared = &arguments(of_anybody);
+        let undeclared = &arguments(of_any_caller);
         assert_eq!(undeclared.access(), None);
-        let undeclared = &arguments(of_anybody_who_asks);
+        let undeclared = &arguments(of_any_caller_with_state);
         assert_eq!(undeclared.access(), None);
         let undeclared = &arguments(of_the_scope_too_late);
         assert_eq!(undeclared.access(), None);

@@ -13,7 +13,7 @@ use crate::stored::Unsound;
 use daftar_domain::change::Sequence;
 
 /// The number of retained checkpoints: the newest, and the one before it in case the newest is corrupt.
-const KEPT: usize = 2;
+const RETAINED_MAX: usize = 2;
 const SUFFIX: &str = ".checkpoint";
 /// The suffix of a quarantined checkpoint. Only the last of these is retained, for analysis.
 const QUARANTINE_SUFFIX: &str = ".corrupt";
@@ -107,7 +107,7 @@ impl CheckpointFolder {
 
     fn remove_old(&self) -> io::Result<()> {
         let files = self.named(SUFFIX)?;
-        let old = files.len().saturating_sub(KEPT);
+        let old = files.len().saturating_sub(RETAINED_MAX);
         files.into_iter().take(old).try_for_each(fs::remove_file)
     }
 
