@@ -6,6 +6,7 @@ mod admin_client;
 mod audit;
 mod backup;
 mod client;
+mod config;
 mod consent;
 mod demo;
 mod deployment;
@@ -51,16 +52,23 @@ pub struct Cli {
 #[derive(Debug, Clone, Args)]
 pub struct GlobalArgs {
     /// Data folder
-    #[arg(long, global = true, default_value = "./data", value_name = "DIR")]
+    #[arg(
+        long,
+        global = true,
+        default_value = "./data",
+        value_name = "DIR",
+        env = "DAFTAR_DATA_DIR",
+        hide_env_values = true
+    )]
     data_dir: PathBuf,
     /// Write JSON instead of text
     #[arg(long, global = true)]
     json: bool,
     /// Configuration file of the server to run, or of the stopped server whose data folder a command uses
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", env = "DAFTAR_CONFIG", hide_env_values = true)]
     config: Option<PathBuf>,
     /// Use the admin API at this address instead of the server that uses the data folder
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", env = "DAFTAR_ADMIN_URL", hide_env_values = true)]
     admin_url: Option<String>,
     /// File with the admin token for --admin-url [default: the environment variable DAFTAR_ADMIN_TOKEN]
     #[arg(long, global = true, value_name = "FILE", requires = "admin_url")]
@@ -79,7 +87,7 @@ pub struct GlobalArgs {
 impl GlobalArgs {
     /// The settings of `--config`, or the defaults.
     fn config(&self) -> Result<Config, CliError> {
-        Ok(self.config.as_deref().map(Config::load).transpose()?.unwrap_or_default())
+        Ok(self.config.as_deref().map_or_else(Config::from_environment, Config::load)?)
     }
 
     /// How this program opens the register in a folder.
@@ -136,6 +144,9 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Back up the register to one file, from a running or stopped server
     Backup(backup::BackupArgs),
+    /// Check or show the settings without starting a server
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Restore a backup into an empty data folder
     Restore(restore::RestoreArgs),
     /// Move the register from one backend into another, and compare both thing by thing: of a stopped server, or of one that goes on
@@ -184,6 +195,7 @@ pub fn main(pinned: &str, build: Build) -> ExitCode {
         Command::Verify(args) => verify::run(&cli.global, args),
         Command::Doctor(args) => doctor::run(&cli.global, &args),
         Command::Backup(args) => backup::run(&cli.global, &args),
+        Command::Config(command) => config::run(&cli.global, &command),
         Command::Restore(args) => restore::run(&cli.global, &args),
         Command::Migrate(args) => migrate::run(&cli.global, &args),
         Command::Version => version::run(&cli.global),

@@ -3,6 +3,7 @@
 mod about;
 mod before_release;
 mod client;
+mod config;
 mod consent;
 mod crash;
 mod demo;

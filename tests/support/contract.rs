@@ -136,7 +136,7 @@ impl Contract {
         // A route with literal segments takes precedence over one with parameters.
         let endpoint =
             self.endpoints.iter().filter(matching).min_by_key(|endpoint| endpoint.paths[0].matches('{').count())?;
-        Some(&self.document["paths"][&endpoint.paths[0]][endpoint.method.as_str().to_ascii_lowercase()])
+        Some(&self.document["paths"][&endpoint.documented_path()][endpoint.method.as_str().to_ascii_lowercase()])
     }
 
     fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
@@ -184,6 +184,8 @@ fn fits(route: &str, path: &str) -> bool {
     loop {
         match (wanted.next(), given.next()) {
             (None, None) => return true,
+            // The rest of the path.
+            (Some(wanted), Some(given)) if wanted.starts_with("{*") => return !given.is_empty(),
             (Some(wanted), Some(given)) if wanted == given || (wanted.starts_with('{') && !given.is_empty()) => {}
             _ => return false,
         }

@@ -138,7 +138,9 @@ fn interfaces(folder: &Path) -> Result<String, Failure> {
 fn embed(book: &Path, embedded: &Path) -> Result<(), Failure> {
     remove(embedded)?;
     let mut scripts = BTreeSet::new();
-    for file in all_files(book)? {
+    // Hidden files are for other hosts of pages.
+    let is_shown = |file: &PathBuf| !file.to_string_lossy().starts_with('.');
+    for file in all_files(book)?.into_iter().filter(is_shown) {
         let bytes = files::read(&book.join(&file))?;
         if file.extension().is_some_and(|extension| extension == "html") {
             scripts.extend(inline_scripts(&String::from_utf8_lossy(&bytes)).map(script_digest));

@@ -15,7 +15,7 @@ mod tests;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 
@@ -35,7 +35,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 type Bound = (&'static str, u64, RangeInclusive<u64>);
 
 /// All settings.
-#[derive(Debug, Clone, Deserialize, Default)]
+#[derive(Debug, Clone, Deserialize, Serialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Listeners.

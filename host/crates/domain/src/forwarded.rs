@@ -12,7 +12,7 @@ mod tests;
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::network::Network;
 
@@ -25,7 +25,7 @@ const LINE_BYTES_MAX: usize = 8 << 10;
 
 /// The header in which trusted proxies forward the client address. The other header is ignored: a proxy that writes one
 /// may pass on the other as received from a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForwardedHeader {
     /// `X-Forwarded-For`, with `X-Forwarded-Proto`.

@@ -8,7 +8,7 @@ use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::hidden::shown;
 
@@ -96,6 +96,12 @@ impl Network {
     }
 }
 
+impl Serialize for Network {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl fmt::Display for Network {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
@@ -108,7 +114,7 @@ const BYTES_MAX: usize = 270;
 const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Scheme, host, and a port other than the default of the scheme.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String")]
 pub struct WebOrigin(String);
 

@@ -12,9 +12,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::VerifyingKey;
 use ed25519_dalek::pkcs8::DecodePublicKey as _;
-use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use super::hidden::shown;
@@ -135,6 +135,12 @@ impl PluginKey {
     }
 }
 
+impl Serialize for PluginKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// Formats the key in one line, for `trusted_keys`.
 impl fmt::Display for PluginKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,7 +151,7 @@ impl fmt::Display for PluginKey {
 
 named_enum! {
     /// The kind of signed content.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum SignedKind {
         /// A vocabulary pack.
@@ -167,12 +173,14 @@ impl From<PluginKind> for SignedKind {
 }
 
 /// An entry of `[plugins] trusted_keys`: a key without limits, or a table with the key and its limits.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TrustedKey {
     key: PluginKey,
     /// Names of the plugins that it may sign; all if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     names: Option<Vec<PluginName>>,
     /// Kinds that it may sign; all if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     kinds: Option<Vec<SignedKind>>,
 }
 

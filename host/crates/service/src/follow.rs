@@ -1,13 +1,13 @@
-//! Keeps what this process has in memory as other processes of the register left it: clients, settings, plugins, signing keys.
+//! Applies the changes of other processes of the register to the memory of this process: clients, settings, plugins, signing keys.
 //!
-//! **Invariant:** what another process wrote counts here a second later at most, and for every request that begins after it where this
-//! process does not hear of changes: each then compares the generation before anything is decided. What it heard of and could not take
-//! up of clients counts for every request that begins after it was heard: each compares clients for itself until that is done.
+//! **Invariant:** a change by another process takes effect here within one second, and for every request that begins after it while this
+//! process receives no change notifications: each request then compares the generation before anything is decided. A notified change of
+//! clients that is not applied yet takes effect for every request that begins after the notification: each request compares clients itself.
 //!
-//! **Invariant:** a process that can neither hear nor compare lets nobody in: what it knows of clients may be out of date.
+//! **Invariant:** a process that can neither receive notifications nor compare rejects every client: its client data may be out of date.
 //!
-//! **Invariant:** where another database answers than before, as after a copy took over that had not all writes, everything is read again and
-//! nothing is kept for being newer.
+//! **Invariant:** after a failover to another database, for example a replica without the last writes, everything is read again and
+//! no cached data is treated as newer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,9 +25,9 @@ use daftar_domain::error::AppError;
 use daftar_store::Store;
 use daftar_store::shared::{Generation, History, OtherReaders, Shared};
 
-/// How often the generation is compared and the files of signing keys checked, whatever is heard.
+/// Interval between comparisons of the generation and checks of the files of signing keys, independent of notifications.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// How long a plugin that could not be applied, and labels that could not be put, wait to be tried again.
+/// Delay before the next attempt to apply a failed plugin or to store labels that could not be stored.
 const AGAIN: Duration = Duration::from_secs(30);
 
 /// Follows the changes of other processes.
@@ -38,19 +38,19 @@ pub struct Follower {
     plugins: PluginAdministration,
     rings: SigningKeyRings,
     clock: Arc<dyn Clock>,
-    /// What is in memory shows at least that.
+    /// Lower bound of the version of the data in memory.
     seen: Mutex<Seen>,
-    /// Of how many changes it was known, when clients were compared last, that clients in memory show those among them.
+    /// The number of known changes at the last comparison of clients: the clients in memory include those changes.
     compared_up_to: AtomicU64,
-    /// Held by whoever takes clients up.
+    /// Locked while clients are applied.
     clients: AsyncMutex<()>,
-    /// Held by whoever takes settings up.
+    /// Locked while settings are applied.
     deployment: AsyncMutex<()>,
-    /// Something was heard of.
+    /// Signals that a change notification arrived.
     heard: Notify,
-    /// When the last look began. Whoever looks holds it.
+    /// Start of the last check for a new key; locked during a check.
     looked_for_key: AsyncMutex<Option<Instant>>,
-    /// When the last refresh of clients for refused requests began. The task that refreshes holds it.
+    /// Start of the last refresh of clients for denied requests. The task that refreshes keeps it locked.
     clients_refreshed: AsyncMutex<Option<Instant>>,
     clocks: Mutex<Option<ClockDifference>>,
     counts: Counts,
@@ -61,14 +61,14 @@ struct Counts {
     taken_up: AtomicU64,
     compared: AtomicU64,
     failed: AtomicU64,
-    /// Of what the last try failed.
+    /// The cause of the last failure.
     is_behind: [AtomicBool; Part::ALL.len()],
 }
 
-/// How often something was changed, in the history in which that was counted.
+/// Number of changes, and the database timeline in which they were counted.
 type Count = (History, u64);
 
-/// What was applied.
+/// Changes that were applied.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     clients: Count,
@@ -82,7 +82,7 @@ impl From<Generation> for Seen {
     }
 }
 
-/// What is followed by itself.
+/// The parts that are synchronized separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Clients,
@@ -104,27 +104,27 @@ impl Part {
     }
 }
 
-/// What the metrics page reports following.
+/// Figures of change synchronization for the metrics page.
 pub struct FollowerUsage {
-    /// True if changes are heard of as they are made.
+    /// True if change notifications are received.
     pub is_listening: bool,
-    /// True if the last try to compare or to take something up failed.
+    /// True if the last comparison or application of changes failed.
     pub is_behind: bool,
-    /// How often changes of others were applied.
+    /// Number of times that changes of other processes were applied.
     pub taken_up: u64,
-    /// How often the generation was compared.
+    /// Number of comparisons of the generation.
     pub compared: u64,
-    /// How often that, or taking something up, failed.
+    /// Number of failed comparisons or applications of changes.
     pub failed: u64,
 }
 
 impl FollowerUsage {
-    /// Of a server that has no others to follow.
+    /// For a server without other processes.
     pub const ALONE: Self = Self { is_listening: true, is_behind: false, taken_up: 0, compared: 0, failed: 0 };
 }
 
 impl Follower {
-    /// Follows from a generation that was read before what is in memory was.
+    /// Starts from a generation that was read before the data in memory was.
     pub fn new(
         shared: Arc<dyn Shared>,
         store: Arc<dyn Store>,
@@ -156,16 +156,16 @@ impl Follower {
         }
     }
 
-    /// Works until it is dropped.
+    /// Runs until it is dropped.
     pub async fn keep_up(&self) {
         tokio::join!(self.follow(), self.follow_deployment(), self.follow_plugins(), self.follow_clock());
     }
 
-    /// Follows clients and keys: nothing that takes long keeps these from being applied.
+    /// Synchronizes clients and keys, in a task of its own: slow work does not delay them.
     async fn follow(&self) {
         let mut was_listening = true;
         loop {
-            // Too late or heard: either way it is compared.
+            // A timeout or a notification: the comparison runs in both cases.
             let _heard = tokio::time::timeout(INTERVAL, self.shared.heard()).await;
             let is_listening = self.shared.is_listening();
             if was_listening && !is_listening {
@@ -198,7 +198,7 @@ impl Follower {
         }
     }
 
-    /// Follows plugins, which take as long as they are compiled; what cannot be applied is tried again.
+    /// Synchronizes plugins, which takes as long as they compile; a failed plugin is tried again.
     async fn follow_plugins(&self) {
         let mut taken_up = None;
         loop {
@@ -231,17 +231,17 @@ impl Follower {
                 "what processes share cannot be followed; it is tried again"
             ),
             Ok(()) if was_behind => {
-                tracing::info!(follow.part = part.name(), "changes by other processes are taken up again");
+                tracing::info!(follow.part = part.name(), "changes by other processes are applied again");
             }
             Err(_) | Ok(()) => {}
         }
     }
 
-    /// Makes sure that what is in memory is as new as this moment, where this process does not hear of changes; and that clients are,
-    /// where it heard of one that is not applied yet: somebody who was let in before may have been shut out.
+    /// Makes sure that the data in memory is current, while this process receives no change notifications; and that clients are current,
+    /// if a notified change is not applied yet: a client that had access may have been disabled.
     ///
     /// # Errors
-    /// If the store does not answer.
+    /// If the store fails.
     pub async fn be_current(&self) -> Result<(), AppError> {
         if !self.shared.is_listening() {
             self.compare().await
@@ -252,22 +252,22 @@ impl Follower {
         }
     }
 
-    /// True if what is in memory is as new as this moment, as far as is known: [`Self::be_current`] asks nothing then.
+    /// True if the data in memory is current, as far as is known: [`Self::be_current`] sends no query then.
     pub fn is_current(&self) -> bool {
         self.shared.is_listening() && !self.are_clients_behind()
     }
 
-    /// True if clients are known to be behind, or were when it was tried last to compare them.
+    /// True if clients are known to lag, or lagged at the last attempt to compare them.
     fn are_clients_behind(&self) -> bool {
         let is_behind = self.counts.is_behind.get(Part::Clients as usize);
         is_behind.is_some_and(|is_behind| is_behind.load(Ordering::Relaxed))
             || self.shared.heard_of() > self.compared_up_to.load(Ordering::Acquire)
     }
 
-    /// Makes sure that clients and settings in memory are as new as this moment.
+    /// Makes sure that clients and settings in memory are current.
     ///
     /// # Errors
-    /// If the store does not answer.
+    /// If the store fails.
     pub async fn compare(&self) -> Result<(), AppError> {
         self.compare_clients().await?;
         self.compare_deployment().await
@@ -280,7 +280,7 @@ impl Follower {
             return Ok(());
         }
         let _taking_up = self.clients.lock().await;
-        // Before what it counts is read: what is written in the meantime is read once more.
+        // Before the counted changes are read: a change written concurrently is read once more.
         let now = self.shared.generation().await?;
         let (before, clients) = (self.seen().clients, Seen::from(now).clients);
         if clients != before {
@@ -289,7 +289,7 @@ impl Follower {
                 self.directory.synchronize(stored);
             } else {
                 tracing::warn!(
-                    "another database answers, or the same one was started again; what is known of it is read anew"
+                    "failover to another database detected, or the same one was restarted; its data is read again"
                 );
                 self.directory.go_back_to(stored);
             }
@@ -310,7 +310,7 @@ impl Follower {
         if now == before {
             return Ok(());
         }
-        // Changes that are not applied while this process holds the lock stay unseen, so that they are applied when it is released.
+        // Changes that are not applied while this process holds the lock stay pending, so that they are applied when it is released.
         if self.plugins.publisher().apply_settings().await? == SyncOutcome::Applied {
             self.seen().deployment = now;
             self.counts.taken_up.fetch_add(1, Ordering::Relaxed);
@@ -326,7 +326,7 @@ impl Follower {
         Ok(self.shared.generation().await?)
     }
 
-    /// How following goes.
+    /// Figures of change synchronization.
     pub fn usage(&self) -> FollowerUsage {
         FollowerUsage {
             is_listening: self.shared.is_listening(),
@@ -342,23 +342,23 @@ impl Follower {
     }
 }
 
-/// The least time between two searches for an unknown key, or two refreshes of clients.
+/// The minimum interval between two searches for an unknown key, or two refreshes of clients.
 const LOOKS_APART: Duration = Duration::from_millis(100);
 
 impl Follower {
-    /// Looks whether another process wrote a signing key that is not known here. For tokens and decisions of unknown keys: whoever sends many of them
-    /// does not make this process read its disk for each, as one look is for all that wait for it.
+    /// Checks for a signing key of another process that is not known here, for tokens and decisions of unknown keys. One check serves all
+    /// requests that wait for it, so that a client that sends many unknown keys does not cause one disk read each.
     pub async fn look_for_key(&self) {
         let Some(mut looked) = next_look(&self.looked_for_key).await else { return };
         *looked = Some(Instant::now());
         self.apply_keys().await;
     }
 
-    /// Refreshes clients for requests with a valid token whose client is unknown here, or seems to be disabled. As with [`Self::look_for_key`]
-    /// all requests that wait share one refresh: refused requests do not cost a query each.
+    /// Refreshes clients for requests with a valid token whose client is unknown here, or appears disabled. As with [`Self::look_for_key`],
+    /// all requests that wait share one refresh: denied requests do not cost a query each.
     ///
     /// # Errors
-    /// If the store does not answer.
+    /// If the store fails.
     pub async fn refresh_clients(&self) -> Result<(), AppError> {
         let Some(mut looked) = next_look(&self.clients_refreshed).await else { return Ok(()) };
         let began = Instant::now();
@@ -374,19 +374,16 @@ impl Follower {
             Err(error) => Err(error.to_string()),
         };
         match taken_up {
-            Ok(true) => tracing::info!("signing keys that another process wrote are in force"),
+            Ok(true) => tracing::info!("signing keys written by another process are active"),
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(
-                    error,
-                    "the signing keys cannot be read anew; those that were read before stay in force"
-                );
+                tracing::warn!(error, "the signing keys cannot be read again; those that were read before stay active");
             }
         }
     }
 }
 
-/// How often the clocks are compared.
+/// Interval between comparisons of the clocks.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
 /// A greater difference is reported.
 const DIFFERENCE_MAX: SignedDuration = SignedDuration::from_secs(2);
@@ -394,14 +391,14 @@ const DIFFERENCE_MAX: SignedDuration = SignedDuration::from_secs(2);
 /// By how much the clock of this server differs from the database's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockDifference {
-    /// How far this server's clock is ahead; below zero where it is behind.
+    /// Lead of this server's clock over the database's; negative if it lags.
     pub ahead: SignedDuration,
-    /// How far that may be off: half the time that asking took.
+    /// Uncertainty of the difference: half the round-trip time of the query.
     pub within: SignedDuration,
 }
 
 impl ClockDifference {
-    /// True if the clocks differ by more than is harmless, however long asking took.
+    /// True if the clocks differ by more than is harmless, allowing for the uncertainty.
     pub fn is_large(&self) -> bool {
         self.ahead.abs().saturating_sub(self.within) > DIFFERENCE_MAX
     }
@@ -413,21 +410,21 @@ impl ClockDifference {
 }
 
 impl Follower {
-    /// The difference when the clocks were compared last; nothing before that.
+    /// The difference at the last comparison of the clocks; none before that.
     pub fn clock_difference(&self) -> Option<ClockDifference> {
         *self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who else may read what the servers share, past this program.
+    /// Database roles besides this program's that may read what the servers share.
     ///
     /// # Errors
-    /// If the store does not answer.
+    /// If the store fails.
     pub async fn other_readers(&self) -> Result<OtherReaders, AppError> {
         Ok(self.shared.other_readers().await?)
     }
 
-    /// Compares the clock of this server with the database's now and then. Servers whose clocks agree with that one agree with each other: tokens,
-    /// `not_before` of clients and the times of writes go by the clock of the server that makes them.
+    /// Compares the clock of this server with the database's periodically. Servers whose clocks match it match each other: tokens,
+    /// `not_before` of clients and the times of writes use the clock of the server that creates them.
     async fn follow_clock(&self) {
         loop {
             self.compare_clocks().await;
@@ -437,7 +434,7 @@ impl Follower {
 
     async fn compare_clocks(&self) {
         let (asked_at, begun) = (self.clock.now(), self.clock.elapsed());
-        // An outage is logged by itself; what was found before stays.
+        // An outage is logged elsewhere; the last result stays.
         let Ok(there) = self.shared.time().await else { return };
         let taken = self.clock.elapsed().saturating_sub(begun);
         let within = SignedDuration::try_from(taken / 2).unwrap_or(SignedDuration::MAX);
@@ -461,7 +458,7 @@ impl Follower {
     }
 }
 
-/// Waits for its turn to look; nothing, where a look began after it was asked for, which is good for this request too.
+/// Waits for the lock of the check; returns nothing if a check began after the request came, since its result serves this request too.
 async fn next_look(looks: &AsyncMutex<Option<Instant>>) -> Option<AsyncMutexGuard<'_, Option<Instant>>> {
     let asked = Instant::now();
     let last = looks.lock().await;

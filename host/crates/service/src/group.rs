@@ -1,4 +1,4 @@
-//! What is done with groups: create, change, read, search; their members and history in a file each.
+//! Operations on groups: create, change, read, search; their members and history in a file each.
 
 pub mod history;
 pub mod members;
@@ -35,30 +35,30 @@ pub type GroupDraft = Draft<GroupRecord>;
 pub struct GroupView {
     /// The group.
     pub group: Arc<Group>,
-    /// What of it may be shown.
+    /// Its fields that the client may see.
     pub fields: FieldSet,
-    /// Its members, as far as they are there for the client, with what of each may be shown.
+    /// Its members that the client may see, with the visible fields of each.
     pub members: HashMap<RecordId, Seen<IndividualDetails>>,
-    /// The groups that it has a relationship to, as far as they are there for the client.
+    /// The groups that it has a relationship to and that the client may see.
     pub related: HashMap<RecordId, Seen<GroupDetails>>,
-    /// How many of its members of today are there for the client; absent where that is not wanted, or nobody wrote down who they are.
+    /// Number of its active members that are visible to the client; absent if not requested, or if the members are not recorded.
     pub quantity: Option<usize>,
     /// How its codes are shown.
     pub codes: CodeView,
 }
 
-/// What of others is wanted beside the record of a group.
+/// Related data requested with the record of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Includes {
-    /// The places of its members.
+    /// The memberships of its members.
     pub members: bool,
-    /// Who they are.
+    /// The individuals that are members.
     pub names_members: bool,
-    /// How many they are today.
+    /// The number of its active members.
     pub quantity: bool,
     /// The relationships that it has to other groups.
     pub related: bool,
-    /// Which these are.
+    /// The related groups.
     pub names_related: bool,
 }
 
@@ -71,7 +71,7 @@ impl Includes {
     const NOTHING: Self =
         Self { members: false, names_members: false, quantity: false, related: false, names_related: false };
 
-    /// What of it these fields show.
+    /// Related data that these fields show.
     fn of(self, fields: &FieldSet) -> Self {
         let (members, related) = (fields.allows("member"), fields.allows("relationship"));
         Self {
@@ -110,7 +110,7 @@ impl Editable for GroupRecord {
         present: Seen<GroupDetails>,
         written: &FieldSet,
     ) -> Result<GroupView, AppError> {
-        // Whom it names is compared with what is sent back.
+        // The members and related groups are compared with what is sent back.
         let (members, related) = (written.allows("member"), written.allows("relationship"));
         view(ctx, registry, languages, present, Includes { members, related, ..Includes::NOTHING }).await
     }
@@ -154,7 +154,7 @@ pub fn reference(key: &IdentifierKey) -> String {
     records::reference(RecordKind::Group, key)
 }
 
-/// A group with what is wanted beside it.
+/// A group with the requested related data.
 async fn view(
     ctx: &OpContext,
     registry: &Registry,
@@ -199,7 +199,7 @@ pub(super) async fn answer(
     Ok(view)
 }
 
-/// Of a group of which a client that needs consents sees no member, or no other group, it is not told whether there are any.
+/// A client that requires consents and sees no member, or no related group, is not shown whether there are any.
 ///
 /// # Errors
 /// If the store fails.
@@ -223,7 +223,7 @@ async fn hide_who_is_hidden(
     Ok(fields)
 }
 
-/// Names people whom the answer shows as members.
+/// Names the individuals that the response shows as members.
 fn name_members(ctx: &OpContext, members: &HashMap<RecordId, Seen<IndividualDetails>>) {
     ctx.trail.names(members.values().filter_map(|person| records::name_of(&person.record)));
 }
@@ -236,8 +236,8 @@ fn members_of(details: &GroupDetails) -> Vec<RecordId> {
 /// The concept group whose codes make a member the head.
 const HEAD_GROUP: &str = "head_of_household";
 
-/// Nobody twice, and at most one head, today and on every day to come: a group that is right today stays right by itself. Problems
-/// name places as the client sees them; whom it does not see they do not name.
+/// No person twice, and at most one head, today and on every later day: a group that is valid today stays valid without a change. Problems
+/// name the memberships that the client sees, and no individual that it does not see.
 fn check_members(
     ctx: &OpContext,
     generation: &Generation,
@@ -287,7 +287,7 @@ fn check_members(
     }
 }
 
-/// The first of those places that has a day in common with a period.
+/// The first of those memberships whose period overlaps the given one.
 fn at_the_same_time(places: &[(usize, Period)], period: &Period) -> Option<usize> {
     places.iter().find(|(_, earlier)| earlier.overlaps(period)).map(|(at, _)| *at)
 }
@@ -305,17 +305,17 @@ pub struct GroupSearchRequest {
     pub texts: TextConditions,
     /// Conditions on days.
     pub dates: DateConditions,
-    /// Holds that code.
+    /// Contains that code.
     pub codes: Vec<CodeFilter>,
-    /// True if the record is in use.
+    /// True if the record is active.
     pub active: Option<bool>,
-    /// Whoever has or had that identifier belongs to it today.
+    /// The individual that has or had that identifier is a member today.
     pub members: Vec<IdentifierKey>,
     /// When the record was last written.
     pub last_updated: Vec<InstantCondition>,
 }
 
-/// Checks that the client may look at every field that a search filters or sorts by. `filtered` are fields of the API.
+/// Checks that the client may use every field that a search filters or sorts by. `filtered` are fields of the API.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`].
@@ -323,7 +323,7 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Re
     search::check_fields(ctx, Resource::Group, filtered, &paging.sort)
 }
 
-/// Searches groups. What it checks was checked by [`check_search`].
+/// Searches groups. The caller must have called [`check_search`].
 ///
 /// # Errors
 /// [`AppError::Malformed`] when a code is of the wrong vocabulary for its field.
@@ -352,7 +352,7 @@ pub async fn search(
     Ok(FoundPage { total: found.total, records: views, next: found.next })
 }
 
-/// What a search asks for in terms of the register, and the fields that it checks.
+/// Translates a search into terms of the register, with the fields that it checks.
 ///
 /// # Errors
 /// As [`search()`].
@@ -366,7 +366,7 @@ pub async fn asked(
     Ok((query, fields))
 }
 
-/// What a client asks for in terms of the register.
+/// Translates the conditions of a client into terms of the register.
 async fn resolve(
     ctx: &OpContext,
     registry: &Registry,
@@ -397,7 +397,7 @@ async fn resolve(
     Ok((query, generation))
 }
 
-/// Which fields a search checks, never for what.
+/// The fields that a search checks, never their values.
 fn searched_fields(request: &GroupSearchRequest) -> Vec<String> {
     let named = [
         ("identifier", request.identifiers.is_empty()),

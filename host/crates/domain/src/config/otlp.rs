@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Default OTLP/HTTP endpoint of a local collector, as specified by the protocol.
 pub const OTLP_ENDPOINT_DEFAULT: &str = "http://127.0.0.1:4318";
@@ -12,7 +12,7 @@ pub const OTLP_ENDPOINT_DEFAULT: &str = "http://127.0.0.1:4318";
 const TEXT_BYTES_MAX: usize = 200;
 
 /// Settings of the OTLP export.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OtlpConfig {
     /// Enables the export.
@@ -59,7 +59,7 @@ impl Default for OtlpConfig {
 }
 
 /// Requests whose `traceparent` header is accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceparentFrom {
     /// No request: every request starts its own trace.

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** no limit can be disabled: each is between 1 and its ceiling.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::manifest::PluginName;
@@ -20,7 +20,7 @@ pub const CORE_INSTANCES_CEILING: usize = 8;
 
 /// Resource limits of one plugin; if absent, the default of its kind applies. `host/docs/PLUGINS.md` describes each
 /// limit.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PluginLimitsConfig {
     /// Linear memory of one instance, in bytes.

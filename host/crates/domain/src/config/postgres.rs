@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Maximum size of a file with a URL, in bytes.
 const FILE_BYTES_MAX: u64 = 16 * 1024;
@@ -15,7 +15,7 @@ const FILE_BYTES_MAX: u64 = 16 * 1024;
 const OTHERS_MASK: u32 = 0o027;
 
 /// The storage backend of records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum StoreBackend {
     /// In a folder of this process.
@@ -26,7 +26,7 @@ pub enum StoreBackend {
 }
 
 /// Data source of searches and previews on PostgreSQL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum PostgresIndexPlace {
     /// The search tables of the database.
@@ -37,7 +37,7 @@ pub enum PostgresIndexPlace {
 }
 
 /// Settings of the database connection.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PostgresConfig {
     /// URL without a password.

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::forwarded::ForwardedHeader;
 use crate::idempotency::REMEMBERED_PER_CLIENT_DEFAULT;
@@ -37,7 +37,7 @@ pub const CERTIFICATE_CHECK_S_DEFAULT: u64 = 10;
 pub const EXPIRY_WARNING_DAYS_DEFAULT: u64 = 30;
 
 /// Listeners.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
     /// Listen address for API clients.
@@ -90,7 +90,7 @@ impl Default for ServerConfig {
 }
 
 /// The audit log.
-#[derive(Debug, Clone, Copy, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuditConfig {
     /// Number of days for which entries are retained. Default 0: without limit, because legal retention periods differ
@@ -107,7 +107,7 @@ impl AuditConfig {
 }
 
 /// Certificate and key for HTTPS, both PEM.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsConfig {
     /// The certificate, followed by its intermediate certificates.
@@ -138,7 +138,7 @@ fn expiry_warning_days() -> u64 {
 }
 
 /// Access tokens.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TokenConfig {
     /// Lifetime of a token, in seconds.
@@ -173,7 +173,7 @@ impl Default for TokenConfig {
 }
 
 /// Storage of records.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
     /// The storage backend.
@@ -226,7 +226,7 @@ impl Default for StoreConfig {
 }
 
 /// Plugins.
-#[derive(Debug, Clone, Deserialize, Default)]
+#[derive(Debug, Clone, Deserialize, Serialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct PluginsConfig {
     /// Folder of plugins to install at start if absent or newer; `plugins` beside the executable if absent.
@@ -242,7 +242,7 @@ pub struct PluginsConfig {
 }
 
 /// Vocabularies.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VocabularyConfig {
     /// The default language of displays.
@@ -256,7 +256,7 @@ impl Default for VocabularyConfig {
 }
 
 /// Logs.
-#[derive(Debug, Clone, Deserialize, Default)]
+#[derive(Debug, Clone, Deserialize, Serialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
     /// Minimum level of log lines: `error`, `warn`, `info`, `debug` or `trace`.
@@ -266,7 +266,7 @@ pub struct LogConfig {
 }
 
 /// Level of a log line.
-#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, PartialEq, Eq, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
     /// A failure.
@@ -283,7 +283,7 @@ pub enum LogLevel {
 }
 
 /// Format of log lines.
-#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, PartialEq, Eq, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// Readable text.
@@ -294,7 +294,7 @@ pub enum LogFormat {
 }
 
 /// Limits of connections and requests of the public listener. The defaults suit a machine with two cores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConnectionsConfig {
     /// Maximum number of open connections.

@@ -37,6 +37,12 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// Its path as the description has it: OpenAPI has no parameter for the rest of a path.
+    #[must_use]
+    pub fn documented_path(&self) -> String {
+        self.paths.first().map(|path| path.replace("{*", "{")).unwrap_or_default()
+    }
+
     /// The other spellings of its path, without those with an encoded `$`.
     #[must_use]
     pub fn also_at(&self) -> Vec<&str> {

@@ -121,7 +121,7 @@ async fn clocks_that_differ_by_more_than_two_seconds_are_reported() {
     assert!(!unsure.is_large());
     store.set_away(true);
     one.follower.compare_clocks().await;
-    assert!(one.follower.clock_difference().is_some(), "what was found stays");
+    assert!(one.follower.clock_difference().is_some(), "the last result stays");
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn requests_that_are_refused_share_one_refresh_of_clients() {
     let before = other.follower.usage().compared;
     let refreshes = (0..50).map(|_| other.follower.refresh_clients());
     futures_util::future::join_all(refreshes).await.into_iter().for_each(Result::unwrap);
-    // One for the first, one for all that came while that was on its way; each compares clients and settings.
+    // One for the first, one for all that came during it; each compares clients and settings.
     assert!(other.follower.usage().compared - before <= 4, "{}", other.follower.usage().compared - before);
 }
 
@@ -157,7 +157,7 @@ async fn who_heard_that_a_client_changed_lets_nobody_in_before_it_is_compared() 
     let (one, other, store, _keys) = two().await;
     let id = one.create().await;
     other.follower.compare().await.unwrap();
-    // Nothing follows here: as where that waits for a connection.
+    // Nothing synchronizes here, as while it waits for a connection.
     one.clients.disable(&context(), &id).await.unwrap();
     store.set_away(true);
     other.follower.be_current().await.unwrap_err();
@@ -175,7 +175,7 @@ async fn who_heard_that_a_client_changed_lets_nobody_in_before_it_is_compared() 
     assert_eq!(
         other.follower.usage().compared,
         before + 1,
-        "and is asked for once, though settings are not taken up yet"
+        "and is asked for once, though settings are not applied yet"
     );
 }
 
@@ -203,9 +203,9 @@ async fn changes_are_taken_up_without_anybody_asking() {
         .await
         .unwrap();
     tokio::select! {
-        () = other.follower.keep_up() => panic!("it works until it is dropped"),
+        () = other.follower.keep_up() => panic!("it runs until it is dropped"),
         () = seen => {}
-        () = tokio::time::sleep(Duration::from_secs(60)) => panic!("nothing was taken up"),
+        () = tokio::time::sleep(Duration::from_secs(60)) => panic!("nothing was applied"),
     }
 }
 
@@ -216,7 +216,7 @@ async fn processes_that_change_one_client_at_the_same_time_lose_nothing() {
     other.follower.compare().await.unwrap();
     let scopes: Vec<Scope> =
         ["individual:read", "group:read", "program:read"].iter().map(|text| Scope::parse(text).unwrap()).collect();
-    // Each grants from what it knows, which the other has changed.
+    // Each grants from the data it has, which the other has changed.
     for scope in &scopes {
         for process in [&one, &other] {
             process.clients.revoke(&context(), &id, *scope).await.unwrap_err();
@@ -229,7 +229,7 @@ async fn processes_that_change_one_client_at_the_same_time_lose_nothing() {
     assert!(!stored.is_active());
     one.clients.enable(&context(), &id).await.unwrap();
     other.clients.set(&context(), &id, crate::client::ClientChanges::default()).await.unwrap();
-    assert!(other.client(&id).unwrap().is_active(), "what the other did is where this one begins");
+    assert!(other.client(&id).unwrap().is_active(), "this one starts from the changes of the other");
 }
 
 #[tokio::test]
@@ -259,7 +259,7 @@ async fn what_arrives_while_a_process_has_the_turn_is_taken_up_after_it() {
     let code = CodeUri::parse("urn:open#first").unwrap();
     let is_known = |process: &Process| process.plugins.registry().vocabularies.current().number_of(&code).is_some();
     let turn = other.plugins.publisher().cluster_lock(context().now).await.unwrap();
-    // A code gets its number without a turn.
+    // A code gets its number without the lock.
     store.number_codes(vec![code.clone()], Vec::new()).await.unwrap();
     for process in [&one, &other] {
         process.follower.compare().await.unwrap();

@@ -1,4 +1,4 @@
-//! Who joined and left a group, and what was changed of a place: read from the versions of its record.
+//! Members who joined and left a group, and changes of memberships, computed from the versions of its record.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,35 +24,35 @@ use daftar_vocabulary::LanguagePreference;
 /// The most versions that are checked, the newest ones.
 pub const VERSIONS_MAX: u64 = 1_000;
 
-/// What happened to a place.
+/// Kind of change of a membership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceChange {
     /// It was not there before.
     Added,
-    /// It says something else.
+    /// Its content changed.
     Changed,
     /// It is no longer in the record.
     Removed,
 }
 
-/// One thing that happened.
+/// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryEntry {
-    /// What.
+    /// Kind of the change.
     pub change: PlaceChange,
-    /// To which place: as it is since then, or as it was before it was removed.
+    /// The membership as it is after the change, or as it was before its removal.
     pub member: Member,
-    /// In which version of the group, when and by whom.
+    /// The version of the group, with its time and author.
     pub meta: RecordMeta,
 }
 
-/// A page of what happened.
+/// A page of changes.
 pub struct HistoryPage {
-    /// How much happened in all.
+    /// Total number of changes.
     pub total: u64,
     /// The entries of the page, oldest first.
     pub entries: Vec<HistoryEntry>,
-    /// Those they are about.
+    /// The individuals that they concern.
     pub members: HashMap<RecordId, Seen<IndividualDetails>>,
     /// How codes are shown.
     pub codes: CodeView,
@@ -61,7 +61,7 @@ pub struct HistoryPage {
 /// The history of a group's members.
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`] where the client may not see members, [`AppError::NotFound`] and [`AppError::Ambiguous`].
+/// [`AppError::FieldNotGranted`] if the client may not see members, [`AppError::NotFound`] and [`AppError::Ambiguous`].
 pub async fn membership_history(
     ctx: &OpContext,
     registry: &Registry,
@@ -89,8 +89,8 @@ pub async fn membership_history(
     Ok(HistoryPage { total, entries, members, codes })
 }
 
-/// What happened to the places of a group up to a version. Up to a thousand versions of some hundred members are decoded and compared,
-/// which is done on a thread for blocking work and ends when the request is given up.
+/// Changes of the memberships of a group up to a version. Up to a thousand versions of some hundred members are decoded and compared,
+/// which runs on a thread for blocking work and ends when the request is cancelled.
 async fn changes(registry: &Registry, group: RecordId, last: VersionId) -> Result<Vec<HistoryEntry>, AppError> {
     let (store, runtime) = (Arc::clone(&registry.store), Handle::current());
     let cancellation = Cancellation::default();
@@ -127,8 +127,8 @@ async fn changes_here(
     Ok(entries)
 }
 
-/// What became of the places: those that are the same are left out, the others are paired by person, in their order. The places of each
-/// person are compared with those of the same person alone, so that the time is in proportion to the number of places.
+/// Changes between two lists of memberships: equal ones are left out, the others are paired by person, in their order. The memberships of
+/// each person are compared with those of the same person only, so that the time is linear in the number of memberships.
 fn differences(before: &[Member], now: &[Member]) -> Vec<(PlaceChange, Member)> {
     let mut former: HashMap<RecordId, VecDeque<usize>> = HashMap::new();
     for (at, member) in before.iter().enumerate() {

@@ -27,7 +27,7 @@ pub fn document(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFiel
     for endpoint in endpoints {
         let Some(path) = endpoint.paths.first() else { continue };
         let method = endpoint.method.as_str().to_ascii_lowercase();
-        paths.entry(path.replace("{*", "{")).or_default().insert(method, operation(endpoint, path, fields));
+        paths.entry(endpoint.documented_path()).or_default().insert(method, operation(endpoint, path, fields));
     }
     let tags = TAGS.map(|(_, name, about)| json!({"name": name, "description": about}));
     json!({

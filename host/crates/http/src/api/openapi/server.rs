@@ -46,7 +46,7 @@ pub fn docs() -> Operation {
 /// `GET /docs`
 pub fn documentation_home() -> Operation {
     let answer = Answer::empty(308, "The documentation is at `/docs/`.").header("Location");
-    Operation::new(Tag::Server, "findDocumentation", "Find the documentation").answer(answer)
+    Operation::new(Tag::Server, "findDocumentation", "Find the documentation").answer(answer).refuses(&[400])
 }
 
 /// `GET /docs/`
