@@ -1,14 +1,14 @@
-//! Requests that a client may send twice and that are done once, and records as such a request wrote them.
+//! Requests that a client may send twice and that are executed once, and records as such a request wrote them.
 //!
-//! **Invariant:** what was done is remembered in the same write, so that whoever was answered finds it remembered, and whoever
-//! finds nothing remembered can be sure that nothing was done.
+//! **Invariant:** the outcome is stored in the same write, so that a client that received a response finds it stored, and a client that
+//! finds nothing stored can be sure that nothing was done.
 //!
-//! **Invariant:** a request that was refused is not remembered: sent again, it is checked again.
+//! **Invariant:** a request that was rejected is not stored: sent again, it is checked again.
 //!
-//! **Invariant:** of one client no more is remembered than its bound: a request that is begun has room for all that it may leave.
+//! **Invariant:** no more is stored for a client than its limit: a request that begins has capacity reserved for all its results.
 //!
-//! **Invariant:** records that are shown again are shown by what the client may see now. Of one that the request made and that is not there for the client
-//! any more only what it sent itself is left: type, identifiers and meta. One that it changed is not there, as for any other call.
+//! **Invariant:** records that are shown again are limited to what the client may see now. If the request created a record that the client may no
+//! longer see, only what it sent itself is shown: type, identifiers and meta. A record that it changed is absent, as for any other call.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -32,39 +32,39 @@ use daftar_domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedReq
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::Store;
 
-/// How long it takes at least from one look for requests that are kept no longer to the next, where a client is at its bound:
-/// a look reads all of them.
+/// Minimum interval between two searches for expired entries while a client is at its limit:
+/// a search reads all of them.
 const LOOKS_APART: SignedDuration = SignedDuration::from_secs(60);
-/// How long what was counted holds where other processes remember requests as well.
+/// Validity of a count while other processes store requests as well.
 const COUNTS_HOLD: SignedDuration = SignedDuration::from_secs(1);
 
-/// The requests that are being done, and how many are remembered.
+/// The requests in progress, and the number of stored ones.
 #[derive(Debug)]
 pub struct Requests {
-    /// The most that is remembered of one client.
+    /// The maximum number of stored requests of one client.
     per_client_max: u64,
-    /// How long a count of what is remembered holds; for ever, where nobody else does requests of this register.
+    /// Validity of a count of stored requests; unlimited if no other process handles requests of this register.
     counts_hold: Option<SignedDuration>,
-    /// With how many parts each may still leave to be remembered.
+    /// The number of results that each request in progress may still store.
     in_flight: Mutex<HashMap<(ClientId, IdempotencyKey), u64>>,
-    /// By client, and when it was counted: when one is first asked for; exact or too high, but for what other processes did since.
+    /// By client, with the time of the count: made when it is first needed; exact or too high, except for changes by other processes since.
     remembered: Mutex<HashMap<ClientId, (u64, Timestamp)>>,
-    /// When it was last looked, for the sake of a client at its bound, for what is kept no longer.
+    /// Time of the last search for expired entries because a client was at its limit.
     looked_at: Mutex<Option<Timestamp>>,
 }
 
-/// A request that its client has named.
+/// A request with an idempotency key.
 #[derive(Debug)]
 pub struct NamedRequest {
-    /// What the client calls it.
+    /// The key that the client sent.
     pub key: IdempotencyKey,
-    /// SHA-256 of what it asks for.
+    /// SHA-256 of the content of the request.
     pub digest: [u8; 32],
-    /// How many parts of it are remembered each by itself when they are done: one, where it is remembered as a whole.
+    /// Number of parts that are stored separately when they are done: one if the request is stored as a whole.
     pub parts: u64,
 }
 
-/// A request that is being done: until it is dropped, no other of its name is.
+/// A request in progress: until it is dropped, no other one with its key begins.
 #[derive(Debug)]
 pub struct Once {
     requests: Arc<Requests>,
@@ -75,25 +75,25 @@ pub struct Once {
 }
 
 impl Requests {
-    /// Nothing done yet; so many requests of one client are remembered.
+    /// With no requests in progress and a limit of stored requests per client.
     #[must_use]
     pub fn new(per_client_max: u64) -> Self {
         let (in_flight, remembered, looked_at) = (Mutex::default(), Mutex::default(), Mutex::default());
         Self { per_client_max, counts_hold: None, in_flight, remembered, looked_at }
     }
 
-    /// As one of several processes that do requests of the register: what is remembered is counted again each second. Two of a name at the
-    /// same time, in two processes, are distinguished by the store, which remembers one of them.
+    /// For one of several processes that handle requests of the register: stored requests are counted again each second. If two processes handle
+    /// the same key at the same time, the store accepts one of them.
     #[must_use]
     pub fn among_others(self) -> Self {
         Self { counts_hold: Some(COUNTS_HOLD), ..self }
     }
 
-    /// Begins a request of that name.
+    /// Begins a request with that key.
     ///
     /// # Errors
-    /// [`AppError::Conflict`] while another one of that name is being done, and when the client has as many names as are kept;
-    /// [`AppError::InvalidValue`] when the name was given to another request.
+    /// [`AppError::Conflict`] while another one with that key is in progress, and when the client has reached its limit of keys;
+    /// [`AppError::InvalidValue`] when the key was used for another request.
     pub async fn begin(
         self: &Arc<Self>,
         ctx: &OpContext,
@@ -102,7 +102,8 @@ impl Requests {
     ) -> Result<Once, AppError> {
         let NamedRequest { key, digest, parts } = request;
         let client = ctx.client().cloned();
-        let client = client.ok_or_else(|| AppError::internal("somebody who is no client names a request"))?;
+        let client =
+            client.ok_or_else(|| AppError::internal("a caller that is not a client sent an idempotency key"))?;
         match lock(&self.in_flight).entry((client.clone(), key.clone())) {
             Entry::Vacant(free) => drop(free.insert(0)),
             Entry::Occupied(_) => {
@@ -127,7 +128,7 @@ impl Requests {
         Ok(once)
     }
 
-    /// Keeps room for what a request may leave to be remembered.
+    /// Reserves capacity for the results that a request may store.
     async fn make_room(&self, ctx: &OpContext, store: &dyn Store, once: &Once, parts: u64) -> Result<(), AppError> {
         let mut count = self.count(store, &once.client, ctx.now).await?;
         let mut has_room = self.takes(once, (count, parts));
@@ -146,7 +147,7 @@ impl Requests {
         Err(AppError::Conflict(ErrorCode::IdempotencyKeysExhausted, detail))
     }
 
-    /// How many requests of a client are remembered.
+    /// Number of stored requests of a client.
     async fn count(&self, store: &dyn Store, client: &ClientId, now: Timestamp) -> Result<u64, AppError> {
         let holds = |at: Timestamp| self.counts_hold.is_none_or(|holds| now.duration_since(at).abs() < holds);
         if let Some((count, _)) = lock(&self.remembered).get(client).filter(|(_, at)| holds(*at)) {
@@ -161,8 +162,8 @@ impl Requests {
         Ok(known.0)
     }
 
-    /// True if there is room for so many parts more beside those that are remembered and those of requests that are being done;
-    /// it is kept then.
+    /// True if there is capacity for so many more parts, besides the stored ones and those of requests in progress;
+    /// it is reserved then.
     fn takes(&self, once: &Once, (count, parts): (u64, u64)) -> bool {
         let mut in_flight = lock(&self.in_flight);
         let of_client = in_flight.iter().filter(|((client, _), _)| *client == once.client);
@@ -183,7 +184,7 @@ impl Requests {
         is_time
     }
 
-    /// Forgets what is not kept any more.
+    /// Removes expired entries.
     ///
     /// # Errors
     /// If the store fails; the next call tries again.
@@ -197,14 +198,14 @@ impl Requests {
 }
 
 impl Once {
-    /// How that part of the request was answered earlier; part 0 is the whole.
+    /// The earlier response to that part of the request; part 0 is the whole.
     #[must_use]
     pub fn earlier(&self, part: u16) -> Option<&RememberedRequest> {
         self.earlier.iter().find(|request| request.name.part == part).map(|request| &**request)
     }
 
-    /// Looks again how that part was answered, after it could not be done: whoever sent it before may have left before it was
-    /// answered, while it was being written.
+    /// Reads the earlier response to that part again, after it could not be done: the client that sent it first may have disconnected before
+    /// the response, while the part was being written.
     ///
     /// # Errors
     /// If the store fails.
@@ -215,14 +216,14 @@ impl Once {
         Ok(self.earlier(part).is_some())
     }
 
-    /// What is to be remembered of that part.
+    /// The entry to store for that part.
     #[must_use]
     pub fn answered(&self, ctx: &OpContext, part: u16, answers: Vec<RememberedAnswer>) -> RememberedRequest {
         let name = RequestName { client: self.client.clone(), key: self.key.clone(), part };
         RememberedRequest { name, digest: self.digest, at: ctx.now, answers }
     }
 
-    /// Counts a part that is remembered from now on.
+    /// Counts a part that is stored from now on.
     pub fn note(&self) {
         if let Some((count, _)) = lock(&self.requests.remembered).get_mut(&self.client) {
             *count = count.saturating_add(1);
@@ -239,7 +240,7 @@ impl Drop for Once {
     }
 }
 
-/// A panic elsewhere leaves what it guards whole: each change is one insertion or removal.
+/// A panic elsewhere leaves the guarded data valid: each change is one insertion or removal.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -252,22 +253,22 @@ pub enum IdempotentReplay {
     Group(GroupView),
     /// A membership in a program.
     ProgramMembership(MembershipView),
-    /// Of nothing else an answer shows anything.
+    /// Other records are not shown in responses.
     Nothing,
 }
 
 /// Shows a record at a version.
 ///
 /// # Errors
-/// [`AppError::NotFound`] for one that was changed, not made, and is not there any more for the client. When the store fails; a
-/// version that is not there is a defect.
+/// [`AppError::NotFound`] for one that was changed, not created, and that the client may no longer see. When the store fails; a
+/// missing version is a defect.
 pub async fn replay(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
     (kind, id, version): (RecordKind, RecordId, VersionId),
 ) -> Result<IdempotentReplay, AppError> {
-    let gone = || AppError::internal("a request is remembered to have written what is not there");
+    let gone = || AppError::internal("a stored request refers to a record that is missing");
     let fields = match visibility::of(ctx, registry, kind, id).await? {
         Some(fields) => fields,
         None if version == VersionId::FIRST => FieldSet::none(),
@@ -372,7 +373,7 @@ mod tests {
         for requests in [&one, &other] {
             drop(requests.begin(&ctx, &store, named("c", [1; 32])).await.unwrap_err());
             let again = requests.begin(&ctx, &store, named("b", [1; 32])).await.unwrap();
-            assert!(again.earlier(0).is_some(), "whichever process did it");
+            assert!(again.earlier(0).is_some(), "regardless of the process that handled it");
         }
     }
 

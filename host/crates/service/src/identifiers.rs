@@ -1,4 +1,4 @@
-//! Finding a record by its identifier, and which systems identifiers may be of.
+//! Lookup of a record by its identifier, and the systems that identifiers may use.
 
 use jiff::civil::Date;
 
@@ -9,18 +9,18 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::{IDENTIFIER_OWNERS_MAX, IdentifierOwner, Store};
 use daftar_vocabulary::Generation;
 
-/// How many former holders of one identifier are checked: more than one is ambiguous already.
+/// Number of former owners of one identifier that are checked: more than one is ambiguous already.
 pub(super) const OWNERS_MAX: usize = 16;
 
-/// The record that an identifier addresses: the one that holds it now, or else the only one that ever did.
+/// The record that an identifier addresses: its present owner, or else the only former one.
 ///
 /// # Errors
-/// [`AppError::NotFound`] when nobody ever did, [`AppError::Ambiguous`] when several did and none does now.
+/// [`AppError::NotFound`] if no record ever had it, [`AppError::Ambiguous`] if several had it and none has it now.
 pub async fn find(store: &dyn Store, kind: RecordKind, key: &IdentifierKey) -> Result<RecordId, AppError> {
     choose(kind, &store.identifier_owners(kind, key, OWNERS_MAX).await?)
 }
 
-/// Every record of a kind that has or had an identifier: what a search by it means.
+/// Every record of a kind that has or had an identifier: the records that a search by it selects.
 ///
 /// # Errors
 /// If the store fails.
@@ -29,7 +29,7 @@ pub async fn carriers(registry: &Registry, kind: RecordKind, key: &IdentifierKey
     Ok(owners.into_iter().map(|owner| owner.id).collect())
 }
 
-/// Which of its owners an identifier addresses.
+/// Chooses the owner that an identifier addresses.
 ///
 /// # Errors
 /// As [`find`].
@@ -44,14 +44,14 @@ pub fn choose(kind: RecordKind, owners: &[IdentifierOwner]) -> Result<RecordId, 
     }
 }
 
-/// The problem of an identifier whose system is not known, at that field: the same wherever one is given.
+/// The problem of an identifier of an unknown system, at that field: the same in every place.
 #[must_use]
 pub fn unknown_system(generation: &Generation, key: &IdentifierKey, field: &str) -> Option<FieldProblem> {
     let problem = generation.check_system(&key.system).err()?;
     Some(FieldProblem::new(field, problem.code(), problem.to_string()))
 }
 
-/// Why an identifier leads to no record: perhaps since its system is not known. Depends on the identifier alone, never on records.
+/// The reason why an identifier leads to no record, such as an unknown system. Depends on the identifier alone, never on records.
 #[must_use]
 pub fn explained(registry: &Registry, key: &IdentifierKey, error: AppError) -> AppError {
     if !matches!(error, AppError::NotFound(_)) {
@@ -61,8 +61,8 @@ pub fn explained(registry: &Registry, key: &IdentifierKey, error: AppError) -> A
     problem.map_or(error, AppError::NotThere)
 }
 
-/// Checks that an identifier by which a search chooses records can lead to any: one of a system that is not known, which no record carries
-/// that is there for the client, is a problem of its filter.
+/// Checks that an identifier by which a search selects records can lead to any: an unknown system that no record visible to the
+/// client uses is a problem of its filter.
 ///
 /// # Errors
 /// [`AppError::Invalid`].
@@ -74,9 +74,9 @@ pub fn check_filter(registry: &Registry, filter: &str, key: &IdentifierKey, is_c
     problem.map_or(Ok(()), |problem| Err(AppError::Invalid(vec![problem])))
 }
 
-/// Checks that a record of that kind may be given each of the identifiers that it does not have `before`: its system is known,
-/// meant for such records, and the value looks like one of it. A value is never repeated. An end that is given has come: what has
-/// an end is free for others, and an end is never taken back.
+/// Checks that a record of that kind may be given each of the identifiers that it does not have `before`: its system is known and
+/// meant for such records, and the value has the format of the system. A value is never repeated. A given end is not in the future: an
+/// ended identifier is free for other records, and an end is never removed.
 pub fn check(
     (generation, today): (&Generation, Date),
     kind: RecordKind,
@@ -104,8 +104,8 @@ pub fn check(
     }
 }
 
-/// Checks that every identifier of a record is still there as it was, or has been given an end: identifiers are added and
-/// ended, never altered and never taken away.
+/// Checks that every identifier of a record is present and unchanged, or has been given an end: identifiers are added and
+/// ended, never altered and never removed.
 pub fn check_kept(before: &[Identifier], now: &[Identifier], problems: &mut Vec<FieldProblem>) {
     for former in before {
         let Some(at) = now.iter().position(|identifier| identifier.key == former.key) else {

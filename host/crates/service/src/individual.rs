@@ -1,4 +1,4 @@
-//! What is done with people: create, change, read, search.
+//! Operations on individuals: create, change, read, search.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,30 +33,30 @@ use daftar_vocabulary::{Generation, LanguagePreference};
 /// A person as a request gives it.
 pub type IndividualDraft = Draft<IndividualRecord>;
 
-/// People that other records name, as far as they are there for the client, with what of each may be shown.
+/// Individuals that other records refer to and that the client may see, with the visible fields of each.
 pub type People = HashMap<RecordId, Seen<IndividualDetails>>;
 
-/// What lies beside the record of a person, as far as it is wanted and the client may see it.
+/// Data related to a person, as far as requested and visible to the client.
 #[derive(Debug, Clone, Default)]
 pub struct RelatedRecords {
     /// The other people that the person has a relationship to.
     pub related: People,
     /// The bytes of the photo.
     pub photo: Option<Arc<[u8]>>,
-    /// The person's places in groups, the first [`PLACES_MAX`].
+    /// The person's memberships in groups, the first [`PLACES_MAX`].
     pub places: Option<Vec<GroupPlace>>,
 }
 
-/// Which of what lies beside a record is wanted.
+/// The related data that is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Includes {
     /// The photo.
     pub photo: bool,
-    /// The places in groups.
+    /// The memberships in groups.
     pub places: bool,
     /// The relationships to other people.
     pub related: bool,
-    /// Who these are.
+    /// The related individuals.
     pub names_related: bool,
 }
 
@@ -65,16 +65,16 @@ impl Includes {
     pub const ALL: Self = Self { photo: true, places: true, related: true, names_related: true };
 }
 
-/// The most places in groups that stand in the body of a person; the rest is told by its groups.
+/// The maximum number of memberships in groups in the body of a person; `/groups` of the person returns all.
 pub const PLACES_MAX: u32 = 100;
 
 /// A person with the way its codes are shown.
 pub struct IndividualView {
     /// The person.
     pub individual: Arc<Individual>,
-    /// What of it may be shown.
+    /// Its fields that the client may see.
     pub fields: FieldSet,
-    /// What lies beside the record.
+    /// The related data.
     pub beside: RelatedRecords,
     /// How its codes are shown.
     pub codes: CodeView,
@@ -96,7 +96,7 @@ impl Editable for IndividualRecord {
         Seen { record: individual, fields }: Seen<IndividualDetails>,
         written: &FieldSet,
     ) -> Result<IndividualView, AppError> {
-        // Whom it names is compared with what is sent back.
+        // The related individuals are compared with what is sent back.
         let is_written = written.allows("relationship");
         let named = if is_written { edit::relationship_targets(&individual.details, RELATIONSHIP) } else { Vec::new() };
         let beside =
@@ -132,7 +132,7 @@ impl Editable for IndividualRecord {
     }
 }
 
-/// A person with what is wanted of what lies beside the record.
+/// A person with the requested related data.
 pub(super) async fn view(
     ctx: &OpContext,
     registry: &Registry,
@@ -144,13 +144,13 @@ pub(super) async fn view(
         related(ctx, registry, std::slice::from_mut(&mut seen), (wanted.related, wanted.names_related)).await?;
     let Seen { record: individual, fields } = seen;
     let beside = RelatedRecords { related, ..beside(ctx, registry, (&individual, &fields), wanted).await? };
-    // Taken after the record, so that a code published in the meantime has its name.
+    // Read after the record, so that a code published concurrently has its name.
     let codes = CodeView::new(registry.vocabularies.current(), languages);
     Ok(IndividualView { individual, fields, beside, codes })
 }
 
-/// The other people that some people have relationships to, where these are wanted and may be shown; whom the answer names is named in the
-/// audit log. Of a person of whose relations a client that needs consents sees none it is not told whether there are any.
+/// The related individuals of some people, if requested and visible; the individuals that the response names are written into the
+/// audit log. A client that requires consents and sees no relation of a person is not shown whether there are any.
 async fn related(
     ctx: &OpContext,
     registry: &Registry,
@@ -182,12 +182,12 @@ async fn related(
     Ok(people)
 }
 
-/// The photo of a person, where it is wanted and may be shown.
+/// The photo of a person, if requested and visible.
 fn shown_photo(individual: &Individual, fields: &FieldSet, wanted: Includes) -> Option<PhotoReference> {
     individual.details.get(PHOTO).filter(|_| wanted.photo && fields.allows("photo"))
 }
 
-/// Fetches what lies beside a record.
+/// Fetches the related data of a record.
 async fn beside(
     ctx: &OpContext,
     registry: &Registry,
@@ -205,8 +205,8 @@ async fn beside(
     Ok(RelatedRecords { photo, places, ..RelatedRecords::default() })
 }
 
-/// Reads a person by identifier, with what is `wanted` of what lies beside the record, as the body that `write` makes. Large photos
-/// take turns until then: the body is what takes memory, and it is counted from when it is finished.
+/// Reads a person by identifier, with the `wanted` related data, as the body that `write` creates. Large photos
+/// are limited until then: the body takes the memory, and it is counted from when it is finished.
 ///
 /// # Errors
 /// [`AppError::NotFound`] and [`AppError::Ambiguous`], and those of `write`.
@@ -227,7 +227,7 @@ pub async fn read<T, E: From<AppError>>(
     write(&view(ctx, registry, languages, seen, wanted).await?)
 }
 
-/// Reads a person by identifier as a whole body: one that is kept, if nothing changed since it was made, or one that `write` makes.
+/// Reads a person by identifier as a complete body: a cached one, if nothing changed since it was created, or one that `write` creates.
 ///
 /// # Errors
 /// As [`read`], and those of `write`.
@@ -254,7 +254,7 @@ pub async fn read_body<E: From<AppError>>(
     read(ctx, registry, languages, (key, Includes::ALL), make).await
 }
 
-/// The groups and the other people that the body of a person names, as the audit log reports them.
+/// The groups and other individuals that the body of a person names, as the audit log records them.
 fn named(view: &IndividualView) -> Arc<[String]> {
     let places = view.beside.places.iter().flatten();
     let groups = places.filter_map(|place| records::name_of(&place.group.record));
@@ -262,12 +262,12 @@ fn named(view: &IndividualView) -> Arc<[String]> {
     groups.chain(related).collect()
 }
 
-/// Which groups a person is asked to belong to.
+/// The membership in groups that a search requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GroupFilter {
-    /// To none at all.
+    /// In no group.
     None,
-    /// To the one that has or had that identifier.
+    /// In the group that has or had that identifier.
     Identifier(IdentifierKey),
 }
 
@@ -289,32 +289,32 @@ pub struct SearchRequest {
     pub texts: TextConditions,
     /// Conditions on days.
     pub dates: DateConditions,
-    /// Holds that code.
+    /// Contains that code.
     pub codes: Vec<CodeFilter>,
-    /// True if the record is in use.
+    /// True if the record is active.
     pub active: Option<bool>,
     /// Belongs to that group, or to none.
     pub groups: Vec<GroupFilter>,
-    /// Belongs to a group in that role; to those named, where any are.
+    /// Is a member in that role: of the named groups, if any are named, or else of any group.
     pub roles: Vec<(CodeUri, Reach)>,
     /// When the record was last written.
     pub last_updated: Vec<InstantCondition>,
 }
 
-/// What a search found.
+/// The result of a search.
 pub struct FoundPeople {
     /// A page of them.
     pub page: FoundPage<Seen<IndividualDetails>>,
-    /// The other people that these have relationships to, where they are wanted.
+    /// The related individuals of these, if requested.
     pub related: People,
     /// How codes are shown.
     pub codes: CodeView,
 }
 
-/// Checks that the client may look at every field that a search filters or sorts by. `filtered` are fields of the API.
+/// Checks that the client may use every field that a search filters or sorts by. `filtered` are fields of the API.
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`], and [`AppError::MissingScope`] where groups are checked without the scope to read them.
+/// [`AppError::FieldNotGranted`], and [`AppError::MissingScope`] if groups are checked without the scope to read them.
 pub fn check_search(ctx: &OpContext, filtered: &[String], by_groups: bool, paging: &Paging) -> Result<(), AppError> {
     if by_groups {
         visibility::check_membership(ctx, FieldUse::Filter)?;
@@ -322,8 +322,8 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], by_groups: bool, pagin
     search::check_fields(ctx, Resource::Individual, filtered, &paging.sort)
 }
 
-/// Searches people; `are_related_wanted` says whether their relationships are wanted, and who the other people are. What it checks was
-/// checked by [`check_search`].
+/// Searches individuals; `are_related_wanted` requests their relationships and the related individuals. The caller must have
+/// called [`check_search`].
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`], [`AppError::Malformed`] when a code is of the wrong vocabulary for its field, [`AppError::Invalid`] when the
@@ -350,11 +350,11 @@ pub async fn search(
     let mut records: Vec<Seen<IndividualDetails>> = seen.collect();
     let related = related(ctx, registry, &mut records, are_related_wanted).await?;
     let page = FoundPage { total: found.total, records, next: found.next };
-    // Taken after the records, so that a code published in the meantime has its name.
+    // Read after the records, so that a code published concurrently has its name.
     Ok(FoundPeople { page, related, codes: CodeView::new(registry.vocabularies.current(), languages) })
 }
 
-/// Everybody whom a search finds, by their keys, for the administrator.
+/// The keys of all individuals that a search finds, for the administrator.
 ///
 /// # Errors
 /// As [`search()`].
@@ -367,7 +367,7 @@ pub async fn find_all(ctx: &OpContext, registry: &Registry, request: SearchReque
     Ok(ids)
 }
 
-/// What a search asks for in terms of the register, and the fields that it checks.
+/// Translates a search into terms of the register, with the fields that it checks.
 ///
 /// # Errors
 /// As [`search()`].
@@ -381,7 +381,7 @@ pub async fn asked(
     Ok((query, fields))
 }
 
-/// What a client asks for in terms of the register.
+/// Translates the conditions of a client into terms of the register.
 async fn resolve(
     ctx: &OpContext,
     registry: &Registry,
@@ -421,7 +421,7 @@ async fn resolve(
     Ok((query, generation))
 }
 
-/// Which fields a search checked, never for what.
+/// The fields that a search checked, never their values.
 fn searched_fields(query: &IndividualQuery) -> Vec<String> {
     let named = [
         ("identifier", query.identifiers.is_empty()),

@@ -1,7 +1,7 @@
 //! Labels of published codes where reports by SQL read them: in the store that several servers share.
 //!
-//! **Invariant:** labels are put before a snapshot of vocabularies is published, so that a record seldom has a code whose label is missing. What
-//! could not be put then, and the labels of codes of open vocabularies, the task that follows other servers puts later.
+//! **Invariant:** labels are stored before a vocabulary snapshot is published, so that a record seldom has a code without a label. Labels
+//! that could not be stored then, and those of codes of open vocabularies, are stored later by the task that synchronizes with other servers.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -9,22 +9,22 @@ use daftar_domain::error::AppError;
 use daftar_store::shared::{CodeLabel, Shared};
 use daftar_vocabulary::{Generation, Vocabularies};
 
-/// The labels of the current snapshot; nothing is done where a store is one server's own.
+/// The labels of the current snapshot; nothing is done if the store belongs to a single server.
 #[derive(Default)]
 pub(crate) struct PublishedLabels {
     shared: OnceLock<Arc<dyn Shared>>,
-    /// The snapshot whose labels were put last.
+    /// The snapshot whose labels were stored last.
     put: Mutex<Weak<Generation>>,
 }
 
 impl PublishedLabels {
-    /// Names where they are put.
+    /// Sets the store of the labels.
     pub(crate) fn put_into(&self, shared: Arc<dyn Shared>) {
         // The first one stays: a process has one register.
         let _is_first = self.shared.set(shared);
     }
 
-    /// Publishes a snapshot, after its labels were put. It is published where they cannot be put, too.
+    /// Publishes a snapshot after storing its labels. It is published even if they cannot be stored.
     pub(crate) async fn publish(&self, vocabularies: &Vocabularies, generation: Generation) {
         let outcome = self.put(&generation).await;
         let published = vocabularies.publish(generation);
@@ -36,7 +36,7 @@ impl PublishedLabels {
         }
     }
 
-    /// Puts the labels of the current snapshot, where that was not done.
+    /// Stores the labels of the current snapshot, unless that was done.
     ///
     /// # Errors
     /// If the store fails.
@@ -60,7 +60,7 @@ impl PublishedLabels {
     }
 }
 
-/// What every code of a snapshot is called.
+/// The labels of all codes of a snapshot.
 fn labels(generation: &Generation) -> Vec<CodeLabel> {
     let mut labels = Vec::new();
     for vocabulary in generation.vocabularies() {
@@ -98,7 +98,7 @@ mod tests {
 
         store.set_away(true);
         labels.publish(&vocabularies, sexes(&[("1", "male"), ("2", "female")])).await;
-        assert_eq!((store.labels().len(), vocabularies.current().code_count()), (1, 2), "published all the same");
+        assert_eq!((store.labels().len(), vocabularies.current().code_count()), (1, 2), "published nevertheless");
         labels.catch_up(&vocabularies).await.unwrap_err();
         store.set_away(false);
         labels.catch_up(&vocabularies).await.unwrap();

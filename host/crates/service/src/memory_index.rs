@@ -1,4 +1,4 @@
-//! Answers what is asked of the register from the register in memory.
+//! Answers queries on the register from its in-memory index.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use daftar_index::{Columns, RowLimits, SearchLimits, Snapshot};
 use daftar_store::StoreError;
 use daftar_store::index::{Index, RecordCounts, Sees};
 
-/// The register in memory, which the store reports every write before it is acknowledged.
+/// The in-memory index of the register, which the store notifies of every write before the write is acknowledged.
 pub struct MemoryIndex(pub Arc<Columns>);
 
-/// The limits of a search of a resource; absent where everything is seen.
+/// The limits of a search of a resource; absent if the client sees everything.
 fn limits(snapshot: &Snapshot, resource: Resource, sees: Option<Sees<'_>>) -> Option<Arc<RowLimits>> {
     sees.map(|Sees { filter, day }| snapshot.consented(resource, filter, day))
 }

@@ -24,27 +24,27 @@ use daftar_domain::value::Reference;
 use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::{Generation, LanguagePreference};
 
-/// What is to become of one member.
+/// The change of one member.
 #[derive(Debug, Clone)]
 pub enum MemberChange {
-    /// Somebody joins: since today, where no period is given.
+    /// A person joins: since today, if no period is given.
     Add(Member<CodeUri, IdentifierKey>),
-    /// Somebody leaves; the place stays in the record.
+    /// A person leaves; the membership stays in the record.
     Remove {
-        /// Who.
+        /// The person.
         individual: IdentifierKey,
-        /// The last day; today, where it is not given.
+        /// The last day; today if not given.
         last_day: Option<Date>,
     },
-    /// What is said of a place that somebody has is changed.
+    /// An existing membership is changed.
     Change {
-        /// Who.
+        /// The person.
         individual: IdentifierKey,
-        /// As what; `Some(None)` takes it out.
+        /// The new role; `Some(None)` removes it.
         role: Option<Option<CodeUri>>,
-        /// When; `Some(None)` takes it out.
+        /// The new period; `Some(None)` removes it.
         period: Option<Option<Period>>,
-        /// True if the place is suspended.
+        /// True if the membership is suspended.
         is_inactive: Option<bool>,
     },
 }
@@ -69,7 +69,7 @@ impl MemberChange {
 /// Changes one member of a group.
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`] where the client may not change members, [`AppError::Invalid`] with what is not right, [`AppError::NotThere`] where the member to be changed is none,
+/// [`AppError::FieldNotGranted`] if the client may not change members, [`AppError::Invalid`] with the invalid fields, [`AppError::NotThere`] if the individual is not a member,
 /// [`AppError::NotFound`], [`AppError::Ambiguous`], and [`AppError::VersionMismatch`] when the condition is not met.
 pub async fn change_member(
     ctx: &OpContext,
@@ -149,7 +149,7 @@ async fn change_member_once(
     edit::write::<GroupRecord>(ctx, registry, languages, (&before, details, fields), (None, None), entry).await
 }
 
-/// Changes the list of members for a client that sees these fields of the group, and says which one was touched.
+/// Changes the list of members for a client that sees these fields of the group, and returns the changed membership.
 fn apply(
     (generation, held, seen): (&Generation, &Held, &FieldSet),
     today: Date,
@@ -198,16 +198,16 @@ fn apply(
             };
             let start = member.period.and_then(|period| period.start);
             let Some(last_day) = last_day.or((start <= Some(today)).then_some(today)) else {
-                // A place that has not begun has no last day; it never comes to be.
+                // A membership that has not begun has no last day and is removed.
                 member.is_inactive = true;
                 return Ok(None);
             };
             if start.is_some_and(|start| last_day < start) {
-                let message = "the last day lies before the day of joining";
+                let message = "the last day is before the day of joining";
                 problems.push(FieldProblem::new("period.end", "invalid_date", message));
             }
             member.period = Some(Period { start, end: Some(last_day) });
-            // The last day is part of a period: who leaves today no longer counts today.
+            // The last day is part of a period: a person who leaves today no longer counts today.
             member.is_inactive = last_day <= today;
             Ok(None)
         }
@@ -223,7 +223,7 @@ fn apply(
     }
 }
 
-/// Which of a person's places is meant: the active one, or else the first that is still to begin, or else the last.
+/// Chooses the membership of a person: the active one, or else the first that is still to begin, or else the last.
 fn place_of(members: &[Member], individual: RecordId, today: Date) -> Option<usize> {
     let is_place = |member: &Member| member.individual == individual;
     let active = members.iter().position(|member| is_place(member) && member.is_active(today));
@@ -239,7 +239,7 @@ fn no_such_member() -> AppError {
     AppError::NotThere(FieldProblem::new("member", "not_a_member", "no such member of the group"))
 }
 
-/// A problem without the places of members that the client may not see.
+/// A problem without the memberships that the client may not see.
 fn told_to(seen: &FieldSet, problem: FieldProblem) -> FieldProblem {
     let message = match problem.code {
         "second_head" => "a group has at most one active head, and there is one already",
@@ -249,7 +249,7 @@ fn told_to(seen: &FieldSet, problem: FieldProblem) -> FieldProblem {
     if seen.allows("member") { problem } else { FieldProblem { message: message.to_owned(), ..problem } }
 }
 
-/// A problem of the touched member, told by the names of the request, which holds that member alone.
+/// A problem of the changed member, with the field names of the request, which contains that member alone.
 fn of_the_member(at: Option<usize>, problem: FieldProblem) -> FieldProblem {
     let prefix = at.map(|at| format!("member[{at}]."));
     match prefix.and_then(|prefix| problem.field.strip_prefix(&prefix).map(str::to_owned)) {
@@ -258,16 +258,16 @@ fn of_the_member(at: Option<usize>, problem: FieldProblem) -> FieldProblem {
     }
 }
 
-/// A person's place in one group.
+/// The membership of a person in one group.
 #[derive(Debug, Clone)]
 pub struct GroupPlace {
-    /// The group, with what of it may be shown.
+    /// The group, with its fields that the client may see.
     pub group: Seen<GroupDetails>,
-    /// The place.
+    /// The membership.
     pub member: Member,
 }
 
-/// A page of the places that a person has or had in groups, by group.
+/// A page of the memberships that a person has or had in groups, by group.
 ///
 /// # Errors
 /// [`AppError::MissingScope`] without `group:read`, [`AppError::FieldNotGranted`], [`AppError::NotFound`] and [`AppError::Ambiguous`].
@@ -290,16 +290,16 @@ pub async fn places_of(
     places_in_groups(ctx, registry, individual, (page, Until::AllAreCounted)).await
 }
 
-/// A page of a person's places in groups.
+/// A page of a person's memberships in groups.
 #[derive(Debug, Clone, Default)]
 pub struct PlacesPage {
-    /// How many there are in all, as far as they were counted.
+    /// Total number, as far as they were counted.
     pub total: u64,
-    /// Those of the page.
+    /// The memberships of the page.
     pub places: Vec<GroupPlace>,
 }
 
-/// How far a person's places are gone through.
+/// Extent to which a person's memberships are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// To the end.
@@ -308,10 +308,10 @@ pub enum Until {
     PageIsFull,
 }
 
-/// How many groups are read before others have their turn.
+/// Number of groups read before the task yields to others.
 const GROUPS_PER_TURN: usize = 32;
 
-/// The places of a page that a person has or had in groups that are there for the client, by group. Only these are held at once.
+/// The memberships of a page that a person has or had in groups visible to the client, by group. Only these are in memory at once.
 ///
 /// # Errors
 /// If the store fails.
