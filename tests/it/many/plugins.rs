@@ -80,7 +80,7 @@ fn each_server_judges_the_plugins_of_the_database_by_its_own_policy() {
     });
     assert!(listed("data").unwrap()["signer"].as_str().unwrap().starts_with("key "));
     let log = strict.stop().expect_success().stderr;
-    assert!(log.contains("cannot be taken up") && log.contains("small"), "{log}");
+    assert!(log.contains("cannot be applied") && log.contains("small"), "{log}");
 }
 
 #[test]

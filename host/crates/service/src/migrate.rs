@@ -1,8 +1,8 @@
-//! Moves a register from one store into another, and compares both thing by thing: whole, or what was written since it was moved.
+//! Moves a register from one store to another, and compares both item by item: completely, or only the changes since the move.
 //!
-//! **Invariant:** what is copied is what stood after one write; the store that it is copied from is only read.
+//! **Invariant:** a copy is a consistent snapshot after one write; the source store is only read.
 //!
-//! **Invariant:** a difference is told by kind and key, never by what a record says.
+//! **Invariant:** a difference is reported by kind and key, never by the content of a record.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -13,30 +13,30 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::StoreError;
 use daftar_store::archive::{ApplyReport, Archive, CatchUp, Ends, Entry, Held, ItemKind, Mark, Refill, Snapshot};
 
-/// The most differences that are named; the others are counted.
+/// The maximum number of differences that are named; the others are counted.
 pub const DIFFERENCES_TOLD_MAX: usize = 100;
 
-/// How many answers of the store that is copied from wait while the other one is at work; about a megabyte each.
+/// Number of batches of the source store that wait while the target is busy; about a megabyte each.
 const READ_AHEAD: usize = 16;
 
-/// What was copied or compared: how many things of each kind.
+/// Number of copied or compared items of each kind.
 pub type Counts = BTreeMap<ItemKind, u64>;
 
-/// How two stores compare.
+/// Result of the comparison of two stores.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Comparison {
-    /// How many things of each kind are the same in both; of records each version.
+    /// Number of equal items of each kind; of records each version.
     pub same: Counts,
-    /// How many are in one only, or are not the same.
+    /// Number of items that are in one store only, or differ.
     pub differences: u64,
-    /// Which, the first of them.
+    /// The first differences.
     pub told: Vec<String>,
 }
 
-/// Copies everything that stood after one write. `heard` hears how many things were copied so far.
+/// Copies everything as it was after one write. `heard` receives the number of items copied so far.
 ///
 /// # Errors
-/// If either store fails, or a value cannot be read or kept.
+/// If either store fails, or a value cannot be read or stored.
 pub async fn copy(
     mut snapshot: Snapshot,
     mut to: Box<dyn Refill>,
@@ -50,7 +50,7 @@ pub async fn copy(
     let reading = async move {
         loop {
             let entries = snapshot.next().await?;
-            // Nobody takes them any more where something could not be kept.
+            // The receiver is closed if an item could not be stored.
             if entries.is_empty() || ahead.send(entries).await.is_err() {
                 return Ok::<_, StoreError>(());
             }
@@ -72,7 +72,7 @@ pub async fn copy(
     Ok((mark, counts))
 }
 
-/// Compares everything that two stores hold. `heard` hears how many things of both were read so far.
+/// Compares the complete content of two stores. `heard` receives the number of items of both that were read so far.
 ///
 /// # Errors
 /// If either store fails, or a value cannot be read.
@@ -80,7 +80,7 @@ pub async fn compare(one: Snapshot, other: Snapshot, heard: impl FnMut(&Mark, u6
     compare_taken(one, other, Comparison::default(), heard).await
 }
 
-/// Compares what was taken of two stores.
+/// Compares snapshots of two stores.
 async fn compare_taken(
     one: Snapshot,
     other: Snapshot,
@@ -105,14 +105,14 @@ async fn compare_taken(
     Ok(comparison)
 }
 
-/// What something is found by; shows nothing that a person's record says.
+/// The key of an item; contains no data of a person's record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key {
-    /// One of many that come in the order of their keys.
+    /// One of many that arrive in the order of their keys.
     Version(RecordKind, RecordId, VersionId),
-    /// By its place.
+    /// By its position.
     Numbered(ItemKind, u64),
-    /// By a digest of its name, or of all of it.
+    /// By a digest of its name, or of its whole content.
     Digest(ItemKind, [u8; 32]),
 }
 
@@ -145,7 +145,7 @@ fn seen(entry: &Entry) -> Seen {
         }
         Entry::Photo { digest: name, bytes } => (Key::Digest(kept, name.0), digest(bytes)),
         Entry::Version { kind, id, version, is_present, value } => {
-            // That it is the present one counts as a part of it.
+            // The flag of the present version is part of the digest.
             let whole = Sha256::new().chain_update([u8::from(*is_present)]).chain_update(value);
             (Key::Version(*kind, *id, *version), whole.finalize().into())
         }
@@ -153,17 +153,17 @@ fn seen(entry: &Entry) -> Seen {
     }
 }
 
-/// One of two stores on the way through both.
+/// One of two stores during the comparison.
 struct Side {
     snapshot: Snapshot,
     is_at_end: bool,
-    /// How many things were read.
+    /// Number of items read.
     read: u64,
-    /// What came in order and has not met its like yet.
+    /// Items that arrived in order and have no counterpart yet.
     waiting: VecDeque<Seen>,
-    /// What comes in no order, or did not meet its like where it was expected.
+    /// Items that arrive in no order, or had no counterpart where it was expected.
     loose: HashMap<Key, [u8; 32]>,
-    /// The photos that came, which may come again.
+    /// The photos that arrived; a photo may arrive more than once.
     photos: HashSet<[u8; 32]>,
 }
 
@@ -204,7 +204,7 @@ impl Side {
     }
 }
 
-/// Lets what is the same in both go, and what is not be reported.
+/// Drops items that are equal in both, and reports those that differ.
 fn meet(left: &mut Side, right: &mut Side, comparison: &mut Comparison) {
     while let (Some(one), Some(other)) = (left.waiting.front(), right.waiting.front()) {
         let order = one.0.cmp(&other.0);
@@ -213,7 +213,7 @@ fn meet(left: &mut Side, right: &mut Side, comparison: &mut Comparison) {
             let (Some((key, _)), Some(_)) = (left.waiting.pop_front(), right.waiting.pop_front()) else { return };
             comparison.note(key, is_same);
         } else {
-            // The lesser one has no like: both come in the order of their keys.
+            // The lesser one has no counterpart: both arrive in the order of their keys.
             let behind = if order.is_lt() { &mut *left } else { &mut *right };
             let Some((key, digest)) = behind.waiting.pop_front() else { return };
             behind.loose.insert(key, digest);
@@ -250,7 +250,7 @@ impl Comparison {
     }
 }
 
-/// Why a store is not brought up: it holds no earlier state of the other one.
+/// The reason why a store is not updated: it contains no earlier state of the other one.
 #[derive(Debug, thiserror::Error)]
 pub enum CatchUpError {
     /// It was filled from another register.
@@ -258,49 +258,49 @@ pub enum CatchUpError {
         "the database was filled from the register {filled}, and the folder holds the register {found}: name the folder that it was filled from, or fill an empty database from this one"
     )]
     OtherRegister {
-        /// From which one.
+        /// The register that the database was filled from.
         filled: String,
-        /// Which one is there.
+        /// The register in the folder.
         found: String,
     },
-    /// It holds more than the other one.
+    /// It contains more than the other one.
     #[error(
         "the database holds the register up to {held}, and the folder ends at {found}: an earlier state of the folder was put back. Name the folder as the old server left it, or fill an empty database from this one"
     )]
     Ahead {
-        /// Where it ends.
+        /// The last write of the database.
         held: String,
-        /// Where the other one ends.
+        /// The last write of the folder.
         found: String,
     },
-    /// Its history is another one.
+    /// Its history differs.
     #[error(
         "{what} is not the same in the folder and in the database: an earlier state of the folder was put back and written to. Name the folder as the old server left it, or fill an empty database from this one"
     )]
     OtherHistory {
-        /// What shows it.
+        /// The item that differs.
         what: String,
     },
-    /// A store failed, or holds what cannot be read or kept.
+    /// A store failed, or contains a value that cannot be read or stored.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What was brought.
+/// Result of an update.
 #[derive(Debug, Clone)]
 pub struct CaughtUp {
-    /// What the store held before.
+    /// The state of the store before.
     pub held: Held,
-    /// Where it stands now.
+    /// Its state now.
     pub mark: Mark,
-    /// What is new in it.
+    /// The new items.
     pub brought: ApplyReport,
 }
 
-/// Brings a store up. `heard` hears after which write it stood, and how many things were read so far.
+/// Updates a store. `heard` receives the write of the previous state, and the number of items read so far.
 ///
 /// # Errors
-/// See [`CatchUpError`]. The store is as it was then.
+/// See [`CatchUpError`]. The store is unchanged then.
 pub async fn catch_up(
     from: &dyn Archive,
     to: CatchUp,
@@ -325,7 +325,7 @@ pub async fn catch_up(
     Ok(CaughtUp { held, mark, brought })
 }
 
-/// Compares two stores in what was written since one of them held that much, and in how many records they have.
+/// Compares two stores in the writes after the given state of one of them, and in their numbers of records.
 ///
 /// # Errors
 /// If either store fails, or a value cannot be read.
@@ -352,7 +352,7 @@ pub async fn compare_since(
     compare_taken(left, right, comparison, heard).await
 }
 
-/// Refuses what is no later state.
+/// Rejects a state that is not later.
 fn check_ends(held: &Held, own: &Ends, found: &Ends) -> Result<(), CatchUpError> {
     if found.register != held.register {
         let (filled, found) = (held.register.to_string(), found.register.to_string());
@@ -373,7 +373,7 @@ fn check_ends(held: &Held, own: &Ends, found: &Ends) -> Result<(), CatchUpError>
     if own.change != found.change {
         return other(format!("write {}", held.sequence.0));
     }
-    // It may have been removed since, as it was old enough; and the line that reports a removal is written again with each step.
+    // It may have been removed since, as old enough; and the entry that reports a removal is written again with each step.
     let may_differ = found.audit_value.is_none() || held.removal == Some(held.audit);
     if own.audit_value != found.audit_value && !may_differ {
         return other(format!("value {} of the audit log", held.audit));

@@ -1,7 +1,7 @@
-//! Codes of open vocabularies in requests and records: asked of their packs, and numbered when a record keeps them.
+//! Codes of open vocabularies in requests and records: resolved by their packs, and numbered when a record stores them.
 //!
-//! **Invariant:** a code gets a lasting number in the write of the first record that holds it, in its normal spelling; a write that is
-//! refused, and whoever only asks, leave nothing behind.
+//! **Invariant:** a code gets a persistent number in the write of the first record that contains it, in its normalized spelling; a write that
+//! is rejected, and a request that only reads, leave no trace.
 //!
 //! **Invariant:** a code is published when its number is certain and before a record that holds it can be read by this process (of a
 //! shared database: as soon as it is written). Numbers are worked out by one operation of a process at a time; that no other process gave
@@ -22,32 +22,32 @@ use daftar_domain::value::{CodePlace, Reference, Translate};
 use daftar_store::{NewCodes, Operation};
 use daftar_vocabulary::{AskedCode, CallingThread, CodeTable, Generation, OpenProblem, OpenUnavailable, Vocabularies};
 
-/// How many codes of one open vocabulary records may hold beside those that it lists: its pack is asked about each of them
+/// Maximum number of unlisted codes of one open vocabulary in records: its pack is queried for each of them
 /// whenever it is published.
 pub const KEPT_MAX: usize = 10_000;
 
-/// How many of them records may hold that writes of one client brought, for the life of the register: the rest is for others.
+/// Maximum number of these codes added by writes of one client, over the lifetime of the register: the rest is for other clients.
 pub const KEPT_OF_CLIENT_MAX: u64 = 2_500;
 
-/// The counters of what clients brought.
+/// The counters of codes added by clients.
 const SHARES: &str = "open";
 
-/// How many stored codes are put to a pack at once.
+/// Number of stored codes in one query to a pack.
 const BATCH_CODES: usize = 256;
 
-/// A generation that knows the codes of one request.
+/// A generation with the codes of one request.
 #[derive(Debug, Clone)]
 pub struct Consulted {
-    /// The vocabularies with what packs said; good for this request only.
+    /// The vocabularies with the responses of packs; valid for this request only.
     pub generation: Arc<Generation>,
     asked: Vec<Arc<AskedCode>>,
 }
 
 impl Consulted {
-    /// The details that a record keeps: where packs were asked about their codes, with the numbers that those codes get by the write.
+    /// The details that a record stores: with the persistent numbers that the write assigns to codes resolved by packs.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] when too many codes of the vocabulary are kept already, by all clients or by this one; when the store fails.
+    /// [`AppError::Invalid`] when the limit of stored codes of the vocabulary is reached, of all clients or of this one; when the store fails.
     pub async fn finalise<T: RecordType>(
         self,
         ctx: &OpContext,
@@ -61,13 +61,13 @@ impl Consulted {
         Ok((details.translate(&mut Lasting(&kept)), Some(kept)))
     }
 
-    /// Finds the numbers that the codes get which were asked about, with the write whose record will hold them. Until that is made,
-    /// or the value is dropped, no other operation of this process gives a number.
+    /// Finds the numbers for the codes that packs resolved, with the write whose record will contain them. Until that is made,
+    /// or the value is dropped, no other operation of this process assigns a number.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] when too many codes of the vocabulary are kept already, by all clients or by this one; when the store fails.
+    /// [`AppError::Invalid`] when the limit of stored codes of the vocabulary is reached, of all clients or of this one; when the store fails.
     async fn keep(self, ctx: &OpContext, registry: &Registry) -> Result<NumberedCodes, AppError> {
-        // A transaction finds out when it is written whether another write has given its numbers.
+        // A transaction detects at its commit whether another write has assigned its numbers.
         let turn = match registry.store.pending_writes() {
             Some(_) => None,
             None => Some(registry.vocabularies.changing().lock_owned().await),
@@ -79,7 +79,7 @@ impl Consulted {
             let Ok(resolved) = &asked.answer else { continue };
             let uri = resolved.uri(&asked.written.namespace);
             if table.number(&uri).is_none() {
-                // Its pack may have gone while the request was handled.
+                // Its pack may have been removed while the request was handled.
                 current
                     .vocabulary(&uri.namespace)
                     .ok_or_else(|| AppError::VocabularyUnavailable(uri.namespace.clone()))?;
@@ -94,7 +94,7 @@ impl Consulted {
         let known = known.map_err(|problem| unsound(&problem, &self.asked))?;
         let vocabularies = registry.vocabularies.clone();
         if codes.is_empty() {
-            // Others gave them in the meantime, and this process may not know yet.
+            // Another process may have assigned them, and this process may not know yet.
             let generation = vocabularies.publish(known);
             return Ok(NumberedCodes { generation, before: self.generation, new_codes: None, _turn: turn });
         }
@@ -106,7 +106,7 @@ impl Consulted {
     }
 }
 
-/// Puts the lasting values in the places of codes that were good for a request only.
+/// Replaces the values of codes that were valid for a request only by the persistent ones.
 struct Lasting<'k>(&'k NumberedCodes);
 
 impl<I> Translate<CodedValue, I> for Lasting<'_> {
@@ -125,7 +125,7 @@ impl<I> Translate<CodedValue, I> for Lasting<'_> {
 /// Publishes codes once they have their numbers.
 struct Publishing {
     vocabularies: Arc<Vocabularies>,
-    /// A generation, and what it is with the codes: worked out here, so that the thread that writes is not held up.
+    /// A generation, and the one with the new codes: built here, so that the thread that writes is not delayed.
     built: (Arc<Generation>, Arc<Generation>),
     asked: Vec<Arc<AskedCode>>,
     table: Arc<CodeTable>,
@@ -138,7 +138,7 @@ impl Publishing {
             if Arc::ptr_eq(current, before) {
                 return Arc::clone(after);
             }
-            // Whoever asked for the write may have left, and others given the numbers that follow.
+            // The client of the write may have disconnected, and other writes may have assigned the following numbers.
             let is_known = current.table().code_count() > self.table.code_count();
             let table = if is_known { current.table() } else { &self.table };
             current.with_open(&self.asked, Some(Arc::clone(table))).map(Arc::new).unwrap_or_else(|error| {
@@ -149,7 +149,7 @@ impl Publishing {
     }
 }
 
-/// What a client's share of open vocabularies comes to with the codes that it brings, by the name of its counter.
+/// The share of a client in open vocabularies including the codes that it adds, by the name of its counter.
 async fn shares(
     ctx: &OpContext,
     registry: &Registry,
@@ -163,7 +163,7 @@ async fn shares(
     let mut counters = Vec::new();
     for (namespace, count) in new {
         check_room(current, table, namespace, count)?;
-        // The administrator, and what the server does by itself, have no share.
+        // The administrator and the server itself have no share.
         let Some(client) = ctx.client() else { continue };
         let name = format!("{SHARES}/{client}/{namespace}");
         let before = registry.store.counter(&name).await?.unwrap_or_default();
@@ -179,9 +179,9 @@ async fn shares(
     Ok(counters)
 }
 
-/// The codes of a request with the numbers that they have, or get with the write.
+/// The codes of a request with their numbers, existing ones or ones that the write assigns.
 pub struct NumberedCodes {
-    /// The vocabularies with these numbers; active for others once the write is made.
+    /// The vocabularies with these numbers; active for other requests once the write is made.
     pub generation: Arc<Generation>,
     before: Arc<Generation>,
     new_codes: Option<NewCodes>,
@@ -189,29 +189,29 @@ pub struct NumberedCodes {
 }
 
 impl NumberedCodes {
-    /// The value that a record keeps for one that was good for the request only.
+    /// The value that a record stores in place of one that was valid for the request only.
     #[must_use]
     fn persisted(&self, value: CodedValue) -> CodedValue {
         let lasting = self.before.table().uri(value.number).and_then(|uri| self.generation.number_of(&uri));
         CodedValue { number: lasting.unwrap_or(value.number), ..value }
     }
 
-    /// What the write of the record has to do beside it.
+    /// The additional steps of the write of the record.
     pub fn operation(&self) -> Option<Operation> {
         self.new_codes.clone().map(Operation::NumberCodes)
     }
 }
 
-/// A generation that knows all of some codes, as far as packs do.
+/// A generation that includes the given codes, as far as packs resolve them.
 ///
 /// # Errors
-/// [`AppError::VocabularyUnavailable`] when a pack does not answer.
+/// [`AppError::VocabularyUnavailable`] when a pack fails.
 pub async fn resolve(
     registry: &Registry,
     generation: Arc<Generation>,
     codes: impl FnOnce() -> Vec<CodeUri>,
 ) -> Result<Consulted, AppError> {
-    // Nearly always nothing is open, and then nothing is gathered.
+    // Nearly always no vocabulary is open, and then nothing is collected.
     if !generation.has_open_vocabularies() {
         return Ok(Consulted { generation, asked: Vec::new() });
     }
@@ -246,8 +246,8 @@ pub(super) fn resolve_local(
     generation.with_open(&asked, None).map(Arc::new).map_err(|problem| unsound(&problem, &asked))
 }
 
-/// The generation with everything that records hold of open vocabularies, as their packs tell it now. What a pack no longer knows, or
-/// does not answer to, is shown as the bare code, as of a pack that is gone. Waits for packs: not for async code.
+/// The generation with all codes of open vocabularies in records, as their packs return them now. A code that a pack no longer has, or
+/// fails to resolve, is shown without a display, as one of a removed pack. Waits for packs: not for async code.
 pub(super) fn with_persisted(registry: &Registry, generation: Generation) -> Generation {
     let open = generation.vocabularies().filter(|vocabulary| vocabulary.description().is_open);
     let namespaces: Vec<_> = open.map(|vocabulary| vocabulary.namespace().clone()).collect();
@@ -269,7 +269,7 @@ pub(super) fn with_persisted(registry: &Registry, generation: Generation) -> Gen
     match generation.with_open(&asked, Some(generation.table().clone())) {
         Ok(known) => known,
         Err(error) => {
-            tracing::error!(error = %error, "what packs say of codes in records is not sound, they are shown without displays");
+            tracing::error!(error = %error, "packs returned invalid data for codes in records, they are shown without displays");
             generation
         }
     }
@@ -293,9 +293,9 @@ fn unavailable(error: OpenUnavailable) -> AppError {
 }
 
 fn unsound(problem: &OpenProblem, asked: &[Arc<AskedCode>]) -> AppError {
-    tracing::error!(error = %problem, "what a pack says of a code of its open vocabulary is not sound");
+    tracing::error!(error = %problem, "a pack returned invalid data for a code of its open vocabulary");
     match asked.first() {
         Some(first) => AppError::VocabularyUnavailable(first.written.namespace.clone()),
-        None => AppError::internal("nothing was asked and yet it is not sound"),
+        None => AppError::internal("the generation is invalid although no code was resolved"),
     }
 }

@@ -1,4 +1,4 @@
-//! Photos of people: taken from a request, and fetched for whom may see them.
+//! Photos of individuals: read from a request, and fetched for clients that may see them.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use crate::registry::Registry;
 use daftar_domain::error::AppError;
 use daftar_domain::photo::{PHOTO_BYTES_MAX, Photo, PhotoError, PhotoReference};
 
-/// A photo up to this size waits for no other.
+/// A photo up to this size waits for no other one.
 const SMALL_BYTES_MAX: u32 = 64 << 10;
-/// What is counted as one, so that the counts of a semaphore do.
+/// Unit of the semaphore, in bytes, so that its counts fit.
 const UNIT_BYTES: u32 = 1 << 10;
 
-/// Bounds the bytes of photos of which bodies are made at the same time: each takes several times its size until its body is finished.
-/// So a client that asks for many at once costs no more memory than one that asks for sequentially.
+/// Bounds the bytes of photos whose bodies are created concurrently: each takes several times its size until its body is finished.
+/// So a client with many concurrent requests uses no more memory than one that sends them sequentially.
 ///
 /// **Invariant:** a request holds one permit at a time, so that none waits for itself.
 #[derive(Debug)]
 pub struct PhotoReads(Arc<Semaphore>);
 
 impl Default for PhotoReads {
-    /// As many bytes as the largest photo has.
+    /// The permits of as many bytes as the largest photo has.
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(PHOTO_BYTES_MAX.div_ceil(UNIT_BYTES as usize))))
     }
 }
 
 impl PhotoReads {
-    /// Waits until a body with that photo may be made; for how long it may, where the photo is large.
+    /// Waits until a body with that photo may be created; returns the permit to hold, if the photo is large.
     ///
     /// # Errors
     /// Never, as long as the register is open.
@@ -53,10 +53,10 @@ pub fn of(bytes: Vec<u8>) -> Result<Photo, PhotoError> {
 /// The bytes of the photo that a record has.
 ///
 /// # Errors
-/// If the store fails; a photo that is not there is a defect.
+/// If the store fails; a missing photo is a defect.
 pub async fn fetch(registry: &Registry, reference: PhotoReference) -> Result<Arc<[u8]>, AppError> {
     let found = registry.store.photo(reference).await?;
-    found.ok_or_else(|| AppError::internal("the photo of a record is not there"))
+    found.ok_or_else(|| AppError::internal("the photo of a record is missing"))
 }
 
 #[cfg(test)]
@@ -73,9 +73,9 @@ mod tests {
             let photo = PhotoReference { digest: PhotoDigest([7; 32]), length: u32::try_from(length).unwrap() };
             reads.begin(photo).now_or_never().map(Result::unwrap)
         };
-        let largest = begin(PHOTO_BYTES_MAX).expect("nothing else is read");
+        let largest = begin(PHOTO_BYTES_MAX).expect("no other photo is read");
         assert!(begin(100_000).is_none(), "it waits");
-        assert!(begin(30_000).expect("a small one waits for none").is_none());
+        assert!(begin(30_000).expect("a small photo does not wait").is_none());
         drop(largest);
         let several: Vec<_> = (0..4).map(|_| begin(PHOTO_BYTES_MAX / 5)).collect();
         assert!(several.iter().all(Option::is_some));

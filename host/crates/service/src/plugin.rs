@@ -1,9 +1,9 @@
-//! What the administrator does with plugins.
+//! Administration of plugins.
 //!
-//! **Invariant:** a change that has begun runs to its end, whoever stops waiting for it: disk, packs and generation never part.
+//! **Invariant:** a change that has begun is completed even if its caller stops waiting: disk, packs and generation never diverge.
 //!
-//! **Invariant:** a plugin is installed only after everything it brings was checked and a generation could be made with it;
-//! until then what ran before runs on.
+//! **Invariant:** a plugin is installed only after all its content was checked and a generation could be built with it;
+//! until then the previous version keeps running.
 //! **Invariant:** the audit log records the signer before the plugin is on disk.
 
 mod follow;
@@ -41,7 +41,7 @@ pub use daftar_sandbox::{
 use daftar_store::shared::Shared;
 use daftar_vocabulary::{CheckedPack, PackOrigin, check};
 
-/// What plugins are administered with.
+/// Administers plugins.
 #[derive(Clone)]
 pub struct PluginAdministration {
     registry: Registry,
@@ -49,9 +49,9 @@ pub struct PluginAdministration {
     publisher: VocabularyPublisher,
     host: Arc<PluginHost>,
     library: Arc<PluginLibrary>,
-    /// What is installed for all processes, where there are others.
+    /// The plugins installed for all processes, if there are others.
     common: Arc<Mutex<Common>>,
-    /// What other processes of the register have in common with this one.
+    /// Data that this process shares with the other processes of the register.
     shared: Option<Arc<dyn Shared>>,
 }
 
@@ -60,9 +60,9 @@ pub struct PluginAdministration {
 pub struct UnloadedPlugin {
     /// Its name.
     pub name: PluginName,
-    /// Why it is not.
+    /// The reason.
     pub reason: String,
-    /// What the list of installed plugins says of it.
+    /// Its entry in the list of installed plugins.
     pub recorded: Option<RecordedPlugin>,
 }
 
@@ -74,42 +74,42 @@ impl PluginAdministration {
         Self { registry, publisher, host, library, common: Arc::default(), shared: None }
     }
 
-    /// The same beside other processes: plugins are in the store, one process changes plugins and settings at a time, and begins with what
-    /// the others left.
+    /// The same with other processes: plugins are in the store, one process changes plugins and settings at a time, and starts from the
+    /// changes of the others.
     #[must_use]
     pub fn among(self, shared: Option<Arc<dyn Shared>>) -> Self {
         let Some(shared) = shared else { return self };
         let plugins = Self { shared: Some(Arc::clone(&shared)), ..self };
-        // The publisher of the copy that follows other processes takes no lock, and so does not hold the copy itself.
+        // The publisher of the copy that synchronizes with other processes takes no lock, and so does not hold the copy itself.
         let publisher = plugins.publisher.clone().with_cluster(shared, Arc::new(plugins.clone()));
         Self { publisher, ..plugins }
     }
 
-    /// What publishes the vocabularies of installed packs, and the settings of the deployment.
+    /// Publisher of the vocabularies of installed packs and of the settings of the deployment.
     #[must_use]
     pub fn publisher(&self) -> &VocabularyPublisher {
         &self.publisher
     }
 
-    /// What the threads that plugins run on have to do now.
+    /// Current load of the plugin threads.
     #[must_use]
     pub fn pool_usage(&self) -> PoolUsage {
         self.host.pool_usage()
     }
 
-    /// The register whose vocabularies these plugins bring.
+    /// The register that uses the vocabularies of these plugins.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// What is installed and loaded, by name.
+    /// The installed and loaded plugins, by name.
     #[must_use]
     pub fn list(&self) -> Vec<InstalledPlugin> {
         self.library.list()
     }
 
-    /// What is installed and not active: it could not be loaded, is corrupt, or does not go with the others.
+    /// The plugins that are installed and not active: not loadable, corrupt, or in conflict with others.
     #[must_use]
     pub fn unloaded(&self) -> Vec<UnloadedPlugin> {
         let mut reasons = self.publisher.published().unloaded.clone();
@@ -124,13 +124,13 @@ impl PluginAdministration {
         unloaded.collect()
     }
 
-    /// Ends a compilation that is continuing, and lets none begin: the server stops.
+    /// Cancels a running compilation, and lets none begin: the server stops.
     pub fn stop_compiling(&self) {
         self.library.stop_compiling();
     }
 
-    /// The files of what is installed, and what `fix` fixes, at one moment: no plugin is installed or removed in between, so that
-    /// the codes of one fit to the other. Waits for a change of plugins that is continuing.
+    /// A consistent snapshot of the installed files and of the result of `fix`: no plugin is installed or removed in between, so that
+    /// the codes of both match. Waits for a change of plugins in progress.
     ///
     /// # Errors
     /// If the files cannot be opened, and those of `fix`.
@@ -145,10 +145,10 @@ impl PluginAdministration {
         Ok((archived, fix.await?))
     }
 
-    /// Installs a plugin, or replaces the one of its name. Calls in flight end on the old one.
+    /// Installs a plugin, or replaces the one of its name. Calls in progress end on the old one.
     ///
     /// # Errors
-    /// [`AppError::Plugin`] with the step that refused it and why; what was installed is as before.
+    /// [`AppError::Plugin`] with the step that rejected it and the reason; the installed version is unchanged.
     pub async fn install(&self, ctx: &OpContext, offer: impl Into<PluginOffer>) -> Result<InstalledPlugin, AppError> {
         let (this, ctx, offer) = (self.clone(), ctx.clone(), offer.into());
         let span = tracing::info_span!("plugin.install", otel.status_code = Empty);
@@ -188,7 +188,7 @@ impl PluginAdministration {
         }
     }
 
-    /// Refuses a pack that lacks fields or concept groups of the installed version, unless that is accepted.
+    /// Rejects a pack that lacks fields or concept groups of the installed version, unless that is accepted.
     fn refuse_loss(&self, prepared: Prepared, loss: Loss) -> Result<Prepared, InstallError> {
         let (packs, _) = self.publisher.decided();
         let Some((_, present)) = packs.get(&prepared.manifest().name).filter(|_| loss == Loss::Refused) else {
@@ -196,16 +196,16 @@ impl PluginAdministration {
         };
         let new = prepared.contents().cloned();
         let new = new.map(|contents| checked(contents, prepared.manifest(), &Deployment::default()));
-        // A later step says what is wrong with contents that are corrupt.
+        // A later step reports corrupt contents.
         let Ok(new) = new.transpose() else { return Ok(prepared) };
         let installed = self.library.recorded(&prepared.manifest().name).map(|plugin| plugin.version.to_string());
-        match Gone::between(Some(present), new.as_deref()).reason(installed.as_deref().unwrap_or("in force")) {
+        match Gone::between(Some(present), new.as_deref()).reason(installed.as_deref().unwrap_or("active")) {
             Some(reason) => Err(prepared.refuse(reason)),
             None => Ok(prepared),
         }
     }
 
-    /// Takes a prepared plugin through the steps that are left: a generation is tried with it, its codes are numbered, then
+    /// Takes a prepared plugin through the remaining steps: a generation is built with it, its codes are numbered, then
     /// disk, packs and generation change.
     async fn install_prepared(
         &self,
@@ -227,7 +227,7 @@ impl PluginAdministration {
                 let deployment = remove::joined(&deployment, &kept);
                 match self.publisher.numbered(&packs, &deployment).await? {
                     Ok(generation) => {
-                        // Before the plugin: what it no longer has must be there when the server stops in between.
+                        // Before the plugin: codes that it no longer has must be stored if the server stops in between.
                         self.publisher.store_settings(now, kept, deployment).await?;
                         Some((packs, generation))
                     }
@@ -236,7 +236,7 @@ impl PluginAdministration {
             }
             Err(error) => return Ok(Err((error, Some(Box::new(prepared))))),
         };
-        // Before it is on disk: no plugin runs of which the audit log knows nothing. That the disk failed is a line of its own.
+        // Before it is on disk: no plugin runs without an entry in the audit log. A failure of the disk has its own entry.
         let note = format!("installs it; {}", signed_by(&prepared, unsigned_allowed_by));
         self.audit(ctx, AuditOutcome::Allowed, prepared.reference(), note).await?;
         self.log_installed(&prepared, now).await?;
@@ -244,7 +244,7 @@ impl PluginAdministration {
         let installed = match blocking(move || library.commit(prepared, now)).await? {
             Ok(installed) => installed,
             Err(error) => {
-                // The others have heard of it: this process must not be the one that never has it.
+                // The others have been notified: this process must not be the only one without it.
                 self.record_divergence(&name, error.to_string());
                 return Ok(Err((error, None)));
             }
@@ -270,7 +270,7 @@ impl PluginAdministration {
     }
 
     fn common(&self) -> MutexGuard<'_, Common> {
-        // Replaced whole or by single entries, so a panic leaves it valid.
+        // Replaced as a whole or by single entries, so a panic leaves it valid.
         self.common.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -289,7 +289,7 @@ fn load_packs(host: &PluginHost, library: &PluginLibrary, deployment: &Deploymen
                 drop(packs.insert(name, (origin(installed.manifest(), installed.loaded().digest()), checked)))
             }
             Err(reason) => {
-                tracing::error!(plugin = %name, reason, "an installed pack is not sound, the rest is served");
+                tracing::error!(plugin = %name, reason, "an installed pack is corrupt, the rest is served");
                 reasons.insert(name, reason);
             }
         }
@@ -297,8 +297,8 @@ fn load_packs(host: &PluginHost, library: &PluginLibrary, deployment: &Deploymen
     (packs, reasons)
 }
 
-/// The packs as they would be with a prepared plugin, if what it brings is valid and clashes with none of them; with them what
-/// is to be kept of the versions that it replaces. None if nothing about the packs changes.
+/// The packs including a prepared plugin, if its content is valid and conflicts with none of them; with the codes
+/// to retain from the versions that it replaces. None if the packs do not change.
 fn with(
     packs: &Packs,
     deployment: &Deployment,
@@ -326,7 +326,7 @@ fn origin(manifest: &PluginManifest, digest: Digest) -> PackOrigin {
     PackOrigin { plugin, version, digest: digest.to_string() }
 }
 
-/// A pack as it would be applied, with what is kept of earlier versions; the reason where it is corrupt.
+/// A pack as it would be applied, with the retained codes of earlier versions; the reason if it is corrupt.
 fn checked(
     contents: PackContents,
     manifest: &PluginManifest,
@@ -344,7 +344,7 @@ fn checked(
     })
 }
 
-/// Why a prepared plugin was not installed; with it, where another try may end otherwise.
+/// The reason why a prepared plugin was not installed; with the plugin, if another attempt may succeed.
 type NotInstalled = (InstallError, Option<Box<Prepared>>);
 
 /// Returns the signer of a plugin, for the audit log.
@@ -358,7 +358,7 @@ fn signed_by(prepared: &Prepared, unsigned_allowed_by: &str) -> String {
 
 fn refusal(error: InstallError) -> AppError {
     match error.step {
-        // The disk's failing, not the plugin's.
+        // A failure of the disk, not of the plugin.
         InstallStep::Store => AppError::Unavailable(error.into()),
         InstallStep::Unreadable
         | InstallStep::NotAComponent

@@ -198,7 +198,7 @@ fn apply(
             };
             let start = member.period.and_then(|period| period.start);
             let Some(last_day) = last_day.or((start <= Some(today)).then_some(today)) else {
-                // A membership that has not begun has no last day and is removed.
+                // A membership that has not begun has no last day; it never becomes active.
                 member.is_inactive = true;
                 return Ok(None);
             };

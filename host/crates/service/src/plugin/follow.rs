@@ -1,15 +1,15 @@
-//! Plugins that this process has not installed by a request: those that other processes of the register changed, with the list that reports them
-//! of plugins that this one installs, and those of the folder of plugins when the server starts.
+//! Plugins that this process did not install by a request: those that other processes of the register changed, with the list that announces
+//! plugins that this one installs, and those of the folder of plugins when the server starts.
 //!
 //! **Invariant:** a plugin is in the store before the list names it, and in the list before it runs here.
 //!
-//! **Invariant:** each process judges what it applies by its own policy, whatever the list says of it, and writes the outcome into the audit
+//! **Invariant:** each process checks a plugin against its own policy, regardless of the list, and writes the outcome into the audit
 //! log.
 //!
-//! **Invariant:** a plugin that cannot be applied leaves the one of its name that runs here, and is reported as one that is not active.
+//! **Invariant:** a plugin that cannot be applied leaves the running one of its name, and is reported as not active.
 //!
-//! **Invariant:** a file of the folder is installed as by hand: only when a generation could be made with it. Whatever refuses
-//! it, the installed version serves on.
+//! **Invariant:** a file of the folder is installed as by hand: only if a generation could be built with it. If any step rejects
+//! it, the installed version keeps running.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,21 +31,21 @@ use daftar_sandbox::{
 };
 use daftar_store::shared::{Shared, StoredList};
 
-/// The list of plugins that all processes share, as it was last seen.
+/// The list of plugins that all processes share, as last read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Common {
     stored: StoredList,
     plugins: PluginList,
-    /// What of it could not be applied here, and why.
+    /// The plugins that could not be applied here, with the reason.
     pub(super) failed: Reasons,
-    /// True if plugins here were changed by it since packs were read and published.
+    /// True if it changed plugins here since packs were read and published.
     must_load: bool,
 }
 
 /// Plugins that passed the steps of an install, by the digests of their files.
 pub(super) type Ahead = BTreeMap<Digest, Prepared>;
 
-/// This server, acting by itself.
+/// This server, as the actor.
 fn system(now: Timestamp) -> OpContext {
     OpContext::unbound(Actor::System, "follow".into(), now, AuditContext::default())
 }
@@ -59,11 +59,11 @@ impl PackFollower for PluginAdministration {
 }
 
 impl PluginAdministration {
-    /// Applies plugins that other processes installed, replaced or removed: files that are not here are fetched, judged, compiled and
-    /// tried out as at an install. Takes as long as that does.
+    /// Applies plugins that other processes installed, replaced or removed: missing files are fetched, checked, compiled and
+    /// tested as at an install. Takes as long as that does.
     ///
     /// # Errors
-    /// If the store fails; what was active stays so.
+    /// If the store fails; active plugins stay active.
     pub async fn apply_plugins(&self, now: Timestamp) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let ahead = self.prepared_ahead(&**shared).await?;
@@ -71,19 +71,19 @@ impl PluginAdministration {
         self.follow_alone(&**shared, ahead, now).await
     }
 
-    /// How many plugins that other processes have could not be applied here.
+    /// Number of plugins of other processes that could not be applied here.
     #[must_use]
     pub fn not_taken_up(&self) -> usize {
         self.common().failed.len()
     }
 
-    /// True if plugins changed here that are not active yet, because the store failed in between: [`Self::apply_plugins`] continues.
+    /// True if changed plugins are not active yet, because the store failed in between: [`Self::apply_plugins`] continues.
     #[must_use]
     pub fn must_load(&self) -> bool {
         self.common().must_load
     }
 
-    /// Notes that a plugin is not here as the list says that this process has just written: it is tried again as one of another process.
+    /// Notes that a plugin differs from the list that this process has just written: it is tried again as one of another process.
     pub(super) fn record_divergence(&self, name: &PluginName, reason: String) {
         if self.shared.is_none() {
             return;
@@ -93,7 +93,7 @@ impl PluginAdministration {
         self.common().failed.insert(name.clone(), reason);
     }
 
-    /// Takes plugins that are not here through the steps of an install, while whoever changes something here need not wait.
+    /// Takes missing plugins through the steps of an install, without blocking changes by requests of this process.
     async fn prepared_ahead(&self, shared: &dyn Shared) -> Result<Ahead, AppError> {
         let stored = shared.plugin_list().await?;
         let mut ahead = Ahead::new();
@@ -103,7 +103,7 @@ impl PluginAdministration {
         let plugins = PluginList::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
         for wanted in self.library.wanted(&plugins) {
             let digest = wanted.1.digest;
-            // One that is refused may be refused for what goes before it comes.
+            // One may be rejected because another one that it needs comes later.
             if let Ok(prepared) = self.prepare_wanted(shared, wanted).await? {
                 ahead.insert(digest, prepared);
             }
@@ -113,12 +113,12 @@ impl PluginAdministration {
 
     async fn follow_alone(&self, shared: &dyn Shared, ahead: Ahead, now: Timestamp) -> Result<(), AppError> {
         self.bring_in_line(shared, ahead, now).await?;
-        // Also what an earlier try brought in line and did not come to load.
+        // Includes changes that an earlier attempt made and did not load.
         if self.must_load() { self.load_anew().await } else { Ok(()) }
     }
 
-    /// Makes the library what the list of all processes says, as far as this server's policy accepts what it names; where anything changed,
-    /// packs must be loaded. Where there never was a list, what is installed here becomes it.
+    /// Synchronizes the library with the list of all processes, as far as this server's policy accepts its entries; if anything changed,
+    /// packs must be loaded. If there never was a list, the plugins installed here become it.
     pub(super) async fn bring_in_line(
         &self,
         shared: &dyn Shared,
@@ -130,14 +130,14 @@ impl PluginAdministration {
         if stored.revision == 0 {
             return self.put_up(shared).await;
         }
-        // By what it says as well: where the database was put back, another list may have the same revision.
+        // Compares the content as well: if the database was restored, another list may have the same revision.
         if stored == known.stored && known.failed.is_empty() {
             return Ok(());
         }
         let plugins = PluginList::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
         for name in self.library.unwanted(&plugins) {
             let (library, gone) = (self.library.clone(), name.clone());
-            // Before: whatever fails after it, what is active is not what is here any more.
+            // Before: if a later step fails, the active plugins already differ from the library.
             self.common().must_load = true;
             blocking(move || library.remove(&gone)).await?.map_err(|error| AppError::Unavailable(error.into()))?;
             tracing::info!(plugin.name = %name, "a plugin that another process removed is removed here");
@@ -153,7 +153,7 @@ impl PluginAdministration {
                 }
                 Err(reason) => {
                     if known.failed.get(&name) != Some(&reason) {
-                        tracing::error!(plugin.name = %name, reason, "a plugin that another process installed cannot be taken up; what runs here runs on");
+                        tracing::error!(plugin.name = %name, reason, "a plugin that another process installed cannot be applied; the running version stays active");
                         let note = format!("not taken over from the database by this server: {reason}");
                         self.audit(&system(now), AuditOutcome::Refused, name.to_string(), note).await?;
                     }
@@ -177,7 +177,7 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Fetches a plugin and takes it through the steps of an install; the reason where one of them refuses it.
+    /// Fetches a plugin and takes it through the steps of an install; the reason if one of them rejects it.
     async fn apply_plugin(
         &self,
         shared: &dyn Shared,
@@ -203,7 +203,7 @@ impl PluginAdministration {
         Ok(committed.map(drop).map_err(|error| error.to_string()))
     }
 
-    /// Fetches a plugin, and judges, compiles and tries it out; the reason where it is refused.
+    /// Fetches a plugin, then checks, compiles and tests it; the reason if it is rejected.
     async fn prepare_wanted(
         &self,
         shared: &dyn Shared,
@@ -219,7 +219,7 @@ impl PluginAdministration {
             if found != digest {
                 return Err(format!("its file in the store has the digest {found}; {digest} was installed"));
             }
-            // That another server allowed it to be unsigned is that server's policy. An older version is what an administrator asked for.
+            // An unsigned plugin that another server allowed is subject to that server's policy only. An older version is the choice of an administrator.
             let prepared = library.prepare(PluginOffer { signature, downgrade: Downgrade::Allowed, ..bytes.into() });
             let prepared = prepared.map_err(|error| error.to_string())?;
             let found = &prepared.manifest().name;
@@ -245,7 +245,7 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Puts what is installed here into the store, for all processes, unless another one was quicker.
+    /// Stores the plugins installed here, for all processes, unless another process was faster.
     async fn put_up(&self, shared: &dyn Shared) -> Result<(), AppError> {
         let plugins = self.library.for_all();
         for digest in plugins.digests() {
@@ -258,7 +258,7 @@ impl PluginAdministration {
         self.replace_list(shared, 0, plugins).await
     }
 
-    /// Reports all processes of a plugin that is about to be installed here.
+    /// Announces to all processes a plugin that is about to be installed here.
     pub(super) async fn log_installed(&self, prepared: &Prepared, now: Timestamp) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         shared.put_plugin_file(*prepared.digest().as_bytes(), prepared.bytes().to_vec()).await?;
@@ -266,7 +266,7 @@ impl PluginAdministration {
         self.replace_list(&**shared, stored.revision, plugins.with(prepared, now)).await
     }
 
-    /// Reports all processes that a plugin is about to be removed here.
+    /// Announces to all processes that a plugin is about to be removed here.
     pub(super) async fn log_removed(&self, name: &PluginName) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let Common { stored, plugins, .. } = self.common().clone();
@@ -285,7 +285,7 @@ impl PluginAdministration {
 }
 
 impl PluginAdministration {
-    /// Publishes what is installed, then installs what is absent or newer from a folder. A plugin that is corrupt is logged
+    /// Publishes the installed plugins, then installs the absent or newer ones from a folder. A plugin that is corrupt is logged
     /// with its name and the reason, and the rest is served.
     ///
     /// # Errors
@@ -314,7 +314,7 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Notes what modules of a folder declare that are not installed, so that errors can name one that stays removed or is refused. Nothing of
+    /// Records the declarations of modules of a folder that are not installed, so that errors can name one that stays removed or is rejected. None of
     /// them is run; a file that cannot be read is reported when it is to be installed.
     async fn note_offered(&self, folder: &Path) -> Result<(), AppError> {
         let (library, folder) = (self.library.clone(), folder.to_owned());
@@ -328,8 +328,8 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Unloads what other servers of the register brought here and this server's policy does not accept any more; the list of all servers
-    /// names it still, and it is judged as something new.
+    /// Unloads plugins that came from other servers of the register and that this server's policy no longer accepts; the list of all servers
+    /// still names them, and they are checked as new ones.
     async fn unload_refused(&self) -> Result<(), AppError> {
         let library = self.library.clone();
         for error in blocking(move || library.unload_refused()).await? {
@@ -338,7 +338,7 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Installs what is absent or newer in a folder. What is refused for what it brings is tried once more after the others:
+    /// Installs the absent or newer plugins of a folder. One that is rejected for its content is tried once more after the others:
     /// its concept groups may select codes of one of them.
     async fn sync(&self, folder: &Path, now: Timestamp) -> Result<SyncReport, AppError> {
         let ctx = OpContext::unbound(Actor::System, "start".into(), now, AuditContext::default());
@@ -360,7 +360,7 @@ impl PluginAdministration {
             waiting.extend(refused.map(|prepared| (path.clone(), prepared)));
             report.insert(path, outcome);
         }
-        // What was refused may go with what came after it.
+        // A rejected plugin may be compatible with those that came after it.
         for (path, prepared) in waiting.into_iter().filter(|_| has_installed) {
             let outcome = if self.library.is_newer(prepared.manifest()) {
                 self.install_file(&ctx, *prepared).await?.0
@@ -369,7 +369,7 @@ impl PluginAdministration {
             };
             report.insert(path, outcome);
         }
-        // Which files were refused: their code may have run.
+        // The rejected files: their code may have run.
         for (path, outcome) in &report {
             if let SyncedFile::Refused(error) = outcome {
                 let note = format!("refused from the folder of plugins: {error}");
@@ -379,7 +379,7 @@ impl PluginAdministration {
         Ok(report)
     }
 
-    /// Installs a plugin of the folder; returns it where another try may end otherwise.
+    /// Installs a plugin of the folder; returns it if another attempt may succeed.
     async fn install_file(
         &self,
         ctx: &OpContext,
@@ -405,7 +405,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Logs what became of a folder of plugins.
+/// Logs the outcome for a folder of plugins.
 fn tell(report: &SyncReport) {
     for (path, outcome) in report {
         let file = file_name(path);
