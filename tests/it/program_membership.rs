@@ -139,7 +139,7 @@ fn statuses_follow_on_each_other_as_the_table_says() {
         assert_eq!(to(status).status, expected, "{status}");
     }
     let stays = to("draft").expect(409);
-    assert!(stays.detail().contains("whoever comes back gets a new membership"), "{}", stays.detail());
+    assert!(stays.detail().contains("to enrol again, create a new membership"), "{}", stays.detail());
     assert_eq!(stays.code(), "transition_not_allowed");
     let left_out = put(&client, &target, &place("P", "1", json!({}))).expect(422);
     assert_eq!(errors(&left_out.json()), [("status".to_owned(), "required".to_owned())]);

@@ -26,10 +26,10 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     }
     build::server(workspace, steps, Profile::Dev)?;
     let folder = workspace.root().join(PAGES);
-    let mut manual = workspace.command(&workspace.server(Profile::Dev));
+    let mut manual = workspace.command(workspace.server(Profile::Dev));
     manual.args(["manual", "--markdown"]).arg(&folder);
     output(manual)?;
-    let mut openapi = workspace.command(&workspace.server(Profile::Dev));
+    let mut openapi = workspace.command(workspace.server(Profile::Dev));
     openapi.arg("openapi");
     files::write_if_changed(&folder.join("openapi.json"), &output(openapi)?)?;
     steps.say("host/docs/COMMANDS.md, host/docs/openapi.json");

@@ -43,6 +43,10 @@ impl Outages {
 /// Time without a failed write after which a database whose reads succeed is taken to be writable again.
 const WRITABLE_AFTER: Duration = Duration::from_secs(5);
 
+/// Time after the start of an outage in which a success does not end it: a server that shuts down closes its connections
+/// one by one.
+const SETTLED_AFTER: Duration = Duration::from_millis(250);
+
 const NONE: u8 = 0;
 const UNAVAILABLE: u8 = 1;
 /// Only reads succeed.
@@ -123,10 +127,10 @@ impl Outage {
         }
     }
 
-    /// Ends an outage, unless the attempt that succeeded started before it began.
+    /// Ends an outage, unless the attempt that succeeded started before it or right at its start.
     fn end(&self, started: Instant) {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        if since.begun.is_some_and(|begun| started < begun) {
+        if since.begun.is_some_and(|begun| started < begun + SETTLED_AFTER) {
             return;
         }
         if self.state.swap(NONE, Ordering::AcqRel) == NONE {
@@ -227,6 +231,11 @@ mod tests {
         Err(Failure::new(meaning, "for a test"))
     }
 
+    /// The outage as if it had begun some time ago.
+    fn settle(outage: &Outage) {
+        outage.since.lock().unwrap().begun = Instant::now().checked_sub(SETTLED_AFTER);
+    }
+
     #[test]
     fn an_outage_is_over_with_the_next_success_and_one_of_writes_with_the_next_write() {
         let outage = Outage::default();
@@ -236,16 +245,20 @@ mod tests {
         }
         for meaning in [Meaning::Unreachable, Meaning::Slow] {
             outage.note_read(Instant::now(), &failed(meaning));
-            assert!(outage.is_on(), "{meaning:?}");
+            outage.note_read(Instant::now(), &Ok(()));
+            assert!(outage.is_on(), "{meaning:?}: another connection was not closed yet");
+            settle(&outage);
             outage.note_read(Instant::now(), &Ok(()));
             assert!(!outage.is_on(), "{meaning:?}");
         }
         outage.note_write(Instant::now(), &failed(Meaning::ReadOnly));
+        settle(&outage);
         outage.note_read(Instant::now(), &Ok(()));
         assert!(outage.is_on(), "reads succeed all the while");
         outage.note_write(Instant::now(), &Ok(()));
         assert!(!outage.is_on());
         outage.note_write(Instant::now(), &failed(Meaning::ReadOnly));
+        settle(&outage);
         outage.since.lock().unwrap().not_written = Instant::now().checked_sub(WRITABLE_AFTER);
         outage.note_read(Instant::now(), &Ok(()));
         assert!(!outage.is_on(), "nothing is written, and no write failed");
@@ -259,6 +272,7 @@ mod tests {
         outage.note_read(before, &Ok(()));
         assert!(outage.is_on(), "the read that succeeded had started before");
         let during = Instant::now();
+        settle(&outage);
         outage.note_write(Instant::now(), &Ok(()));
         assert!(!outage.is_on());
         outage.note_read(during, &failed(Meaning::Unreachable));
