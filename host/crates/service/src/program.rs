@@ -1,7 +1,7 @@
-//! What is done with programs: written by the administrator, read and searched by clients. There are few, and all of them are in memory, so
+//! Operations on programs: written by the administrator, read and searched by clients. There are few, and all of them are in memory, so
 //! that a search checks each.
 //!
-//! Their rules are checked again after changes: one that was right when it was stored can break when a pack, a module, a concept group or the
+//! Their rules are checked again after changes: one that was valid when it was stored can break when a pack, a module, a concept group or the
 //! engine changes.
 
 use std::cmp::Ordering;
@@ -33,19 +33,19 @@ use daftar_domain::subject::Subject;
 use daftar_sandbox::EligibilityEngine;
 use daftar_store::Operation;
 
-/// A program as it was written, with what is doubtful about its expression.
+/// A program as it was written, with warnings about its expression.
 pub struct WrittenProgram {
     /// The program.
     pub program: Arc<Program>,
-    /// Diagnostics that did not stop it.
+    /// Warnings, which did not prevent the write.
     pub warnings: Vec<Diagnostic>,
 }
 
 /// Adds a program.
 ///
 /// # Errors
-/// [`AppError::Invalid`] with every field that is not right, [`AppError::Expression`] when the expression does not compile,
-/// [`AppError::NoEngine`] when nothing can tell whether it does, [`AppError::IdentifierInUse`].
+/// [`AppError::Invalid`] with every invalid field, [`AppError::Expression`] when the expression does not compile,
+/// [`AppError::NoEngine`] when no engine can check it, [`AppError::IdentifierInUse`].
 pub async fn create(
     ctx: &OpContext,
     registry: &Registry,
@@ -60,7 +60,7 @@ pub async fn create(
     Ok(WrittenProgram { program, warnings })
 }
 
-/// Replaces what a program says, if it is still as `before`.
+/// Replaces a program, if it is still as `before`.
 ///
 /// # Errors
 /// As [`create`], and [`AppError::VersionMismatch`].
@@ -85,7 +85,7 @@ pub async fn replace(
         ));
     }
     AppError::check(&mut problems)?;
-    // An expression that stays as it is was checked when it was written: a program can be ended without an engine.
+    // An unchanged expression was checked when it was written: a program can be ended without an engine.
     let warnings = if details.get(ELIGIBILITY) == before.details.get(ELIGIBILITY) {
         Vec::new()
     } else {
@@ -153,24 +153,24 @@ pub async fn read(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> 
     found
 }
 
-/// A program's own rule.
+/// The eligibility rule of a program.
 #[derive(Debug)]
 pub struct ProgramRule {
-    /// `Program/<system>|<value>`, as it was asked for.
+    /// `Program/<system>|<value>`, as requested.
     pub reference: String,
-    /// At which version of the program.
+    /// The version of the program.
     pub version: VersionId,
     /// The expression.
     pub expression: String,
-    /// Whom it is about.
+    /// The type of its subjects.
     pub subject: Subject,
 }
 
-/// The rule of a program that a request names, as the program stands or stood at a version.
+/// The rule of a program that a request names, at its present version or a given one.
 ///
 /// # Errors
-/// [`AppError::MissingScope`] without `program:read`; [`AppError::FieldNotGranted`] where the client may not see the rule or whom
-/// it is about; [`AppError::Invalid`] where there is no such program or it has no
+/// [`AppError::MissingScope`] without `program:read`; [`AppError::FieldNotGranted`] if the client may not see the rule or the type
+/// of its subjects; [`AppError::Invalid`] if there is no such program or it has no
 /// expression.
 pub async fn rule_of(
     ctx: &OpContext,
@@ -194,7 +194,7 @@ pub async fn rule_of(
     Ok(ProgramRule { reference, version: program.meta.version, expression, subject: program.details.target_type() })
 }
 
-/// A program as it stood at a version.
+/// A program at a version.
 async fn as_it_stood(registry: &Registry, program: &Program, then: VersionId) -> Result<Arc<Program>, AppError> {
     let record = registry.store.record_version(RecordKind::Program, program.id, then).await?;
     record.and_then(ProgramDetails::of).ok_or_else(|| {
@@ -203,23 +203,23 @@ async fn as_it_stood(registry: &Registry, program: &Program, then: VersionId) ->
     })
 }
 
-/// The rule of a program that cannot be evaluated any more.
+/// The rule of a program that can no longer be evaluated.
 #[derive(Debug)]
 pub struct BrokenRule {
     /// `Program/<system>|<value>`
     pub program: String,
     /// Its expression.
     pub expression: String,
-    /// What is wrong, in one sentence.
+    /// The problem, in one sentence.
     pub message: String,
-    /// Everything that is wrong with it; nothing, where it exhausts a budget.
+    /// All problems; empty if it exceeds a budget.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Checks the rule of every program, and returns those that are wrong now.
+/// Checks the rule of every program, and returns the invalid ones.
 ///
 /// # Errors
-/// [`AppError::NoEngine`] and [`AppError::Busy`]: then nothing can be said of any.
+/// [`AppError::NoEngine`] and [`AppError::Busy`]: then no rule is checked.
 pub async fn broken_rules(
     ctx: &OpContext,
     registry: &Registry,
@@ -244,7 +244,7 @@ pub async fn broken_rules(
     Ok(broken)
 }
 
-/// Writes into the log how many programs have rules that a change has broken, where any has.
+/// Logs how many programs have rules that a change has broken, if any.
 pub async fn log_broken_rules(ctx: &OpContext, registry: &Registry, engine: &Arc<dyn EligibilityEngine>) {
     match broken_rules(ctx, registry, engine).await {
         Ok(broken) if broken.is_empty() => {}
@@ -265,17 +265,17 @@ pub struct ProgramQuery {
     pub identifiers: Vec<IdentifierKey>,
     /// Words, each of which begins a word of the name.
     pub name_words: Vec<String>,
-    /// True if it is in use; a program that does not say is.
+    /// True if it is active; a program without the field is.
     pub active: Option<bool>,
-    /// Whom it enrols.
+    /// The type of its beneficiaries.
     pub target_type: Option<Subject>,
-    /// Where it stands today.
+    /// Its status today.
     pub phase: Option<ProgramPhase>,
     /// When the record was last written.
     pub last_updated: Vec<InstantCondition>,
 }
 
-/// Checks that the client may look at every field that a search filters or sorts by. `filtered` are fields of the API.
+/// Checks that the client may use every field that a search filters or sorts by. `filtered` are fields of the API.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`].
@@ -283,7 +283,7 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Re
     search::check_fields(ctx, Resource::Program, filtered, &paging.sort)
 }
 
-/// Searches programs. What it checks was checked by [`check_search`].
+/// Searches programs. The caller must have called [`check_search`].
 ///
 /// # Errors
 /// [`AppError::Invalid`] when the system of an identifier is not known, and when the search cannot be written into the audit log.
@@ -312,7 +312,7 @@ pub async fn search(
     Ok(page)
 }
 
-/// What a program has to show, key by key, and the program.
+/// The sort keys of a program, in order, and the program.
 type Candidate = (Vec<SortValue>, Seen<ProgramDetails>);
 
 fn cut(found: Vec<Candidate>, paging: &Paging) -> FoundPage<Seen<ProgramDetails>> {

@@ -1,4 +1,4 @@
-//! What is done with memberships in programs: enrol, change, read, search.
+//! Operations on memberships in programs: enrol, change, read, search.
 
 mod write;
 
@@ -29,7 +29,7 @@ use daftar_domain::value::Reference;
 /// A membership as a request gives it: program and beneficiary by identifier.
 pub type MembershipDraft = ProgramMembershipDetails<IdentifierKey>;
 
-/// A membership with what its program and its beneficiary are called.
+/// A membership with the references of its program and its beneficiary.
 pub struct MembershipView {
     /// The membership.
     pub membership: Arc<ProgramMembership>,
@@ -37,23 +37,23 @@ pub struct MembershipView {
     pub program: String,
     /// `Individual/<system>|<value>` or `Group/<system>|<value>`
     pub beneficiary: String,
-    /// What of it may be shown.
+    /// Its fields that the client may see.
     pub fields: FieldSet,
 }
 
-/// How one membership is addressed.
+/// The address of a membership.
 #[derive(Debug, Clone)]
 pub struct MembershipAddress {
     /// Its own identifier, or the beneficiary's.
     pub key: IdentifierKey,
-    /// In which program.
+    /// The program.
     pub program: Option<IdentifierKey>,
 }
 
-/// A membership with what its program and its beneficiary are called now, and what of it may be shown.
+/// A membership with the present references of its program and its beneficiary, and its fields that the client may see.
 ///
 /// # Errors
-/// If the store fails; a record that is not there is a defect.
+/// If the store fails; a missing record is a defect.
 pub async fn view(
     registry: &Registry,
     membership: Arc<ProgramMembership>,
@@ -66,7 +66,7 @@ pub async fn view(
     Ok(MembershipView { membership, program, beneficiary, fields })
 }
 
-/// The program and the beneficiary of a draft: the reader of bodies sees to it that a body names both.
+/// The program and the beneficiary of a draft: the reader of bodies makes sure that a body names both.
 ///
 /// # Errors
 /// [`AppError::Internal`] when one is missing.
@@ -85,7 +85,7 @@ fn name_of(tag: Tag) -> &'static str {
 /// Reads a membership.
 ///
 /// # Errors
-/// [`AppError::NotFound`]; [`AppError::Conflict`] where several are meant; [`AppError::Ambiguous`].
+/// [`AppError::NotFound`]; [`AppError::Conflict`] if the address matches several; [`AppError::Ambiguous`].
 pub async fn read(
     ctx: &OpContext,
     registry: &Registry,
@@ -104,13 +104,13 @@ pub async fn read(
     Ok(view)
 }
 
-/// The membership of an address: the one of that identifier; or else the beneficiary's, the open one if it has several in the
-/// program that is named. Who may not see beneficiaries finds memberships by their own identifiers alone, and who may not see
-/// statuses is not told which of several is open. Whether a membership is in a program counts only where the client may see its
+/// The membership of an address: the one with that identifier; or else the beneficiary's, the open one if it has several in the
+/// named program. A client that may not see beneficiaries finds memberships by their own identifiers alone, and one that may not see
+/// statuses does not learn which of several is open. Whether a membership is in a program counts only if the client may see its
 /// program on that record.
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`] where a program is named that the client may not see; [`AppError::NotFound`]; [`AppError::Conflict`] where several are meant; [`AppError::Ambiguous`].
+/// [`AppError::FieldNotGranted`] if a program is named that the client may not see; [`AppError::NotFound`]; [`AppError::Conflict`] if the address matches several; [`AppError::Ambiguous`].
 async fn find(
     ctx: &OpContext,
     registry: &Registry,
@@ -133,7 +133,7 @@ async fn find(
     match visibility::find(ctx, registry, RecordKind::ProgramMembership, &address.key).await {
         Ok((id, fields)) => {
             let own = records::by_id(store, id).await?;
-            // The fields that a search may read count here as they do in the search below.
+            // The fields that a search may read apply here as they do in the search below.
             let fields = match &program {
                 Some(_) => visibility::of_found(ctx, registry, RecordKind::ProgramMembership, id).await?,
                 None => Some(fields),
@@ -173,12 +173,12 @@ async fn find(
     }
 }
 
-/// That no membership is there for the client that has an address.
+/// The error for an address without a membership visible to the client.
 fn absent(registry: &Registry, address: &MembershipAddress) -> AppError {
     identifiers::explained(registry, &address.key, AppError::NotFound(RecordKind::ProgramMembership))
 }
 
-/// The memberships that are there for the client and hold one term of each list.
+/// The memberships visible to the client that contain one term of each list.
 async fn matching(ctx: &OpContext, registry: &Registry, terms: Vec<Vec<MembershipTerm>>) -> Result<Found, AppError> {
     let conditions = MembershipConditions { terms, ..MembershipConditions::default() };
     let (sees, window) = (visibility::sees(ctx), Page { offset: 0, count: PAGE_COUNT_MAX }.into());
@@ -190,7 +190,7 @@ fn terms_of<R: Copy>(records: &[R], term: impl Fn(R) -> MembershipTerm) -> Vec<M
     records.iter().copied().map(term).collect()
 }
 
-/// Every program that carries or carried an identifier by which memberships are chosen.
+/// Every program that has or had an identifier by which memberships are selected.
 async fn programs_of(registry: &Registry, key: &IdentifierKey) -> Result<Vec<RecordId>, AppError> {
     let programs = identifiers::carriers(registry, RecordKind::Program, key).await?;
     identifiers::check_filter(registry, "program", key, !programs.is_empty())?;
@@ -200,17 +200,17 @@ async fn programs_of(registry: &Registry, key: &IdentifierKey) -> Result<Vec<Rec
 /// Conditions on memberships, all of which must hold. Empty: every membership.
 #[derive(Debug, Clone, Default)]
 pub struct MembershipQuery {
-    /// Whose, of these kinds; each of them.
+    /// The beneficiary, of these kinds; each of them.
     pub beneficiaries: Vec<(Vec<Subject>, IdentifierKey)>,
     /// In that program; each of them.
     pub programs: Vec<IdentifierKey>,
-    /// Where it stands: one of these, where any are named.
+    /// The status: one of these, if any are named.
     pub statuses: Vec<MembershipStatus>,
     /// When the record was last written.
     pub last_updated: Vec<InstantCondition>,
 }
 
-/// Checks that the client may look at every field that a search filters or sorts by. `filtered` are fields of the API.
+/// Checks that the client may use every field that a search filters or sorts by. `filtered` are fields of the API.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`].
@@ -218,7 +218,7 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Re
     search::check_fields(ctx, Resource::ProgramMembership, filtered, &paging.sort)
 }
 
-/// What the audit log calls a membership that is shown: its beneficiary, or itself to whom that is not shown.
+/// The reference of a shown membership in the audit log: its beneficiary, or the membership itself if the client may not see that.
 fn named(view: &MembershipView) -> Option<String> {
     if view.fields.allows("beneficiary") {
         return Some(view.beneficiary.clone());
@@ -226,7 +226,7 @@ fn named(view: &MembershipView) -> Option<String> {
     records::name_of(&view.membership)
 }
 
-/// Searches memberships. What it checks was checked by [`check_search`].
+/// Searches memberships. The caller must have called [`check_search`].
 ///
 /// # Errors
 /// [`AppError::Invalid`] when the system of an identifier is not known; when the store fails.

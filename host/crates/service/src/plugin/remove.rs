@@ -1,10 +1,10 @@
-//! Removing a plugin, what stands against it, and what is kept of a vocabulary's codes when its pack is removed or replaced.
+//! Removal of a plugin, the conditions that prevent it, and the codes of a vocabulary retained when its pack is removed or replaced.
 //!
-//! **Invariant:** an upgrade takes no vocabulary away that a removal without force would not take: what records or local codes
-//! use stays active until the administrator removes the plugin by force.
+//! **Invariant:** an upgrade removes no vocabulary that a removal without force would not remove: vocabularies that records or local codes
+//! use stay active until the administrator removes the plugin by force.
 //!
-//! **Invariant:** what is kept of codes that are gone only grows, and is on disk before the pack changes: whenever the server stops, every code that a
-//! record may hold has its labels in the installed version or among what is kept.
+//! **Invariant:** the set of retained codes only grows, and is on disk before the pack changes: whenever the server stops, every code that a
+//! record may contain has its labels in the installed version or among the retained codes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -74,13 +74,13 @@ impl PluginAdministration {
         };
         if let Some(changed) = changed.as_ref().filter(|changed| !changed.reasons.is_empty() && !is_forced) {
             let reasons: Vec<&str> = changed.reasons.values().map(String::as_str).collect();
-            let message = format!("other packs need `{name}` and go out of force when it is removed by force: ");
+            let message = format!("other packs need `{name}` and become inactive when it is removed by force: ");
             return Err(AppError::Conflict(ErrorCode::PluginInUse, message + &reasons.join("; ")));
         }
         let with_it = self.registry.vocabularies.current();
         let mut left_behind = None;
         if let Some(Publishable { packs, generation, left_out, reasons }) = changed {
-            // From here on no request begins with its codes, so that what is counted next stays true.
+            // From here on no request begins with its codes, so that the count below stays correct.
             self.publisher.publish(packs, generation).await?;
             left_behind = Some((left_out, reasons));
         }
@@ -103,7 +103,7 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Takes a plugin whose codes nobody is given any more off the disk, unless a record took one of them up while its uses were
+    /// Deletes a plugin whose codes are no longer assigned, unless a record adopted one of them while its uses were
     /// counted.
     async fn take_away(
         &self,
@@ -116,7 +116,7 @@ impl PluginAdministration {
         if let Some(pack) = pack {
             let uses = self.records_using(pack.vocabularies()).await?;
             if uses > 0 && !is_forced {
-                let message = format!("{uses} records took up codes of `{name}` while it was being removed; it stays");
+                let message = format!("{uses} records adopted codes of `{name}` while it was being removed; it stays");
                 return Err(AppError::Conflict(ErrorCode::PluginInUse, message));
             }
             let held = self.held_codes(pack.vocabularies()).await?;
@@ -124,21 +124,21 @@ impl PluginAdministration {
             let deployment = joined(deployment, &kept);
             self.publisher.store_settings(ctx.now, kept, deployment).await?;
         }
-        // Before it is gone, as with an install.
+        // Before the deletion, as with an install.
         self.audit(ctx, AuditOutcome::Allowed, name.to_string(), note).await?;
         self.log_removed(name).await?;
         let (library, removed) = (self.library.clone(), name.clone());
         blocking(move || library.remove(&removed)).await?.map_err(|error| match error {
             LibraryError::NotInstalled(name) => AppError::UnknownPlugin(name.to_string()),
             LibraryError::Folder(_) | LibraryError::InUse(_) => {
-                // The others have heard of it and remove theirs.
+                // The others have been notified and remove theirs.
                 self.record_divergence(name, error.to_string());
                 AppError::Unavailable(error.into())
             }
         })
     }
 
-    /// How many uses records make of the codes of a plugin; none where it is a pack that is not loaded.
+    /// Number of uses of the codes of a plugin in records; none if it is a pack that is not loaded.
     pub(super) async fn uses_of(&self, name: &PluginName, kind: PluginKind) -> Result<Option<u64>, AppError> {
         if kind != PluginKind::VocabularyPack {
             return Ok(Some(0));
@@ -147,7 +147,7 @@ impl PluginAdministration {
         self.records_using(pack.vocabularies()).await.map(Some)
     }
 
-    /// How many records hold each code of vocabularies that any holds.
+    /// Number of records per code of the vocabularies, for codes in records.
     pub(super) async fn held_codes(
         &self,
         vocabularies: &[Arc<Vocabulary>],
@@ -157,12 +157,12 @@ impl PluginAdministration {
         Ok(self.registry.index.records_by_code(&numbers).await?)
     }
 
-    /// How many uses records make of the codes of vocabularies.
+    /// Number of uses of the codes of vocabularies in records.
     pub(super) async fn records_using(&self, vocabularies: &[Arc<Vocabulary>]) -> Result<u64, AppError> {
         let generation = self.registry.vocabularies.current();
         let numbers = numbers_of(&generation, vocabularies.iter().map(|vocabulary| vocabulary.namespace()));
         let held = self.registry.index.records_using(&numbers).await?;
-        // ID types stand in no coded field: records use them as the systems of their identifiers.
+        // ID types are in no coded field: records use them as the systems of their identifiers.
         let uris = numbers.iter().filter_map(|number| generation.table().uri(*number));
         let id_types = uris.filter(|uri| uri.namespace.as_str() == ID_TYPE_NAMESPACE).map(|uri| uri.to_string());
         let carriers = Carriers::find(&self.registry, &id_types.collect()).await?;
@@ -170,7 +170,7 @@ impl PluginAdministration {
     }
 }
 
-/// Every code that vocabularies ever had here, the deployment's own among them.
+/// Every code that vocabularies ever had here, including the deployment's own.
 pub(super) fn numbers_of<'a>(
     generation: &Generation,
     namespaces: impl Iterator<Item = &'a Namespace>,
@@ -178,19 +178,19 @@ pub(super) fn numbers_of<'a>(
     namespaces.flat_map(|namespace| generation.table().numbers_in(namespace)).copied().collect()
 }
 
-/// Refuses to take away a vocabulary that holds codes of the deployment's own.
+/// Rejects the removal of a vocabulary that contains codes of the deployment.
 fn refuse_with_local_codes(name: &PluginName, pack: &CheckedPack, deployment: &Deployment) -> Result<(), AppError> {
     let count = active_local_codes(pack.vocabularies(), deployment);
     if count == 0 {
         return Ok(());
     }
     let message = format!(
-        "{count} active local codes belong to vocabularies of `{name}`; they go out of force when it is removed by force, and come back with it"
+        "{count} active local codes belong to vocabularies of `{name}`; they become inactive when it is removed by force, and active again with it"
     );
     Err(AppError::Conflict(ErrorCode::PluginInUse, message))
 }
 
-/// Refuses to take away a vocabulary that concept groups of the deployment select codes of.
+/// Rejects the removal of a vocabulary whose codes concept groups of the deployment select.
 fn refuse_with_groups(name: &PluginName, pack: &CheckedPack, deployment: &Deployment) -> Result<(), AppError> {
     let is_of_pack = |selection: &Selection| {
         let (Selection::Code(uri) | Selection::DescendantsOf(uri)) = selection;
@@ -203,20 +203,20 @@ fn refuse_with_groups(name: &PluginName, pack: &CheckedPack, deployment: &Deploy
         return Ok(());
     }
     let message = format!(
-        "concept groups of the deployment select codes of `{name}`: {}; set them anew without these codes or reset them first; when it is removed by force, rules that ask for them are undetermined",
+        "concept groups of the deployment select codes of `{name}`: {}; set them again without these codes or reset them first; when it is removed by force, rules that ask for them are undetermined",
         names.join(", ")
     );
     Err(AppError::Conflict(ErrorCode::PluginInUse, message))
 }
 
-/// How many of the deployment's own codes that are in use belong to vocabularies.
+/// Number of active codes of the deployment that belong to vocabularies.
 pub(super) fn active_local_codes(vocabularies: &[Arc<Vocabulary>], deployment: &Deployment) -> usize {
     let is_of_them = |code: &&LocalCode| vocabularies.iter().any(|one| *one.namespace() == code.uri.namespace);
     deployment.local_codes().filter(|code| code.is_active()).filter(is_of_them).count()
 }
 
 impl PluginAdministration {
-    /// The vocabularies of an installed plugin that none of the packs would bring any more.
+    /// The vocabularies of an installed plugin that none of the packs would provide any more.
     pub(super) fn dropped(&self, name: &PluginName, after: &Packs) -> Vec<Arc<Vocabulary>> {
         let published = self.publisher.published();
         let present = published.packs.get(name).or_else(|| published.left_out.get(name));
@@ -228,7 +228,7 @@ impl PluginAdministration {
         older.filter(|older| !is_brought(older)).cloned().collect()
     }
 
-    /// Why vocabularies may not go with a new version of their plugin; none where nothing uses them.
+    /// The reason why a new version of a plugin may not drop vocabularies; none if they are not used.
     ///
     /// # Errors
     /// If the store fails.
@@ -259,23 +259,23 @@ impl PluginAdministration {
     }
 }
 
-/// How much text one kept part holds, in bytes: a quarter of what the store takes as one value.
+/// Maximum text of one stored part, in bytes: a quarter of the maximum value of the store.
 const PART_BYTES_MAX: usize = 256 * 1024;
-/// The most codes of one kept part.
+/// Maximum number of codes of one stored part.
 const PART_CONCEPTS_MAX: usize = 500;
-/// A version with more text than this is not kept whole, in bytes: some ten times what ICD-11 has.
+/// Maximum text of a version that is retained as a whole, in bytes: some ten times the text of ICD-11.
 const WHOLE_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// A code with more text than this is kept without its definitions, in bytes.
+/// Maximum text of a code that is retained with its definitions, in bytes.
 const DEFINED_BYTES_MAX: usize = 64 * 1024;
 
-/// What is to be kept of vocabularies active that a new pack brings in another version, and what is kept then in all: the
-/// codes that the new one has not, for good, and the version before it whole, until the next one comes.
+/// Codes to retain of active vocabularies of which a new pack provides another version, and all retained codes then: the
+/// codes that the new one lacks, permanently, and the complete previous version, until the next one comes.
 pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deployment) -> (Vec<Setting>, Deployment) {
     let mut settings = Vec::new();
     for newer in new.vocabularies() {
         let present = packs.values().flat_map(|(_, pack)| pack.vocabularies());
         for older in present.filter(|older| older.namespace() == newer.namespace()) {
-            // Of what an open vocabulary does not list, its pack says whether it is a code.
+            // Unlisted codes of an open vocabulary are resolved by its pack.
             if !newer.description().is_open {
                 settings.extend(parts(older.namespace(), older.gone_in(newer), deployment));
             }
@@ -288,8 +288,8 @@ pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deploym
     (settings, joined)
 }
 
-/// What is to be kept of vocabularies that go: the codes that records hold, which are `held`, or local codes specialise, and what is
-/// above them.
+/// Codes to retain of removed vocabularies: the codes in records, which are `held`, or with local codes below them, and their
+/// ancestors.
 pub(super) fn of_removed(
     vocabularies: &[Arc<Vocabulary>],
     deployment: &Deployment,
@@ -307,7 +307,7 @@ pub(super) fn of_removed(
     settings
 }
 
-/// What is decided when these settings are added.
+/// The decision when these settings are added.
 pub(super) fn joined(deployment: &Deployment, settings: &[Setting]) -> Arc<Deployment> {
     let mut joined = deployment.clone();
     settings.iter().for_each(|setting| joined.put(setting.clone()));
@@ -341,7 +341,7 @@ fn needed(
     concepts
 }
 
-/// Codes in parts, numbered after those that are kept already.
+/// Codes in parts, numbered after those that are stored already.
 fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment) -> Vec<Setting> {
     let numbers = deployment.kept_parts_of(namespace).filter_map(|key| match key {
         SettingKey::RetainedConcepts(_, part) => Some(part.saturating_add(1)),
@@ -355,14 +355,14 @@ fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment)
         .collect()
 }
 
-/// A version whole, without what was kept of versions before it. One with too much text is kept as nothing, which takes the
-/// place of the one before.
+/// A complete version, without the codes retained of earlier versions. One with too much text is stored as empty, which replaces
+/// the previous one.
 fn whole(version: &Vocabulary) -> Vec<Setting> {
     let own = version.concepts().filter(|concept| !concept.is_only_kept());
     let concepts: Vec<Concept> = own.filter_map(ConceptRef::to_concept).collect();
     if concepts.iter().map(text_bytes).sum::<usize>() > WHOLE_BYTES_MAX {
         let description = version.description();
-        tracing::warn!(namespace = %description.namespace, version = description.version, "the version before is too large to be kept whole");
+        tracing::warn!(namespace = %description.namespace, version = description.version, "the version before is too large to be retained");
         return vec![Setting::EarlierVersion(Arc::new(EarlierVersion {
             description: description.clone(),
             part: 0,
@@ -381,7 +381,7 @@ fn whole(version: &Vocabulary) -> Vec<Setting> {
         .collect()
 }
 
-/// Codes in parts that the store takes, none of them empty.
+/// Codes in parts that fit the store, none of them empty.
 fn bounded(concepts: Vec<Concept>) -> Vec<Vec<Concept>> {
     let mut parts = Vec::new();
     let mut waiting = Vec::new();
@@ -478,7 +478,7 @@ mod tests {
         assert_eq!(whole(longer).len(), 1);
         let settings = whole(longer);
         let [Setting::EarlierVersion(earlier)] = settings.as_slice() else { panic!("{settings:?}") };
-        assert_eq!(earlier.concepts.len(), 2, "not what is only kept");
+        assert_eq!(earlier.concepts.len(), 2, "without the retained codes");
     }
 
     #[test]

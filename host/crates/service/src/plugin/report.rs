@@ -1,6 +1,6 @@
-//! What installing a plugin would mean for the records there are.
+//! Report on the effect of installing a plugin on the existing records.
 //!
-//! **Invariant:** a report changes nothing: no number is given, nothing is stored, nothing is published.
+//! **Invariant:** a report changes nothing: no number is assigned, nothing is stored, nothing is published.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,29 +21,29 @@ use daftar_domain::record::{Fields, RecordId, RecordKind, RecordType};
 use daftar_domain::vocabulary::{ConceptStatus, ID_TYPE_NAMESPACE};
 use daftar_vocabulary::{CheckedPack, ConceptRef, Generation, Vocabulary};
 
-/// The most codes that one report names for one vocabulary; the rest is counted.
+/// Maximum number of codes that one report names for one vocabulary; the rest is counted.
 pub const CODES_TOLD_MAX: usize = 1_000;
 
-/// What installing a plugin would mean.
+/// Effect of installing a plugin.
 #[derive(Debug)]
 pub struct UpgradeReport {
     /// The plugin.
     pub plugin: String,
-    /// The version that is installed.
+    /// The installed version.
     pub from: Option<String>,
-    /// The version that would be.
+    /// The version to be installed.
     pub to: String,
-    /// Why it would be refused.
+    /// The reason for its rejection.
     pub refusal: Option<String>,
-    /// What it lacks of the installed version beside vocabularies and codes.
+    /// Fields and concept groups of the installed version that it lacks.
     pub gone: Gone,
-    /// What would become of each vocabulary that it brings or would take away.
+    /// The effect on each vocabulary that it provides or would remove.
     pub vocabularies: Vec<VocabularyChange>,
-    /// The records that hold codes which would be gone or no longer in use, as many as were asked for.
+    /// The records with codes that would be removed or deprecated, up to the requested number.
     pub records: Vec<TouchedRecord>,
 }
 
-/// What a version of a pack lacks of the installed one beside vocabularies and codes.
+/// Fields and concept groups of the installed pack that a new version lacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gone {
     /// Extension fields, by path.
@@ -53,7 +53,7 @@ pub struct Gone {
 }
 
 impl Gone {
-    /// What `new` lacks of the installed pack.
+    /// Computes the fields and concept groups that `new` lacks of the installed pack.
     pub(super) fn between(present: Option<&CheckedPack>, new: Option<&CheckedPack>) -> Self {
         let fields = |pack: Option<&CheckedPack>| -> BTreeSet<String> {
             pack.into_iter().flat_map(CheckedPack::extension_fields).map(|field| field.path.to_string()).collect()
@@ -67,7 +67,7 @@ impl Gone {
         }
     }
 
-    /// Why it is not installed without a word; nothing where nothing is gone.
+    /// The reason why it is not installed without confirmation; none if nothing is lost.
     pub(super) fn reason(&self, installed: &str) -> Option<String> {
         let named = |what: &str, names: &[String]| -> Vec<String> {
             names.iter().map(|name| format!("the {what} `{name}`")).collect()
@@ -83,83 +83,83 @@ impl Gone {
     }
 }
 
-/// What would become of a vocabulary.
+/// Effect on a vocabulary.
 #[derive(Debug, Default)]
 pub struct VocabularyChange {
     /// The vocabulary.
     pub namespace: String,
-    /// Its version active.
+    /// Its active version.
     pub from: Option<String>,
-    /// Its version then; none when no pack would bring it.
+    /// Its version after the install; none if no pack would provide it.
     pub to: Option<String>,
-    /// How many codes would be new.
+    /// Number of new codes.
     pub added: usize,
-    /// How many codes would be gone: kept for the records that hold them, and refused in new ones.
+    /// Number of removed codes: retained for the records that contain them, and rejected in new ones.
     pub gone: usize,
-    /// How many codes would no longer be in use, or be headings.
+    /// Number of codes that would be deprecated or become headings.
     pub retired: usize,
-    /// How many codes would be called something else in the default language.
+    /// Number of codes with another label in the default language.
     pub relabelled: usize,
-    /// How many records hold at least one code, or carry an identifier of an ID type, that would be gone or no longer in use.
+    /// Number of records with at least one code, or identifier of an ID type, that would be removed or deprecated.
     pub records: u64,
-    /// The codes that records hold and that would change, the most used first.
+    /// The codes in records that would change, the most used first.
     pub touched: Vec<TouchedCode>,
-    /// How many such codes are not named.
+    /// Number of such codes that are not named.
     pub untold: usize,
-    /// Active local codes that the new version brings itself, or that would go out of force with their vocabulary.
+    /// Active local codes that the new version provides itself, or that would become inactive with their vocabulary.
     pub local_codes: Vec<String>,
 }
 
-/// A code that records hold and that would change.
+/// A code in records that would change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TouchedCode {
     /// `<namespace>#<code>`
     pub uri: String,
-    /// What it is called now.
+    /// Its present label.
     pub display: String,
-    /// What would become of it.
+    /// The effect on it.
     pub change: CodeChange,
-    /// How many records hold it.
+    /// Number of records with it.
     pub records: u64,
-    /// The code to use in its place, and what that is called.
+    /// The replacement code and its label.
     pub successor: Option<(String, String)>,
 }
 
-/// What would become of a code.
+/// Effect on a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeChange {
     /// The new version does not have it.
     Gone,
     /// The new version no longer lets new records hold it.
     Retired,
-    /// The new version calls it something else.
+    /// The new version has another label.
     Relabelled {
-        /// What it is called then.
+        /// The new label.
         display: String,
     },
 }
 
-/// A vocabulary as it is and as it would be.
+/// A vocabulary in its present and its new state.
 struct Pair<'a> {
     older: Option<&'a Vocabulary>,
     newer: Option<&'a Vocabulary>,
 }
 
-/// What changes are judged by.
+/// The data that changes are judged by.
 struct Facts<'a> {
     deployment: &'a Deployment,
     generation: &'a Generation,
-    /// How many records hold each code that any holds.
+    /// Number of records per code.
     held: &'a BTreeMap<CodeNumber, u64>,
     carriers: &'a Carriers,
 }
 
 impl PluginAdministration {
-    /// Says what installing a plugin would mean, without installing it, and names up to `records_told` of the records that hold
-    /// codes which would be gone or no longer in use. Naming them is written into the audit log.
+    /// Reports the effect of installing a plugin, without installing it, and names up to `records_told` of the records with
+    /// codes that would be removed or deprecated. The naming is written into the audit log.
     ///
     /// # Errors
-    /// [`AppError::Plugin`] when the file is no plugin that can be read and tried out, or when the store fails.
+    /// [`AppError::Plugin`] when the file is not a plugin that can be read and tested, or when the store fails.
     pub async fn report(
         &self,
         ctx: &OpContext,
@@ -227,7 +227,7 @@ impl PluginAdministration {
     }
 }
 
-/// The vocabularies that a pack brings beside what is active of them, and those that it no longer brings.
+/// The vocabularies that a pack provides with their active versions, and those that it no longer provides.
 fn pairs<'a>(
     present: Option<&'a CheckedPack>,
     new: Option<&'a CheckedPack>,
@@ -237,14 +237,14 @@ fn pairs<'a>(
     let older = present.into_iter().flat_map(CheckedPack::vocabularies).map(Arc::as_ref);
     let gone =
         older.filter(|older: &&Vocabulary| newer().all(|newer: &Vocabulary| newer.namespace() != older.namespace()));
-    // As it is active, with its local codes: they would go with it.
+    // In its active state, with its local codes: they would be removed with it.
     let gone = gone.map(|older| generation.vocabulary(older.namespace()).map_or(older, Arc::as_ref));
     let replaced = newer()
         .map(|newer| Pair { older: generation.vocabulary(newer.namespace()).map(Arc::as_ref), newer: Some(newer) });
     replaced.chain(gone.map(|older| Pair { older: Some(older), newer: None })).collect()
 }
 
-/// The ID types that would be gone or no longer in use: identifiers are of them, no coded field holds them.
+/// The ID types that would be removed or deprecated: identifiers use them, no coded field contains them.
 fn lost_id_types(pairs: &[Pair<'_>]) -> BTreeSet<String> {
     let of_id_types = pairs.iter().filter_map(|pair| Some((pair.older?, pair.newer)));
     let of_id_types = of_id_types.filter(|(older, _)| older.namespace().as_str() == ID_TYPE_NAMESPACE);
@@ -264,7 +264,7 @@ fn namespace_of<'a>(pair: &Pair<'a>) -> Option<&'a Namespace> {
     Some(pair.older.or(pair.newer)?.namespace())
 }
 
-/// What changes of a vocabulary, and the codes that would be gone or no longer in use; the records that hold these are not counted
+/// Changes of a vocabulary, and the codes that would be removed or deprecated; the records with these are not counted
 /// yet.
 fn change(pair: &Pair<'_>, facts: &Facts<'_>) -> Option<(VocabularyChange, Vec<CodeNumber>)> {
     let Pair { older, newer } = *pair;
@@ -324,10 +324,10 @@ fn is_judged(concept: ConceptRef<'_>, newer: Option<&Vocabulary>) -> bool {
     newer.is_none() || !concept.is_local()
 }
 
-/// What becomes of a code; none where it stays as it is.
+/// The effect on a code; none if it does not change.
 fn becomes(concept: ConceptRef<'_>, counterpart: Option<ConceptRef<'_>>) -> Option<CodeChange> {
     let Some(counterpart) = counterpart else {
-        // What was kept of an earlier version is gone already.
+        // Codes retained of an earlier version are removed already.
         return concept.property("last_version").is_none().then_some(CodeChange::Gone);
     };
     if concept.is_usable() && !counterpart.is_usable() {
@@ -338,36 +338,36 @@ fn becomes(concept: ConceptRef<'_>, counterpart: Option<ConceptRef<'_>>) -> Opti
     (!is_same && is_active).then(|| CodeChange::Relabelled { display: counterpart.default_label().to_owned() })
 }
 
-/// The most records that one report names.
+/// Maximum number of records that one report names.
 pub const RECORDS_TOLD_MAX: usize = 10_000;
-/// How many records are read at a time.
+/// Number of records read per batch.
 const PAGE_RECORDS: usize = 500;
-/// How many targets one line of the audit log names.
+/// Maximum number of targets in one audit entry.
 const AUDITED_TARGETS: usize = 1_000;
 
-/// A record that holds codes which would be gone or no longer in use.
+/// A record with codes that would be removed or deprecated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TouchedRecord {
     /// `Individual/<system>|<value>` or `Group/<system>|<value>`. Personal data.
     pub reference: String,
-    /// Where in the record such a code stands, and which.
+    /// The fields of the record with such a code, and the codes.
     pub codes: Vec<(String, String)>,
 }
 
 /// The records that carry identifiers of some systems. Codes in coded fields are counted in memory; an ID type is in no coded field but is the
-/// system of identifiers, for which the records are read through.
+/// system of identifiers, for which all records are read.
 #[derive(Debug, Default)]
 pub(super) struct Carriers {
-    /// How many records carry one of a system.
+    /// Number of records with an identifier, per system.
     counts: BTreeMap<String, u64>,
     individuals: BTreeSet<RecordId>,
     groups: BTreeSet<RecordId>,
-    /// How many records carry one of any of the systems.
+    /// Number of records with an identifier of any of the systems.
     total: u64,
 }
 
 impl Carriers {
-    /// Reads all records through for identifiers of the systems; nothing where there are none.
+    /// Reads all records for identifiers of the systems; none if there are no systems.
     pub async fn find(registry: &Registry, systems: &BTreeSet<String>) -> Result<Self, AppError> {
         let mut carriers = Self::default();
         if systems.is_empty() {
@@ -412,19 +412,19 @@ impl Carriers {
         }
     }
 
-    /// How many records carry an identifier of that system.
+    /// Number of records with an identifier of that system.
     fn count(&self, system: &str) -> u64 {
         self.counts.get(system).copied().unwrap_or_default()
     }
 
-    /// How many records carry one of any of the systems.
+    /// Number of records with an identifier of any of the systems.
     pub fn total(&self) -> u64 {
         self.total
     }
 }
 
-/// The records that hold one of the codes, at most `limit`, in the order in which they were registered, individuals first. That
-/// they were named is written into the audit log.
+/// The records with one of the codes, at most `limit`, in the order of registration, individuals first. The naming
+/// is written into the audit log.
 async fn records(
     ctx: &OpContext,
     registry: &Registry,
@@ -465,7 +465,7 @@ async fn records(
     Ok(found)
 }
 
-/// What would be gone or no longer in use.
+/// Codes that would be removed or deprecated.
 struct Touching<'a> {
     generation: &'a Generation,
     lost: &'a BTreeSet<CodeNumber>,

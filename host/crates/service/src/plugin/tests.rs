@@ -107,7 +107,7 @@ async fn an_install_that_nobody_waits_for_any_more_is_published_and_audited() {
         let mut install = Box::pin(plugins.install(&ctx, pack("1.0.0")));
         assert!(install.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
-    // It waits for the one before.
+    // It waits for the previous one.
     plugins.remove(&ctx, &name("nothing"), false).await.unwrap_err();
     assert_eq!(versions(&test), ["test@1.0.0"]);
     let code = CodeUri::parse("urn:test#a").unwrap();

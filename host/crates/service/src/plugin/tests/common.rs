@@ -1,4 +1,4 @@
-//! Plugins that several processes have in common: installed, replaced and removed by one, applied by the others.
+//! Plugins shared by several processes: installed, replaced and removed by one, applied by the others.
 
 use std::sync::Arc;
 
@@ -37,18 +37,18 @@ impl Process {
         self.test.library.current().iter().map(of).collect()
     }
 
-    /// How many packs are active.
+    /// Number of active packs.
     fn published(&self) -> usize {
         self.plugins.registry().vocabularies.current().packs().len()
     }
 }
 
-/// Accepts what those keys signed, and nothing that is unsigned.
+/// Accepts files signed by those keys, and no unsigned ones.
 fn strict(keys: impl IntoIterator<Item = TrustedKey>) -> TrustPolicy {
     TrustPolicy::new(keys, PinnedDigests::default(), UnsignedPlugins::Refused)
 }
 
-/// What the audit log has of plugins that this process took over, or did not.
+/// Audit entries of plugins that this process applied from the database, or rejected.
 async fn taken_over(store: &ProxyStore) -> Vec<(AuditOutcome, String)> {
     let entries = store.audit(100).await.unwrap().into_iter();
     let notes = entries.map(|entry| (entry.outcome, entry.note.unwrap_or_default()));
@@ -92,7 +92,7 @@ async fn a_process_that_starts_later_has_what_is_installed() {
     let Process { test, plugins } = later;
     drop(plugins);
     let again = Process::with(test.reopened().0, &store).await;
-    assert_eq!((again.versions(), again.published()), (vec!["1.1.0".to_owned()], 1), "what changed while it was down");
+    assert_eq!((again.versions(), again.published()), (vec!["1.1.0".to_owned()], 1), "changes during its downtime");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,7 +111,7 @@ async fn what_cannot_be_taken_up_is_told_and_leaves_what_runs() {
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
     other.plugins.apply_plugins(now()).await.unwrap();
 
-    // A list that names a file which is another one, and one which fails its steps.
+    // A list that names a wrong file, and one whose file fails its steps.
     let sound = PackGuest { version: "2.0.0", ..PackGuest::default() }.build();
     let looping = PackGuest { version: "3.0.0", concepts: LOOP, ..PackGuest::default() }.build();
     let listed = |bytes: &[u8]| {
@@ -149,7 +149,7 @@ async fn what_could_not_be_loaded_for_want_of_the_store_is_loaded_once_it_answer
     let store = shared_store();
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
-    // The plugin comes here, and then settings cannot be read.
+    // The plugin is installed here, and then settings cannot be read.
     store.set_away(true);
     other.plugins.apply_plugins(now()).await.unwrap_err();
     assert_eq!((other.versions(), other.published()), (vec!["1.0.0".to_owned()], 0));
@@ -187,7 +187,7 @@ async fn who_installs_a_plugin_and_cannot_write_it_tries_again_like_the_others()
     let store = shared_store();
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     let package = PackGuest::default().build();
-    // In the place of its file is a folder.
+    // A folder is in the place of its file.
     let digest = daftar_sandbox::Digest::of(&package);
     let in_place = one.test.folder.path().join(format!("{}.wasm", digest.to_hex()));
     std::fs::create_dir(&in_place).unwrap();
@@ -195,7 +195,7 @@ async fn who_installs_a_plugin_and_cannot_write_it_tries_again_like_the_others()
     assert_eq!((one.versions(), one.plugins.not_taken_up()), (vec![], 1));
     assert_eq!(one.plugins.unloaded()[0].name, name());
     other.plugins.apply_plugins(now()).await.unwrap();
-    assert_eq!(other.published(), 1, "it counts for all");
+    assert_eq!(other.published(), 1, "it applies to all");
     std::fs::remove_dir(&in_place).unwrap();
     one.plugins.apply_plugins(now()).await.unwrap();
     assert_eq!((one.versions(), one.published()), (other.versions(), 1));
@@ -274,7 +274,7 @@ async fn what_a_process_took_over_is_judged_again_at_its_next_start_and_what_it_
     lax.plugins.apply_plugins(now()).await.unwrap();
     other.plugins.apply_plugins(now()).await.unwrap();
     assert_eq!((lax.versions().len(), other.versions().len()), (2, 1));
-    // The administrator of this one says that it may be unsigned.
+    // The administrator of this process allows unsigned plugins.
     let excused = PluginOffer { unsigned: UnsignedPlugins::Allowed, ..pack("1.0.0") };
     other.plugins.install(&administrator(), excused).await.unwrap();
     let restarted = async |process: Process, trust: TrustPolicy| {
