@@ -1,4 +1,4 @@
-//! What is the same for every kind of record: finding it, telling which one it is, and writing it at the version it was read.
+//! Operations common to all kinds of records: find a record, name it, and write it at the version it was read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::record::{Fields, Record, RecordId, RecordKind, RecordType, VersionCondition, VersionId};
 use daftar_store::{Committed, Operation, Store, Write};
 
-/// How often a change that names no version is tried in all.
+/// Maximum number of attempts of a change that names no version.
 const ATTEMPTS_MAX: u32 = 12;
-/// So many attempts follow immediately; later ones wait, so that servers that get in each other's way get out of step.
+/// Number of immediate attempts; later ones wait, so that servers with conflicting writes do not stay in step.
 const IMMEDIATE_ATTEMPTS: u32 = 3;
-/// The longest of these waits, in milliseconds.
+/// Maximum wait between attempts, in milliseconds.
 const PAUSE_MS_MAX: u64 = 64;
 
 /// The record that an identifier addresses.
@@ -28,19 +28,19 @@ pub async fn find<D: Details>(store: &dyn Store, key: &IdentifierKey) -> Result<
     by_id(store, identifiers::find(store, D::KIND, key).await?).await
 }
 
-/// The record of a key that another record holds.
+/// The record of a key that another record contains.
 ///
 /// # Errors
-/// If the store fails; a record that is not there is a defect.
+/// If the store fails; a missing record is a defect.
 pub async fn by_id<D: Details>(store: &dyn Store, id: RecordId) -> Result<Arc<Record<D>>, AppError> {
     let record = store.find(id).await?;
     record.ok_or_else(|| AppError::internal(format!("a key leads to no {}", D::KIND)))
 }
 
-/// Makes a change again while others change in the meantime what it rests on, or the record itself where the caller named no version.
+/// Repeats a change while other writes change the data it depends on, or the record itself if the caller named no version.
 ///
 /// # Errors
-/// The last attempt's.
+/// Those of the last attempt.
 pub async fn retried<T, F: Future<Output = Result<T, AppError>>>(
     condition: &VersionCondition,
     mut attempt: impl FnMut() -> F,
@@ -64,10 +64,10 @@ pub async fn retried<T, F: Future<Output = Result<T, AppError>>>(
     }
 }
 
-/// Makes a change as [`retried`]; where it is refused, `refusal` goes into the audit log.
+/// Makes a change as [`retried`]; if it is rejected, `refusal` is written into the audit log.
 ///
 /// # Errors
-/// The last attempt's.
+/// Those of the last attempt.
 pub async fn changed<T, F: Future<Output = Result<T, AppError>>>(
     ctx: &OpContext,
     registry: &Registry,
@@ -82,13 +82,13 @@ pub async fn changed<T, F: Future<Output = Result<T, AppError>>>(
     outcome
 }
 
-/// What is changed for the caller now, with its entry of the audit log.
+/// A change for the caller at the present time, with its audit entry.
 #[must_use]
 pub fn write(ctx: &OpContext, operations: Vec<Operation>, entry: AuditEntry) -> Write {
     Write { at: ctx.now, source: ctx.client().cloned(), operations, audit: vec![entry], read_set: Vec::new() }
 }
 
-/// Commits a write, and returns the record that its first operation made.
+/// Commits a write, and returns the record that its first operation created.
 ///
 /// # Errors
 /// Those of [`Store::commit`]; [`AppError::Internal`] when the record is of another kind.
@@ -107,37 +107,35 @@ pub fn check_version(condition: &VersionCondition, actual: VersionId) -> Result<
     }
 }
 
-/// What the first operation of a write made.
+/// The record that the first operation of a write created.
 ///
 /// # Errors
 /// [`AppError::Internal`] when it is of another kind.
 pub fn written<D: Details>(committed: Committed) -> Result<Arc<Record<D>>, AppError> {
-    committed
-        .first()
-        .ok_or_else(|| AppError::internal(format!("the store answered a write of a {} otherwise", D::KIND)))
+    committed.first().ok_or_else(|| AppError::internal(format!("the store returned no {} for a write", D::KIND)))
 }
 
-/// Writes `<kind>/<system>|<value>`. Personal data where the kind is.
+/// Writes `<kind>/<system>|<value>`. Personal data if the kind is.
 #[must_use]
 pub fn reference(kind: RecordKind, key: &IdentifierKey) -> String {
     format!("{kind}/{}", key.reveal())
 }
 
-/// The identifier by which a record is called: the first that still holds, or else the first.
+/// The identifier that names a record: the first active one, or else the first.
 #[must_use]
 pub fn called(identifiers: &[Identifier]) -> Option<&IdentifierKey> {
     let open = identifiers.iter().find(|identifier| identifier.is_open());
     open.or(identifiers.first()).map(|identifier| &identifier.key)
 }
 
-/// What a record is called: `<kind>/<system>|<value>`. Personal data where the kind is.
+/// Reference of a record: `<kind>/<system>|<value>`. Personal data if the kind is.
 #[must_use]
 pub fn name_of<T: RecordType>(record: &Record<Fields<T>>) -> Option<String> {
     called(&record.details.identifiers).map(|key| reference(T::KIND, key))
 }
 
-/// The identifier under which a record is found: the first that still holds, or else the first that leads to it all the same.
-/// Where none does, since others took them up, the one by which it is called.
+/// The identifier that finds a record: the first active one, or else the first that still leads to it.
+/// If none does, since other records adopted them, the identifier that names it.
 ///
 /// # Errors
 /// If the store fails; a record without identifiers is a defect.

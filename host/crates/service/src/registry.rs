@@ -1,4 +1,4 @@
-//! What the operations work on: records, indexes, vocabularies and the audit log.
+//! Data that the operations work on: records, indexes, vocabularies and the audit log.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use daftar_store::Store;
 use daftar_store::index::Index;
 use daftar_vocabulary::Vocabularies;
 
-/// One register with everything that is kept beside it.
+/// One register with its indexes, caches and audit log.
 #[derive(Clone)]
 pub struct Registry {
-    /// Where records live.
+    /// Store of the records.
     pub store: Arc<dyn Store>,
-    /// What searches and questions about the whole register are asked of.
+    /// Index for searches and queries over the whole register.
     pub index: Arc<dyn Index>,
-    /// The register in memory, for rules.
+    /// The in-memory register, for rules.
     pub columns: Arc<Columns>,
-    /// The register in partitions, where it is in a database.
+    /// The register in partitions, if it is in a database.
     pub parted: Option<Arc<PartedRegister>>,
-    /// What brings the register in memory forward, where other processes write to it too.
+    /// Updates the in-memory register, if other processes write to the register too.
     pub shared_index: Option<Arc<SharedIndex>>,
     /// The active vocabularies.
     pub vocabularies: Arc<Vocabularies>,
-    /// Where reads and refusals are written down.
+    /// Log of reads and denials.
     pub audit: AuditLog,
-    /// What clients' expressions exhausted a moment ago.
+    /// Recent evaluations in which expressions of clients exceeded a budget.
     pub exhausted: Arc<ExhaustedExpressions>,
-    /// Bodies of people that are kept. A register of which not all is written yet keeps none.
+    /// Cached bodies of individuals. The registry of an uncommitted transaction caches none.
     pub bodies: Arc<ResponseCache>,
-    /// The reads of large photos that continue.
+    /// The reads of large photos in progress.
     pub photo_reads: Arc<PhotoReads>,
 }

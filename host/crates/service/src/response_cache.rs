@@ -1,15 +1,15 @@
-//! Bodies of people as they were sent, kept for the next who asks for the same.
+//! Response cache: bodies of individuals as they were sent, for later requests for the same.
 //!
-//! A body is kept under everything that decides what it says beside the records: the identifier that was asked for, the fields that may
-//! be shown, the languages, and the digest of the vocabularies and of the declared extension fields. Which records it says something of, it rests on (`Stamps`).
+//! The cache key contains everything that determines a body besides the records: the identifier of the request, the visible
+//! fields, the languages, and the digest of the vocabularies and of the declared extension fields. The records of a body are tracked by their stamps (`Stamps`).
 //!
-//! **Invariant:** what is found here is what would be made now: once a write is acknowledged, nothing is found any more that was made
-//! of what it changed. Who may ask is decided before on every call, and the call is audited as any other.
+//! **Invariant:** a cached body equals one created now: once a write is acknowledged, no body created from data that it
+//! changed is returned. Access is checked before, on every call, and the call is audited like any other.
 //!
-//! **Invariant:** nothing is kept for clients whose legal basis is consent, whose view of a record changes with the day.
+//! **Invariant:** nothing is cached for clients whose legal basis is consent, whose view of a record changes with the day.
 //!
-//! **Invariant:** whatever changes has another stamp afterwards. That something has another stamp does not mean that it changed: what
-//! shares its place may have.
+//! **Invariant:** every change gives the changed records another stamp. A different stamp does not prove a change: another record in
+//! the same slot may have changed.
 
 #[cfg(test)]
 mod tests;
@@ -34,12 +34,12 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::scope::{Action, Resource};
 use daftar_vocabulary::{ContentDigest, LanguagePreference};
 
-/// A bigger body is not kept: one with a photo would take the room of thousands.
+/// A larger body is not cached: one with a photo would use the memory of thousands.
 const BODY_BYTES_MAX: usize = 16 << 10;
-/// What a kept body takes beside its bytes and names, about.
+/// Approximate memory of a cached body besides its bytes and names.
 const ENTRY_BYTES: u64 = 512;
 
-/// A body as it is sent, and what the audit log is reported it.
+/// A body as it is sent, with the data for its audit entry.
 #[derive(Clone)]
 pub struct SentBody {
     /// The version that it shows.
@@ -48,30 +48,30 @@ pub struct SentBody {
     pub bytes: Arc<[u8]>,
     /// The fields that it shows.
     pub shown: Arc<[String]>,
-    /// Whom it shows besides: the groups of a person, and the people that it has a relationship to.
+    /// References of other records that it shows: the groups of a person, and the related individuals.
     pub named: Arc<[String]>,
 }
 
 impl fmt::Debug for SentBody {
-    /// Says how long it is, never what it says.
+    /// Shows its length, never its content.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("SentBody").field("bytes", &self.bytes.len()).finish_non_exhaustive()
     }
 }
 
-/// Everything that decides what a body says, but the records.
+/// Everything that determines a body, except the records.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct BodyKey {
     person: IdentifierKey,
     fields: FieldSet,
-    /// What may be shown of the person's groups; nothing, where these are not shown at all.
+    /// Visible fields of the person's groups; none if these are not shown at all.
     groups: Option<FieldSet>,
     languages: LanguagePreference,
     vocabularies: ContentDigest,
 }
 
 impl BodyKey {
-    /// Under what the body of the person is kept that this client asks for; none for one whose view of it depends on more.
+    /// The cache key of the body of a person for this client; none for a client whose view of it depends on more.
     #[must_use]
     pub fn of(
         ctx: &OpContext,
@@ -94,7 +94,7 @@ impl BodyKey {
     }
 }
 
-/// Bodies that are kept, up to a bound; those that nobody asks for free space first.
+/// Cached bodies, up to a memory limit; those that are not requested are evicted first.
 #[derive(Default)]
 pub struct ResponseCache {
     kept: Option<BodyCache>,
@@ -123,27 +123,27 @@ impl Weighter<BodyKey, Entry> for Weights {
     }
 }
 
-/// What was found, and what is kept.
+/// Numbers of hits, misses and cached bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResponseCacheUsage {
-    /// Bodies that were found.
+    /// Cache hits.
     pub hits: u64,
-    /// Bodies that had to be made.
+    /// Cache misses.
     pub misses: u64,
-    /// Bodies that are kept.
+    /// Cached bodies.
     pub entries: usize,
-    /// Their memory in bytes, about.
+    /// Their approximate memory in bytes.
     pub bytes: u64,
 }
 
-/// Taken before a body is made, so that it is known whether anything changed in the meantime.
+/// Taken before a body is created, to detect concurrent changes.
 pub struct PendingFill(Option<(BodyKey, u64)>);
 
 impl ResponseCache {
-    /// Keeps bodies in so many bytes; none with 0.
+    /// A cache of so many bytes; disabled with 0.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
-        /// What a usual body takes, with what lies beside it.
+        /// Memory of a usual body with its related data.
         const USUAL_BYTES: u64 = 1_536;
         let estimated = usize::try_from(bytes / USUAL_BYTES).unwrap_or(usize::MAX).max(1);
         let make = || BodyCache {
@@ -155,13 +155,13 @@ impl ResponseCache {
         Self { kept: (bytes > 0).then(make) }
     }
 
-    /// True if any are kept at all.
+    /// True if the cache is enabled.
     #[must_use]
     pub fn keeps(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// The body that is kept under a key, as long as nothing changed that it was made of.
+    /// The cached body of a key, as long as its source data is unchanged.
     #[must_use]
     pub fn find(&self, key: &BodyKey) -> Option<SentBody> {
         let kept = self.kept.as_ref()?;
@@ -171,16 +171,16 @@ impl ResponseCache {
         Some(entry?.body)
     }
 
-    /// To be called before anything is read that a body is made of.
+    /// To be called before any source data of a body is read.
     #[must_use]
     pub fn begin(&self, key: Option<BodyKey>) -> PendingFill {
         PendingFill(self.kept.as_ref().zip(key).map(|(kept, key)| (key, kept.stamps.changes())))
     }
 
-    /// Keeps a body that was made since `making` began, unless anything at all changed in the meantime: it may show what was before.
+    /// Caches a body created since `making` began, unless anything changed concurrently: it may show the previous state.
     pub fn keep(&self, making: PendingFill, view: &IndividualView, body: &SentBody) {
         let (Some(kept), Some((key, changes_before))) = (self.kept.as_ref(), making.0) else { return };
-        // Another generation may have come into force after the key was made.
+        // Another generation may have become active after the key was made.
         if body.bytes.len() > BODY_BYTES_MAX || *view.codes.vocabularies() != key.vocabularies {
             return;
         }
@@ -190,20 +190,20 @@ impl ResponseCache {
         let places = view.beside.places.iter().flatten();
         read_set.extend(places.map(|place| stamps.of_record(RecordKind::Group, place.group.record.id)));
         read_set.extend(view.beside.related.keys().map(|id| stamps.of_record(RecordKind::Individual, *id)));
-        // After the stamps: whoever changes counts first and stamps then.
+        // After the stamps: a change counts first and stamps then.
         if stamps.changes() == changes_before {
             kept.bodies.insert(key, Entry { body: body.clone(), read_set: read_set.into() });
         }
     }
 
-    /// Hears of changes, after everything else that bodies are made of has.
+    /// Receives changes, after all other sources of bodies have.
     pub fn heed(&self, changes: &[Change]) {
         if let Some(kept) = &self.kept {
             kept.stamps.change(changes);
         }
     }
 
-    /// What was found, and what is kept.
+    /// Returns the numbers of hits, misses and cached bodies.
     #[must_use]
     pub fn usage(&self) -> ResponseCacheUsage {
         self.kept.as_ref().map_or_else(ResponseCacheUsage::default, |BodyCache { bodies, hits, misses, .. }| {
@@ -217,20 +217,20 @@ impl ResponseCache {
     }
 }
 
-/// Number of places: a mebibyte.
+/// Number of slots: a mebibyte.
 const PLACES: usize = 1 << 18;
 
-/// A place with the stamp that it had.
+/// A slot with its stamp at that time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Seen {
     place: u32,
     stamp: u32,
 }
 
-/// How often what a body rests on was changed: a table of fixed size, in which many records share a place.
+/// Change counters for the source data of bodies: a table of fixed size, in which many records share a slot.
 struct Stamps {
     hasher: RandomState,
-    /// Number of changes in all.
+    /// Total number of changes.
     changes: AtomicU64,
     places: Box<[AtomicU32]>,
 }
@@ -251,30 +251,30 @@ impl Stamps {
         self.seen((kind, id))
     }
 
-    /// The stamp of whom an identifier addresses.
+    /// The stamp of the owner of an identifier.
     fn of_identifier(&self, key: &IdentifierKey) -> Seen {
         self.seen(key)
     }
 
-    /// True if all have the stamps that they had.
+    /// True if all stamps are unchanged.
     fn are_unchanged(&self, seen: &[Seen]) -> bool {
         seen.iter().all(|seen| self.place(seen.place).is_some_and(|place| place.load(Ordering::SeqCst) == seen.stamp))
     }
 
-    /// Gives new stamps to what changed, and to whom it says something of.
+    /// Gives new stamps to the changed records, and to the records whose bodies show them.
     fn change(&self, changes: &[Change]) {
         for change in changes {
             match &change.record {
                 ChangedRecord::Individual(person) => {
                     self.changes.fetch_add(1, Ordering::SeqCst);
                     self.stamp((RecordKind::Individual, person.id));
-                    // Who else was addressed by one of them, until it was given to this one.
+                    // Former owners that one of them addressed, until it was given to this record.
                     person.details.identifiers.iter().for_each(|identifier| self.stamp(&identifier.key));
                 }
                 ChangedRecord::Group(group) => {
                     self.changes.fetch_add(1, Ordering::SeqCst);
                     self.stamp((RecordKind::Group, group.id));
-                    // Whoever is a member now may not have been; whoever was rests on the group already.
+                    // A present member may be a new one; the bodies of former members depend on the group already.
                     group.details.members().for_each(|member| self.stamp((RecordKind::Individual, member.individual)));
                 }
                 ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => {}
@@ -294,7 +294,7 @@ impl Stamps {
     }
 
     fn place_of(&self, of: impl Hash) -> u32 {
-        // Below the number of places, which fits.
+        // Below the number of slots, which fits.
         u32::try_from(self.hasher.hash_one(of) % PLACES as u64).unwrap_or_default()
     }
 

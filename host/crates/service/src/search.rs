@@ -1,4 +1,4 @@
-//! What the searches of all kinds of records share: codes that are looked for, orders, pages.
+//! Parts that the searches of all kinds of records share: codes, orders, pages.
 
 use crate::visibility;
 use daftar_domain::code::{CodeNumber, CodeUri};
@@ -12,32 +12,32 @@ use daftar_domain::search::{CodeCondition, CodedPlace, DateConditions, Page, Tex
 use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::Generation;
 
-/// How far a code that is looked for reaches.
+/// Extent of a search for a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// That code alone.
+    /// The code only.
     Exact,
-    /// That code and everything below it.
+    /// The code and all its descendants.
     Below,
 }
 
-/// A code that is looked for.
+/// A code to search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeFilter {
-    /// Where it stands.
+    /// The field.
     pub place: CodedPlace,
-    /// Which one.
+    /// The code.
     pub code: CodeUri,
-    /// How far it reaches.
+    /// The extent.
     pub reach: Reach,
 }
 
-/// In which order, and which part of it.
+/// Order and page of a search.
 #[derive(Debug, Clone)]
 pub struct Paging {
-    /// By what, the most important first. Nothing: by the order in which records were registered.
+    /// Sort keys, the most important first. Empty: the order of registration.
     pub sort: Vec<SortKey>,
-    /// Which part.
+    /// The page.
     pub window: Window,
 }
 
@@ -48,18 +48,18 @@ impl Default for Paging {
     }
 }
 
-/// A page of what a search found.
+/// A page of the results of a search.
 pub struct FoundPage<T> {
-    /// How many there are in all.
+    /// Total number of results.
     pub total: u64,
-    /// Those of the page, in order.
+    /// The results of the page, in order.
     pub records: Vec<T>,
-    /// Where the next page begins; absent where this one is the last.
+    /// Start of the next page; absent if this page is the last.
     pub next: Option<Position>,
 }
 
 impl CodeFilter {
-    /// The numbers that it means; none where no record can hold the code in that field, as one of another vocabulary.
+    /// The numbers of the codes that it selects; none if no record can contain the code in that field, as one of another vocabulary.
     ///
     /// # Errors
     /// [`AppError::Malformed`] when the code breaks the grammar of its open vocabulary.
@@ -87,7 +87,7 @@ impl CodeFilter {
     }
 }
 
-/// Checks that the client may look at every field that a search filters or sorts by.
+/// Checks that the client may use every field that a search filters or sorts by.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`].
@@ -107,7 +107,7 @@ pub fn check_fields(
     Ok(())
 }
 
-/// The places of the codes that keys go by, among all codes.
+/// The ranks of the codes in sort keys, among all codes.
 #[must_use]
 pub fn code_ranks(generation: &Generation, sort: &[SortKey]) -> Vec<u32> {
     let coded = sort.iter().filter_map(|key| match key.field {
@@ -119,13 +119,13 @@ pub fn code_ranks(generation: &Generation, sort: &[SortKey]) -> Vec<u32> {
     if namespaces.is_empty() { Vec::new() } else { generation.code_ranks(&namespaces) }
 }
 
-/// The order of a search, with the places of codes that [`code_ranks`] gave.
+/// The order of a search, with the ranks of codes from [`code_ranks`].
 #[must_use]
 pub fn sorting<'a>(paging: &'a Paging, code_ranks: &'a [u32]) -> Sorting<'a> {
     Sorting { keys: &paging.sort, code_ranks }
 }
 
-/// Which fields a search checks, never for what: of those with a name, each with whether it is unused, and by its other conditions.
+/// Fields that a search checks, never their values: the named fields, each if it is used, and those of its other conditions.
 pub(crate) fn searched_fields<'c>(
     named: &[(&str, bool)],
     (texts, dates): (&TextConditions, &DateConditions),
@@ -136,7 +136,7 @@ pub(crate) fn searched_fields<'c>(
     named.chain(codes.map(|place| place.field().into_owned())).collect()
 }
 
-/// What the audit log says of a search: by which fields, never for what.
+/// Audit note of a search: its fields, never their values.
 #[must_use]
 pub fn note(mut fields: Vec<String>, sort: &[SortKey]) -> String {
     fields.dedup();

@@ -1,5 +1,5 @@
-//! Enrolling, replacing what a membership says, and what every write of one is checked against: which statuses and days go together, and what may
-//! follow on what.
+//! Enrolment and replacement of a membership, and the checks of every write of one: the statuses and days that are compatible, and the
+//! permitted transitions.
 
 use std::sync::Arc;
 
@@ -34,11 +34,11 @@ use daftar_domain::value::{Key, Reference};
 use daftar_sandbox::EligibilityEngine;
 use daftar_store::{Operation, ReadSet, StoreError, Write};
 
-/// Enrols a beneficiary, or writes down that it applied, left, or was refused.
+/// Enrols a beneficiary, or records that it applied, left, or was rejected.
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, references that do not resolve among
-/// them; [`AppError::Conflict`] for a second open membership and for a program that is over; [`AppError::NotEligible`].
+/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every invalid field, including references that do not resolve;
+/// [`AppError::Conflict`] for a second open membership and for a program that has ended; [`AppError::NotEligible`].
 pub async fn create(
     ctx: &OpContext,
     registry: &Registry,
@@ -52,7 +52,7 @@ pub async fn create(
     answer(ctx, registry, AuditAction::Create, targets, outcome).await
 }
 
-/// Writes a refusal down, or shows what was written.
+/// Writes a denial into the audit log, or returns the written membership.
 pub(super) async fn answer(
     ctx: &OpContext,
     registry: &Registry,
@@ -76,10 +76,10 @@ pub(super) async fn answer(
     }
 }
 
-/// Checks a draft against what is there, and writes it.
+/// Checks a draft against the store and the indexes, and writes it.
 ///
 /// # Errors
-/// [`AppError::Overtaken`] when what was found changed before it was written.
+/// [`AppError::Overtaken`] when the data read changed before the write.
 pub(super) async fn write(
     ctx: &OpContext,
     registry: &Registry,
@@ -96,7 +96,7 @@ pub(super) async fn write(
     let unseen = |field: &str| present.as_ref().filter(|present| !present.seen.allows(field));
     let given = named_in(&draft)?;
     let mut targets = targets_of(&draft);
-    // What was written is named in the audit log, not what a client that does not see it took it for.
+    // The audit log names the written records, not those that a client without access to them assumed.
     let named = [unseen("program").map(|one| one.program), unseen("beneficiary").map(|one| one.beneficiary)];
     for (target, named) in targets.iter_mut().zip(named) {
         *target = named.map_or_else(|| std::mem::take(target), str::to_owned);
@@ -156,7 +156,7 @@ pub(super) async fn write(
     let mut read_set = Vec::new();
     if check_transition(present.as_ref(), status)? == Entry::Enrolled {
         check_open(&program, today)?;
-        // A reason that was given for something else, and that the client may not see, is none.
+        // A reason given for something else, and invisible to the client, does not count.
         let is_overridden = details.has(OVERRIDE) && kept("override").is_none();
         let word = ask(ctx, registry, engine, &program, (&details, is_overridden)).await?;
         let decides = word.is_some() && !is_overridden;
@@ -189,7 +189,7 @@ pub(super) async fn write(
     }
 }
 
-/// What the expression of a program that enforces it says of whoever enters; nothing, where it is not enforced.
+/// The result of the expression of a program that enforces it, for a beneficiary that enters; none if it is not enforced.
 async fn ask(
     ctx: &OpContext,
     registry: &Registry,
@@ -204,17 +204,17 @@ async fn ask(
         Ok(outcome) if outcome.verdict == Verdict::Eligible || is_overridden => Ok(Some(outcome.verdict.name())),
         Ok(outcome) => {
             let kind = details.beneficiary().kind;
-            // What is missing may be missing of somebody whom a client that needs consents does not see.
+            // Data may be missing because it concerns an individual hidden from a client that requires consents.
             let is_told = |fact: &String| ctx.consent.is_none() && may_be_told(ctx, kind, fact);
             let missing = outcome.missing.into_iter().filter(is_told).collect();
             Err(AppError::NotEligible { outcome: outcome.verdict.name(), missing })
         }
-        // Who overrides the word of an expression need not wait until it can be had.
+        // A client that overrides the result of an expression need not wait for it.
         Err(_) if is_overridden => Ok(Some("nothing, as it could not be evaluated")),
         Err(AppError::Expression(refused)) => Err(AppError::conflict(
             ErrorCode::ProgramRuleFailed,
             format!(
-                "the program's eligibility expression cannot be evaluated any more ({refused}): the administrator mends it with `daftar program update`, or enrol with `override {{reason}}`"
+                "the program's eligibility expression cannot be evaluated any more ({refused}): the administrator fixes it with `daftar program update`, or enrol with `override {{reason}}`"
             ),
         )),
         Err(other) => Err(other),
@@ -225,7 +225,7 @@ fn check_open(program: &Program, today: jiff::civil::Date) -> Result<(), AppErro
     if program.details.is_active() && program.details.phase(today) != ProgramPhase::Ended {
         return Ok(());
     }
-    Err(AppError::conflict(ErrorCode::ProgramClosed, "nobody is enrolled in a program that has ended or is not active"))
+    Err(AppError::conflict(ErrorCode::ProgramClosed, "a program that has ended or is not active accepts no enrolments"))
 }
 
 fn check_target(program: &Program, beneficiary: &SubjectReference, problems: &mut Vec<FieldProblem>) {
@@ -240,7 +240,7 @@ fn check_target(program: &Program, beneficiary: &SubjectReference, problems: &mu
     }
 }
 
-/// The fields that a new membership would have; one that does not say where it stands is a draft.
+/// The fields that a new membership would have; one without a status is a draft.
 fn fields_of(draft: &MembershipDraft) -> FieldSet {
     if draft.status() != MembershipStatus::Draft {
         return written::present(draft);
@@ -255,9 +255,9 @@ fn targets_of(draft: &MembershipDraft) -> Vec<String> {
     named.map(|reference| records::reference(reference.kind, &reference.id)).collect()
 }
 
-/// What an enrolment rests on beside the membership itself: that the program is open, and what its expression may look at, where that decides.
-/// It holds when the membership is written, or the enrolment is decided again; so two programs that exclude each other never both take an
-/// individual whom two clients enrol at the same time.
+/// The data that an enrolment depends on besides the membership: the open program, and the data that its expression reads, if it decides.
+/// It is unchanged when the membership is written, or the enrolment is decided again; so two programs that exclude each other never both accept an
+/// individual whom two clients enrol concurrently.
 ///
 /// # Errors
 /// If the store fails.
@@ -281,20 +281,20 @@ pub(super) async fn of_entry(
             records.extend(members.map(|member| (RecordKind::Individual, member.individual)));
         }
     }
-    // What the same transaction creates nobody else can touch.
+    // No other operation can change a record that the same transaction creates.
     records.retain(|(_, id)| id.pending_number().is_none());
     Ok(ReadSet { since, records })
 }
 
-/// Says what a membership is to be, given what it is and which fields are written.
+/// Computes the new membership from the present one and the fields that are written.
 pub type MakeMembership<'a> =
     dyn Fn(&MembershipView, &FieldSet) -> Result<MembershipDraft, AppError> + Send + Sync + 'a;
 
-/// Replaces what a membership says: `make` says what it is to be, given what it is and the fields that the client may write. The
+/// Replaces a membership: `make` computes the new one from the present one and the fields that the client may write. The
 /// others stay as they are.
 ///
 /// # Errors
-/// As [`create`]; [`AppError::NotFound`], [`AppError::Ambiguous`], [`AppError::Conflict`] where several are meant; and [`AppError::VersionMismatch`] when the condition is not met.
+/// As [`create`]; [`AppError::NotFound`], [`AppError::Ambiguous`], [`AppError::Conflict`] if the address matches several; and [`AppError::VersionMismatch`] when the condition is not met.
 pub async fn replace(
     ctx: &OpContext,
     registry: &Registry,
@@ -331,8 +331,8 @@ async fn replace_once(
     write(ctx, registry, engine, Some(Present { before: &before, seen, written, program, beneficiary }), draft).await
 }
 
-/// Which days go with a membership depends on its status: who may not write the status writes only what it names, and not how and
-/// when somebody left; it would learn the status from what is filled in and refused.
+/// The days that a membership may have depend on its status: a client that may not write the status writes only the fields it names, and not
+/// the exit date and reason; otherwise it would learn the status from the days filled in or rejected.
 fn without_status(written: FieldSet, spoken: &UpdateMode) -> Result<FieldSet, AppError> {
     if written.allows("status") {
         return Ok(written);
@@ -347,20 +347,20 @@ fn without_status(written: FieldSet, spoken: &UpdateMode) -> Result<FieldSet, Ap
 
 /// A membership that is being replaced.
 pub(super) struct Present<'a> {
-    /// As it is.
+    /// Its present state.
     pub before: &'a ProgramMembership,
-    /// What of it the client may see.
+    /// Its fields that the client may see.
     pub seen: FieldSet,
-    /// What of it is written.
+    /// Its fields that are written.
     pub written: FieldSet,
-    /// What its program is called: `Program/<system>|<value>`.
+    /// Reference of its program: `Program/<system>|<value>`.
     pub program: &'a str,
-    /// What its beneficiary is called.
+    /// Reference of its beneficiary.
     pub beneficiary: &'a str,
 }
 
-/// What was received may be sent back: a reference that is what the record shows means whom it holds, be it that the identifiers of
-/// that one have all ended and somebody else took one up. A client that may not read the reference received none.
+/// A received reference may be sent back: one equal to the shown reference means the record that the membership contains, even if the identifiers
+/// of that record have all ended and another one has adopted one. A client that may not read the reference received none.
 impl Present<'_> {
     /// True if the program is shown so.
     pub(super) fn is_program(&self, key: &IdentifierKey) -> bool {
@@ -373,23 +373,23 @@ impl Present<'_> {
     }
 }
 
-/// What a change of status means for the beneficiary.
+/// Effect of a change of status on the beneficiary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// It enters `enrolled`, from nowhere or from another status.
+    /// It enters `enrolled`, as a new membership or from another status.
     Enrolled,
-    /// Anything else.
+    /// Any other change.
     Other,
 }
 
-/// Checks that a status may follow on the present one.
+/// Checks that the transition from the present status is permitted.
 ///
 /// # Errors
-/// [`AppError::Conflict`] naming what may follow, to whoever may see where the membership stands.
+/// [`AppError::Conflict`] naming the permitted statuses, if the client may see the present one.
 pub(super) fn check_transition(present: Option<&Present<'_>>, to: MembershipStatus) -> Result<Entry, AppError> {
     let entry = entry(present.map(|present| present.before.details.status()), to);
     if entry.is_err() && present.is_some_and(|present| !present.seen.allows("status")) {
-        let message = format!("a membership cannot become `{}` from where it stands", to.name());
+        let message = format!("a membership cannot become `{}` from its present status", to.name());
         return Err(AppError::Conflict(ErrorCode::TransitionNotAllowed, message));
     }
     entry
@@ -402,7 +402,7 @@ fn entry(from: Option<MembershipStatus>, to: MembershipStatus) -> Result<Entry, 
     {
         let successors: Vec<String> = from.successors().iter().map(|next| format!("`{}`", next.name())).collect();
         let what_may = match successors.as_slice() {
-            [] => "it stays as it is; whoever comes back gets a new membership".to_owned(),
+            [] => "it stays as it is; to enrol again, create a new membership".to_owned(),
             some => format!("it may become {}", some.join(", ")),
         };
         let message = format!("a membership that is `{}` cannot become `{}`: {what_may}", from.name(), to.name());
@@ -412,10 +412,10 @@ fn entry(from: Option<MembershipStatus>, to: MembershipStatus) -> Result<Entry, 
     Ok(if enters { Entry::Enrolled } else { Entry::Other })
 }
 
-/// Fills in the days that a status implies, and checks that days, reason and status go together.
+/// Fills in the days that a status implies, and checks that days, reason and status are compatible.
 ///
 /// A beneficiary that takes part without a given day does so since the day known already, or else since today; likewise for
-/// one that left. A day that the client neither gives nor sees is not held against one that it gives.
+/// one that left. A day that the client neither sends nor sees is not compared with one that it sends.
 pub(super) fn check_dates(
     details: &mut ProgramMembershipDetails,
     present: Option<&Present<'_>>,
@@ -455,7 +455,7 @@ pub(super) fn check_dates(
         && until < since
         && are_told
     {
-        let message = "the day of leaving lies before the day of enrolment";
+        let message = "the day of leaving is before the day of enrolment";
         problems.push(FieldProblem::new(name_of(EXIT_DATE.tag()), "invalid_date", message));
     }
 }
