@@ -1,14 +1,14 @@
-//! The register in memory of a server that shares its database with others: filled from one snapshot or from a checkpoint, then brought forward
-//! by what any server writes.
+//! The in-memory register of a server that shares its database with others: filled from one snapshot or from a checkpoint, then updated
+//! with the writes of any server.
 //!
-//! **Invariant:** a search is answered from memory only where that has every write that was committed in the database before the search was asked
-//! for, by whichever server: the database says which write that is. The search waits for it, and where it does not come within [`LAG_MAX`] it is
-//! answered by the tables of the database, which give the same answer.
+//! **Invariant:** a search uses memory only if that contains every write that was committed in the database before the search
+//! began, by any server: the database reports the last write. The search waits for it; if it does not arrive within [`LAG_MAX`], the
+//! tables of the database are searched, with the same result.
 //!
-//! **Invariant:** a write is in memory whole or not at all, since it is applied whole: from one snapshot of the database, or as this server made it,
-//! where nothing is missing before it.
+//! **Invariant:** a write is in memory completely or not at all, since it is applied as a whole: from one snapshot of the database, or from this server's
+//! own write, if no write before it is missing.
 //!
-//! **Invariant:** another history of the database ([`History`]) is never mixed with this one: all of it is read again.
+//! **Invariant:** another timeline of the database ([`History`]) is never mixed with this one: all records are read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,22 +38,22 @@ use daftar_store::partition::ReadSnapshot;
 use daftar_store::shared::History;
 use daftar_store::{ChangeSink, StoreError};
 
-/// How far memory may be behind the database; beyond, searches are answered by the database.
+/// Maximum lag of memory behind the database; beyond it, the database is searched.
 pub const LAG_MAX: Duration = Duration::from_secs(2);
-/// After this time the database is asked for its last write, whether or not it has notified of one.
+/// Interval at which the database is queried for its last write, in addition to its notifications.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// After a failure it is tried again this much later.
+/// Delay before the next attempt after a failure.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
-/// How many records are read at once.
+/// Number of records read per batch.
 const RECORDS_AT_ONCE: usize = 4_096;
-/// Up to this many records are applied in one step, which searches wait for; more are put into a copy that takes the place of the register.
+/// Up to this many records are applied in one step, which searches wait for; more are applied to a copy that then replaces the register.
 const APPLIED_MAX: usize = 8_192;
-/// With more changed records than this all are read again.
+/// Above this number of changed records, all are read again.
 const CAUGHT_UP_MAX: usize = 200_000;
-/// About what a record takes in memory, in bytes.
+/// Approximate memory of a record, in bytes.
 const RECORD_BYTES: u64 = 400;
 
-/// In this order records are applied: a group's members are there before it, whom a consent is about before that.
+/// The order in which records are applied: a group's members before the group, the subject of a consent before the consent.
 const KINDS: [RecordKind; 5] = [
     RecordKind::Program,
     RecordKind::Individual,
@@ -65,16 +65,16 @@ const KINDS: [RecordKind; 5] = [
 /// A record by its kind and key.
 type Place = (RecordKind, RecordId);
 
-/// The register in memory, and the tables of the database where that is behind.
+/// The in-memory register, and the tables of the database for searches while it lags.
 pub struct SharedIndex {
     feed: Arc<dyn ChangeFeed>,
     columns: Arc<Columns>,
     memory: MemoryIndex,
     database: Arc<dyn Index>,
-    /// Locked while the register in memory is brought forward.
+    /// Locked while the in-memory register is updated.
     following: AsyncMutex<()>,
     state: Mutex<State>,
-    /// Changes when memory was brought forward.
+    /// Changes when memory was updated.
     progress: watch::Sender<()>,
     /// Notified of a write that memory does not have.
     wake: Notify,
@@ -82,28 +82,28 @@ pub struct SharedIndex {
     lag_max: Duration,
 }
 
-/// What the register in memory is.
+/// State of the in-memory register.
 #[derive(Debug, Clone, Default)]
 struct State {
-    /// Of which history; none before it is known.
+    /// Its timeline; none before it is known.
     history: Option<History>,
-    /// True if searches may be answered from it.
+    /// True if searches may use it.
     is_usable: bool,
-    /// True if they ever could be.
+    /// True if it was ever usable for searches.
     was_built: bool,
-    /// Counted up when rows become other records.
+    /// Incremented when rows become other records.
     layout: u64,
-    /// Since when it has been known to be behind.
+    /// Start of the present lag, if it lags.
     behind_since: Option<Instant>,
-    /// The last write of the database that is known.
+    /// The last known write of the database.
     known: Sequence,
     rebuilds: u64,
-    /// The records that could not be read, and are not in memory.
+    /// The records that could not be read and are not in memory.
     unreadable: BTreeSet<Place>,
     has_failed: bool,
 }
 
-/// Which register is in memory: what is written to it does not change it.
+/// Identity of the in-memory register: writes to it do not change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     history: Option<History>,
@@ -115,23 +115,23 @@ pub struct Stamp {
 pub struct SharedIndexUsage {
     /// Writes that memory does not have.
     pub writes_behind: u64,
-    /// For how long it has been behind.
+    /// Duration of the present lag.
     pub behind: Duration,
-    /// How often all records were read.
+    /// Number of times that all records were read.
     pub rebuilds: u64,
-    /// About how many bytes it takes.
+    /// Approximate memory in bytes.
     pub bytes: u64,
     /// Records that cannot be read and are left out.
     pub unreadable: u64,
-    /// Searches that the database answered, since memory was behind.
+    /// Searches that the database handled, since memory lagged.
     pub fallbacks: u64,
 }
 
-/// Distinguishes layouts of the register in memory from those of partitions: previews hold values of both.
+/// Distinguishes layouts of the in-memory register from those of partitions: previews use values of both.
 const MEMORY_LAYOUT: u64 = 1 << 63;
 
 impl SharedIndex {
-    /// Begins with a register of that history, as a checkpoint shows it, or with an empty one of none.
+    /// Starts with a register of that timeline, as restored from a checkpoint, or with an empty one without a timeline.
     #[must_use]
     pub fn new(
         feed: Arc<dyn ChangeFeed>,
@@ -154,7 +154,7 @@ impl SharedIndex {
         }
     }
 
-    /// Follows what is written until it is dropped.
+    /// Applies writes until it is dropped.
     pub async fn keep_up(&self) {
         loop {
             let synced = self.sync().await;
@@ -162,7 +162,7 @@ impl SharedIndex {
             match synced {
                 Ok(()) => {
                     if had_failed {
-                        tracing::info!("the register in memory follows the database again");
+                        tracing::info!("the register in memory is synchronized with the database again");
                     }
                     tokio::select! {
                         () = self.wake.notified() => {}
@@ -174,7 +174,7 @@ impl SharedIndex {
                         let told: Vec<String> = causes(&error).map(ToString::to_string).collect();
                         tracing::warn!(
                             error = told.join(": "),
-                            "the register in memory cannot be brought forward; it is tried again twice a second, and the database answers searches"
+                            "the register in memory cannot be updated; it is tried again twice a second, and the database handles searches"
                         );
                     }
                     tokio::time::sleep(AFTER_FAILURE).await;
@@ -183,42 +183,42 @@ impl SharedIndex {
         }
     }
 
-    /// True if the register in memory was ever complete: before that this server is not ready.
+    /// True if the in-memory register was ever complete: before that this server is not ready.
     #[must_use]
     pub fn was_built(&self) -> bool {
         self.state().was_built
     }
 
-    /// The register in memory with every write that was committed before, and its layout: of snapshots of one layout the same row is the same
-    /// record. Nothing where it is too far behind.
+    /// The in-memory register with every write that was committed before, and its layout: in snapshots of one layout the same row is the same
+    /// record. None if it lags too far.
     pub async fn snapshot(&self) -> Option<(Arc<Snapshot>, u64)> {
         if !self.is_current().await {
             return None;
         }
-        // The layout is counted up before rows become other records.
+        // The layout is incremented before rows become other records.
         let layout = self.state().layout;
         let snapshot = self.columns.snapshot();
         (self.state().layout == layout).then_some((snapshot, layout | MEMORY_LAYOUT))
     }
 
-    /// Which register is in memory now.
+    /// Identity of the present in-memory register.
     #[must_use]
     pub fn stamp(&self) -> Stamp {
         let state = self.state();
         Stamp { history: state.history, layout: state.layout }
     }
 
-    /// True if that register is in memory still, complete, and of the database that answers.
+    /// True if that register is still in memory, complete, and of the connected database.
     pub async fn is_still(&self, stamp: Stamp) -> bool {
         let Ok((history, _)) = self.feed.last().await else { return false };
         let state = self.state();
-        // The next start reads all records again where some were left out.
+        // The next start reads all records again if some were left out.
         let is_whole = state.is_usable && state.unreadable.is_empty();
         let now = Stamp { history: state.history, layout: state.layout };
         now == stamp && stamp.history == Some(history) && is_whole
     }
 
-    /// How it goes.
+    /// Returns the figures for the metrics page.
     #[must_use]
     pub fn usage(&self) -> SharedIndexUsage {
         let state = self.state().clone();
@@ -245,7 +245,7 @@ impl SharedIndex {
         if !self.state().is_usable {
             return false;
         }
-        // Where the database does not answer it says so itself.
+        // If the database fails, its error is returned by the search there.
         let Ok((history, sequence)) = self.feed.last().await else { return false };
         let mut progress = self.progress.subscribe();
         if self.has(history, sequence) {
@@ -264,17 +264,17 @@ impl SharedIndex {
         tokio::time::timeout_at(since + self.lag_max, reached).await.unwrap_or(false)
     }
 
-    /// True if memory has that write of that history.
+    /// True if memory contains that write of that timeline.
     fn has(&self, history: History, sequence: Sequence) -> bool {
         let mut state = self.state();
         state.known = state.known.max(sequence);
         state.is_usable && state.history == Some(history) && self.columns.sequence() >= sequence
     }
 
-    /// Brings memory forward to what the database has now.
+    /// Updates memory to the present state of the database.
     ///
     /// # Errors
-    /// If the store does not answer.
+    /// If the store fails.
     async fn sync(&self) -> Result<(), StoreError> {
         let (history, sequence) = self.feed.last().await?;
         if !self.has(history, sequence) {
@@ -294,7 +294,7 @@ impl SharedIndex {
         Ok(())
     }
 
-    /// Applies the writes since; false where all has to be read.
+    /// Applies the writes since; returns false if all records must be read.
     async fn catch_up(&self, moment: &dyn ReadSnapshot) -> Result<bool, StoreError> {
         let (since, known) = (self.columns.sequence(), self.state().history);
         if known != Some(moment.history()) || since > moment.sequence() {
@@ -306,7 +306,7 @@ impl SharedIndex {
             by_kind.entry(*kind).or_default().push(*id);
         }
         let mut unreadable = self.state().unreadable.clone();
-        // One that can be read now belongs between those that are there.
+        // A record that is readable now belongs between those in memory.
         if touched.iter().any(|place| unreadable.contains(place)) {
             return Ok(false);
         }
@@ -338,7 +338,7 @@ impl SharedIndex {
         Ok(true)
     }
 
-    /// Reads all records. Searches are answered by the database in the meantime.
+    /// Reads all records. The database handles searches during that time.
     async fn fill(&self, moment: &dyn ReadSnapshot) -> Result<(), StoreError> {
         let started = Instant::now();
         self.state().is_usable = false;
@@ -388,7 +388,7 @@ async fn loaded(loading: Option<tokio::task::JoinHandle<()>>) -> Result<(), Stor
     }
 }
 
-/// Those of some records that can be read; the others are noted, and logged where they were not before.
+/// Returns the readable ones of some records; the others are noted, and logged if they are new.
 async fn readable(
     moment: &dyn ReadSnapshot,
     kind: RecordKind,
@@ -418,7 +418,7 @@ async fn readable(
     Ok(records)
 }
 
-/// True if changes follow that write without a gap.
+/// True if changes continue that write without a gap.
 fn follow(changes: &[Change], last: Sequence) -> bool {
     let mut before = last.0;
     let is_next = |change: &Change| {
@@ -429,10 +429,10 @@ fn follow(changes: &[Change], last: Sequence) -> bool {
     changes.first().is_some_and(|first| first.sequence > last) && changes.iter().all(is_next)
 }
 
-/// Hears of this server's own writes, so that a search after them need not wait.
+/// Receives this server's own writes, so that a search after them need not wait.
 impl ChangeSink for SharedIndex {
     fn apply(&self, changes: &[Change]) {
-        // Where memory is brought forward now, or misses a write of another server, the follower takes these up.
+        // If memory is being updated, or lacks a write of another server, the background task applies these.
         let Ok(_following) = self.following.try_lock() else { return self.wake.notify_one() };
         let state = self.state();
         let is_left_out = |change: &Change| {
@@ -450,7 +450,7 @@ impl ChangeSink for SharedIndex {
     }
 }
 
-/// Asks memory, or the database where memory is behind.
+/// Searches memory, or the database if memory lags.
 macro_rules! ask {
     ($index:ident.$question:ident($($about:expr),*)) => {
         if $index.is_current().await {

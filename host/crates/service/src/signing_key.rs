@@ -1,7 +1,7 @@
-//! What the administrator does with the keys that sign tokens and seal decisions.
+//! Administration of the keys that sign tokens and seal decisions.
 //!
-//! **Invariant:** that a key is replaced is in the audit log before it is; a rotation that has begun runs to its end, whoever stops waiting
-//! for it.
+//! **Invariant:** the replacement of a key is in the audit log before it happens; a rotation that has begun is completed even if its caller stops
+//! waiting.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
 use daftar_store::shared::{Shared, Turn};
 
-/// What the audit log calls the keys that sign.
+/// The name of signing keys in the audit log.
 const TARGET: &str = "signing-keys";
 
-/// What a key signs.
+/// The use of a key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum KeyUse {
     /// Tokens.
@@ -43,31 +43,31 @@ impl KeyUse {
     }
 }
 
-/// A key that signs, or what it signed is accepted. Never the key itself.
+/// A key that signs, or whose signatures are accepted. Never the key itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigningKey {
     /// Its name, such as the `kid` of the tokens that it signs.
     pub id: String,
-    /// What it signs.
+    /// Its use.
     pub usage: KeyUse,
-    /// True if it is the one that signs.
+    /// True if it is the active signing key.
     pub is_current: bool,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// Until when what it signed is accepted; absent for the one that signs, and for those of decisions.
+    /// End of the acceptance of its signatures; absent for the active key, and for keys of decisions.
     pub accepted_until: Option<Timestamp>,
 }
 
-/// What signing keys are administered with.
+/// Administers signing keys.
 #[derive(Clone)]
 pub struct SigningKeyAdministration {
     rings: SigningKeyRings,
     log: AuditLog,
-    /// Reports from when on a key is replaced.
+    /// Announces the time of the replacement of a key.
     clock: Arc<dyn Clock>,
-    /// Held while keys are changed.
+    /// Locked while keys are changed.
     changing: Arc<AsyncMutex<()>>,
-    /// Whose turn it is among processes that have one folder of keys.
+    /// Lock shared by the processes with one folder of keys.
     shared: Option<Arc<dyn Shared>>,
 }
 
@@ -78,8 +78,8 @@ impl SigningKeyAdministration {
         Self { rings, log, clock, changing: Arc::default(), shared: None }
     }
 
-    /// The same beside other processes with the same folder of keys: one of them changes keys at a time, and begins with what the others
-    /// left.
+    /// The same with other processes that use the same folder of keys: one of them changes keys at a time, and starts from the changes of the
+    /// others.
     #[must_use]
     pub fn among(self, shared: Option<Arc<dyn Shared>>) -> Self {
         Self { shared, ..self }
@@ -93,13 +93,13 @@ impl SigningKeyAdministration {
         Ok(Some(turn))
     }
 
-    /// The keys that are accepted, by use, the one that signs first.
+    /// The accepted keys, by use, the active one first.
     #[must_use]
     pub fn list(&self) -> Vec<SigningKey> {
         [self.list_of(KeyUse::Tokens), self.list_of(KeyUse::Decisions)].concat()
     }
 
-    /// The keys of one use that are accepted, the one that signs first.
+    /// The accepted keys of one use, the active one first.
     #[must_use]
     pub fn list_of(&self, usage: KeyUse) -> Vec<SigningKey> {
         let now = self.clock.now();
@@ -109,12 +109,12 @@ impl SigningKeyAdministration {
         }
     }
 
-    /// Lets a new key sign from now on; returns the keys of that use. Tokens of the one that signed are accepted for so many seconds more:
-    /// as long as they are good, where nothing is said. Decisions of the one that sealed stay authentic.
+    /// Activates a new signing key; returns the keys of that use. Tokens of the replaced key are accepted for so many seconds more:
+    /// by default for the lifetime of tokens. Decisions of the replaced key stay authentic.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] for fewer seconds than tokens are good, and for any with decisions; [`AppError::Conflict`] where no other
-    /// key can be kept or somebody changed the file of keys; when it cannot be audited or written.
+    /// [`AppError::Invalid`] for fewer seconds than the lifetime of tokens, and for any with decisions; [`AppError::Conflict`] if no other
+    /// key can be stored or the file of keys was changed by hand; when it cannot be audited or written.
     pub async fn rotate(
         &self,
         ctx: &OpContext,
@@ -162,7 +162,7 @@ impl SigningKeyAdministration {
     /// Drops keys whose last token has expired. To be called each minute.
     ///
     /// # Errors
-    /// If the file of keys cannot be read or written, or it cannot be audited. Their tokens are refused all the same.
+    /// If the file of keys cannot be read or written, or the removal cannot be audited. Their tokens are rejected nevertheless.
     pub async fn drop_expired(&self, ctx: &OpContext) -> Result<(), AppError> {
         let _changing = self.changing.lock().await;
         let now = self.clock.now();

@@ -1,5 +1,5 @@
-//! People and groups as other records refer to them, and to which groups and programs they belong, the writes of a transaction included that no
-//! index knows yet.
+//! Individuals and groups as other records refer to them, with their groups and programs, including the writes of a transaction that are in no
+//! index yet.
 
 use std::collections::HashSet;
 
@@ -15,10 +15,10 @@ use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::Reference;
 use daftar_store::{IDENTIFIER_OWNERS_MAX, Store};
 
-/// The record that a reference leads to. One that leads nowhere is a problem of its field; anything else ends the request.
+/// The record that a reference resolves to. An unresolved reference is a problem of its field; any other error ends the request.
 ///
 /// # Errors
-/// What ends the request.
+/// An error that ends the request.
 pub fn noted<T>(
     field: &str,
     found: Result<T, AppError>,
@@ -33,10 +33,10 @@ pub fn noted<T>(
     }
 }
 
-/// The problem of a reference that leads nowhere.
+/// The problem of an unresolved reference.
 ///
 /// # Errors
-/// What ends the request.
+/// An error that ends the request.
 pub fn leads_nowhere(field: &str, error: AppError) -> Result<FieldProblem, AppError> {
     let (code, message) = match error {
         AppError::NotFound(_) | AppError::Ambiguous => ("unresolved_reference", error.to_string()),
@@ -46,13 +46,13 @@ pub fn leads_nowhere(field: &str, error: AppError) -> Result<FieldProblem, AppEr
     Ok(FieldProblem::new(field, code, message))
 }
 
-/// The error of a request of which that reference leads nowhere; any other error as it is.
+/// The error of a request with that unresolved reference; any other error unchanged.
 #[must_use]
 pub fn invalid(field: &str, error: AppError) -> AppError {
     leads_nowhere(field, error).map_or_else(|other| other, |problem| AppError::Invalid(vec![problem]))
 }
 
-/// Everybody of these kinds who carries or carried an identifier: what a search by it means.
+/// All subjects of these kinds that have or had an identifier: the subjects that a search by it selects.
 ///
 /// # Errors
 /// If the store fails.
@@ -69,10 +69,10 @@ pub async fn carriers(
     Ok(found)
 }
 
-/// What a record that another one holds is called now: `<kind>/<system>|<value>`.
+/// The present reference of a record that another one contains: `<kind>/<system>|<value>`.
 ///
 /// # Errors
-/// If the store fails; one that is not there is a defect.
+/// If the store fails; a missing record is a defect.
 pub async fn called(store: &dyn Store, other: impl Into<Reference>) -> Result<String, AppError> {
     let Reference { kind, id } = other.into();
     let found = store.record(kind, id).await?;
@@ -82,8 +82,8 @@ pub async fn called(store: &dyn Store, other: impl Into<Reference>) -> Result<St
     Ok(records::reference(kind, key))
 }
 
-/// The groups that name a person as a member, be it a former one, in the order in which they were registered. Of those that the
-/// transaction changed one or the other may not name it any more: what they say themselves counts.
+/// The groups with a person as a present or former member, in the order of registration. Groups that the
+/// transaction changed may not contain the person any more: their pending content decides.
 ///
 /// # Errors
 /// If the store fails.
@@ -95,7 +95,7 @@ pub async fn groups_of(registry: &Registry, individual: RecordId) -> Result<Vec<
     Ok(groups)
 }
 
-/// The memberships of a subject, whatever their status: how many there are, and the first so many of them.
+/// The memberships of a subject, of any status: their number, and the first ones up to a limit.
 ///
 /// # Errors
 /// If the store fails.
@@ -108,7 +108,7 @@ pub async fn memberships_of(
     let found = registry.index.memberships(&of_subject, Page { offset: 0, count }).await?;
     let (mut total, mut ids) = (found.total, found.ids);
     if let Some(staged) = registry.store.pending_writes() {
-        // A membership never changes its beneficiary: those that the indexes know are counted already.
+        // A membership never changes its beneficiary: those in the indexes are counted already.
         let new: Vec<RecordId> =
             staged.memberships_of(subject).into_iter().filter(|id| id.pending_number().is_some()).collect();
         total = total.saturating_add(new.len() as u64);

@@ -1,6 +1,6 @@
-//! Several operations as one: each sees what those before it did, and all of them are written together or none is.
+//! Several operations as one transaction: each sees the writes of those before it, and all of them are written together or none is.
 //!
-//! **Invariant:** the operations are the ones of single calls; all that differs is the store that they are given.
+//! **Invariant:** the operations are those of single calls; only the store that they receive differs.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use daftar_domain::idempotency::RememberedRequest;
 use daftar_store::overlay::Overlay;
 use daftar_store::{Committed, Store, StoreError, Write};
 
-/// Operations that wait to be written.
+/// Operations that wait for the commit.
 pub struct Transaction {
     staged: Arc<Overlay>,
     registry: Arc<Registry>,
     lines: HeldLines,
 }
 
-/// Why operations came to nothing that had succeeded by themselves.
+/// The reason for the rollback of operations that had succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RollbackReason {
     /// Another one was refused.
     OtherRefused,
-    /// Others changed again and again what they rest on.
+    /// Other writes repeatedly changed the data that they depend on.
     Overtaken,
     /// It could not be written.
     Failed,
@@ -52,17 +52,17 @@ impl RollbackReason {
     }
 }
 
-/// Why a transaction was not written.
+/// The reason why a transaction was not written.
 #[derive(Debug)]
 pub enum CommitError {
-    /// Others changed in the meantime what it rests on: made again, it may succeed, or one of its operations says why not.
+    /// Other writes changed the data that it depends on: a retry may succeed, or one of its operations reports the reason.
     Overtaken,
-    /// Anything else.
+    /// Any other failure.
     Failed(AppError),
 }
 
 impl Transaction {
-    /// Nothing done yet.
+    /// Without operations.
     #[must_use]
     pub fn begin(registry: &Registry) -> Self {
         let staged = Arc::new(Overlay::transaction(Arc::clone(&registry.store)));
@@ -72,19 +72,19 @@ impl Transaction {
         Self { staged, registry: Arc::new(registry), lines: HeldLines::default() }
     }
 
-    /// Where the lines of its entries for the audit log go: nobody is shown anything before all of it is written.
+    /// Buffer for the audit entries of its operations: no response is sent before all of it is written.
     #[must_use]
     pub fn lines(&self) -> HeldLines {
         self.lines.clone()
     }
 
-    /// The register as the operations meet it.
+    /// The register as the operations see it.
     #[must_use]
     pub fn registry(&self) -> Arc<Registry> {
         Arc::clone(&self.registry)
     }
 
-    /// What is done from now on belongs to that entry.
+    /// Assigns the following operations to that entry.
     pub fn begin_entry(&self, entry: usize) {
         self.staged.begin_part(entry);
     }
@@ -95,7 +95,7 @@ impl Transaction {
         self.staged.written_by(entry)
     }
 
-    /// How other entries refer to the record that an entry wrote first: `<kind>/<system>|<value>`.
+    /// The reference for other entries to the record that an entry wrote first: `<kind>/<system>|<value>`.
     #[must_use]
     pub fn reference_to(&self, entry: usize) -> Option<String> {
         let record = self.written_by(entry).into_iter().next()?;
@@ -103,7 +103,7 @@ impl Transaction {
         records::called(&identifiers).map(|key| records::reference(record.place().0, key))
     }
 
-    /// The entry that gave another record the identifier, or the open membership, that the last refusal was about.
+    /// The entry that gave another record the identifier, or the open membership, that the last rejection was about.
     #[must_use]
     pub fn collided_with(&self) -> Option<usize> {
         self.staged.collided_with()
@@ -123,7 +123,7 @@ impl Transaction {
         self.told(self.staged.base().commit(write).await, audit)
     }
 
-    /// Writes everything, and how the request was answered that asked for it.
+    /// Writes everything, and the response to the request.
     ///
     /// # Errors
     /// [`CommitError`]; nothing of it is written then.
@@ -134,7 +134,7 @@ impl Transaction {
         self.told(self.staged.base().commit_once(write, request).await, audit)
     }
 
-    /// Held while codes get numbers with it, and are published.
+    /// Locked while codes get numbers with it, and are published.
     async fn numbering(&self, write: &Write) -> Option<OwnedMutexGuard<()>> {
         match write.new_codes().next() {
             Some(_) => Some(self.registry.vocabularies.changing().lock_owned().await),
@@ -147,7 +147,7 @@ impl Transaction {
             Ok(_) => return Ok(()),
             Err(error) => error,
         };
-        // To be reported as undone.
+        // To be audited as rolled back.
         self.lines.hold(audit);
         match error {
             StoreError::VersionMismatch { .. }
@@ -160,15 +160,15 @@ impl Transaction {
         }
     }
 
-    /// Writes down what its entries left, besides the lines of what they wrote: now they are answered.
+    /// Writes the audit entries of its operations, besides those of its writes, when the response is ready.
     ///
     /// # Errors
-    /// When the audit log takes no more lines.
+    /// When the audit log accepts no more entries.
     pub async fn tell(&self) -> Result<(), AppError> {
         self.registry.audit.record_ended(self.lines.take()).await
     }
 
-    /// Writes down that what was done so far came to nothing, with the other lines of the request.
+    /// Audits the previous operations as rolled back, with the other audit entries of the request.
     ///
     /// # Errors
     /// As [`Self::tell`].
@@ -181,7 +181,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The same of an entry that is answered with that status by itself.
+    /// The same for an entry that has a response status of its own.
     ///
     /// # Errors
     /// As [`Self::tell`].
@@ -191,7 +191,7 @@ impl Transaction {
         self.registry.audit.record_ended(told).await
     }
 
-    /// The lines of what came to nothing, and those that stay as they are. What would have been shown was not.
+    /// The audit entries of rolled-back operations, and the unchanged ones. Entries of reads are dropped, since nothing was shown.
     fn undone(&self, ctx: &OpContext, undone: RollbackReason) -> (Vec<AuditEntry>, Vec<AuditEntry>) {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
         let (done, told): (Vec<_>, Vec<_>) =

@@ -1,6 +1,6 @@
-//! Verifies the whole register, on disk and in memory, and says what is wrong.
+//! Verifies the whole register, on disk and in memory, and reports problems.
 //!
-//! **Invariant:** changes nothing, and takes bounded memory however large the register is.
+//! **Invariant:** changes nothing, and uses bounded memory for a register of any size.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,22 +21,22 @@ use daftar_store::archive::Archive;
 pub use daftar_store::verify::Pace;
 use daftar_store::verify::{RawValues, blocking, readable_records, records_at_rest};
 
-/// How many records are read at a time to be held against the register in memory.
+/// Number of records per batch of the comparison with the in-memory register.
 const PAGE_RECORDS: usize = 1_024;
-/// The most rows that are checked again at once while nothing is written.
+/// Maximum number of rows that are checked again in one step while nothing is written.
 const AGAIN_MAX: usize = 2_048;
 
-/// Verifies a register that is served, one look at a time.
+/// Verifies a register in service, one run at a time.
 #[derive(Clone)]
 pub struct Verifier {
     store: Arc<dyn Archive>,
-    /// The register in memory, where there is one.
+    /// The in-memory register, if there is one.
     columns: Option<Arc<Columns>>,
     log: AuditLog,
     is_running: Arc<AtomicBool>,
 }
 
-/// Held while a look continues.
+/// Held during a verification run.
 struct Running(Arc<AtomicBool>);
 
 impl Drop for Running {
@@ -45,7 +45,7 @@ impl Drop for Running {
     }
 }
 
-/// A look that may begin: the one at a time that a server takes.
+/// A verification run that may begin: a server allows one at a time.
 pub struct Look {
     store: Arc<dyn Archive>,
     columns: Option<Arc<Columns>>,
@@ -53,30 +53,30 @@ pub struct Look {
 }
 
 impl Verifier {
-    /// Verifies that store and what is kept of it in memory.
+    /// Verifies that store and its in-memory register.
     #[must_use]
     pub fn new(store: Arc<dyn Archive>, columns: Option<Arc<Columns>>, log: AuditLog) -> Self {
         Self { store, columns, log, is_running: Arc::default() }
     }
 
-    /// Lets a look begin, and writes down as whom.
+    /// Admits a verification run, and writes its actor into the audit log.
     ///
     /// # Errors
-    /// [`AppError::Conflict`] while another one continues; when the store fails.
+    /// [`AppError::Conflict`] during another run; when the store fails.
     pub async fn begin(&self, ctx: &OpContext) -> Result<Look, AppError> {
         if self.is_running.swap(true, Ordering::AcqRel) {
-            let detail = "the register is being looked through already: wait for that to end, or stop it";
+            let detail = "the register is being verified already: wait for that to end, or stop it";
             return Err(AppError::conflict(ErrorCode::OperationInProgress, detail));
         }
         let running = Running(Arc::clone(&self.is_running));
         let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, Vec::new());
-        self.log.record(ctx, entry.with_note("looked through the whole register for damage")).await?;
+        self.log.record(ctx, entry.with_note("verified the whole register for damage")).await?;
         Ok(Look { store: Arc::clone(&self.store), columns: self.columns.clone(), _running: running })
     }
 }
 
 impl Look {
-    /// Looks, giving way to requests.
+    /// Verifies, yielding to requests.
     ///
     /// # Errors
     /// As [`verify`].
@@ -85,7 +85,7 @@ impl Look {
     }
 }
 
-/// Verifies a store and, where there are any, through the columns that were made of it. Returns what it finds as it goes.
+/// Verifies a store and, if given, the columns built from it. Sends its findings as it proceeds.
 ///
 /// # Errors
 /// If the store cannot be verified at all.
@@ -102,19 +102,19 @@ pub async fn verify(
     hold(values, held, pace, events).await
 }
 
-/// Columns that are held against the records, and how what is wrong with them is reported.
+/// Columns to compare with the records, and the data for reports of their problems.
 pub struct Held {
-    /// What is held.
+    /// The columns.
     pub columns: Arc<Columns>,
-    /// As a part of what.
+    /// The part of the register that they belong to.
     pub part: Part,
-    /// The file that they came from, if they did.
+    /// The file that they were loaded from, if any.
     pub file: Option<String>,
-    /// What to do.
+    /// The remedy to report.
     pub remedy: Remedy,
 }
 
-/// Holds columns against the records of a store. Returns what it finds as it goes.
+/// Compares columns with the records of a store. Sends its findings as it proceeds.
 ///
 /// # Errors
 /// If the store cannot be verified at all.
@@ -131,7 +131,7 @@ pub async fn hold(
     Ok(())
 }
 
-/// Holds the register in memory against the records on disk.
+/// Compares the in-memory register with the records on disk.
 struct IndexCheck<'c> {
     values: Arc<dyn RawValues>,
     held: &'c Held,
@@ -160,8 +160,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Holds the records of a segment, after the first of these keys up to the last, against their rows; gives those that do not
-    /// agree, and the last key that was passed.
+    /// Compares the records of a segment, after the first of these keys up to the last, with their rows; returns those that
+    /// differ, and the last key that was passed.
     async fn segment(
         &mut self,
         kind: RecordKind,
@@ -202,8 +202,8 @@ impl IndexCheck<'_> {
         Ok((after, problems.into_iter().map(|(id, _)| id).collect()))
     }
 
-    /// Looks again at rows that did not agree, while nothing is written: a record may have been written between the look at its
-    /// row and the look at itself.
+    /// Checks again rows that differed, while nothing is written: a record may have been written between the check of its
+    /// row and its own check.
     async fn look_again(&self, kind: RecordKind, segment: u16, suspects: Vec<RecordId>) -> Result<(), AppError> {
         for ids in suspects.chunks(AGAIN_MAX) {
             let wanted: BTreeSet<RecordId> = ids.iter().copied().collect();

@@ -1,4 +1,4 @@
-//! How the register in memory follows a database, of which a fake shows what is written.
+//! Synchronization of the in-memory register with a fake database that reports its writes.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
@@ -8,12 +8,12 @@ use daftar_domain::record::{Record, RecordMeta, VersionId};
 use daftar_domain::search::SubjectQuery;
 use daftar_store::partition::{Partition, PartitionDependencies};
 
-/// A database in which each write makes or changes people.
+/// A database in which each write creates or changes people.
 #[derive(Default)]
 struct Fake {
     register: Mutex<Register>,
     is_away: AtomicBool,
-    /// How many records were read from it.
+    /// Number of records read from it.
     read: AtomicUsize,
     heard: Notify,
 }
@@ -21,7 +21,7 @@ struct Fake {
 #[derive(Debug, Clone, Default)]
 struct Register {
     history: u64,
-    /// The people that each write made or changed.
+    /// The people that each write created or changed.
     writes: Vec<Vec<u64>>,
     unreadable: BTreeSet<u64>,
 }
@@ -53,7 +53,7 @@ impl Fake {
 
     fn answer(&self) -> Result<Register, StoreError> {
         if self.is_away.load(Ordering::Relaxed) {
-            return Err(StoreError::Failed("the database is gone".into()));
+            return Err(StoreError::Failed("the database is unavailable".into()));
         }
         Ok(self.now().clone())
     }
@@ -128,7 +128,7 @@ impl ReadSnapshot for FakeSnapshot {
     }
 }
 
-/// An index of a fake, and tables of the database in which one person is whom no register in memory has.
+/// An index of a fake, and tables of the database with one person that no in-memory register has.
 fn index(fake: &Arc<Fake>, columns: Columns, history: Option<History>) -> Arc<SharedIndex> {
     let tables = Arc::new(Columns::default());
     tables.load(&[person(1)]);
@@ -165,7 +165,7 @@ async fn a_search_sees_what_another_server_wrote_before_it() {
     });
     for last in 4..=9 {
         fake.write([last]);
-        // Nothing is heard of it: the search itself asks.
+        // No notification arrives: the search itself queries the database.
         assert_eq!(people(&index).await, last);
     }
     following.abort();
@@ -192,7 +192,7 @@ async fn own_writes_are_there_without_being_read_unless_one_of_another_server_is
     let rows: Vec<_> = (4..=7).map(|id| index.columns.snapshot().row_of(RecordId(id))).collect();
     assert_eq!(rows, [Some(3), Some(4), Some(5), Some(6)], "in the order of their keys");
     index.apply(&[change(5, 7)]);
-    assert_eq!(index.columns.sequence(), Sequence(5), "what is there is not taken up again");
+    assert_eq!(index.columns.sequence(), Sequence(5), "present writes are not applied again");
 }
 
 #[tokio::test]
@@ -205,11 +205,11 @@ async fn another_history_is_read_anew_and_its_rows_are_other_records() {
     assert!(index.is_still(stamp).await);
     fake.write([6]);
     index.sync().await.unwrap();
-    assert_eq!(index.snapshot().await.unwrap().1, layout, "what is written is put behind it");
+    assert_eq!(index.snapshot().await.unwrap().1, layout, "new records are appended");
     assert!(index.is_still(stamp).await);
-    // A copy of the database that had not got the last write took over, and has gone on by itself.
+    // Failover to a replica without the last write, which has continued with its own writes.
     *fake.now() = Register { history: 1, writes: vec![vec![1, 2], vec![3]], ..Register::default() };
-    assert!(!index.is_still(stamp).await, "no checkpoint is made of it");
+    assert!(!index.is_still(stamp).await, "no checkpoint is created from it");
     index.sync().await.unwrap();
     assert_eq!(people(&index).await, 3);
     assert_ne!(index.snapshot().await.unwrap().1, layout);
@@ -245,7 +245,7 @@ async fn searches_are_answered_by_the_database_while_memory_is_too_far_behind() 
     Arc::get_mut(&mut index).unwrap().lag_max = lag_max;
     index.sync().await.unwrap();
     fake.write([4]);
-    // Nothing follows: the first one waits, those after it do not.
+    // No synchronization runs: the first search waits, the later ones do not.
     for fallbacks in 1..=2 {
         assert_eq!(people(&index).await, 1);
         assert_eq!((index.usage().writes_behind, index.usage().fallbacks), (1, fallbacks));
@@ -275,7 +275,7 @@ async fn an_outage_of_the_database_is_survived() {
     }
     assert_eq!(people(&index).await, 3);
     fake.be_away(true);
-    assert_eq!(people(&index).await, 1, "the database says itself that it is away");
+    assert_eq!(people(&index).await, 1, "the database reports its own failure");
     fake.be_away(false);
     fake.write([4]);
     assert_eq!(people(&index).await, 4);
@@ -309,7 +309,7 @@ async fn a_checkpoint_saves_reading_what_it_has() {
     loaded.reach(Sequence(1));
     fake.write([41]);
     let index = index(&fake, loaded, Some(History([0, 0])));
-    assert_eq!(people(&index).await, 1, "it misses a write");
+    assert_eq!(people(&index).await, 1, "it lacks a write");
     index.sync().await.unwrap();
     assert_eq!((people(&index).await, read(&fake), index.usage().rebuilds), (41, 1, 0));
 }
