@@ -1,6 +1,6 @@
-//! Operations: what may this actor do and see, then store, index, vocabulary or sandbox.
+//! Operations: check what the actor may do and see, then use the store, index, vocabulary or sandbox.
 //!
-//! **Invariant:** every function takes the context it acts in, and knows nothing of HTTP.
+//! **Invariant:** every function receives its context, and does not depend on HTTP.
 
 pub mod audit;
 pub mod backup;

@@ -1,23 +1,23 @@
-//! What a client may see of which record, and what it may look for and write: the one place that says it.
+//! Access of a client to records and fields, for reading, searching and writing: decided in this module only.
 //!
-//! What consents open to a client whose legal basis is consent is decided here too; to all others they open everything.
+//! Consents of a client whose legal basis is consent are evaluated here too; all other clients need none.
 //!
-//! **Invariant:** what a client may not see it cannot infer. A record that it may not see is absent for it; a field that it may
-//! not see is left out of every answer, and a request that filters, sorts, writes or decides by it is refused naming the field,
-//! whatever the field says.
+//! **Invariant:** a client cannot infer data that it may not see. A record that it may not see is absent for it; a field that it may
+//! not see is left out of every response, and a request that filters, sorts, writes or decides by it is denied naming the field,
+//! for any value of the field.
 //!
-//! **Invariant:** a refusal depends on the request and the client's grants alone, never on what a record says.
+//! **Invariant:** a denial depends on the request and the client's grants alone, never on the content of a record.
 //!
-//! **Invariant:** to a client whose legal basis is consent only those records and fields are there that consents open,
-//! whatever it was granted.
+//! **Invariant:** a client whose legal basis is consent sees only the records and fields that consents grant access to,
+//! regardless of its grants.
 //!
-//! **Invariant:** whether a record is there is decided in memory, before the store is asked for it: one that is hidden takes no longer
-//! than one that does not exist.
+//! **Invariant:** the visibility of a record is decided in memory, before the store is queried for it: a hidden record takes no longer
+//! than a missing one.
 //!
-//! **Invariant:** each consent that opens something is noted in the trail of the call, and so named in the audit log.
+//! **Invariant:** each consent that grants access is noted in the audit context of the call, and so named in the audit log.
 //!
-//! **Invariant:** which record an identifier means is decided among the records that are there, so that a hidden one neither takes a
-//! visible one's place nor makes it ambiguous.
+//! **Invariant:** an identifier is resolved among the visible records only, so that a hidden record neither replaces a
+//! visible one nor makes it ambiguous.
 
 use std::collections::{HashMap, HashSet};
 use std::hint::black_box;
@@ -40,17 +40,17 @@ use daftar_index::{RowLimits, Snapshot};
 use daftar_store::index::Sees;
 use daftar_store::{IDENTIFIER_OWNERS_MAX, IdentifierOwner};
 
-/// A record with the fields of it that the client may see.
+/// A record with its fields that the client may see.
 #[derive(Debug, Clone)]
 pub struct Seen<D> {
     /// The record.
     pub record: Arc<Record<D>>,
-    /// What of it may be shown.
+    /// Its fields that the client may see.
     pub fields: FieldSet,
 }
 
-/// What the client may see of a record; nothing, where the record does not exist for it. Decided before the record is fetched,
-/// so that a hidden one takes no longer than an absent one.
+/// The fields of a record that the client may see; none if the record does not exist for it. Decided before the record is fetched,
+/// so that a hidden record takes no longer than an absent one.
 ///
 /// # Errors
 /// If the store fails.
@@ -64,7 +64,7 @@ pub async fn of(
     Ok(consented.map(|consented| consented.intersection(&ctx.fields(kind.resource(), Action::Read))))
 }
 
-/// What the client may see of each of some records of a kind, in the order asked, as [`of`].
+/// The fields of some records of a kind that the client may see, in the given order, as [`of`].
 ///
 /// # Errors
 /// If the store fails.
@@ -79,7 +79,7 @@ pub async fn of_each(
     Ok(consented.into_iter().map(|fields| Some(fields?.intersection(&granted))).collect())
 }
 
-/// Which of some records of a kind exist for the client.
+/// The records, of some of a kind, that exist for the client.
 ///
 /// # Errors
 /// If the store fails.
@@ -93,7 +93,7 @@ pub async fn there(
     Ok(ids.iter().zip(consented).filter(|(_, fields)| fields.is_some()).map(|(id, _)| *id).collect())
 }
 
-/// Some records, as far as they are there for the client, with what of each may be shown.
+/// The visible ones of some records, with the visible fields of each.
 ///
 /// # Errors
 /// If the store fails.
@@ -113,8 +113,8 @@ pub async fn seen<D: Details>(
     Ok(records.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect())
 }
 
-/// What the client may see of a membership that it has just written, which is in no index yet: its beneficiary decides whether it is there.
-/// Nothing but what always stays, where it is not there for the client.
+/// The fields that the client may see of a membership that it has just written, which is in no index yet: its beneficiary decides its visibility.
+/// Only the permanent fields, if it is hidden from the client.
 ///
 /// # Errors
 /// If the store fails.
@@ -129,8 +129,8 @@ pub async fn of_written_membership(
     Ok(consented.intersection(&ctx.fields(resource, Action::Read)))
 }
 
-/// What a rule of the client may read of the fields of a record that it sees. To a client that needs consents the relationships of a person
-/// are missing: some of the other people may not be there for it.
+/// The fields of a visible record that a rule of the client may read. For a client that requires consents the relationships of a person
+/// are left out: some of the related individuals may be hidden from it.
 #[must_use]
 pub fn of_rules(ctx: &OpContext, kind: RecordKind, fields: FieldSet) -> FieldSet {
     match (kind, &ctx.consent) {
@@ -139,7 +139,7 @@ pub fn of_rules(ctx: &OpContext, kind: RecordKind, fields: FieldSet) -> FieldSet
     }
 }
 
-/// What a search may show of a record: as [`of`], and what the scope to search opens where it is enough to search.
+/// The fields of a record that a search may show: as [`of`], and those that the scope to search grants access to by itself.
 ///
 /// # Errors
 /// If the store fails.
@@ -152,7 +152,7 @@ pub async fn of_found(
     Ok(of_each_found(ctx, registry, kind, &[id]).await?.pop().flatten())
 }
 
-/// What a search may show of each of some records of a kind, in the order asked, as [`of_found`].
+/// The fields of some records of a kind that a search may show, in the given order, as [`of_found`].
 ///
 /// # Errors
 /// If the store fails.
@@ -167,7 +167,7 @@ pub async fn of_each_found(
     Ok(consented.into_iter().map(|fields| Some(fields?.intersection(&granted))).collect())
 }
 
-/// What the scope to search a resource opens by itself: of people and groups nothing.
+/// The fields that the scope to search a resource grants access to by itself: none of individuals and groups.
 fn by_searching(ctx: &OpContext, resource: Resource) -> FieldSet {
     match resource {
         Resource::Program | Resource::ProgramMembership => ctx.fields(resource, Action::Search),
@@ -180,10 +180,10 @@ fn by_searching(ctx: &OpContext, resource: Resource) -> FieldSet {
     }
 }
 
-/// The record that an identifier addresses, with what the client may see of it.
+/// The record that an identifier addresses, with its fields that the client may see.
 ///
 /// # Errors
-/// [`AppError::NotFound`] when there is none for this client, [`AppError::NotThere`] when the system is not known besides,
+/// [`AppError::NotFound`] when there is none for this client, [`AppError::NotThere`] when also the system is not known,
 /// [`AppError::Ambiguous`].
 pub async fn find(
     ctx: &OpContext,
@@ -198,7 +198,7 @@ pub async fn find(
     found.map_err(|error| identifiers::explained(registry, key, error))
 }
 
-/// Checks the systems of identifiers by which a search chooses records of a kind, as [`identifiers::check_filter`].
+/// Checks the systems of identifiers by which a search selects records of a kind, as [`identifiers::check_filter`].
 ///
 /// # Errors
 /// [`AppError::Invalid`].
@@ -209,7 +209,7 @@ pub async fn check_systems<'k>(
     keys: impl IntoIterator<Item = &'k IdentifierKey>,
 ) -> Result<(), AppError> {
     for key in keys {
-        // Records are looked for only where the system is not known.
+        // Records are searched only if the system is not known.
         let is_known = registry.vocabularies.current().knows_system(&key.system);
         let is_carried = is_known || !owners(ctx, registry, kind, key).await?.is_empty();
         identifiers::check_filter(registry, filter, key, is_carried)?;
@@ -217,7 +217,7 @@ pub async fn check_systems<'k>(
     Ok(())
 }
 
-/// The record itself that an identifier addresses, with what the client may see of it.
+/// The full record that an identifier addresses, with its fields that the client may see.
 ///
 /// # Errors
 /// As [`find`].
@@ -230,19 +230,19 @@ pub async fn find_record<D: Details>(
     Ok(Seen { record: records::by_id(&*registry.store, id).await?, fields })
 }
 
-/// The fields that searches of a resource may look at.
+/// The fields that searches of a resource may use.
 #[must_use]
 pub fn searchable(ctx: &OpContext, resource: Resource) -> FieldSet {
     ctx.fields(resource, Action::Read).union(&by_searching(ctx, resource))
 }
 
-/// True if the client sees records of a resource at all, be it in answers to searches.
+/// True if the client sees records of a resource at all, at least in search results.
 fn is_seen(ctx: &OpContext, resource: Resource) -> bool {
     let searches = matches!(resource, Resource::Program | Resource::ProgramMembership);
     ctx.holds(resource, Action::Read) || (searches && ctx.holds(resource, Action::Search))
 }
 
-/// True if the client may read a field, where that is all that a call is about.
+/// Checks that the client may read a field, if the call concerns that field only.
 ///
 /// # Errors
 /// [`AppError::MissingScope`] without the scope to read, [`AppError::FieldNotGranted`].
@@ -254,7 +254,7 @@ pub fn check_read(ctx: &OpContext, resource: Resource, path: &str, usage: FieldU
     check(&ctx.fields(resource, Action::Read), resource, path, usage)
 }
 
-/// True if the client may reach from people to the groups that they belong to, and back.
+/// Checks that the client may navigate from individuals to their groups, and back.
 ///
 /// # Errors
 /// As [`check_read`].
@@ -263,22 +263,22 @@ pub fn check_membership(ctx: &OpContext, usage: FieldUse) -> Result<(), AppError
     check_read(ctx, Resource::Individual, "group_membership", usage)
 }
 
-/// The fields by which the client may address records of a resource: those that it may see. A client that may read no such
-/// record may address records by every field.
+/// The fields by which the client may address records of a resource: the visible ones. A client that may not read such
+/// records may address them by every field.
 #[must_use]
 pub fn known(ctx: &OpContext, resource: Resource) -> FieldSet {
     if is_seen(ctx, resource) { searchable(ctx, resource) } else { FieldSet::All }
 }
 
-/// The fields that the client may change of a record of which it sees some: those that its grants to update open and that it
-/// sees. Who may read no such record at all writes blindly whatever its grants to update open, unless it needs consents.
+/// The fields of a partly visible record that the client may change: those that its grants to update include and that it
+/// sees. A client that may not read such records may write all fields that its grants to update include, unless it requires consents.
 #[must_use]
 pub fn changeable(ctx: &OpContext, resource: Resource, seen: &FieldSet) -> FieldSet {
     let granted = ctx.fields(resource, Action::Update);
     if is_seen(ctx, resource) || ctx.consent.is_some() { granted.intersection(seen) } else { granted }
 }
 
-/// True if a field, given by its path in the API, is among some.
+/// Checks that a field, given by its path in the API, is in a set.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`].
@@ -289,7 +289,7 @@ pub fn check(fields: &FieldSet, resource: Resource, path: &str, usage: FieldUse)
     Err(AppError::FieldNotGranted { resource, field: field_of_path(path).to_owned(), usage })
 }
 
-/// What consents open of each of some records of a kind, in the order asked; nothing of one that is not there for the client.
+/// The fields of some records of a kind that consents grant access to, in the given order; none for a hidden record.
 ///
 /// # Errors
 /// If the store fails.
@@ -304,7 +304,7 @@ async fn fields_of_each(
     Ok(opened.into_iter().map(|opened| noted(ctx, opened)).collect())
 }
 
-/// What consents open of a record; nothing, where it is not there for the client.
+/// The fields of a record that consents grant access to; none if it is hidden from the client.
 ///
 /// # Errors
 /// If the store fails.
@@ -320,7 +320,7 @@ async fn fields(
     Ok(fields_of_each(ctx, registry, kind, &[id]).await?.pop().flatten())
 }
 
-/// True if one at least of some records of a kind is there for the client; what opens the first of them is noted.
+/// True if at least one of some records of a kind is visible to the client; the consent for the first of them is noted.
 ///
 /// # Errors
 /// If the store fails.
@@ -335,7 +335,7 @@ pub async fn any_is_there(
     Ok(noted(ctx, opened.into_iter().flatten().next()).is_some())
 }
 
-/// What consents open of a record of a resource that is about somebody.
+/// The fields of a record about a subject that consents grant access to.
 ///
 /// # Errors
 /// If the store fails.
@@ -350,13 +350,13 @@ async fn fields_about(
     Ok(noted(ctx, opened.into_iter().next().flatten()))
 }
 
-/// What a client sees of the register; all of it, where absent.
+/// The consent filter of a client; absent if it sees the whole register.
 #[must_use]
 pub fn sees(ctx: &OpContext) -> Option<Sees<'_>> {
     ctx.consent.as_ref().map(|filter| Sees { filter, day: utc_day(ctx.now) })
 }
 
-/// What opens each of some records; absent where the client needs no consents, or where nothing of the kind is about anybody.
+/// The consents for each of some records; absent if the client requires no consents, or if records of the kind have no subject.
 async fn opened_of_each(
     ctx: &OpContext,
     registry: &Registry,
@@ -373,7 +373,7 @@ async fn opened_of_each(
             let staged = |id: &RecordId| registry.store.pending_writes()?.beneficiary_of(*id);
             known.into_iter().zip(ids).map(|(known, id)| known.or_else(|| staged(id))).collect()
         }
-        // About nobody, or told by its organization who sees it.
+        // These have no subject, or their visibility depends on the organization of the client.
         RecordKind::Program | RecordKind::Consent => return Ok(None),
     };
     let asked: Vec<SubjectReference> = subjects.iter().copied().flatten().collect();
@@ -381,21 +381,21 @@ async fn opened_of_each(
     Ok(Some(subjects.into_iter().map(|subject| subject.and_then(|_| opened.next().flatten())).collect()))
 }
 
-/// The fields that consents open, which are noted.
+/// The fields that consents grant access to; the consents are noted.
 fn noted(ctx: &OpContext, opened: Option<Opened>) -> Option<FieldSet> {
     let opened = opened?;
     ctx.trail.relies_on(&opened.consents);
     Some(opened.fields)
 }
 
-/// The limits of a search of a kind of record; absent where the client needs no consents.
+/// The limits of a search of a kind of record; absent if the client requires no consents.
 #[must_use]
 pub fn limits(ctx: &OpContext, snapshot: &Snapshot, kind: RecordKind) -> Option<Arc<RowLimits>> {
     let filter = ctx.consent.as_ref()?;
     Some(snapshot.consented(kind.resource(), filter, utc_day(ctx.now)))
 }
 
-/// Who carries or carried an identifier, as far as they are there for the client.
+/// The visible present and former owners of an identifier.
 async fn owners(
     ctx: &OpContext,
     registry: &Registry,
@@ -405,7 +405,7 @@ async fn owners(
     let limit = if ctx.consent.is_some() { IDENTIFIER_OWNERS_MAX } else { identifiers::OWNERS_MAX };
     let mut owners = registry.store.identifier_owners(kind, key, limit).await?;
     if owners.is_empty() {
-        // The same look-up as for one who is not seen.
+        // The same lookup as for a hidden record.
         black_box(fields(ctx, registry, kind, RecordId(0)).await?);
         return Ok(owners);
     }
@@ -417,8 +417,8 @@ async fn owners(
     Ok(owners)
 }
 
-/// Everybody of these kinds who is meant by an identifier as a beneficiary: who carries or carried it; to a client that needs
-/// consents those alone whose memberships are opened, by what a membership calls them where they themselves are not there.
+/// All beneficiaries of these kinds that an identifier addresses: its present and former owners; for a client that requires
+/// consents only those with visible memberships, by the reference in a membership if they are hidden themselves.
 ///
 /// # Errors
 /// If the store fails.
@@ -436,7 +436,7 @@ pub async fn beneficiaries(
     Ok(found)
 }
 
-/// The one that is meant by an identifier as a beneficiary.
+/// The beneficiary that an identifier addresses.
 ///
 /// # Errors
 /// As [`find`].

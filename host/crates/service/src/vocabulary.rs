@@ -1,8 +1,8 @@
-//! What clients read of vocabularies and concept groups.
+//! Reads of vocabularies and concept groups by clients.
 //!
-//! Nothing here is about a person, so reads are not written into the audit log; a refusal is, like every other.
+//! No data here is about a person, so reads are not written into the audit log; a denial is, like every other.
 //!
-//! **Invariant:** a request is answered from one generation: what it counts, pages through and shows fits together.
+//! **Invariant:** a response comes from one generation: its counts, pages and codes are consistent.
 
 use std::sync::Arc;
 
@@ -20,30 +20,30 @@ pub use daftar_vocabulary::{
 };
 use daftar_vocabulary::{SearchOptions, search as search_vocabularies};
 
-/// What of a vocabulary's codes is asked for.
+/// The requested codes of a vocabulary.
 #[derive(Debug, Clone, Default)]
 pub struct CodeFilter {
     /// Directly below that code, or at the top.
     pub parent: Option<Parent>,
     /// Anywhere below that code.
     pub below: Option<String>,
-    /// Codes that are no longer in use, too.
+    /// Deprecated codes, too.
     pub with_deprecated: bool,
 }
 
-/// Below what codes are asked for.
+/// The requested parent of codes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parent {
-    /// Below nothing: the top.
+    /// No parent: the top.
     None,
     /// Below that code.
     Code(String),
 }
 
-/// How two codes stand to each other.
+/// Relation of two codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subsumption {
-    /// They are one code.
+    /// Both are the same code.
     Equivalent,
     /// The second is below the first.
     Subsumes,
@@ -53,12 +53,12 @@ pub enum Subsumption {
     NotSubsumed,
 }
 
-/// A page of something with how much there is of it.
+/// A page of items with their total number.
 #[derive(Debug)]
 pub struct PageOf<T> {
-    /// How many there are in all.
+    /// Total number of items.
     pub total: usize,
-    /// Those of the page, in order.
+    /// The items of the page, in order.
     pub items: Vec<T>,
 }
 
@@ -74,19 +74,19 @@ pub fn vocabularies<'g>(
     paged(of_domain.len(), of_domain.into_iter(), page)
 }
 
-/// A vocabulary in one of the versions that are here.
+/// A vocabulary in one of the available versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edition {
-    /// Which vocabulary.
+    /// The namespace of the vocabulary.
     pub namespace: Namespace,
-    /// Which version; the active one, where absent.
+    /// The version; the active one if absent.
     pub version: Option<String>,
 }
 
-/// The vocabulary of a namespace, in the active version or the one before it.
+/// The vocabulary of a namespace, in the active version or the previous one.
 ///
 /// # Errors
-/// [`AppError::NotThere`] with the namespace that was probably meant, or the versions that are there.
+/// [`AppError::NotThere`] with the closest namespace, or the available versions.
 pub fn vocabulary<'g>(
     _: &OpContext,
     generation: &'g Generation,
@@ -105,10 +105,10 @@ pub fn vocabulary<'g>(
     })
 }
 
-/// The codes of a vocabulary: all in the order of codes, children likewise, or everything below a code, parents first.
+/// The codes of a vocabulary: all in the order of codes, children likewise, or all descendants of a code, parents first.
 ///
 /// # Errors
-/// [`AppError::NotThere`] for the namespace, [`AppError::Invalid`] for a code that is none.
+/// [`AppError::NotThere`] for the namespace, [`AppError::Invalid`] for an unknown code.
 pub fn codes<'g>(
     ctx: &OpContext,
     generation: &'g Generation,
@@ -124,7 +124,7 @@ pub fn codes<'g>(
     };
     let below = filter.below.as_deref().map(|text| concept_in_use_or_not(generation, vocabulary, "below", text));
     let below = below.transpose()?;
-    // What is not listed itself has nothing listed below it.
+    // A code that is not listed has no listed descendants.
     let is_unlisted = |concept: &ConceptRef<'_>| !std::ptr::eq(concept.vocabulary(), vocabulary);
     if parent.flatten().as_ref().is_some_and(is_unlisted) || below.as_ref().is_some_and(is_unlisted) {
         return Ok(PageOf { total: 0, items: Vec::new() });
@@ -134,7 +134,7 @@ pub fn codes<'g>(
         (None, None) if filter.with_deprecated => paged(vocabulary.concept_count(), vocabulary.concepts(), page),
         (None, None) => filtered(vocabulary.concepts(), is_shown, page),
         (Some(None), None) => filtered(vocabulary.roots(), is_shown, page),
-        // Nothing at the top is below anything.
+        // A code at the top has no ancestors.
         (Some(None), Some(_)) => PageOf { total: 0, items: Vec::new() },
         (Some(Some(parent)), None) => filtered(parent.children(), is_shown, page),
         (Some(Some(parent)), Some(top)) => {
@@ -145,10 +145,10 @@ pub fn codes<'g>(
     })
 }
 
-/// A code by its name, another name or another spelling of it; says whether it was another.
+/// A code by its name, another name or another spelling of it; with a flag if it was another.
 ///
 /// # Errors
-/// [`AppError::Malformed`] for a text that cannot be a code, [`AppError::NotThere`] with what was probably meant.
+/// [`AppError::Malformed`] for a text that cannot be a code, [`AppError::NotThere`] with the closest code.
 pub fn code<'g>(
     ctx: &OpContext,
     generation: &'g Generation,
@@ -167,7 +167,7 @@ pub fn code<'g>(
     Ok((concept, concept.code() != uri.code.as_str()))
 }
 
-/// Where a search looks.
+/// Scope of a search.
 #[derive(Debug, Clone)]
 pub enum SearchIn {
     /// In one vocabulary.
@@ -176,7 +176,7 @@ pub enum SearchIn {
     All(Option<String>),
 }
 
-/// Searches codes. The first search of a vocabulary makes its index, away from the threads that serve requests.
+/// Searches codes. The first search of a vocabulary builds its index, away from the threads that serve requests.
 ///
 /// # Errors
 /// [`AppError::NotThere`] for the namespace.
@@ -192,7 +192,7 @@ pub async fn prepare_search(ctx: &OpContext, generation: &Arc<Generation>, place
     made.await.map_err(|error| AppError::Internal(error.into()))
 }
 
-/// Searches codes whose vocabularies were made ready with [`prepare_search`].
+/// Searches codes whose vocabularies were prepared with [`prepare_search`].
 ///
 /// # Errors
 /// [`AppError::NotThere`] for the namespace.
@@ -215,10 +215,10 @@ pub fn search<'g>(
     Ok(search_vocabularies(&vocabularies, query, options))
 }
 
-/// How two codes of a vocabulary stand to each other.
+/// Relation of two codes of a vocabulary.
 ///
 /// # Errors
-/// [`AppError::NotThere`] for the namespace, [`AppError::Invalid`] for a code that is none.
+/// [`AppError::NotThere`] for the namespace, [`AppError::Invalid`] for an unknown code.
 pub fn subsumes(
     ctx: &OpContext,
     generation: &Generation,
@@ -249,7 +249,7 @@ pub fn subsumes(
     })
 }
 
-/// Makes everything ready that searches of the active vocabularies need; for a thread that may take its time.
+/// Prepares the indexes that searches of the active vocabularies need; for a thread without a deadline.
 pub fn prepare_all_searches(registry: &Registry) {
     registry.vocabularies.current().vocabularies().for_each(|vocabulary| vocabulary.prepare_search());
 }
@@ -278,7 +278,7 @@ pub fn is_active(generation: &Generation, vocabulary: &Vocabulary) -> bool {
     generation.vocabulary(vocabulary.namespace()).is_some_and(|active| std::ptr::eq(&raw const **active, vocabulary))
 }
 
-/// A code that a parameter names, alone or with the namespace that the path names.
+/// A code named by a parameter, alone or with the namespace from the path.
 fn concept_in_use_or_not<'g>(
     generation: &'g Generation,
     vocabulary: &'g Vocabulary,
@@ -287,7 +287,7 @@ fn concept_in_use_or_not<'g>(
 ) -> Result<ConceptRef<'g>, AppError> {
     let namespace = vocabulary.namespace();
     let malformed = |error: CodeError| AppError::Malformed(format!("`{parameter}`: {error}"));
-    // What is left of a URI whose `#` was not encoded is the namespace, and parses as a URI without a code.
+    // A URI whose `#` was not encoded is cut to the namespace, and parses as a URI without a code.
     let uri = if text.contains(['#', '|']) || text == namespace.as_str() {
         let uri = CodeUri::parse(text).map_err(malformed)?;
         if uri.namespace != *namespace {
@@ -310,13 +310,13 @@ fn not_there(field: &str, problem: &LookUpProblem) -> AppError {
     AppError::NotThere(FieldProblem::new(field, problem.reason(), problem.to_string()))
 }
 
-/// A page of items of which there are `total`.
+/// A page of items, of `total`.
 fn paged<T>(total: usize, items: impl Iterator<Item = T>, page: Page) -> PageOf<T> {
     let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
     PageOf { total, items: items.skip(offset).take(page.count as usize).collect() }
 }
 
-/// A page of the items that are wanted, counted as they are passed.
+/// A page of the selected items, counted during the iteration.
 fn filtered<T>(items: impl Iterator<Item = T>, is_wanted: impl Fn(&T) -> bool, page: Page) -> PageOf<T> {
     let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let end = offset.saturating_add(page.count as usize);
@@ -330,18 +330,18 @@ fn filtered<T>(items: impl Iterator<Item = T>, is_wanted: impl Fn(&T) -> bool, p
     found
 }
 
-/// The most unknown codes of one request for which the server searches a suggestion. A search takes up to 1 ms, and in a
+/// Maximum number of unknown codes of one request for which the server searches a suggestion. A search takes up to 1 ms, and in a
 /// batch that consists of unknown codes the mapping is wrong: a hundred suggestions show that.
 const SEARCHES_MAX: usize = 100;
-/// How much of a text that is no code is repeated in the answer, in bytes.
+/// Maximum length of an invalid text that is repeated in the response, in bytes.
 const SHOWN_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + CODE_BYTES_MAX + 1;
 
-/// A code as somebody wrote it.
+/// A code as the client wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// In one text.
+    /// As one text.
     Uri(String),
-    /// In two.
+    /// As two texts.
     Parts {
         /// The namespace.
         namespace: String,
@@ -351,7 +351,7 @@ pub enum Asked {
 }
 
 impl Asked {
-    /// What is in the place of the code.
+    /// Another value in place of the code.
     #[must_use]
     pub fn code(&self) -> &str {
         self.parts().1
@@ -372,47 +372,47 @@ impl Asked {
     }
 }
 
-/// Why a code is refused, or what it is.
+/// The validated code, or the reason for its rejection.
 #[derive(Debug)]
 pub struct Answer<T> {
-    /// The code's URI, or the beginning of what stands in its place.
+    /// The code's URI, or the beginning of the value in its place.
     pub uri: String,
-    /// What it is.
+    /// The result.
     pub outcome: Result<T, Refused>,
 }
 
-/// Why a code is refused.
+/// Reason for the rejection of a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     /// The stable name of the reason.
     pub reason: &'static str,
-    /// One sentence that says what would be right.
+    /// One sentence that describes a valid value.
     pub message: String,
-    /// The nearest code that is right.
+    /// The closest valid code.
     pub suggestion: Option<String>,
 }
 
-/// A code that is there.
+/// A code that exists.
 #[derive(Debug, Clone, Copy)]
 pub struct LookedUp<'g> {
     /// The code.
     pub concept: ConceptRef<'g>,
-    /// True if it was asked for by another name, or in another spelling of an open vocabulary.
+    /// True if it was requested by another name, or in another spelling of an open vocabulary.
     pub is_alias: bool,
 }
 
-/// Those of the codes that can be read.
+/// The codes that can be parsed.
 #[must_use]
 pub fn readable(asked: &[Asked]) -> Vec<CodeUri> {
     asked.iter().filter_map(|asked| asked.parse().ok()).collect()
 }
 
-/// True if new records may hold the codes, in their order.
+/// Results of the validation of codes for new records, in their order.
 pub fn validate<'g>(_: &OpContext, generation: &'g Generation, asked: &[Asked]) -> Vec<Answer<ConceptRef<'g>>> {
     answers(generation, asked, |uri| generation.check_code(uri))
 }
 
-/// What the codes are, in their order.
+/// Results of the validation of codes, in their order.
 pub fn lookup<'g>(_: &OpContext, generation: &'g Generation, asked: &[Asked]) -> Vec<Answer<LookedUp<'g>>> {
     answers(generation, asked, |uri| {
         let (concept, _) = generation.look_up_by_any_name(uri)?;
@@ -464,7 +464,7 @@ impl From<LookUpProblem> for Refused {
     }
 }
 
-/// The beginning of a text that was refused.
+/// The beginning of a rejected text.
 fn shown(text: &str) -> String {
     let end = text.floor_char_boundary(SHOWN_BYTES_MAX);
     let beginning = text.get(..end).unwrap_or_default();
@@ -476,9 +476,9 @@ fn shown(text: &str) -> String {
 pub struct GroupPage<'g> {
     /// The group.
     pub group: &'g PublishedGroup,
-    /// Codes that certainly belong to it.
+    /// Codes that definitely belong to it.
     pub members: PageOf<CodeUri>,
-    /// Of how many codes it cannot be said, because their vocabulary is not here whole; none of an unset group.
+    /// Number of codes that cannot be decided, because their vocabulary is not completely available; none of an unset group.
     pub undecided: usize,
 }
 
@@ -492,7 +492,7 @@ pub fn concept_groups<'g>(_: &OpContext, generation: &'g Generation, page: Page)
 /// The concept group of a name, with a page of its codes.
 ///
 /// # Errors
-/// [`AppError::NotThere`] with the name that was probably meant.
+/// [`AppError::NotThere`] with the closest name.
 pub fn concept_group<'g>(
     _: &OpContext,
     generation: &'g Generation,
@@ -504,21 +504,21 @@ pub fn concept_group<'g>(
         AppError::NotThere(FieldProblem::new("name", problem.code(), problem.to_string()))
     })?;
     let members = group.members().filter_map(|number| generation.table().uri(number));
-    // A set is counted by its pieces; numbers past the page are never checked.
+    // A set is counted by its ranges; numbers past the page are never checked.
     let total = group.member_count();
     Ok(GroupPage { group, members: paged(total, members, page), undecided: group.undecided_count() })
 }
 
-/// Changed when the same codes are answered in another form.
+/// Changed when the response format for the same codes changes.
 const FORM: &str = concat!("daftar codes 1 ", env!("CARGO_PKG_VERSION"));
-/// How many bytes of the digest are reported.
+/// Number of reported bytes of the digest.
 const TOLD_BYTES: usize = 16;
 
-/// Takes one part after another of what an answer depends on.
+/// Digest of all inputs of a response.
 pub struct Fingerprint(Sha256);
 
 impl Fingerprint {
-    /// Begins with what is published and the languages that are wanted.
+    /// Starts with the published vocabularies and the requested languages.
     #[must_use]
     pub fn of(generation: &Generation, languages: &LanguagePreference) -> Self {
         let mut fingerprint = Self(Sha256::new());
@@ -527,11 +527,11 @@ impl Fingerprint {
         for pack in generation.packs() {
             fingerprint.text(&pack.plugin);
             fingerprint.text(&pack.version);
-            // What an open vocabulary's pack says of a code is no part of the generation.
+            // Responses of an open vocabulary's pack for a code are not part of the generation.
             fingerprint.text(&pack.digest);
         }
-        // Who defined a group is no part of what it means, and what an absent vocabulary's codes are called is known only
-        // while somebody numbered them.
+        // The definer of a group is not part of its content, and the labels of an absent vocabulary's codes are known only
+        // after the codes were numbered.
         for group in generation.concept_groups() {
             fingerprint.text(match group.defined_by() {
                 DefinedBy::None => "",
@@ -549,12 +549,12 @@ impl Fingerprint {
         fingerprint
     }
 
-    /// Adds a part. Each is preceded by its length, so that no two run together.
+    /// Adds an input. Each is preceded by its length, so that two inputs cannot be confused with others.
     pub fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
     }
 
-    /// What was taken, as hexadecimal digits.
+    /// The digest, as hexadecimal digits.
     #[must_use]
     pub fn finish(self) -> String {
         let digest = self.0.finalize();

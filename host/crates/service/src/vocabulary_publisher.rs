@@ -1,10 +1,10 @@
-//! Publishes generations of vocabularies, built of the active packs and of the settings of the deployment: local codes, concept groups,
+//! Publishes generations of vocabularies, built from the active packs and the settings of the deployment: local codes, concept groups,
 //! identifier systems, and codes of earlier versions of packs.
 //!
 //! **Invariant:** a change of a setting and its audit entry are one write, made after a generation could be built with it; the generation is
 //! published right after. A server that stops in between publishes it when it starts.
 //!
-//! **Invariant:** a number is never taken back, so none is given before a generation could be built.
+//! **Invariant:** a number is never revoked, so none is assigned before a generation could be built.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,27 +38,27 @@ use daftar_vocabulary::{
 pub struct VocabularyPublisher {
     registry: Registry,
     published: Arc<Mutex<Published>>,
-    /// Held while packs or settings change: one change at a time, and no code gets a number in the meantime.
+    /// Locked while packs or settings change: one change at a time, and no code gets a number during it.
     changing: Arc<AsyncMutex<()>>,
-    /// The other processes of the register; none where this process is alone.
+    /// The other processes of the register; none if this process is alone.
     cluster: Option<Cluster>,
     /// True if this process holds the cluster's lock on plugins and settings.
     has_lock: Arc<AtomicBool>,
     labels: Arc<PublishedLabels>,
 }
 
-/// The packs and settings of the current generation, and the packs that are installed only.
+/// The packs and settings of the current generation, and the packs that are installed and not active.
 #[derive(Default)]
 pub(crate) struct Published {
     /// The active packs.
     pub packs: Packs,
     /// Valid packs that conflict with the active ones; tried again when those change.
     pub left_out: Packs,
-    /// Why installed plugins are not active, by name.
+    /// Reasons why installed plugins are not active, by name.
     pub unloaded: Reasons,
     /// The settings of the deployment.
     pub deployment: Arc<Deployment>,
-    /// Modules that were active, or lie in the folder of plugins, with what they bring.
+    /// Modules that were active, or are in the folder of plugins, with their content.
     pub modules: KnownModules,
 }
 
@@ -72,7 +72,7 @@ struct Cluster {
 /// Applies the packs that other processes of the register installed, replaced or removed.
 #[async_trait]
 pub(crate) trait PackFollower: Send + Sync {
-    /// Applies them as they are now. The caller holds the cluster's lock on plugins and settings, and lets no other change begin in this
+    /// Applies them in their present state. The caller holds the cluster's lock on plugins and settings, and lets no other change begin in this
     /// process.
     async fn follow(&self, now: Timestamp) -> Result<(), AppError>;
 }
@@ -92,9 +92,9 @@ impl Drop for ClusterLock {
 /// True if changes of other processes were applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncOutcome {
-    /// They were, and are active.
+    /// Changes were applied, and are active.
     Applied,
-    /// Not while this process holds the lock itself: they have to be applied later.
+    /// Not applied, since this process holds the lock itself: they have to be applied later.
     Deferred,
 }
 
@@ -117,7 +117,7 @@ impl VocabularyPublisher {
         Self { registry, published, changing, cluster: None, has_lock: Arc::default(), labels: Arc::default() }
     }
 
-    /// The same beside other processes: one process changes packs and settings at a time, and begins with those that the others left.
+    /// The same with other processes: one process changes packs and settings at a time, and starts from the changes of the others.
     #[must_use]
     pub(crate) fn with_cluster(self, shared: Arc<dyn Shared>, packs: Arc<dyn PackFollower>) -> Self {
         self.labels.put_into(Arc::clone(&shared));
@@ -136,11 +136,11 @@ impl VocabularyPublisher {
         self.published().deployment.clone()
     }
 
-    /// Changes a setting of the deployment and publishes it. `decide` gets the settings and the current generation, with no other change
-    /// in progress; `target` and `note` are for the audit log, which also has refusals.
+    /// Changes a setting of the deployment and publishes it. `decide` receives the settings and the current generation, with no other change
+    /// in progress; `target` and `note` are for the audit log, which also records rejections.
     ///
     /// # Errors
-    /// What `decide` refuses, [`AppError::Conflict`] when no generation can be built with it, or when the store fails.
+    /// Those of `decide`, [`AppError::Conflict`] when no generation can be built with it, or when the store fails.
     pub(crate) async fn decide(
         &self,
         ctx: &OpContext,
@@ -191,13 +191,13 @@ impl VocabularyPublisher {
         self.publish(packs, generation).await
     }
 
-    /// Applies settings and numbers of codes as the store has them, and publishes them with the active packs.
+    /// Applies the settings and numbers of codes of the store, and publishes them with the active packs.
     ///
     /// # Errors
     /// If the store fails; the current generation stays.
     pub async fn apply_settings(&self) -> Result<SyncOutcome, AppError> {
         if self.has_lock.load(Ordering::Acquire) {
-            // Settings are those that this process found when it got the lock. Codes get numbers without the lock, and a lock may be lost.
+            // Settings are those that this process read when it got the lock. Codes get numbers without the lock, and a lock may be lost.
             return Ok(SyncOutcome::Deferred);
         }
         let _changing = self.exclusive().await;
@@ -210,7 +210,7 @@ impl VocabularyPublisher {
         let (packs, known) = self.decided();
         let current = self.registry.vocabularies.current();
         let table = self.number(&packs, &stored).await?;
-        // By their content: where the database was put back, other codes may have the same numbers.
+        // By their content: if the database was restored, other codes may have the same numbers.
         if *stored == *known && table.is_same_as(current.table()) {
             return Ok(());
         }
@@ -224,12 +224,12 @@ impl VocabularyPublisher {
         self.publish(packs, generation).await
     }
 
-    /// Waits until no other change of packs or settings is in progress in this process, and lets none begin.
+    /// Waits until no other change of packs or settings is in progress in this process, and blocks new ones.
     pub(crate) async fn exclusive(&self) -> AsyncMutexGuard<'_, ()> {
         self.changing.lock().await
     }
 
-    /// The cluster's lock on plugins and settings, taken with the changes of other processes applied; none where there are no others. The
+    /// The cluster's lock on plugins and settings, with the changes of other processes applied; none if there are no others. The
     /// caller lets no other change begin in this process.
     pub(crate) async fn cluster_lock(&self, now: Timestamp) -> Result<Option<ClusterLock>, AppError> {
         let Some(Cluster { shared, packs }) = &self.cluster else { return Ok(None) };
@@ -288,14 +288,14 @@ impl VocabularyPublisher {
     /// Activates packs and publishes their generation.
     pub(crate) async fn publish(&self, packs: Packs, generation: Generation) -> Result<(), AppError> {
         let registry = self.registry.clone();
-        let generation = generation.among(Arc::new(self.known_modules(&packs)));
+        let generation = generation.with_modules(Arc::new(self.known_modules(&packs)));
         let generation = blocking(move || open_vocabulary::with_persisted(&registry, generation)).await?;
         self.published().packs = packs;
         self.labels.publish(&self.registry.vocabularies, generation).await;
         Ok(())
     }
 
-    /// Puts the labels of the current generation where reports read them, where that was not done.
+    /// Stores the labels of the current generation for reports, unless that was done.
     ///
     /// # Errors
     /// If the store fails.
@@ -328,7 +328,7 @@ impl VocabularyPublisher {
                 with_it.insert(name.clone(), pack);
                 match self.numbered(&with_it, &deployment).await? {
                     Ok(generation) => {
-                        tracing::info!(plugin = %name, "a pack that did not go with the others does now and is in force");
+                        tracing::info!(plugin = %name, "a pack that conflicted with others is compatible now and is active");
                         self.forget_reasons(&name);
                         self.publish(with_it, generation).await?;
                         is_changed = true;
@@ -343,14 +343,14 @@ impl VocabularyPublisher {
         }
     }
 
-    /// As [`Self::retry_excluded_packs`], after a change that is done: a failure does not undo the change and is logged.
+    /// As [`Self::retry_excluded_packs`], after a completed change: a failure does not undo the change and is logged.
     pub(crate) async fn retry_excluded_packs_or_log(&self) {
         if let Err(error) = self.retry_excluded_packs().await {
             tracing::error!(error = %error, "packs that were left out could not be tried again; the next start tries them");
         }
     }
 
-    /// Forgets why a plugin was not active.
+    /// Removes the reason why a plugin was not active.
     pub(crate) fn forget_reasons(&self, name: &PluginName) {
         let mut published = self.published();
         published.unloaded.remove(name);
@@ -359,7 +359,7 @@ impl VocabularyPublisher {
 
     /// The state of publication.
     pub(crate) fn published(&self) -> MutexGuard<'_, Published> {
-        // Replaced whole or by single entries, so a panic leaves it valid.
+        // Replaced as a whole or by single entries, so a panic leaves it valid.
         self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -372,8 +372,8 @@ pub(crate) async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send 
 }
 
 impl VocabularyPublisher {
-    /// A generation of all of the packs, whose codes are numbered durably; or the problems with them, in one line, and then nothing is numbered:
-    /// a number is never taken back.
+    /// A generation of all of the packs, whose codes are numbered persistently; or the problems with them, in one line, and then nothing is numbered:
+    /// a number is never revoked.
     pub(crate) async fn numbered(
         &self,
         packs: &Packs,
@@ -388,7 +388,7 @@ impl VocabularyPublisher {
         }
     }
 
-    /// A generation of all of the packs with the numbers that their codes would get, and whether they have these already; or the problems with
+    /// A generation of all of the packs with the numbers that their codes would get, and a flag if they have these already; or the problems with
     /// them, in one line.
     pub(crate) async fn tried(
         &self,
@@ -400,7 +400,7 @@ impl VocabularyPublisher {
         Ok(built.map_err(|problems| in_one_line(&problems)))
     }
 
-    /// The table as it would be if all codes and versions of these packs were numbered, and whether the store has it so already.
+    /// The table as it would be if all codes and versions of these packs were numbered, and a flag if the store has it already.
     async fn trial_table(&self, packs: &Packs, deployment: &Deployment) -> Result<(Arc<CodeTable>, bool), AppError> {
         let mut stored = self.registry.store.code_table().await?;
         let table = code_table(&stored)?;
@@ -431,13 +431,13 @@ pub(crate) fn code_table(stored: &StoredCodeTable) -> Result<CodeTable, AppError
     CodeTable::new(&stored.codes, &stored.editions).map_err(|error| AppError::Internal(error.into()))
 }
 
-/// The most problems of a pack that one message shows.
+/// Maximum number of problems of a pack in one message.
 pub(crate) const PROBLEMS_SHOWN_MAX: usize = 20;
 
 /// Checked packs with their origins, by plugin.
 pub(crate) type Packs = BTreeMap<PluginName, (PackOrigin, Arc<CheckedPack>)>;
 
-/// Why installed plugins are not active, by name.
+/// Reasons why installed plugins are not active, by name.
 pub(crate) type Reasons = BTreeMap<PluginName, String>;
 
 /// The packs that can be published together.
@@ -447,7 +447,7 @@ pub(crate) struct Publishable {
     pub generation: Generation,
     /// The other packs.
     pub left_out: Packs,
-    /// Why they are left out.
+    /// Reasons for their exclusion.
     pub reasons: Reasons,
 }
 
@@ -462,8 +462,8 @@ fn build(packs: &Packs, deployment: &Deployment, table: Arc<CodeTable>) -> Resul
     if problems.is_empty() { builder.build(table) } else { Err(problems) }
 }
 
-/// The generation of as many of the packs as can be published together; each that cannot is logged. A concept group of the
-/// deployment that selects what is not there any more is left out too, and logged: rules that ask for it are undetermined.
+/// The generation of as many of the packs as can be published together; each excluded one is logged. A concept group of the
+/// deployment that selects a missing code is left out too, and logged: rules that use it are undetermined.
 pub(crate) fn publishable(
     mut packs: Packs,
     deployment: &Deployment,
@@ -496,16 +496,16 @@ pub(crate) fn in_one_line<'a>(problems: impl IntoIterator<Item = &'a PublishProb
     problems.into_iter().take(PROBLEMS_SHOWN_MAX).map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Takes out the concept groups that the problems are about; false when they are about something else.
+/// Removes the concept groups with problems; returns false if the problems have another cause.
 fn leave_out_groups(deployment: &mut Deployment, problems: &[PublishProblem]) -> bool {
     let mut has_changed = false;
     for problem in problems.iter().filter(|problem| problem.plugin.is_none()) {
         if let PublishFault::UnknownSelection { name, .. } = &problem.fault
             && deployment.concept_group(name).is_some()
         {
-            tracing::error!(reason = %problem, "a concept group of the deployment is left out until it is set anew");
+            tracing::error!(reason = %problem, "a concept group of the deployment is left out until it is set again");
             deployment.remove(&SettingKey::ConceptGroup(name.clone()));
-            // In its place nothing, not a pack's: what the deployment meant is not known.
+            // It is replaced by an empty one, not by a pack's: the intended codes are not known.
             deployment.put(Setting::ConceptGroup(ConceptGroup {
                 name: name.clone(),
                 description: String::new(),
@@ -518,7 +518,7 @@ fn leave_out_groups(deployment: &mut Deployment, problems: &[PublishProblem]) ->
     has_changed
 }
 
-/// A builder with all packs that do not clash, and the clashes.
+/// A builder with all packs without conflicts, and the conflicts.
 pub(crate) fn gather(packs: &Packs, deployment: &Deployment) -> (GenerationBuilder, Vec<PublishProblem>) {
     let mut builder = GenerationBuilder::new();
     let mut problems = Vec::new();

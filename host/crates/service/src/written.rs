@@ -1,8 +1,8 @@
-//! Which fields a write speaks for, and what becomes of the others: a field that the client may not write stays as it is.
+//! The fields that a write changes, and the treatment of the others: a field that the client may not write stays unchanged.
 //!
-//! Which fields a write changes is said here too, by their names in the API: for the audit log, which never says from what to what.
+//! The changed fields are also listed here, by their names in the API: for the audit log, which never contains their values.
 //!
-//! **Invariant:** what stays is put back after everything else was checked, so that no refusal shows what it says.
+//! **Invariant:** unchanged fields are restored after all other checks, so that no rejection reveals their values.
 
 use std::collections::BTreeSet;
 
@@ -18,17 +18,17 @@ use daftar_domain::schema::{self, Field};
 use daftar_domain::scope::{Action, Resource};
 use daftar_domain::value;
 
-/// What the body of a change speaks for.
+/// The fields that the body of a change covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateMode {
-    /// The whole record, as far as the client may write it; what is not among these fields is taken out.
+    /// The whole record, as far as the client may write it; a field that is missing here is removed.
     Replace(FieldSet),
-    /// These fields alone.
+    /// These fields only.
     Merge(FieldSet),
 }
 
-/// The fields of a resource among the members of a body; what is no field is refused where the body is read. What the server computes
-/// may be sent back, and is not read.
+/// The fields of a resource among the members of a body; an unknown member is rejected where the body is read. Computed fields
+/// may be sent back, and are ignored.
 #[must_use]
 pub fn named<'a>(resource: Resource, members: impl IntoIterator<Item = &'a str>) -> FieldSet {
     let written = members.into_iter().filter(|name| !is_computed(resource, name));
@@ -58,8 +58,8 @@ pub fn check_new(ctx: &OpContext, resource: Resource, named: &FieldSet) -> Resul
     check(&ctx.fields(resource, Action::Create), resource, named)
 }
 
-/// The fields that a change writes of a record of which the client sees some, once it is known that it may: of a whole record
-/// all that it may write.
+/// The fields that a change writes of a partly visible record, after the access check: for a whole record
+/// all that the client may write.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`].
@@ -76,7 +76,7 @@ pub fn of_change(
     }
 }
 
-/// Checks that identifiers stay as they are, unless the client may write them: to address a record is not to rename it.
+/// Checks that identifiers stay unchanged, unless the client may write them: addressing a record does not rename it.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`].
@@ -93,7 +93,7 @@ pub fn check_identifiers(
     Err(AppError::FieldNotGranted { resource, field: "identifier".to_owned(), usage: FieldUse::Write })
 }
 
-/// The fields that a new record would have, beside its identifiers.
+/// The fields that a new record would have, besides its identifiers.
 #[must_use]
 pub fn present<T: RecordType, C, I>(draft: &Fields<T, C, I>) -> FieldSet {
     let fields = value::in_order(Fields::<T, C, I>::schema(), draft.iter());
@@ -104,7 +104,7 @@ pub fn present<T: RecordType, C, I>(draft: &Fields<T, C, I>) -> FieldSet {
     named(T::KIND.resource(), names.iter().map(String::as_str))
 }
 
-/// A draft without the fields that are not written: they stay as they are, so that nothing in them need be checked.
+/// A draft without the unwritten fields: they stay unchanged, so that they need no check.
 #[must_use]
 pub fn only<T: RecordType, C, I>(mut draft: Fields<T, C, I>, written: &FieldSet) -> Fields<T, C, I> {
     for field in not_written::<T>(written) {
@@ -113,8 +113,8 @@ pub fn only<T: RecordType, C, I>(mut draft: Fields<T, C, I>, written: &FieldSet)
     draft
 }
 
-/// A record as a change makes it: what is written of it, and what was `before` of the rest. Identifiers are always written, and what a
-/// newer program stored always stays.
+/// A record after a change: the written fields, and the others as `before`. Identifiers are always written, and values that a
+/// newer program stored always stay.
 #[must_use]
 pub fn keep<T: RecordType>(before: &Fields<T>, mut now: Fields<T>, written: &FieldSet) -> Fields<T> {
     now.keep_later(schema::fields(T::KIND), before);
@@ -154,7 +154,7 @@ pub fn names_of_new(fields: &FieldSet) -> Vec<String> {
     ["identifier".to_owned()].into_iter().chain(named).collect()
 }
 
-/// The fields that differ; all that a new record has.
+/// The fields that differ; all fields of a new record.
 #[must_use]
 pub fn changed_fields<T: RecordType>(before: Option<&Fields<T>>, now: &Fields<T>) -> BTreeSet<String> {
     match before {
@@ -163,7 +163,7 @@ pub fn changed_fields<T: RecordType>(before: Option<&Fields<T>>, now: &Fields<T>
     }
 }
 
-/// The fields of a membership that differ; all that a new one has. That it has no identifier is said of its identifiers.
+/// The fields of a membership that differ; all fields of a new one. That a membership has no identifier is reported by its identifiers.
 #[must_use]
 pub fn changed_of_membership(
     before: Option<&ProgramMembershipDetails>,
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(keep(&before, now.clone(), &FieldSet::All), now);
         assert_eq!(keep(&before, now, &FieldSet::none()), before);
         let emptied = keep(&before, IndividualDetails::default(), &written);
-        assert_eq!(emptied.get(GENDER), None, "what is written and not there is taken out");
+        assert_eq!(emptied.get(GENDER), None, "a written field without a value is removed");
         assert_eq!((emptied.get(EDUCATION), emptied.get(BIRTH_DATE)), (Some(&coded(10)), None));
     }
 
