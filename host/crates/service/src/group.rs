@@ -43,7 +43,7 @@ pub struct GroupView {
     pub related: HashMap<RecordId, Seen<GroupDetails>>,
     /// Number of its active members that are visible to the client; absent if not requested, or if the members are not recorded.
     pub quantity: Option<usize>,
-    /// How its codes are shown.
+    /// Display form of its codes.
     pub codes: CodeView,
 }
 

@@ -76,7 +76,7 @@ pub struct IndividualView {
     pub fields: FieldSet,
     /// The related data.
     pub beside: RelatedRecords,
-    /// How its codes are shown.
+    /// Display form of its codes.
     pub codes: CodeView,
 }
 
@@ -143,7 +143,7 @@ pub(super) async fn view(
     let related =
         related(ctx, registry, std::slice::from_mut(&mut seen), (wanted.related, wanted.names_related)).await?;
     let Seen { record: individual, fields } = seen;
-    let beside = RelatedRecords { related, ..beside(ctx, registry, (&individual, &fields), wanted).await? };
+    let beside = RelatedRecords { related, ..fetch_related(ctx, registry, (&individual, &fields), wanted).await? };
     // Read after the record, so that a code published concurrently has its name.
     let codes = CodeView::new(registry.vocabularies.current(), languages);
     Ok(IndividualView { individual, fields, beside, codes })
@@ -188,7 +188,7 @@ fn shown_photo(individual: &Individual, fields: &FieldSet, wanted: Includes) -> 
 }
 
 /// Fetches the related data of a record.
-async fn beside(
+async fn fetch_related(
     ctx: &OpContext,
     registry: &Registry,
     (individual, fields): (&Individual, &FieldSet),
@@ -307,7 +307,7 @@ pub struct FoundPeople {
     pub page: FoundPage<Seen<IndividualDetails>>,
     /// The related individuals of these, if requested.
     pub related: People,
-    /// How codes are shown.
+    /// Display form of codes.
     pub codes: CodeView,
 }
 

@@ -390,15 +390,15 @@ mod tests {
     use daftar_store::{ChangeSink, Operation, Store, Write};
     use daftar_store_sled::SledStore;
 
-    struct Nobody;
+    struct NoChanges;
 
-    impl ChangeSink for Nobody {
+    impl ChangeSink for NoChanges {
         fn apply(&self, _: &[daftar_domain::change::Change]) {}
     }
 
     async fn store(people: &[bool]) -> SledStore {
         let store = SledStore::temporary();
-        store.attach_sink(std::sync::Arc::new(Nobody)).unwrap();
+        store.attach_sink(std::sync::Arc::new(NoChanges)).unwrap();
         for active in people {
             let details = IndividualDetails::default().with(ACTIVE, *active);
             let operations = vec![Operation::create(details)];
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_difference_is_told_without_what_a_record_says() {
+    async fn differences_are_reported_without_the_content_of_records() {
         let comparison = compared(&[true, false], &[true, true]).await;
         assert_eq!(comparison.told, ["Individual 2 at version 1 is not the same in both"]);
         let comparison = compared(&[true, false], &[true]).await;

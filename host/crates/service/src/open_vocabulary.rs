@@ -91,7 +91,7 @@ impl Consulted {
         let first = CodeNumber(u32::try_from(table.code_count()).unwrap_or(u32::MAX));
         let table = Arc::new(table.with_codes(&codes).map_err(|error| AppError::Internal(error.into()))?);
         let known = current.with_open(&self.asked, Some(table.clone()));
-        let known = known.map_err(|problem| unsound(&problem, &self.asked))?;
+        let known = known.map_err(|problem| invalid_response(&problem, &self.asked))?;
         let vocabularies = registry.vocabularies.clone();
         if codes.is_empty() {
             // Another process may have assigned them, and this process may not know yet.
@@ -223,7 +223,7 @@ pub async fn resolve(
     let vocabularies = registry.vocabularies.clone();
     let consulted = tokio::task::spawn_blocking(move || {
         let asked = vocabularies.open().ask(&generation, &codes, CallingThread::MayWait).map_err(unavailable)?;
-        let consulted = generation.with_open(&asked, None).map_err(|problem| unsound(&problem, &asked))?;
+        let consulted = generation.with_open(&asked, None).map_err(|problem| invalid_response(&problem, &asked))?;
         let generation = Arc::new(consulted);
         Ok(Consulted { generation, asked })
     });
@@ -243,7 +243,7 @@ pub(super) fn resolve_local(
     if asked.is_empty() {
         return Ok(generation);
     }
-    generation.with_open(&asked, None).map(Arc::new).map_err(|problem| unsound(&problem, &asked))
+    generation.with_open(&asked, None).map(Arc::new).map_err(|problem| invalid_response(&problem, &asked))
 }
 
 /// The generation with all codes of open vocabularies in records, as their packs return them now. A code that a pack no longer has, or
@@ -292,7 +292,7 @@ fn unavailable(error: OpenUnavailable) -> AppError {
     AppError::VocabularyUnavailable(error.namespace)
 }
 
-fn unsound(problem: &OpenProblem, asked: &[Arc<AskedCode>]) -> AppError {
+fn invalid_response(problem: &OpenProblem, asked: &[Arc<AskedCode>]) -> AppError {
     tracing::error!(error = %problem, "a pack returned invalid data for a code of its open vocabulary");
     match asked.first() {
         Some(first) => AppError::VocabularyUnavailable(first.written.namespace.clone()),

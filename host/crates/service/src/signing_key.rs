@@ -81,7 +81,7 @@ impl SigningKeyAdministration {
     /// The same with other processes that use the same folder of keys: one of them changes keys at a time, and starts from the changes of the
     /// others.
     #[must_use]
-    pub fn among(self, shared: Option<Arc<dyn Shared>>) -> Self {
+    pub fn with_shared(self, shared: Option<Arc<dyn Shared>>) -> Self {
         Self { shared, ..self }
     }
 
@@ -152,7 +152,7 @@ impl SigningKeyAdministration {
             }
             None => format!("signing key {new} seals decisions from now on; decisions of {replaced} stay authentic"),
         };
-        self.tell(ctx, note).await?;
+        self.record_note(ctx, note).await?;
         let ring = Arc::clone(ring);
         blocking(move || ring.carry_out(rotation, now)).await?.map_err(unusable)?;
         tracing::info!(key.id = %new, key.replaced = %replaced, key.r#use = usage.name(), "a new key signs");
@@ -185,12 +185,12 @@ impl SigningKeyAdministration {
         let dropped = blocking(move || ring.drop_expired(now)).await?.map_err(unusable)?;
         for id in dropped {
             tracing::info!(key.id = %id, "a signing key was dropped: its last token has expired");
-            self.tell(ctx, format!("signing key {id} dropped: its last token has expired")).await?;
+            self.record_note(ctx, format!("signing key {id} dropped: its last token has expired")).await?;
         }
         Ok(())
     }
 
-    async fn tell(&self, ctx: &OpContext, note: String) -> Result<(), AppError> {
+    async fn record_note(&self, ctx: &OpContext, note: String) -> Result<(), AppError> {
         let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, vec![TARGET.to_owned()]);
         self.log.record_now(vec![entry.with_note(note)]).await
     }

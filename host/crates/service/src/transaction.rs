@@ -120,7 +120,7 @@ impl Transaction {
         }
         let audit = write.audit.clone();
         let _numbering = self.numbering(&write).await;
-        self.told(self.staged.base().commit(write).await, audit)
+        self.committed(self.staged.base().commit(write).await, audit)
     }
 
     /// Writes everything, and the response to the request.
@@ -131,7 +131,7 @@ impl Transaction {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
         let audit = write.audit.clone();
         let _numbering = self.numbering(&write).await;
-        self.told(self.staged.base().commit_once(write, request).await, audit)
+        self.committed(self.staged.base().commit_once(write, request).await, audit)
     }
 
     /// Locked while codes get numbers with it, and are published.
@@ -142,7 +142,7 @@ impl Transaction {
         }
     }
 
-    fn told(&self, committed: Result<Committed, StoreError>, audit: Vec<AuditEntry>) -> Result<(), CommitError> {
+    fn committed(&self, committed: Result<Committed, StoreError>, audit: Vec<AuditEntry>) -> Result<(), CommitError> {
         let error = match committed {
             Ok(_) => return Ok(()),
             Err(error) => error,
@@ -173,7 +173,7 @@ impl Transaction {
     /// # Errors
     /// As [`Self::tell`].
     pub async fn abandon(&self, ctx: &OpContext, undone: RollbackReason) -> Result<(), AppError> {
-        let (lines, told) = self.undone(ctx, undone);
+        let (lines, told) = self.rolled_back(ctx, undone);
         self.registry.audit.record_ended(told).await?;
         for line in lines {
             self.registry.audit.record(ctx, line).await?;
@@ -186,13 +186,13 @@ impl Transaction {
     /// # Errors
     /// As [`Self::tell`].
     pub async fn abandon_entry(&self, ctx: &OpContext, undone: RollbackReason, status: u16) -> Result<(), AppError> {
-        let (lines, mut told) = self.undone(ctx, undone);
+        let (lines, mut told) = self.rolled_back(ctx, undone);
         told.extend(lines.into_iter().map(|line| AuditEntry { status: Some(status), ..line }));
         self.registry.audit.record_ended(told).await
     }
 
     /// The audit entries of rolled-back operations, and the unchanged ones. Entries of reads are dropped, since nothing was shown.
-    fn undone(&self, ctx: &OpContext, undone: RollbackReason) -> (Vec<AuditEntry>, Vec<AuditEntry>) {
+    fn rolled_back(&self, ctx: &OpContext, undone: RollbackReason) -> (Vec<AuditEntry>, Vec<AuditEntry>) {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
         let (done, told): (Vec<_>, Vec<_>) =
             self.lines.take().into_iter().partition(|line| line.outcome == AuditOutcome::Allowed);

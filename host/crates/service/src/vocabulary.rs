@@ -512,7 +512,7 @@ pub fn concept_group<'g>(
 /// Changed when the response format for the same codes changes.
 const FORM: &str = concat!("daftar codes 1 ", env!("CARGO_PKG_VERSION"));
 /// Number of reported bytes of the digest.
-const TOLD_BYTES: usize = 16;
+const REPORTED_BYTES: usize = 16;
 
 /// Digest of all inputs of a response.
 pub struct Fingerprint(Sha256);
@@ -558,7 +558,7 @@ impl Fingerprint {
     #[must_use]
     pub fn finish(self) -> String {
         let digest = self.0.finalize();
-        digest.iter().take(TOLD_BYTES).map(|byte| format!("{byte:02x}")).collect()
+        digest.iter().take(REPORTED_BYTES).map(|byte| format!("{byte:02x}")).collect()
     }
 
     fn bytes(&mut self, bytes: &[u8]) {

@@ -124,7 +124,7 @@ pub fn keep<T: RecordType>(before: &Fields<T>, mut now: Fields<T>, written: &Fie
     for field in not_written::<T>(written) {
         now.put(field.tag, before.value(field.tag).cloned());
     }
-    let extension = kept_extension(&before.extension, &now.extension, written);
+    let extension = merged_extension(&before.extension, &now.extension, written);
     Fields::new(now.identifiers, now.values, extension)
 }
 
@@ -137,7 +137,7 @@ fn not_written<T: RecordType>(written: &FieldSet) -> impl Iterator<Item = &'stat
     fields.filter(|field| !field.is_internal && !written.allows(field.name))
 }
 
-fn kept_extension(before: &Extension, now: &Extension, written: &FieldSet) -> Extension {
+fn merged_extension(before: &Extension, now: &Extension, written: &FieldSet) -> Extension {
     let is_written = |path: &str| written.allows(&format!("{EXTENSION}.{path}"));
     let kept = before.iter().filter(|(path, _)| !is_written(path.as_str()));
     let now = now.iter().filter(|(path, _)| is_written(path.as_str()));

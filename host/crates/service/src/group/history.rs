@@ -54,7 +54,7 @@ pub struct HistoryPage {
     pub entries: Vec<HistoryEntry>,
     /// The individuals that they concern.
     pub members: HashMap<RecordId, Seen<IndividualDetails>>,
-    /// How codes are shown.
+    /// Display form of codes.
     pub codes: CodeView,
 }
 

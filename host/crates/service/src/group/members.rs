@@ -141,7 +141,7 @@ async fn change_member_once(
     check_members(ctx, &generation, &details, &hidden, &mut problems);
     if !problems.is_empty() {
         let at = at.map(|at| hidden.shown_place(&details, MEMBER.tag(), at));
-        let told = problems.into_iter().map(|problem| of_the_member(at, told_to(&fields, problem)));
+        let told = problems.into_iter().map(|problem| of_the_member(at, visible_problem(&fields, problem)));
         return Err(AppError::Invalid(told.collect()));
     }
     let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets(key, change));
@@ -240,7 +240,7 @@ fn no_such_member() -> AppError {
 }
 
 /// A problem without the memberships that the client may not see.
-fn told_to(seen: &FieldSet, problem: FieldProblem) -> FieldProblem {
+fn visible_problem(seen: &FieldSet, problem: FieldProblem) -> FieldProblem {
     let message = match problem.code {
         "second_head" => "a group has at most one active head, and there is one already",
         "duplicate" => "the same person is an active member already",

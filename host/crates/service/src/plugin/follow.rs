@@ -307,7 +307,7 @@ impl PluginAdministration {
         self.load_anew().await?;
         let Some(folder) = folder else { return Ok(()) };
         let report = self.sync(&folder, now).await?;
-        tell(&report);
+        log_sync_report(&report);
         if report.values().any(|file| matches!(file, SyncedFile::Installed(_))) {
             self.publisher.retry_excluded_packs().await?;
         }
@@ -406,7 +406,7 @@ fn file_name(path: &Path) -> String {
 }
 
 /// Logs the outcome for a folder of plugins.
-fn tell(report: &SyncReport) {
+fn log_sync_report(report: &SyncReport) {
     for (path, outcome) in report {
         let file = file_name(path);
         match outcome {

@@ -299,7 +299,7 @@ pub(super) fn of_removed(
     let mut settings = Vec::new();
     for vocabulary in vocabularies {
         let namespace = vocabulary.namespace();
-        let kept: BTreeSet<&Code> = deployment.kept_of(namespace).map(|concept| &concept.code).collect();
+        let kept: BTreeSet<&Code> = deployment.retained_of(namespace).map(|concept| &concept.code).collect();
         let concepts = needed(vocabulary, deployment, generation, held);
         let new = concepts.into_iter().filter(|concept| !kept.contains(&concept.code)).collect();
         settings.extend(parts(namespace, new, deployment));
@@ -343,7 +343,7 @@ fn needed(
 
 /// Codes in parts, numbered after those that are stored already.
 fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment) -> Vec<Setting> {
-    let numbers = deployment.kept_parts_of(namespace).filter_map(|key| match key {
+    let numbers = deployment.retained_parts_of(namespace).filter_map(|key| match key {
         SettingKey::RetainedConcepts(_, part) => Some(part.saturating_add(1)),
         _ => None,
     });
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_bounded_and_numbered_after_what_is_kept() {
+    fn parts_are_bounded_and_numbered_after_the_stored_ones() {
         let namespace = Namespace::parse("urn:x").unwrap();
         let deployment = Deployment::default();
         assert!(parts(&namespace, Vec::new(), &deployment).is_empty());
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_with_too_much_text_is_kept_without_definitions() {
+    fn a_code_with_too_much_text_is_retained_without_definitions() {
         let namespace = Namespace::parse("urn:x").unwrap();
         let mut all = concepts(1);
         for (length, is_kept) in [(DEFINED_BYTES_MAX - 5, true), (DEFINED_BYTES_MAX - 4, false)] {
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_kept_whole_without_what_was_kept_before_it() {
+    fn a_version_is_retained_without_the_codes_retained_before_it() {
         let vocabulary = VocabularyBuilder::new("urn:x").version("2").concepts([("a", "A"), ("b", "B")]).vocabulary();
         let settings = whole(&vocabulary);
         let [Setting::EarlierVersion(earlier)] = settings.as_slice() else { panic!("{settings:?}") };

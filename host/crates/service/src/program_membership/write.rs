@@ -471,9 +471,9 @@ mod tests {
     const TODAY: Date = Date::constant(2026, 3, 1);
 
     fn membership(status: MembershipStatus) -> ProgramMembershipDetails {
-        let someone = Reference { kind: RecordKind::Individual, id: RecordId(1) };
+        let beneficiary = Reference { kind: RecordKind::Individual, id: RecordId(1) };
         let program = Reference { kind: RecordKind::Program, id: RecordId(1) };
-        ProgramMembershipDetails::default().with(PROGRAM, program).with(BENEFICIARY, someone).with(STATUS, status)
+        ProgramMembershipDetails::default().with(PROGRAM, program).with(BENEFICIARY, beneficiary).with(STATUS, status)
     }
 
     fn stored(details: ProgramMembershipDetails) -> ProgramMembership {

@@ -27,7 +27,7 @@ impl Process {
     }
 
     async fn with(test: TestLibrary, store: &Arc<ProxyStore>) -> Self {
-        let plugins = of_store(&test, store).0.among(Some(store.clone()));
+        let plugins = of_store(&test, store).0.with_shared(Some(store.clone()));
         plugins.start(None, now()).await.unwrap();
         Self { test, plugins }
     }
@@ -105,7 +105,7 @@ async fn what_a_folder_had_before_there_were_several_becomes_everybodys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_taken_up_is_told_and_leaves_what_runs() {
+async fn a_plugin_that_cannot_be_applied_is_reported_and_the_running_one_stays() {
     let store = shared_store();
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
@@ -261,7 +261,7 @@ async fn each_process_judges_what_another_installed_by_its_own_policy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_process_took_over_is_judged_again_at_its_next_start_and_what_it_was_told_to_install_stays() {
+async fn applied_plugins_are_checked_again_at_the_next_start_and_plugins_installed_by_request_stay() {
     let store = shared_store();
     let key = PrivateKey::generate().unwrap();
     let trusting = || strict([key.public_key().into()]);
