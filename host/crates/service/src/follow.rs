@@ -1,13 +1,16 @@
-//! Applies the changes of other processes of the register to the memory of this process: clients, settings, plugins, signing keys.
+//! Applies the changes of other processes of the register to the memory of this process: clients, settings, plugins,
+//! signing keys.
 //!
-//! **Invariant:** a change by another process takes effect here within one second, and for every request that begins after it while this
-//! process receives no change notifications: each request then compares the generation before anything is decided. A notified change of
-//! clients that is not applied yet takes effect for every request that begins after the notification: each request compares clients itself.
+//! **Invariant:** a change by another process takes effect here within one second, and for every request that begins
+//! after it while this process receives no change notifications: each request then compares the generation before
+//! anything is decided. A notified change of clients that is not applied yet takes effect for every request that begins
+//! after the notification: each request compares clients itself.
 //!
-//! **Invariant:** a process that can neither receive notifications nor compare rejects every client: its client data may be out of date.
+//! **Invariant:** a process that can neither receive notifications nor compare rejects every client: its client data
+//! may be out of date.
 //!
-//! **Invariant:** after a failover to another database, for example a replica without the last writes, everything is read again and
-//! no cached data is treated as newer.
+//! **Invariant:** after a failover to another database, for example a replica without the last writes, everything is
+//! read again and no cached data is treated as newer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +28,8 @@ use daftar_domain::error::AppError;
 use daftar_store::Store;
 use daftar_store::shared::{Generation, History, OtherReaders, Shared};
 
-/// Interval between comparisons of the generation and checks of the files of signing keys, independent of notifications.
+/// Interval between comparisons of the generation and checks of the files of signing keys, independent of
+/// notifications.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Delay before the next attempt to apply a failed plugin or to store labels that could not be stored.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -237,8 +241,8 @@ impl Follower {
         }
     }
 
-    /// Makes sure that the data in memory is current, while this process receives no change notifications; and that clients are current,
-    /// if a notified change is not applied yet: a client that had access may have been disabled.
+    /// Makes sure that the data in memory is current, while this process receives no change notifications; and that
+    /// clients are current, if a notified change is not applied yet: a client that had access may have been disabled.
     ///
     /// # Errors
     /// If the store fails.
@@ -310,7 +314,8 @@ impl Follower {
         if now == before {
             return Ok(());
         }
-        // Changes that are not applied while this process holds the lock stay pending, so that they are applied when it is released.
+        // Changes that are not applied while this process holds the lock stay pending, so that they are applied when it
+        // is released.
         if self.plugins.publisher().apply_settings().await? == SyncOutcome::Applied {
             self.seen().deployment = now;
             self.counts.taken_up.fetch_add(1, Ordering::Relaxed);
@@ -346,16 +351,17 @@ impl Follower {
 const LOOKS_APART: Duration = Duration::from_millis(100);
 
 impl Follower {
-    /// Checks for a signing key of another process that is not known here, for tokens and decisions of unknown keys. One check serves all
-    /// requests that wait for it, so that a client that sends many unknown keys does not cause one disk read each.
+    /// Checks for a signing key of another process that is not known here, for tokens and decisions of unknown keys.
+    /// One check serves all requests that wait for it, so that a client that sends many unknown keys does not cause one
+    /// disk read each.
     pub async fn look_for_key(&self) {
         let Some(mut looked) = next_look(&self.looked_for_key).await else { return };
         *looked = Some(Instant::now());
         self.apply_keys().await;
     }
 
-    /// Refreshes clients for requests with a valid token whose client is unknown here, or appears disabled. As with [`Self::look_for_key`],
-    /// all requests that wait share one refresh: denied requests do not cost a query each.
+    /// Refreshes clients for requests with a valid token whose client is unknown here, or appears disabled. As with
+    /// [`Self::look_for_key`], all requests that wait share one refresh: denied requests do not cost a query each.
     ///
     /// # Errors
     /// If the store fails.
@@ -423,8 +429,8 @@ impl Follower {
         Ok(self.shared.other_readers().await?)
     }
 
-    /// Compares the clock of this server with the database's periodically. Servers whose clocks match it match each other: tokens,
-    /// `not_before` of clients and the times of writes use the clock of the server that creates them.
+    /// Compares the clock of this server with the database's periodically. Servers whose clocks match it match each
+    /// other: tokens, `not_before` of clients and the times of writes use the clock of the server that creates them.
     async fn follow_clock(&self) {
         loop {
             self.compare_clocks().await;
@@ -458,7 +464,8 @@ impl Follower {
     }
 }
 
-/// Waits for the lock of the check; returns nothing if a check began after the request came, since its result serves this request too.
+/// Waits for the lock of the check; returns nothing if a check began after the request came, since its result serves
+/// this request too.
 async fn next_look(looks: &AsyncMutex<Option<Instant>>) -> Option<AsyncMutexGuard<'_, Option<Instant>>> {
     let asked = Instant::now();
     let last = looks.lock().await;

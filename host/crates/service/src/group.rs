@@ -41,7 +41,8 @@ pub struct GroupView {
     pub members: HashMap<RecordId, Seen<IndividualDetails>>,
     /// The groups that it has a relationship to and that the client may see.
     pub related: HashMap<RecordId, Seen<GroupDetails>>,
-    /// Number of its active members that are visible to the client; absent if not requested, or if the members are not recorded.
+    /// Number of its active members that are visible to the client; absent if not requested, or if the members are not
+    /// recorded.
     pub quantity: Option<usize>,
     /// Display form of its codes.
     pub codes: CodeView,
@@ -110,7 +111,7 @@ impl Editable for GroupRecord {
         present: Seen<GroupDetails>,
         written: &FieldSet,
     ) -> Result<GroupView, AppError> {
-        // The members and related groups are compared with what is sent back.
+        // The members and related groups are compared with the ones sent back.
         let (members, related) = (written.allows("member"), written.allows("relationship"));
         view(ctx, registry, languages, present, Includes { members, related, ..Includes::NOTHING }).await
     }
@@ -236,8 +237,8 @@ fn members_of(details: &GroupDetails) -> Vec<RecordId> {
 /// The concept group whose codes make a member the head.
 const HEAD_GROUP: &str = "head_of_household";
 
-/// No person twice, and at most one head, today and on every later day: a group that is valid today stays valid without a change. Problems
-/// name the memberships that the client sees, and no individual that it does not see.
+/// No person twice, and at most one head, today and on every later day: a group that is valid today stays valid without
+/// a change. Problems name the memberships that the client sees, and no individual that it does not see.
 fn check_members(
     ctx: &OpContext,
     generation: &Generation,

@@ -51,7 +51,8 @@ pub fn unknown_system(generation: &Generation, key: &IdentifierKey, field: &str)
     Some(FieldProblem::new(field, problem.code(), problem.to_string()))
 }
 
-/// The reason why an identifier leads to no record, such as an unknown system. Depends on the identifier alone, never on records.
+/// The reason why an identifier leads to no record, such as an unknown system. Depends on the identifier alone, never
+/// on records.
 #[must_use]
 pub fn explained(registry: &Registry, key: &IdentifierKey, error: AppError) -> AppError {
     if !matches!(error, AppError::NotFound(_)) {
@@ -61,8 +62,8 @@ pub fn explained(registry: &Registry, key: &IdentifierKey, error: AppError) -> A
     problem.map_or(error, AppError::NotThere)
 }
 
-/// Checks that an identifier by which a search selects records can lead to any: an unknown system that no record visible to the
-/// client uses is a problem of its filter.
+/// Checks that an identifier by which a search selects records can lead to any: an unknown system that no record
+/// visible to the client uses is a problem of its filter.
 ///
 /// # Errors
 /// [`AppError::Invalid`].
@@ -74,9 +75,9 @@ pub fn check_filter(registry: &Registry, filter: &str, key: &IdentifierKey, is_c
     problem.map_or(Ok(()), |problem| Err(AppError::Invalid(vec![problem])))
 }
 
-/// Checks that a record of that kind may be given each of the identifiers that it does not have `before`: its system is known and
-/// meant for such records, and the value has the format of the system. A value is never repeated. A given end is not in the future: an
-/// ended identifier is free for other records, and an end is never removed.
+/// Checks that a record of that kind may be given each of the identifiers that it does not have `before`: its system is
+/// known and meant for such records, and the value has the format of the system. A value is never repeated. A given end
+/// is not in the future: an ended identifier is free for other records, and an end is never removed.
 pub fn check(
     (generation, today): (&Generation, Date),
     kind: RecordKind,
@@ -104,8 +105,8 @@ pub fn check(
     }
 }
 
-/// Checks that every identifier of a record is present and unchanged, or has been given an end: identifiers are added and
-/// ended, never altered and never removed.
+/// Checks that every identifier of a record is present and unchanged, or has been given an end: identifiers are added
+/// and ended, never altered and never removed.
 pub fn check_kept(before: &[Identifier], now: &[Identifier], problems: &mut Vec<FieldProblem>) {
     for former in before {
         let Some(at) = now.iter().position(|identifier| identifier.key == former.key) else {

@@ -96,7 +96,7 @@ impl Editable for IndividualRecord {
         Seen { record: individual, fields }: Seen<IndividualDetails>,
         written: &FieldSet,
     ) -> Result<IndividualView, AppError> {
-        // The related individuals are compared with what is sent back.
+        // The related individuals are compared with the ones sent back.
         let is_written = written.allows("relationship");
         let named = if is_written { edit::relationship_targets(&individual.details, RELATIONSHIP) } else { Vec::new() };
         let beside =
@@ -149,8 +149,9 @@ pub(super) async fn view(
     Ok(IndividualView { individual, fields, beside, codes })
 }
 
-/// The related individuals of some people, if requested and visible; the individuals that the response names are written into the
-/// audit log. A client that requires consents and sees no relation of a person is not shown whether there are any.
+/// The related individuals of some people, if requested and visible; the individuals that the response names are
+/// written into the audit log. A client that requires consents and sees no relation of a person is not shown whether
+/// there are any.
 async fn related(
     ctx: &OpContext,
     registry: &Registry,
@@ -227,7 +228,8 @@ pub async fn read<T, E: From<AppError>>(
     write(&view(ctx, registry, languages, seen, wanted).await?)
 }
 
-/// Reads a person by identifier as a complete body: a cached one, if nothing changed since it was created, or one that `write` creates.
+/// Reads a person by identifier as a complete body: a cached one, if nothing changed since it was created, or one that
+/// `write` creates.
 ///
 /// # Errors
 /// As [`read`], and those of `write`.
@@ -322,8 +324,8 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], by_groups: bool, pagin
     search::check_fields(ctx, Resource::Individual, filtered, &paging.sort)
 }
 
-/// Searches individuals; `are_related_wanted` requests their relationships and the related individuals. The caller must have
-/// called [`check_search`].
+/// Searches individuals; `are_related_wanted` requests their relationships and the related individuals. The caller must
+/// have called [`check_search`].
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`], [`AppError::Malformed`] when a code is of the wrong vocabulary for its field, [`AppError::Invalid`] when the

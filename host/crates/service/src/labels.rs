@@ -1,7 +1,8 @@
 //! Labels of published codes where reports by SQL read them: in the store that several servers share.
 //!
-//! **Invariant:** labels are stored before a vocabulary snapshot is published, so that a record seldom has a code without a label. Labels
-//! that could not be stored then, and those of codes of open vocabularies, are stored later by the task that synchronizes with other servers.
+//! **Invariant:** labels are stored before a vocabulary snapshot is published, so that a record seldom has a code
+//! without a label. Labels that could not be stored then, and those of codes of open vocabularies, are stored later by
+//! the task that synchronizes with other servers.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 

@@ -1,4 +1,5 @@
-//! Moves a register from one store to another, and compares both item by item: completely, or only the changes since the move.
+//! Moves a register from one store to another, and compares both item by item: completely, or only the changes since
+//! the move.
 //!
 //! **Invariant:** a copy is a consistent snapshot after one write; the source store is only read.
 //!
@@ -373,7 +374,8 @@ fn check_ends(held: &Held, own: &Ends, found: &Ends) -> Result<(), CatchUpError>
     if own.change != found.change {
         return other(format!("write {}", held.sequence.0));
     }
-    // It may have been removed since, as old enough; and the entry that reports a removal is written again with each step.
+    // It may have been removed since, as old enough; and the entry that reports a removal is written again with each
+    // step.
     let may_differ = found.audit_value.is_none() || held.removal == Some(held.audit);
     if own.audit_value != found.audit_value && !may_differ {
         return other(format!("value {} of the audit log", held.audit));

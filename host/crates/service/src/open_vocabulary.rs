@@ -1,11 +1,11 @@
 //! Codes of open vocabularies in requests and records: resolved by their packs, and numbered when a record stores them.
 //!
-//! **Invariant:** a code gets a persistent number in the write of the first record that contains it, in its normalized spelling; a write that
-//! is rejected, and a request that only reads, leave no trace.
+//! **Invariant:** a code gets a persistent number in the write of the first record that contains it, in its normalized
+//! spelling; a write that is rejected, and a request that only reads, leave no trace.
 //!
-//! **Invariant:** a code is published when its number is certain and before a record that holds it can be read by this process (of a
-//! shared database: as soon as it is written). Numbers are worked out by one operation of a process at a time; that no other process gave
-//! them is checked by the write itself.
+//! **Invariant:** a code is published when its number is certain and before a record that holds it can be read by this
+//! process (of a shared database: as soon as it is written). Numbers are worked out by one operation of a process at a
+//! time; that no other process gave them is checked by the write itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +26,8 @@ use daftar_vocabulary::{AskedCode, CallingThread, CodeTable, Generation, OpenPro
 /// whenever it is published.
 pub const KEPT_MAX: usize = 10_000;
 
-/// Maximum number of these codes added by writes of one client, over the lifetime of the register: the rest is for other clients.
+/// Maximum number of these codes added by writes of one client, over the lifetime of the register: the rest is for
+/// other clients.
 pub const KEPT_OF_CLIENT_MAX: u64 = 2_500;
 
 /// The counters of codes added by clients.
@@ -61,8 +62,8 @@ impl Consulted {
         Ok((details.translate(&mut Lasting(&kept)), Some(kept)))
     }
 
-    /// Finds the numbers for the codes that packs resolved, with the write whose record will contain them. Until that is made,
-    /// or the value is dropped, no other operation of this process assigns a number.
+    /// Finds the numbers for the codes that packs resolved, with the write whose record will contain them. Until that
+    /// is made, or the value is dropped, no other operation of this process assigns a number.
     ///
     /// # Errors
     /// [`AppError::Invalid`] when the limit of stored codes of the vocabulary is reached, of all clients or of this one; when the store fails.
@@ -246,8 +247,9 @@ pub(super) fn resolve_local(
     generation.with_open(&asked, None).map(Arc::new).map_err(|problem| invalid_response(&problem, &asked))
 }
 
-/// The generation with all codes of open vocabularies in records, as their packs return them now. A code that a pack no longer has, or
-/// fails to resolve, is shown without a display, as one of a removed pack. Waits for packs: not for async code.
+/// The generation with all codes of open vocabularies in records, as their packs return them now. A code that a pack no
+/// longer has, or fails to resolve, is shown without a display, as one of a removed pack. Waits for packs: not for
+/// async code.
 pub(super) fn with_persisted(registry: &Registry, generation: Generation) -> Generation {
     let open = generation.vocabularies().filter(|vocabulary| vocabulary.description().is_open);
     let namespaces: Vec<_> = open.map(|vocabulary| vocabulary.namespace().clone()).collect();

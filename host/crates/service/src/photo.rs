@@ -14,8 +14,8 @@ const SMALL_BYTES_MAX: u32 = 64 << 10;
 /// Unit of the semaphore, in bytes, so that its counts fit.
 const UNIT_BYTES: u32 = 1 << 10;
 
-/// Bounds the bytes of photos whose bodies are created concurrently: each takes several times its size until its body is finished.
-/// So a client with many concurrent requests uses no more memory than one that sends them sequentially.
+/// Bounds the bytes of photos whose bodies are created concurrently: each takes several times its size until its body
+/// is finished. So a client with many concurrent requests uses no more memory than one that sends them sequentially.
 ///
 /// **Invariant:** a request holds one permit at a time, so that none waits for itself.
 #[derive(Debug)]

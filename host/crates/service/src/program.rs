@@ -1,8 +1,8 @@
-//! Operations on programs: written by the administrator, read and searched by clients. There are few, and all of them are in memory, so
-//! that a search checks each.
+//! Operations on programs: written by the administrator, read and searched by clients. There are few, and all of them
+//! are in memory, so that a search checks each.
 //!
-//! Their rules are checked again after changes: one that was valid when it was stored can break when a pack, a module, a concept group or the
-//! engine changes.
+//! Their rules are checked again after changes: one that was valid when it was stored can break when a pack, a module,
+//! a concept group or the engine changes.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -104,10 +104,10 @@ pub async fn read(
     Ok(view)
 }
 
-/// The membership of an address: the one with that identifier; or else the beneficiary's, the open one if it has several in the
-/// named program. A client that may not see beneficiaries finds memberships by their own identifiers alone, and one that may not see
-/// statuses does not learn which of several is open. Whether a membership is in a program counts only if the client may see its
-/// program on that record.
+/// The membership of an address: the one with that identifier; or else the beneficiary's, the open one if it has
+/// several in the named program. A client that may not see beneficiaries finds memberships by their own identifiers
+/// alone, and one that may not see statuses does not learn which of several is open. Whether a membership is in a
+/// program counts only if the client may see its program on that record.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`] if a program is named that the client may not see; [`AppError::NotFound`]; [`AppError::Conflict`] if the address matches several; [`AppError::Ambiguous`].
@@ -218,7 +218,8 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Re
     search::check_fields(ctx, Resource::ProgramMembership, filtered, &paging.sort)
 }
 
-/// The reference of a shown membership in the audit log: its beneficiary, or the membership itself if the client may not see that.
+/// The reference of a shown membership in the audit log: its beneficiary, or the membership itself if the client may
+/// not see that.
 fn named(view: &MembershipView) -> Option<String> {
     if view.fields.allows("beneficiary") {
         return Some(view.beneficiary.clone());

@@ -37,7 +37,8 @@ pub async fn by_id<D: Details>(store: &dyn Store, id: RecordId) -> Result<Arc<Re
     record.ok_or_else(|| AppError::internal(format!("a key leads to no {}", D::KIND)))
 }
 
-/// Repeats a change while other writes change the data it depends on, or the record itself if the caller named no version.
+/// Repeats a change while other writes change the data it depends on, or the record itself if the caller named no
+/// version.
 ///
 /// # Errors
 /// Those of the last attempt.

@@ -1,15 +1,17 @@
 //! Response cache: bodies of individuals as they were sent, for later requests for the same.
 //!
-//! The cache key contains everything that determines a body besides the records: the identifier of the request, the visible
-//! fields, the languages, and the digest of the vocabularies and of the declared extension fields. The records of a body are tracked by their stamps (`Stamps`).
+//! The cache key contains everything that determines a body besides the records: the identifier of the request, the
+//! visible fields, the languages, and the digest of the vocabularies and of the declared extension fields. The records
+//! of a body are tracked by their stamps (`Stamps`).
 //!
 //! **Invariant:** a cached body equals one created now: once a write is acknowledged, no body created from data that it
 //! changed is returned. Access is checked before, on every call, and the call is audited like any other.
 //!
-//! **Invariant:** nothing is cached for clients whose legal basis is consent, whose view of a record changes with the day.
+//! **Invariant:** nothing is cached for clients whose legal basis is consent, whose view of a record changes with the
+//! day.
 //!
-//! **Invariant:** every change gives the changed records another stamp. A different stamp does not prove a change: another record in
-//! the same slot may have changed.
+//! **Invariant:** every change gives the changed records another stamp. A different stamp does not prove a change:
+//! another record in the same slot may have changed.
 
 #[cfg(test)]
 mod tests;
@@ -177,7 +179,8 @@ impl ResponseCache {
         PendingFill(self.kept.as_ref().zip(key).map(|(kept, key)| (key, kept.stamps.changes())))
     }
 
-    /// Caches a body created since `making` began, unless anything changed concurrently: it may show the previous state.
+    /// Caches a body created since `making` began, unless anything changed concurrently: it may show the previous
+    /// state.
     pub fn keep(&self, making: PendingFill, view: &IndividualView, body: &SentBody) {
         let (Some(kept), Some((key, changes_before))) = (self.kept.as_ref(), making.0) else { return };
         // Another generation may have become active after the key was made.

@@ -59,7 +59,8 @@ pub struct FoundPage<T> {
 }
 
 impl CodeFilter {
-    /// The numbers of the codes that it selects; none if no record can contain the code in that field, as one of another vocabulary.
+    /// The numbers of the codes that it selects; none if no record can contain the code in that field, as one of
+    /// another vocabulary.
     ///
     /// # Errors
     /// [`AppError::Malformed`] when the code breaks the grammar of its open vocabulary.
@@ -125,7 +126,8 @@ pub fn sorting<'a>(paging: &'a Paging, code_ranks: &'a [u32]) -> Sorting<'a> {
     Sorting { keys: &paging.sort, code_ranks }
 }
 
-/// Fields that a search checks, never their values: the named fields, each if it is used, and those of its other conditions.
+/// Fields that a search checks, never their values: the named fields, each if it is used, and those of its other
+/// conditions.
 pub(crate) fn searched_fields<'c>(
     named: &[(&str, bool)],
     (texts, dates): (&TextConditions, &DateConditions),

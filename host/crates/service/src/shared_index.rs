@@ -1,14 +1,15 @@
-//! The in-memory register of a server that shares its database with others: filled from one snapshot or from a checkpoint, then updated
-//! with the writes of any server.
+//! The in-memory register of a server that shares its database with others: filled from one snapshot or from a
+//! checkpoint, then updated with the writes of any server.
 //!
-//! **Invariant:** a search uses memory only if that contains every write that was committed in the database before the search
-//! began, by any server: the database reports the last write. The search waits for it; if it does not arrive within [`LAG_MAX`], the
-//! tables of the database are searched, with the same result.
+//! **Invariant:** a search uses memory only if that contains every write that was committed in the database before the
+//! search began, by any server: the database reports the last write. The search waits for it; if it does not arrive
+//! within [`LAG_MAX`], the tables of the database are searched, with the same result.
 //!
-//! **Invariant:** a write is in memory completely or not at all, since it is applied as a whole: from one snapshot of the database, or from this server's
-//! own write, if no write before it is missing.
+//! **Invariant:** a write is in memory completely or not at all, since it is applied as a whole: from one snapshot of
+//! the database, or from this server's own write, if no write before it is missing.
 //!
-//! **Invariant:** another timeline of the database ([`History`]) is never mixed with this one: all records are read again.
+//! **Invariant:** another timeline of the database ([`History`]) is never mixed with this one: all records are read
+//! again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,14 +47,16 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// Number of records read per batch.
 const RECORDS_AT_ONCE: usize = 4_096;
-/// Up to this many records are applied in one step, which searches wait for; more are applied to a copy that then replaces the register.
+/// Up to this many records are applied in one step, which searches wait for; more are applied to a copy that then
+/// replaces the register.
 const APPLIED_MAX: usize = 8_192;
 /// Above this number of changed records, all are read again.
 const CAUGHT_UP_MAX: usize = 200_000;
 /// Approximate memory of a record, in bytes.
 const RECORD_BYTES: u64 = 400;
 
-/// The order in which records are applied: a group's members before the group, the subject of a consent before the consent.
+/// The order in which records are applied: a group's members before the group, the subject of a consent before the
+/// consent.
 const KINDS: [RecordKind; 5] = [
     RecordKind::Program,
     RecordKind::Individual,
@@ -189,8 +192,8 @@ impl SharedIndex {
         self.state().was_built
     }
 
-    /// The in-memory register with every write that was committed before, and its layout: in snapshots of one layout the same row is the same
-    /// record. None if it lags too far.
+    /// The in-memory register with every write that was committed before, and its layout: in snapshots of one layout
+    /// the same row is the same record. None if it lags too far.
     pub async fn snapshot(&self) -> Option<(Arc<Snapshot>, u64)> {
         if !self.is_current().await {
             return None;

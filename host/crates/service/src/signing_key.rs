@@ -1,7 +1,7 @@
 //! Administration of the keys that sign tokens and seal decisions.
 //!
-//! **Invariant:** the replacement of a key is in the audit log before it happens; a rotation that has begun is completed even if its caller stops
-//! waiting.
+//! **Invariant:** the replacement of a key is in the audit log before it happens; a rotation that has begun is
+//! completed even if its caller stops waiting.
 
 use std::sync::Arc;
 
@@ -78,8 +78,8 @@ impl SigningKeyAdministration {
         Self { rings, log, clock, changing: Arc::default(), shared: None }
     }
 
-    /// The same with other processes that use the same folder of keys: one of them changes keys at a time, and starts from the changes of the
-    /// others.
+    /// The same with other processes that use the same folder of keys: one of them changes keys at a time, and starts
+    /// from the changes of the others.
     #[must_use]
     pub fn with_shared(self, shared: Option<Arc<dyn Shared>>) -> Self {
         Self { shared, ..self }
@@ -109,8 +109,8 @@ impl SigningKeyAdministration {
         }
     }
 
-    /// Activates a new signing key; returns the keys of that use. Tokens of the replaced key are accepted for so many seconds more:
-    /// by default for the lifetime of tokens. Decisions of the replaced key stay authentic.
+    /// Activates a new signing key; returns the keys of that use. Tokens of the replaced key are accepted for so many
+    /// seconds more: by default for the lifetime of tokens. Decisions of the replaced key stay authentic.
     ///
     /// # Errors
     /// [`AppError::Invalid`] for fewer seconds than the lifetime of tokens, and for any with decisions; [`AppError::Conflict`] if no other

@@ -1,5 +1,5 @@
-//! Individuals and groups as other records refer to them, with their groups and programs, including the writes of a transaction that are in no
-//! index yet.
+//! Individuals and groups as other records refer to them, with their groups and programs, including the writes of a
+//! transaction that are in no index yet.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,8 @@ use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::Reference;
 use daftar_store::{IDENTIFIER_OWNERS_MAX, Store};
 
-/// The record that a reference resolves to. An unresolved reference is a problem of its field; any other error ends the request.
+/// The record that a reference resolves to. An unresolved reference is a problem of its field; any other error ends the
+/// request.
 ///
 /// # Errors
 /// An error that ends the request.

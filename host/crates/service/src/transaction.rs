@@ -1,4 +1,5 @@
-//! Several operations as one transaction: each sees the writes of those before it, and all of them are written together or none is.
+//! Several operations as one transaction: each sees the writes of those before it, and all of them are written together
+//! or none is.
 //!
 //! **Invariant:** the operations are those of single calls; only the store that they receive differs.
 
@@ -27,7 +28,7 @@ pub struct Transaction {
 /// The reason for the rollback of operations that had succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RollbackReason {
-    /// Another one was refused.
+    /// Another operation was rejected.
     OtherRefused,
     /// Other writes repeatedly changed the data that they depend on.
     Overtaken,
@@ -55,7 +56,8 @@ impl RollbackReason {
 /// The reason why a transaction was not written.
 #[derive(Debug)]
 pub enum CommitError {
-    /// Other writes changed the data that it depends on: a retry may succeed, or one of its operations reports the reason.
+    /// Other writes changed the data that it depends on: a retry may succeed, or one of its operations reports the
+    /// reason.
     Overtaken,
     /// Any other failure.
     Failed(AppError),
@@ -191,7 +193,8 @@ impl Transaction {
         self.registry.audit.record_ended(told).await
     }
 
-    /// The audit entries of rolled-back operations, and the unchanged ones. Entries of reads are dropped, since nothing was shown.
+    /// The audit entries of rolled-back operations, and the unchanged ones. Entries of reads are dropped, since nothing
+    /// was shown.
     fn rolled_back(&self, ctx: &OpContext, undone: RollbackReason) -> (Vec<AuditEntry>, Vec<AuditEntry>) {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
         let (done, told): (Vec<_>, Vec<_>) =

@@ -160,8 +160,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Compares the records of a segment, after the first of these keys up to the last, with their rows; returns those that
-    /// differ, and the last key that was passed.
+    /// Compares the records of a segment, after the first of these keys up to the last, with their rows; returns those
+    /// that differ, and the last key that was passed.
     async fn segment(
         &mut self,
         kind: RecordKind,
@@ -202,8 +202,8 @@ impl IndexCheck<'_> {
         Ok((after, problems.into_iter().map(|(id, _)| id).collect()))
     }
 
-    /// Checks again rows that differed, while nothing is written: a record may have been written between the check of its
-    /// row and its own check.
+    /// Checks again rows that differed, while nothing is written: a record may have been written between the check of
+    /// its row and its own check.
     async fn look_again(&self, kind: RecordKind, segment: u16, suspects: Vec<RecordId>) -> Result<(), AppError> {
         for ids in suspects.chunks(AGAIN_MAX) {
             let wanted: BTreeSet<RecordId> = ids.iter().copied().collect();

@@ -2,19 +2,20 @@
 //!
 //! Consents of a client whose legal basis is consent are evaluated here too; all other clients need none.
 //!
-//! **Invariant:** a client cannot infer data that it may not see. A record that it may not see is absent for it; a field that it may
-//! not see is left out of every response, and a request that filters, sorts, writes or decides by it is denied naming the field,
-//! for any value of the field.
+//! **Invariant:** a client cannot infer data that it may not see. A record that it may not see is absent for it; a
+//! field that it may not see is left out of every response, and a request that filters, sorts, writes or decides by it
+//! is denied naming the field, for any value of the field.
 //!
 //! **Invariant:** a denial depends on the request and the client's grants alone, never on the content of a record.
 //!
 //! **Invariant:** a client whose legal basis is consent sees only the records and fields that consents grant access to,
 //! regardless of its grants.
 //!
-//! **Invariant:** the visibility of a record is decided in memory, before the store is queried for it: a hidden record takes no longer
-//! than a missing one.
+//! **Invariant:** the visibility of a record is decided in memory, before the store is queried for it: a hidden record
+//! takes no longer than a missing one.
 //!
-//! **Invariant:** each consent that grants access is noted in the audit context of the call, and so named in the audit log.
+//! **Invariant:** each consent that grants access is noted in the audit context of the call, and so named in the audit
+//! log.
 //!
 //! **Invariant:** an identifier is resolved among the visible records only, so that a hidden record neither replaces a
 //! visible one nor makes it ambiguous.
@@ -49,8 +50,8 @@ pub struct Seen<D> {
     pub fields: FieldSet,
 }
 
-/// The fields of a record that the client may see; none if the record does not exist for it. Decided before the record is fetched,
-/// so that a hidden record takes no longer than an absent one.
+/// The fields of a record that the client may see; none if the record does not exist for it. Decided before the record
+/// is fetched, so that a hidden record takes no longer than an absent one.
 ///
 /// # Errors
 /// If the store fails.
@@ -113,8 +114,8 @@ pub async fn seen<D: Details>(
     Ok(records.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect())
 }
 
-/// The fields that the client may see of a membership that it has just written, which is in no index yet: its beneficiary decides its visibility.
-/// Only the permanent fields, if it is hidden from the client.
+/// The fields that the client may see of a membership that it has just written, which is in no index yet: its
+/// beneficiary decides its visibility. Only the permanent fields, if it is hidden from the client.
 ///
 /// # Errors
 /// If the store fails.
@@ -129,8 +130,8 @@ pub async fn of_written_membership(
     Ok(consented.intersection(&ctx.fields(resource, Action::Read)))
 }
 
-/// The fields of a visible record that a rule of the client may read. For a client that requires consents the relationships of a person
-/// are left out: some of the related individuals may be hidden from it.
+/// The fields of a visible record that a rule of the client may read. For a client that requires consents the
+/// relationships of a person are left out: some of the related individuals may be hidden from it.
 #[must_use]
 pub fn of_rules(ctx: &OpContext, kind: RecordKind, fields: FieldSet) -> FieldSet {
     match (kind, &ctx.consent) {
@@ -139,7 +140,8 @@ pub fn of_rules(ctx: &OpContext, kind: RecordKind, fields: FieldSet) -> FieldSet
     }
 }
 
-/// The fields of a record that a search may show: as [`of`], and those that the scope to search grants access to by itself.
+/// The fields of a record that a search may show: as [`of`], and those that the scope to search grants access to by
+/// itself.
 ///
 /// # Errors
 /// If the store fails.
@@ -270,8 +272,9 @@ pub fn known(ctx: &OpContext, resource: Resource) -> FieldSet {
     if is_seen(ctx, resource) { searchable(ctx, resource) } else { FieldSet::All }
 }
 
-/// The fields of a partly visible record that the client may change: those that its grants to update include and that it
-/// sees. A client that may not read such records may write all fields that its grants to update include, unless it requires consents.
+/// The fields of a partly visible record that the client may change: those that its grants to update include and that
+/// it sees. A client that may not read such records may write all fields that its grants to update include, unless it
+/// requires consents.
 #[must_use]
 pub fn changeable(ctx: &OpContext, resource: Resource, seen: &FieldSet) -> FieldSet {
     let granted = ctx.fields(resource, Action::Update);
@@ -356,7 +359,8 @@ pub fn sees(ctx: &OpContext) -> Option<Sees<'_>> {
     ctx.consent.as_ref().map(|filter| Sees { filter, day: utc_day(ctx.now) })
 }
 
-/// The consents for each of some records; absent if the client requires no consents, or if records of the kind have no subject.
+/// The consents for each of some records; absent if the client requires no consents, or if records of the kind have no
+/// subject.
 async fn opened_of_each(
     ctx: &OpContext,
     registry: &Registry,
@@ -417,8 +421,9 @@ async fn owners(
     Ok(owners)
 }
 
-/// All beneficiaries of these kinds that an identifier addresses: its present and former owners; for a client that requires
-/// consents only those with visible memberships, by the reference in a membership if they are hidden themselves.
+/// All beneficiaries of these kinds that an identifier addresses: its present and former owners; for a client that
+/// requires consents only those with visible memberships, by the reference in a membership if they are hidden
+/// themselves.
 ///
 /// # Errors
 /// If the store fails.

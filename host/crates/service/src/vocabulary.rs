@@ -105,7 +105,8 @@ pub fn vocabulary<'g>(
     })
 }
 
-/// The codes of a vocabulary: all in the order of codes, children likewise, or all descendants of a code, parents first.
+/// The codes of a vocabulary: all in the order of codes, children likewise, or all descendants of a code, parents
+/// first.
 ///
 /// # Errors
 /// [`AppError::NotThere`] for the namespace, [`AppError::Invalid`] for an unknown code.
@@ -330,8 +331,8 @@ fn filtered<T>(items: impl Iterator<Item = T>, is_wanted: impl Fn(&T) -> bool, p
     found
 }
 
-/// Maximum number of unknown codes of one request for which the server searches a suggestion. A search takes up to 1 ms, and in a
-/// batch that consists of unknown codes the mapping is wrong: a hundred suggestions show that.
+/// Maximum number of unknown codes of one request for which the server searches a suggestion. A search takes up to 1
+/// ms, and in a batch that consists of unknown codes the mapping is wrong: a hundred suggestions show that.
 const SEARCHES_MAX: usize = 100;
 /// Maximum length of an invalid text that is repeated in the response, in bytes.
 const SHOWN_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + CODE_BYTES_MAX + 1;
@@ -478,7 +479,8 @@ pub struct GroupPage<'g> {
     pub group: &'g PublishedGroup,
     /// Codes that definitely belong to it.
     pub members: PageOf<CodeUri>,
-    /// Number of codes that cannot be decided, because their vocabulary is not completely available; none of an unset group.
+    /// Number of codes that cannot be decided, because their vocabulary is not completely available; none of an unset
+    /// group.
     pub undecided: usize,
 }
 
@@ -530,8 +532,8 @@ impl Fingerprint {
             // Responses of an open vocabulary's pack for a code are not part of the generation.
             fingerprint.text(&pack.digest);
         }
-        // The definer of a group is not part of its content, and the labels of an absent vocabulary's codes are known only
-        // after the codes were numbered.
+        // The definer of a group is not part of its content, and the labels of an absent vocabulary's codes are known
+        // only after the codes were numbered.
         for group in generation.concept_groups() {
             fingerprint.text(match group.defined_by() {
                 DefinedBy::None => "",

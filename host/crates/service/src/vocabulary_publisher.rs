@@ -1,8 +1,8 @@
-//! Publishes generations of vocabularies, built from the active packs and the settings of the deployment: local codes, concept groups,
-//! identifier systems, and codes of earlier versions of packs.
+//! Publishes generations of vocabularies, built from the active packs and the settings of the deployment: local codes,
+//! concept groups, identifier systems, and codes of earlier versions of packs.
 //!
-//! **Invariant:** a change of a setting and its audit entry are one write, made after a generation could be built with it; the generation is
-//! published right after. A server that stops in between publishes it when it starts.
+//! **Invariant:** a change of a setting and its audit entry are one write, made after a generation could be built with
+//! it; the generation is published right after. A server that stops in between publishes it when it starts.
 //!
 //! **Invariant:** a number is never revoked, so none is assigned before a generation could be built.
 
@@ -72,8 +72,8 @@ struct Cluster {
 /// Applies the packs that other processes of the register installed, replaced or removed.
 #[async_trait]
 pub(crate) trait PackFollower: Send + Sync {
-    /// Applies them in their present state. The caller holds the cluster's lock on plugins and settings, and lets no other change begin in this
-    /// process.
+    /// Applies them in their present state. The caller holds the cluster's lock on plugins and settings, and lets no
+    /// other change begin in this process.
     async fn follow(&self, now: Timestamp) -> Result<(), AppError>;
 }
 
@@ -117,7 +117,8 @@ impl VocabularyPublisher {
         Self { registry, published, changing, cluster: None, has_lock: Arc::default(), labels: Arc::default() }
     }
 
-    /// The same with other processes: one process changes packs and settings at a time, and starts from the changes of the others.
+    /// The same with other processes: one process changes packs and settings at a time, and starts from the changes of
+    /// the others.
     #[must_use]
     pub(crate) fn with_cluster(self, shared: Arc<dyn Shared>, packs: Arc<dyn PackFollower>) -> Self {
         self.labels.put_into(Arc::clone(&shared));
@@ -136,8 +137,8 @@ impl VocabularyPublisher {
         self.published().deployment.clone()
     }
 
-    /// Changes a setting of the deployment and publishes it. `decide` receives the settings and the current generation, with no other change
-    /// in progress; `target` and `note` are for the audit log, which also records rejections.
+    /// Changes a setting of the deployment and publishes it. `decide` receives the settings and the current generation,
+    /// with no other change in progress; `target` and `note` are for the audit log, which also records rejections.
     ///
     /// # Errors
     /// Those of `decide`, [`AppError::Conflict`] when no generation can be built with it, or when the store fails.
@@ -197,7 +198,8 @@ impl VocabularyPublisher {
     /// If the store fails; the current generation stays.
     pub async fn apply_settings(&self) -> Result<SyncOutcome, AppError> {
         if self.has_lock.load(Ordering::Acquire) {
-            // Settings are those that this process read when it got the lock. Codes get numbers without the lock, and a lock may be lost.
+            // Settings are those that this process read when it got the lock. Codes get numbers without the lock, and a
+            // lock may be lost.
             return Ok(SyncOutcome::Deferred);
         }
         let _changing = self.exclusive().await;
@@ -229,8 +231,8 @@ impl VocabularyPublisher {
         self.changing.lock().await
     }
 
-    /// The cluster's lock on plugins and settings, with the changes of other processes applied; none if there are no others. The
-    /// caller lets no other change begin in this process.
+    /// The cluster's lock on plugins and settings, with the changes of other processes applied; none if there are no
+    /// others. The caller lets no other change begin in this process.
     pub(crate) async fn cluster_lock(&self, now: Timestamp) -> Result<Option<ClusterLock>, AppError> {
         let Some(Cluster { shared, packs }) = &self.cluster else { return Ok(None) };
         let lock = shared.turn().await?;
@@ -303,8 +305,8 @@ impl VocabularyPublisher {
         self.labels.catch_up(&self.registry.vocabularies).await
     }
 
-    /// The modules that errors may name, once these packs are active: those of the project and of the folder of plugins, those that were
-    /// active, and those that are installed and not active.
+    /// The modules that errors may name, once these packs are active: those of the project and of the folder of
+    /// plugins, those that were active, and those that are installed and not active.
     fn known_modules(&self, active: &Packs) -> KnownModules {
         let mut published = self.published();
         let Published { left_out, unloaded, modules, .. } = &mut *published;
@@ -372,8 +374,8 @@ pub(crate) async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send 
 }
 
 impl VocabularyPublisher {
-    /// A generation of all of the packs, whose codes are numbered persistently; or the problems with them, in one line, and then nothing is numbered:
-    /// a number is never revoked.
+    /// A generation of all of the packs, whose codes are numbered persistently; or the problems with them, in one line,
+    /// and then nothing is numbered: a number is never revoked.
     pub(crate) async fn numbered(
         &self,
         packs: &Packs,
@@ -388,8 +390,8 @@ impl VocabularyPublisher {
         }
     }
 
-    /// A generation of all of the packs with the numbers that their codes would get, and a flag if they have these already; or the problems with
-    /// them, in one line.
+    /// A generation of all of the packs with the numbers that their codes would get, and a flag if they have these
+    /// already; or the problems with them, in one line.
     pub(crate) async fn tried(
         &self,
         packs: &Packs,
@@ -400,7 +402,8 @@ impl VocabularyPublisher {
         Ok(built.map_err(|problems| in_one_line(&problems)))
     }
 
-    /// The table as it would be if all codes and versions of these packs were numbered, and a flag if the store has it already.
+    /// The table as it would be if all codes and versions of these packs were numbered, and a flag if the store has it
+    /// already.
     async fn trial_table(&self, packs: &Packs, deployment: &Deployment) -> Result<(Arc<CodeTable>, bool), AppError> {
         let mut stored = self.registry.store.code_table().await?;
         let table = code_table(&stored)?;
@@ -462,8 +465,8 @@ fn build(packs: &Packs, deployment: &Deployment, table: Arc<CodeTable>) -> Resul
     if problems.is_empty() { builder.build(table) } else { Err(problems) }
 }
 
-/// The generation of as many of the packs as can be published together; each excluded one is logged. A concept group of the
-/// deployment that selects a missing code is left out too, and logged: rules that use it are undetermined.
+/// The generation of as many of the packs as can be published together; each excluded one is logged. A concept group of
+/// the deployment that selects a missing code is left out too, and logged: rules that use it are undetermined.
 pub(crate) fn publishable(
     mut packs: Packs,
     deployment: &Deployment,

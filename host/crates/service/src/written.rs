@@ -1,6 +1,8 @@
-//! The fields that a write changes, and the treatment of the others: a field that the client may not write stays unchanged.
+//! The fields that a write changes, and the treatment of the others: a field that the client may not write stays
+//! unchanged.
 //!
-//! The changed fields are also listed here, by their names in the API: for the audit log, which never contains their values.
+//! The changed fields are also listed here, by their names in the API: for the audit log, which never contains their
+//! values.
 //!
 //! **Invariant:** unchanged fields are restored after all other checks, so that no rejection reveals their values.
 
@@ -27,8 +29,8 @@ pub enum UpdateMode {
     Merge(FieldSet),
 }
 
-/// The fields of a resource among the members of a body; an unknown member is rejected where the body is read. Computed fields
-/// may be sent back, and are ignored.
+/// The fields of a resource among the members of a body; an unknown member is rejected where the body is read. Computed
+/// fields may be sent back, and are ignored.
 #[must_use]
 pub fn named<'a>(resource: Resource, members: impl IntoIterator<Item = &'a str>) -> FieldSet {
     let written = members.into_iter().filter(|name| !is_computed(resource, name));
@@ -113,8 +115,8 @@ pub fn only<T: RecordType, C, I>(mut draft: Fields<T, C, I>, written: &FieldSet)
     draft
 }
 
-/// A record after a change: the written fields, and the others as `before`. Identifiers are always written, and values that a
-/// newer program stored always stay.
+/// A record after a change: the written fields, and the others as `before`. Identifiers are always written, and values
+/// that a newer program stored always stay.
 #[must_use]
 pub fn keep<T: RecordType>(before: &Fields<T>, mut now: Fields<T>, written: &FieldSet) -> Fields<T> {
     now.keep_later(schema::fields(T::KIND), before);
@@ -163,7 +165,8 @@ pub fn changed_fields<T: RecordType>(before: Option<&Fields<T>>, now: &Fields<T>
     }
 }
 
-/// The fields of a membership that differ; all fields of a new one. That a membership has no identifier is reported by its identifiers.
+/// The fields of a membership that differ; all fields of a new one. That a membership has no identifier is reported by
+/// its identifiers.
 #[must_use]
 pub fn changed_of_membership(
     before: Option<&ProgramMembershipDetails>,

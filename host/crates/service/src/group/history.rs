@@ -89,8 +89,8 @@ pub async fn membership_history(
     Ok(HistoryPage { total, entries, members, codes })
 }
 
-/// Changes of the memberships of a group up to a version. Up to a thousand versions of some hundred members are decoded and compared,
-/// which runs on a thread for blocking work and ends when the request is cancelled.
+/// Changes of the memberships of a group up to a version. Up to a thousand versions of some hundred members are decoded
+/// and compared, which runs on a thread for blocking work and ends when the request is cancelled.
 async fn changes(registry: &Registry, group: RecordId, last: VersionId) -> Result<Vec<HistoryEntry>, AppError> {
     let (store, runtime) = (Arc::clone(&registry.store), Handle::current());
     let cancellation = Cancellation::default();
@@ -127,8 +127,9 @@ async fn changes_here(
     Ok(entries)
 }
 
-/// Changes between two lists of memberships: equal ones are left out, the others are paired by person, in their order. The memberships of
-/// each person are compared with those of the same person only, so that the time is linear in the number of memberships.
+/// Changes between two lists of memberships: equal ones are left out, the others are paired by person, in their order.
+/// The memberships of each person are compared with those of the same person only, so that the time is linear in the
+/// number of memberships.
 fn differences(before: &[Member], now: &[Member]) -> Vec<(PlaceChange, Member)> {
     let mut former: HashMap<RecordId, VecDeque<usize>> = HashMap::new();
     for (at, member) in before.iter().enumerate() {

@@ -179,7 +179,8 @@ fn apply(
             if !seen.allows("member")
                 && let Some(at) = members.iter().position(is_same)
             {
-                // A duplicate would be rejected, which reveals the members of the group: the membership stays, with the new role.
+                // A duplicate would be rejected, which reveals the members of the group: the membership stays, with the
+                // new role.
                 if let Some(member) = members.get_mut(at).filter(|_| role.is_some()) {
                     member.role = role;
                 }
@@ -311,7 +312,8 @@ pub enum Until {
 /// Number of groups read before the task yields to others.
 const GROUPS_PER_TURN: usize = 32;
 
-/// The memberships of a page that a person has or had in groups visible to the client, by group. Only these are in memory at once.
+/// The memberships of a page that a person has or had in groups visible to the client, by group. Only these are in
+/// memory at once.
 ///
 /// # Errors
 /// If the store fails.

@@ -1,15 +1,15 @@
-//! Plugins that this process did not install by a request: those that other processes of the register changed, with the list that announces
-//! plugins that this one installs, and those of the folder of plugins when the server starts.
+//! Plugins that this process did not install by a request: those that other processes of the register changed, with the
+//! list that announces plugins that this one installs, and those of the folder of plugins when the server starts.
 //!
 //! **Invariant:** a plugin is in the store before the list names it, and in the list before it runs here.
 //!
-//! **Invariant:** each process checks a plugin against its own policy, regardless of the list, and writes the outcome into the audit
-//! log.
+//! **Invariant:** each process checks a plugin against its own policy, regardless of the list, and writes the outcome
+//! into the audit log.
 //!
 //! **Invariant:** a plugin that cannot be applied leaves the running one of its name, and is reported as not active.
 //!
-//! **Invariant:** a file of the folder is installed as by hand: only if a generation could be built with it. If any step rejects
-//! it, the installed version keeps running.
+//! **Invariant:** a file of the folder is installed as by hand: only if a generation could be built with it. If any
+//! step rejects it, the installed version keeps running.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -59,8 +59,8 @@ impl PackFollower for PluginAdministration {
 }
 
 impl PluginAdministration {
-    /// Applies plugins that other processes installed, replaced or removed: missing files are fetched, checked, compiled and
-    /// tested as at an install. Takes as long as that does.
+    /// Applies plugins that other processes installed, replaced or removed: missing files are fetched, checked,
+    /// compiled and tested as at an install. Takes as long as that does.
     ///
     /// # Errors
     /// If the store fails; active plugins stay active.
@@ -77,13 +77,15 @@ impl PluginAdministration {
         self.common().failed.len()
     }
 
-    /// True if changed plugins are not active yet, because the store failed in between: [`Self::apply_plugins`] continues.
+    /// True if changed plugins are not active yet, because the store failed in between: [`Self::apply_plugins`]
+    /// continues.
     #[must_use]
     pub fn must_load(&self) -> bool {
         self.common().must_load
     }
 
-    /// Notes that a plugin differs from the list that this process has just written: it is tried again as one of another process.
+    /// Notes that a plugin differs from the list that this process has just written: it is tried again as one of
+    /// another process.
     pub(super) fn record_divergence(&self, name: &PluginName, reason: String) {
         if self.shared.is_none() {
             return;
@@ -117,8 +119,8 @@ impl PluginAdministration {
         if self.must_load() { self.load_anew().await } else { Ok(()) }
     }
 
-    /// Synchronizes the library with the list of all processes, as far as this server's policy accepts its entries; if anything changed,
-    /// packs must be loaded. If there never was a list, the plugins installed here become it.
+    /// Synchronizes the library with the list of all processes, as far as this server's policy accepts its entries; if
+    /// anything changed, packs must be loaded. If there never was a list, the plugins installed here become it.
     pub(super) async fn bring_in_line(
         &self,
         shared: &dyn Shared,
@@ -219,7 +221,8 @@ impl PluginAdministration {
             if found != digest {
                 return Err(format!("its file in the store has the digest {found}; {digest} was installed"));
             }
-            // An unsigned plugin that another server allowed is subject to that server's policy only. An older version is the choice of an administrator.
+            // An unsigned plugin that another server allowed is subject to that server's policy only. An older version
+            // is the choice of an administrator.
             let prepared = library.prepare(PluginOffer { signature, downgrade: Downgrade::Allowed, ..bytes.into() });
             let prepared = prepared.map_err(|error| error.to_string())?;
             let found = &prepared.manifest().name;
@@ -285,8 +288,8 @@ impl PluginAdministration {
 }
 
 impl PluginAdministration {
-    /// Publishes the installed plugins, then installs the absent or newer ones from a folder. A plugin that is corrupt is logged
-    /// with its name and the reason, and the rest is served.
+    /// Publishes the installed plugins, then installs the absent or newer ones from a folder. A plugin that is corrupt
+    /// is logged with its name and the reason, and the rest is served.
     ///
     /// # Errors
     /// If the store fails or the folder cannot be read.
@@ -314,8 +317,8 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Records the declarations of modules of a folder that are not installed, so that errors can name one that stays removed or is rejected. None of
-    /// them is run; a file that cannot be read is reported when it is to be installed.
+    /// Records the declarations of modules of a folder that are not installed, so that errors can name one that stays
+    /// removed or is rejected. None of them is run; a file that cannot be read is reported when it is to be installed.
     async fn note_offered(&self, folder: &Path) -> Result<(), AppError> {
         let (library, folder) = (self.library.clone(), folder.to_owned());
         let manifests = blocking(move || library.offered(&folder)).await?;
@@ -328,8 +331,8 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Unloads plugins that came from other servers of the register and that this server's policy no longer accepts; the list of all servers
-    /// still names them, and they are checked as new ones.
+    /// Unloads plugins that came from other servers of the register and that this server's policy no longer accepts;
+    /// the list of all servers still names them, and they are checked as new ones.
     async fn unload_refused(&self) -> Result<(), AppError> {
         let library = self.library.clone();
         for error in blocking(move || library.unload_refused()).await? {
@@ -338,8 +341,8 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Installs the absent or newer plugins of a folder. One that is rejected for its content is tried once more after the others:
-    /// its concept groups may select codes of one of them.
+    /// Installs the absent or newer plugins of a folder. One that is rejected for its content is tried once more after
+    /// the others: its concept groups may select codes of one of them.
     async fn sync(&self, folder: &Path, now: Timestamp) -> Result<SyncReport, AppError> {
         let ctx = OpContext::unbound(Actor::System, "start".into(), now, AuditContext::default());
         let folder = folder.to_owned();

@@ -1,10 +1,11 @@
-//! Removal of a plugin, the conditions that prevent it, and the codes of a vocabulary retained when its pack is removed or replaced.
+//! Removal of a plugin, the conditions that prevent it, and the codes of a vocabulary retained when its pack is removed
+//! or replaced.
 //!
-//! **Invariant:** an upgrade removes no vocabulary that a removal without force would not remove: vocabularies that records or local codes
-//! use stay active until the administrator removes the plugin by force.
+//! **Invariant:** an upgrade removes no vocabulary that a removal without force would not remove: vocabularies that
+//! records or local codes use stay active until the administrator removes the plugin by force.
 //!
-//! **Invariant:** the set of retained codes only grows, and is on disk before the pack changes: whenever the server stops, every code that a
-//! record may contain has its labels in the installed version or among the retained codes.
+//! **Invariant:** the set of retained codes only grows, and is on disk before the pack changes: whenever the server
+//! stops, every code that a record may contain has its labels in the installed version or among the retained codes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -268,8 +269,8 @@ const WHOLE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Maximum text of a code that is retained with its definitions, in bytes.
 const DEFINED_BYTES_MAX: usize = 64 * 1024;
 
-/// Codes to retain of active vocabularies of which a new pack provides another version, and all retained codes then: the
-/// codes that the new one lacks, permanently, and the complete previous version, until the next one comes.
+/// Codes to retain of active vocabularies of which a new pack provides another version, and all retained codes then:
+/// the codes that the new one lacks, permanently, and the complete previous version, until the next one comes.
 pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deployment) -> (Vec<Setting>, Deployment) {
     let mut settings = Vec::new();
     for newer in new.vocabularies() {
@@ -288,8 +289,8 @@ pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deploym
     (settings, joined)
 }
 
-/// Codes to retain of removed vocabularies: the codes in records, which are `held`, or with local codes below them, and their
-/// ancestors.
+/// Codes to retain of removed vocabularies: the codes in records, which are `held`, or with local codes below them, and
+/// their ancestors.
 pub(super) fn of_removed(
     vocabularies: &[Arc<Vocabulary>],
     deployment: &Deployment,
@@ -355,8 +356,8 @@ fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment)
         .collect()
 }
 
-/// A complete version, without the codes retained of earlier versions. One with too much text is stored as empty, which replaces
-/// the previous one.
+/// A complete version, without the codes retained of earlier versions. One with too much text is stored as empty, which
+/// replaces the previous one.
 fn whole(version: &Vocabulary) -> Vec<Setting> {
     let own = version.concepts().filter(|concept| !concept.is_only_kept());
     let concepts: Vec<Concept> = own.filter_map(ConceptRef::to_concept).collect();

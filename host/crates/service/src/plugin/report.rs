@@ -155,8 +155,8 @@ struct Facts<'a> {
 }
 
 impl PluginAdministration {
-    /// Reports the effect of installing a plugin, without installing it, and names up to `records_told` of the records with
-    /// codes that would be removed or deprecated. The naming is written into the audit log.
+    /// Reports the effect of installing a plugin, without installing it, and names up to `records_told` of the records
+    /// with codes that would be removed or deprecated. The naming is written into the audit log.
     ///
     /// # Errors
     /// [`AppError::Plugin`] when the file is not a plugin that can be read and tested, or when the store fails.
@@ -319,7 +319,8 @@ fn change(pair: &Pair<'_>, facts: &Facts<'_>) -> Option<(VocabularyChange, Vec<C
     Some((report, lost))
 }
 
-/// True if a change of its vocabulary changes a code: a local code outlives a new version, and goes with its vocabulary.
+/// True if a change of its vocabulary changes a code: a local code outlives a new version, and goes with its
+/// vocabulary.
 fn is_judged(concept: ConceptRef<'_>, newer: Option<&Vocabulary>) -> bool {
     newer.is_none() || !concept.is_local()
 }
@@ -354,8 +355,8 @@ pub struct TouchedRecord {
     pub codes: Vec<(String, String)>,
 }
 
-/// The records that carry identifiers of some systems. Codes in coded fields are counted in memory; an ID type is in no coded field but is the
-/// system of identifiers, for which all records are read.
+/// The records that carry identifiers of some systems. Codes in coded fields are counted in memory; an ID type is in no
+/// coded field but is the system of identifiers, for which all records are read.
 #[derive(Debug, Default)]
 pub(super) struct Carriers {
     /// Number of records with an identifier, per system.

@@ -1,5 +1,5 @@
-//! Enrolment and replacement of a membership, and the checks of every write of one: the statuses and days that are compatible, and the
-//! permitted transitions.
+//! Enrolment and replacement of a membership, and the checks of every write of one: the statuses and days that are
+//! compatible, and the permitted transitions.
 
 use std::sync::Arc;
 
@@ -92,7 +92,8 @@ pub(super) async fn write(
     let since = registry.index.sequence().await?;
     let before = present.as_ref().map(|present| present.before);
     let kept = |field: &str| present.as_ref().filter(|present| !present.written.allows(field));
-    // Fields that never change are not compared for a client that may not read them: a rejection would reveal their values.
+    // Fields that never change are not compared for a client that may not read them: a rejection would reveal their
+    // values.
     let unseen = |field: &str| present.as_ref().filter(|present| !present.seen.allows(field));
     let given = named_in(&draft)?;
     let mut targets = targets_of(&draft);
@@ -189,7 +190,8 @@ pub(super) async fn write(
     }
 }
 
-/// The result of the expression of a program that enforces it, for a beneficiary that enters; none if it is not enforced.
+/// The result of the expression of a program that enforces it, for a beneficiary that enters; none if it is not
+/// enforced.
 async fn ask(
     ctx: &OpContext,
     registry: &Registry,
@@ -255,9 +257,9 @@ fn targets_of(draft: &MembershipDraft) -> Vec<String> {
     named.map(|reference| records::reference(reference.kind, &reference.id)).collect()
 }
 
-/// The data that an enrolment depends on besides the membership: the open program, and the data that its expression reads, if it decides.
-/// It is unchanged when the membership is written, or the enrolment is decided again; so two programs that exclude each other never both accept an
-/// individual whom two clients enrol concurrently.
+/// The data that an enrolment depends on besides the membership: the open program, and the data that its expression
+/// reads, if it decides. It is unchanged when the membership is written, or the enrolment is decided again; so two
+/// programs that exclude each other never both accept an individual whom two clients enrol concurrently.
 ///
 /// # Errors
 /// If the store fails.
@@ -290,8 +292,8 @@ pub(super) async fn of_entry(
 pub type MakeMembership<'a> =
     dyn Fn(&MembershipView, &FieldSet) -> Result<MembershipDraft, AppError> + Send + Sync + 'a;
 
-/// Replaces a membership: `make` computes the new one from the present one and the fields that the client may write. The
-/// others stay as they are.
+/// Replaces a membership: `make` computes the new one from the present one and the fields that the client may write.
+/// The others stay as they are.
 ///
 /// # Errors
 /// As [`create`]; [`AppError::NotFound`], [`AppError::Ambiguous`], [`AppError::Conflict`] if the address matches several; and [`AppError::VersionMismatch`] when the condition is not met.
@@ -331,8 +333,9 @@ async fn replace_once(
     write(ctx, registry, engine, Some(Present { before: &before, seen, written, program, beneficiary }), draft).await
 }
 
-/// The days that a membership may have depend on its status: a client that may not write the status writes only the fields it names, and not
-/// the exit date and reason; otherwise it would learn the status from the days filled in or rejected.
+/// The days that a membership may have depend on its status: a client that may not write the status writes only the
+/// fields it names, and not the exit date and reason; otherwise it would learn the status from the days filled in or
+/// rejected.
 fn without_status(written: FieldSet, spoken: &UpdateMode) -> Result<FieldSet, AppError> {
     if written.allows("status") {
         return Ok(written);
@@ -359,8 +362,9 @@ pub(super) struct Present<'a> {
     pub beneficiary: &'a str,
 }
 
-/// A received reference may be sent back: one equal to the shown reference means the record that the membership contains, even if the identifiers
-/// of that record have all ended and another one has adopted one. A client that may not read the reference received none.
+/// A received reference may be sent back: one equal to the shown reference means the record that the membership
+/// contains, even if the identifiers of that record have all ended and another one has adopted one. A client that may
+/// not read the reference received none.
 impl Present<'_> {
     /// True if the program is shown so.
     pub(super) fn is_program(&self, key: &IdentifierKey) -> bool {
@@ -414,8 +418,8 @@ fn entry(from: Option<MembershipStatus>, to: MembershipStatus) -> Result<Entry, 
 
 /// Fills in the days that a status implies, and checks that days, reason and status are compatible.
 ///
-/// A beneficiary that takes part without a given day does so since the day known already, or else since today; likewise for
-/// one that left. A day that the client neither sends nor sees is not compared with one that it sends.
+/// A beneficiary that takes part without a given day does so since the day known already, or else since today; likewise
+/// for one that left. A day that the client neither sends nor sees is not compared with one that it sends.
 pub(super) fn check_dates(
     details: &mut ProgramMembershipDetails,
     present: Option<&Present<'_>>,
