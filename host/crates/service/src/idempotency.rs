@@ -1,14 +1,16 @@
 //! Requests that a client may send twice and that are executed once, and records as such a request wrote them.
 //!
-//! **Invariant:** the outcome is stored in the same write, so that a client that received a response finds it stored, and a client that
-//! finds nothing stored can be sure that nothing was done.
+//! **Invariant:** the outcome is stored in the same write, so that a client that received a response finds it stored,
+//! and a client that finds nothing stored can be sure that nothing was done.
 //!
 //! **Invariant:** a request that was rejected is not stored: sent again, it is checked again.
 //!
-//! **Invariant:** no more is stored for a client than its limit: a request that begins has capacity reserved for all its results.
+//! **Invariant:** no more is stored for a client than its limit: a request that begins has capacity reserved for all
+//! its results.
 //!
-//! **Invariant:** records that are shown again are limited to what the client may see now. If the request created a record that the client may no
-//! longer see, only what it sent itself is shown: type, identifiers and meta. A record that it changed is absent, as for any other call.
+//! **Invariant:** records that are shown again are limited to what the client may see now. If the request created a
+//! record that the client may no longer see, only what it sent itself is shown: type, identifiers and meta. A record
+//! that it changed is absent, as for any other call.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -47,7 +49,8 @@ pub struct Requests {
     counts_hold: Option<SignedDuration>,
     /// The number of results that each request in progress may still store.
     in_flight: Mutex<HashMap<(ClientId, IdempotencyKey), u64>>,
-    /// By client, with the time of the count: made when it is first needed; exact or too high, except for changes by other processes since.
+    /// By client, with the time of the count: made when it is first needed; exact or too high, except for changes by
+    /// other processes since.
     remembered: Mutex<HashMap<ClientId, (u64, Timestamp)>>,
     /// Time of the last search for expired entries because a client was at its limit.
     looked_at: Mutex<Option<Timestamp>>,
@@ -82,8 +85,8 @@ impl Requests {
         Self { per_client_max, counts_hold: None, in_flight, remembered, looked_at }
     }
 
-    /// For one of several processes that handle requests of the register: stored requests are counted again each second. If two processes handle
-    /// the same key at the same time, the store accepts one of them.
+    /// For one of several processes that handle requests of the register: stored requests are counted again each
+    /// second. If two processes handle the same key at the same time, the store accepts one of them.
     #[must_use]
     pub fn among_others(self) -> Self {
         Self { counts_hold: Some(COUNTS_HOLD), ..self }
@@ -115,7 +118,7 @@ impl Requests {
         // From here on dropping it ends it.
         let mut once = Once { requests: Arc::clone(self), client, key, digest, earlier: Vec::new() };
         let earlier = store.remembered(&once.client, &once.key).await?;
-        once.earlier = earlier.into_iter().filter(|request| request.is_kept_at(ctx.now)).collect();
+        once.earlier = earlier.into_iter().filter(|request| request.is_stored_at(ctx.now)).collect();
         if once.earlier.iter().any(|request| request.digest != digest) {
             let message = "it was given to another request: take a new key for each request";
             let problem = FieldProblem::new("Idempotency-Key", "reused_key", message);
@@ -204,14 +207,14 @@ impl Once {
         self.earlier.iter().find(|request| request.name.part == part).map(|request| &**request)
     }
 
-    /// Reads the earlier response to that part again, after it could not be done: the client that sent it first may have disconnected before
-    /// the response, while the part was being written.
+    /// Reads the earlier response to that part again, after it could not be done: the client that sent it first may
+    /// have disconnected before the response, while the part was being written.
     ///
     /// # Errors
     /// If the store fails.
     pub async fn is_done_meanwhile(&mut self, ctx: &OpContext, store: &dyn Store, part: u16) -> Result<bool, AppError> {
         let found = store.remembered(&self.client, &self.key).await?;
-        let is_same = |request: &Arc<RememberedRequest>| request.is_kept_at(ctx.now) && request.digest == self.digest;
+        let is_same = |request: &Arc<RememberedRequest>| request.is_stored_at(ctx.now) && request.digest == self.digest;
         self.earlier = found.into_iter().filter(is_same).collect();
         Ok(self.earlier(part).is_some())
     }

@@ -1,6 +1,7 @@
 //! Administration of plugins.
 //!
-//! **Invariant:** a change that has begun is completed even if its caller stops waiting: disk, packs and generation never diverge.
+//! **Invariant:** a change that has begun is completed even if its caller stops waiting: disk, packs and generation
+//! never diverge.
 //!
 //! **Invariant:** a plugin is installed only after all its content was checked and a generation could be built with it;
 //! until then the previous version keeps running.
@@ -74,13 +75,14 @@ impl PluginAdministration {
         Self { registry, publisher, host, library, common: Arc::default(), shared: None }
     }
 
-    /// The same with other processes: plugins are in the store, one process changes plugins and settings at a time, and starts from the
-    /// changes of the others.
+    /// The same with other processes: plugins are in the store, one process changes plugins and settings at a time, and
+    /// starts from the changes of the others.
     #[must_use]
-    pub fn among(self, shared: Option<Arc<dyn Shared>>) -> Self {
+    pub fn with_shared(self, shared: Option<Arc<dyn Shared>>) -> Self {
         let Some(shared) = shared else { return self };
         let plugins = Self { shared: Some(Arc::clone(&shared)), ..self };
-        // The publisher of the copy that synchronizes with other processes takes no lock, and so does not hold the copy itself.
+        // The publisher of the copy that synchronizes with other processes takes no lock, and so does not hold the copy
+        // itself.
         let publisher = plugins.publisher.clone().with_cluster(shared, Arc::new(plugins.clone()));
         Self { publisher, ..plugins }
     }
@@ -129,8 +131,8 @@ impl PluginAdministration {
         self.library.stop_compiling();
     }
 
-    /// A consistent snapshot of the installed files and of the result of `fix`: no plugin is installed or removed in between, so that
-    /// the codes of both match. Waits for a change of plugins in progress.
+    /// A consistent snapshot of the installed files and of the result of `fix`: no plugin is installed or removed in
+    /// between, so that the codes of both match. Waits for a change of plugins in progress.
     ///
     /// # Errors
     /// If the files cannot be opened, and those of `fix`.
@@ -236,7 +238,8 @@ impl PluginAdministration {
             }
             Err(error) => return Ok(Err((error, Some(Box::new(prepared))))),
         };
-        // Before it is on disk: no plugin runs without an entry in the audit log. A failure of the disk has its own entry.
+        // Before it is on disk: no plugin runs without an entry in the audit log. A failure of the disk has its own
+        // entry.
         let note = format!("installs it; {}", signed_by(&prepared, unsigned_allowed_by));
         self.audit(ctx, AuditOutcome::Allowed, prepared.reference(), note).await?;
         self.log_installed(&prepared, now).await?;

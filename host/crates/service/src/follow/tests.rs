@@ -1,4 +1,4 @@
-//! Two processes of one register, and what one of them changes.
+//! Synchronization of two processes of one register.
 
 use super::*;
 use crate::audit::AuditLog;
@@ -57,7 +57,7 @@ impl Process {
         };
         let seen = store.generation().await.unwrap();
         let shared = store.clone() as Arc<dyn Shared>;
-        let plugins = PluginAdministration::new(registry, host, library).among(Some(shared.clone()));
+        let plugins = PluginAdministration::new(registry, host, library).with_shared(Some(shared.clone()));
         plugins.start(None, now).await.unwrap();
         let directory = Arc::new(ClientDirectory::new(store.clients().await.unwrap()));
         let ring = Arc::new(KeyRing::load_or_create(keys.path(), 86_400, now).unwrap());
