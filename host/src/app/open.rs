@@ -112,7 +112,7 @@ impl App {
             bodies,
             photo_reads: Arc::default(),
         };
-        let plugins = PluginAdministration::new(registry.clone(), host, library.clone()).among(shared.clone());
+        let plugins = PluginAdministration::new(registry.clone(), host, library.clone()).with_shared(shared.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
         library.forget_unused_code();
 
@@ -133,7 +133,7 @@ impl App {
         let token_cache = Arc::new(TokenCache::default());
         let rings = SigningKeyRings { tokens: Arc::new(token_keys), decisions: Arc::new(decision_keys) };
         let signing_keys = SigningKeyAdministration::new(rings.clone(), registry.audit.clone(), clock.clone());
-        let signing_keys = signing_keys.among(shared.clone());
+        let signing_keys = signing_keys.with_shared(shared.clone());
         let follower = shared.map(|shared| {
             let (directory, keys) = (directory.clone(), (rings.clone(), clock.clone()));
             Arc::new(Follower::new(shared, store.clone(), directory, plugins.clone(), keys, generation))

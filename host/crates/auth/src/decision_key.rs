@@ -28,7 +28,7 @@ daftar_domain::opaque_debug!(DecisionMaterial);
 
 impl KeyMaterial for DecisionMaterial {
     const FILE: &'static str = DECISION_KEY_FILE;
-    const KEPT_MAX: usize = super::key_file::KEYS_MAX;
+    const RETAINED_MAX: usize = super::key_file::KEYS_MAX;
     const EXPIRES: bool = false;
 
     fn of_secret(secret: &[u8]) -> Result<Self, String> {

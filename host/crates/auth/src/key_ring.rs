@@ -216,8 +216,8 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         if overlap_s.is_some() && accepted_until.is_none() {
             return Err(RotationError::NoOverlap);
         }
-        if keys.all().filter(|key| key.is_accepted(now)).count() >= M::KEPT_MAX {
-            let kept_max = M::KEPT_MAX;
+        if keys.all().filter(|key| key.is_accepted(now)).count() >= M::RETAINED_MAX {
+            let kept_max = M::RETAINED_MAX;
             let until = keys.all().filter_map(|key| key.accepted_until().filter(|until| now < *until)).min();
             return Err(match until {
                 Some(until) => RotationError::Full { kept_max, until },

@@ -38,7 +38,7 @@ pub trait KeyMaterial: fmt::Debug + Sized + Send + Sync + 'static {
     /// The file within the key folder.
     const FILE: &'static str;
     /// The most keys in the file: the current one and older ones.
-    const KEPT_MAX: usize;
+    const RETAINED_MAX: usize;
     /// True if the signatures expire: a replaced key is then dropped after the last of them.
     const EXPIRES: bool;
 
@@ -59,7 +59,7 @@ daftar_domain::opaque_debug!(TokenMaterial);
 
 impl KeyMaterial for TokenMaterial {
     const FILE: &'static str = TOKEN_KEY_FILE;
-    const KEPT_MAX: usize = 8;
+    const RETAINED_MAX: usize = 8;
     const EXPIRES: bool = true;
 
     fn of_secret(secret: &[u8]) -> Result<Self, String> {
@@ -149,8 +149,8 @@ impl<M: KeyMaterial> SigningKeys<M> {
     /// The reason why they cannot be used, without any part of them.
     pub(super) fn new(stored: &[StoredKey]) -> Result<Self, String> {
         let (newest, older) = stored.split_first().ok_or_else(|| "it contains no key".to_owned())?;
-        if older.len() >= M::KEPT_MAX {
-            return Err(format!("it contains {} keys, not 1 to {}", stored.len(), M::KEPT_MAX));
+        if older.len() >= M::RETAINED_MAX {
+            return Err(format!("it contains {} keys, not 1 to {}", stored.len(), M::RETAINED_MAX));
         }
         let until = |key, newer| M::EXPIRES.then(|| accepted_until(key, newer));
         let previous = stored.iter().zip(older).map(|(newer, key)| SigningKey::new(key, until(key, newer)));

@@ -148,7 +148,7 @@ impl AuditEntry {
 
 /// Returns the address as the audit log stores it: an IPv4 address unchanged, an IPv6 address as its /64 network.
 #[must_use]
-pub fn kept_address(address: IpAddr) -> IpAddr {
+pub fn stored_address(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn keeps_networks_of_ipv6_addresses() {
-        let kept = |text: &str| kept_address(text.parse().unwrap()).to_string();
+        let kept = |text: &str| stored_address(text.parse().unwrap()).to_string();
         assert_eq!(kept("203.0.113.9"), "203.0.113.9");
         assert_eq!(kept("::ffff:203.0.113.9"), "203.0.113.9");
         assert_eq!(kept("2001:db8:1:2:ffff::1"), "2001:db8:1:2::");

@@ -164,7 +164,7 @@ impl Deployment {
     }
 
     /// Returns the retained codes of earlier versions of a vocabulary.
-    pub fn kept_of<'a>(&'a self, namespace: &'a Namespace) -> impl Iterator<Item = &'a Concept> {
+    pub fn retained_of<'a>(&'a self, namespace: &'a Namespace) -> impl Iterator<Item = &'a Concept> {
         self.kept.iter().filter(move |((of, _), _)| of == namespace).flat_map(|(_, concepts)| concepts)
     }
 
@@ -185,7 +185,7 @@ impl Deployment {
     }
 
     /// Returns the keys of the chunks of a vocabulary's retained codes.
-    pub fn kept_parts_of<'a>(&'a self, namespace: &'a Namespace) -> impl Iterator<Item = SettingKey> + 'a {
+    pub fn retained_parts_of<'a>(&'a self, namespace: &'a Namespace) -> impl Iterator<Item = SettingKey> + 'a {
         let parts = self.kept.keys().filter(move |(of, _)| of == namespace);
         parts.map(|(of, part)| SettingKey::RetainedConcepts(of.clone(), *part))
     }

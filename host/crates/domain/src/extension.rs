@@ -246,7 +246,7 @@ impl ExtensionFields {
 
     /// Sets the known modules.
     #[must_use]
-    pub fn among(self, modules: Arc<KnownModules>) -> Self {
+    pub fn with_modules(self, modules: Arc<KnownModules>) -> Self {
         Self { modules, ..self }
     }
 

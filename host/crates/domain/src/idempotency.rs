@@ -88,7 +88,7 @@ pub struct RememberedAnswer {
 impl RememberedRequest {
     /// True if the request is within its retention period.
     #[must_use]
-    pub fn is_kept_at(&self, now: Timestamp) -> bool {
+    pub fn is_stored_at(&self, now: Timestamp) -> bool {
         now.duration_since(self.at) < REMEMBERED_FOR
     }
 }
@@ -117,7 +117,7 @@ mod tests {
         let at: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
         let request = RememberedRequest { name, digest: [0; 32], at, answers: Vec::new() };
         for (later_s, is_kept) in [(0, true), (86_399, true), (86_400, false), (90_000, false), (-5, true)] {
-            assert_eq!(request.is_kept_at(at + SignedDuration::from_secs(later_s)), is_kept, "{later_s}");
+            assert_eq!(request.is_stored_at(at + SignedDuration::from_secs(later_s)), is_kept, "{later_s}");
         }
     }
 }

@@ -172,7 +172,7 @@ pub trait Program: Send + Sync {
 impl StateParts {
     /// Returns the token issuer.
     #[must_use]
-    pub fn token_desk(&self) -> TokenIssuer<'_> {
+    pub fn token_issuer(&self) -> TokenIssuer<'_> {
         TokenIssuer {
             directory: &self.clients.directory,
             hasher: &self.clients.hasher,

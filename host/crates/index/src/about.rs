@@ -119,15 +119,15 @@ stored_fields!(Terms { memberships, consents });
 
 impl About {
     /// Visits the content, so that two indexes can be compared.
-    pub(super) fn tell(&self, teller: &mut Visitor) {
+    pub(super) fn visit(&self, visitor: &mut Visitor) {
         let programs = self.programs.values().map(|program| (program.id, program.meta.version.0));
-        teller.values("programs", programs);
-        self.memberships.tell(teller, "memberships", "terms of memberships");
+        visitor.values("programs", programs);
+        self.memberships.visit(visitor, "memberships", "terms of memberships");
         let columns = &self.of_memberships;
-        teller.of_rows("columns of memberships", &self.memberships.rows, |row| {
+        visitor.of_rows("columns of memberships", &self.memberships.rows, |row| {
             (columns.fields.get(row), columns.last_updated.get(row), columns.versions.get(row))
         });
-        self.consents.tell(teller, "consents", "terms of consents");
+        self.consents.visit(visitor, "consents", "terms of consents");
     }
 }
 

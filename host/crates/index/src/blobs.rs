@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::chunk::{CHUNK_ROWS, Cells, split};
-use super::stored::{self, Unsound};
+use super::stored::{self, Corrupt};
 
 /// Up to this many dead bytes a chunk is not compacted.
 const DEAD_BYTES_MIN: usize = 1_024;
@@ -55,7 +55,7 @@ impl Stored for Blobs {
         self.chunks.iter().try_for_each(|chunk| part.add_with(|to| chunk.put(to)))
     }
 
-    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Corrupt> {
         let chunks = checkpoint.each(|from| Chunk::take(from).map(Arc::new))?;
         Ok(Self { chunks: Arc::new(chunks) })
     }
@@ -117,15 +117,15 @@ impl Chunk {
         (0..self.spans.len()).for_each(|slot| to.extend_from_slice(self.get(slot)));
     }
 
-    fn take(from: &mut &[u8]) -> Result<Self, Unsound> {
+    fn take(from: &mut &[u8]) -> Result<Self, Corrupt> {
         let lengths: Cells<u32> = stored::take(from)?;
         let mut end = 0_u32;
         let mut spans = Vec::with_capacity(lengths.as_slice().len());
         for length in lengths.as_slice() {
             spans.push((end, *length));
-            end = end.checked_add(*length).ok_or(Unsound("a chunk has too many bytes"))?;
+            end = end.checked_add(*length).ok_or(Corrupt("a chunk has too many bytes"))?;
         }
-        let (bytes, rest) = from.split_at_checked(end as usize).ok_or(Unsound("it is truncated"))?;
+        let (bytes, rest) = from.split_at_checked(end as usize).ok_or(Corrupt("it is truncated"))?;
         *from = rest;
         Ok(Self { spans, bytes: bytes.to_vec(), dead: 0 })
     }

@@ -34,7 +34,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::stored::Unsound;
+use crate::stored::Corrupt;
 use daftar_domain::change::Sequence;
 
 const MAGIC: &[u8; 8] = b"daftarCP";
@@ -80,7 +80,7 @@ pub(super) trait Stored: Sized {
     fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()>;
 
     /// Reads its parts from a checkpoint.
-    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound>;
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Corrupt>;
 }
 
 /// Stores a structure as its fields in this order; fields after the semicolon are not stored, and are empty after
@@ -94,7 +94,7 @@ macro_rules! stored_fields {
                 Ok(())
             }
 
-            fn load(checkpoint: &mut $crate::checkpoint::Loading<'_>) -> Result<Self, $crate::stored::Unsound> {
+            fn load(checkpoint: &mut $crate::checkpoint::Loading<'_>) -> Result<Self, $crate::stored::Corrupt> {
                 $(let $field = $crate::checkpoint::Stored::load(checkpoint)?;)+
                 Ok(Self { $($field),+ $(, $empty: Default::default())? })
             }

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde::{Deserialize, Serialize};
 
 use super::bitmaps::Posting;
-use super::stored::Unsound;
+use super::stored::Corrupt;
 use super::tree::SharedTree;
 use daftar_domain::code::CodeNumber;
 use daftar_domain::manifest::ExtensionPath;
@@ -75,11 +75,11 @@ impl ExtensionNumbers {
     }
 
     /// Restores the numbers: each field has its index.
-    pub(super) fn of_paths(paths: Vec<ExtensionPath>) -> Result<Self, Unsound> {
+    pub(super) fn of_paths(paths: Vec<ExtensionPath>) -> Result<Self, Corrupt> {
         let numbers = Self::default();
         for (path, at) in paths.iter().zip(0_u16..) {
             if numbers.number(path) != Some(ExtensionNumber(at)) {
-                return Err(Unsound("a field of a module has two numbers"));
+                return Err(Corrupt("a field of a module has two numbers"));
             }
         }
         Ok(numbers)

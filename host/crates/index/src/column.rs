@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::blobs::Blobs;
 use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::chunk::{CHUNK_ROWS, Cell, Cells, split};
-use super::stored::Unsound;
+use super::stored::Corrupt;
 
 /// One value per row, or none.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ impl<T: Cell> Stored for Column<T> {
         checkpoint.values(self.0.iter())
     }
 
-    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Corrupt> {
         checkpoint.all().map(|chunks| Self(Arc::new(chunks)))
     }
 }
@@ -110,7 +110,7 @@ impl TextColumn {
     }
 
     /// Reads it from a checkpoint. The heads are derived from the texts.
-    pub(super) fn load(checkpoint: &mut Loading<'_>, rows: u32) -> Result<Self, Unsound> {
+    pub(super) fn load(checkpoint: &mut Loading<'_>, rows: u32) -> Result<Self, Corrupt> {
         let texts = Blobs::load(checkpoint)?;
         let mut heads = Vec::new();
         for first in (0..rows).step_by(CHUNK_ROWS) {
@@ -120,7 +120,7 @@ impl TextColumn {
                 bytes => str::from_utf8(bytes).map(|text| Some(head(text))),
             };
             let cells: Result<Vec<Option<u64>>, _> = (first..last).map(of_row).collect();
-            heads.push(Cells::of(&cells.map_err(|_| Unsound("a text is not UTF-8"))?));
+            heads.push(Cells::of(&cells.map_err(|_| Corrupt("a text is not UTF-8"))?));
         }
         Ok(Self { heads: Column(Arc::new(heads)), texts })
     }

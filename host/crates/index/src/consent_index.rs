@@ -25,7 +25,7 @@ use super::checkpoint::{CheckpointWriter, Loading, Stored, stored_fields};
 use super::codes::{Edit, Edits, apply_edits, count_entries, note_edits, sorted_once};
 use super::fingerprint::Visitor;
 use super::rows::Rows;
-use super::stored::{Unsound, bytes_of};
+use super::stored::{Corrupt, bytes_of};
 use super::terms::TermIndex;
 use super::tree::SharedTree;
 use asked::Answers;
@@ -320,7 +320,7 @@ impl Stored for Names {
         checkpoint.one(&self.texts())
     }
 
-    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Corrupt> {
         checkpoint.one().map(Self::of_texts)
     }
 }
@@ -328,9 +328,9 @@ impl Stored for Names {
 impl ConsentIndex {
     /// Visits the content, so that two indexes can be compared. Numbers of names are not included, nor are unused
     /// names.
-    pub(crate) fn tell(&self, teller: &mut Visitor) {
+    pub(crate) fn visit(&self, visitor: &mut Visitor) {
         let texts = self.names.texts();
-        teller.values(
+        visitor.values(
             "consents given",
             self.given.iter().map(|(key, given)| {
                 let class = Class { organization: given.organization, purpose: given.purpose, fields: given.fields };
@@ -343,9 +343,9 @@ impl ConsentIndex {
             ("groups covered", &self.groups),
             ("memberships covered", &self.memberships),
         ] {
-            teller.postings(what, by_name(&texts, covers).iter().map(|(key, rows)| (key, *rows)));
+            visitor.postings(what, by_name(&texts, covers).iter().map(|(key, rows)| (key, *rows)));
         }
-        teller.values("beneficiaries", self.beneficiaries.iter().map(|(id, subject)| (*id, *subject)));
+        visitor.values("beneficiaries", self.beneficiaries.iter().map(|(id, subject)| (*id, *subject)));
     }
 }
 

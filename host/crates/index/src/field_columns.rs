@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::chunk::{CellValue, Cells, Chunk, ChunkColumn, Days, RowValues, split};
 use super::codes::{CodeAt, CodeKey};
-use super::stored::{self, Unsound};
+use super::stored::{self, Corrupt};
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::code::CodeNumber;
 use daftar_domain::record::{RecordKind, RecordType};
@@ -201,11 +201,11 @@ impl<R: RecordType> Stored for FieldColumns<R> {
         checkpoint.values(self.chunks.iter().map(|chunk| &**chunk))
     }
 
-    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Corrupt> {
         let empty = Self::empty_chunk();
         let chunks = checkpoint.each(|from| {
             let chunk: Chunk = stored::take(from)?;
-            if chunk.is_like(&empty) { Ok(Arc::new(chunk)) } else { Err(Unsound("its columns have other fields")) }
+            if chunk.is_like(&empty) { Ok(Arc::new(chunk)) } else { Err(Corrupt("its columns have other fields")) }
         })?;
         Ok(Self { chunks: Arc::new(chunks), of: PhantomData })
     }

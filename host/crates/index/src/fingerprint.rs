@@ -13,7 +13,7 @@ use super::checkpoint::{CheckpointWriter, Loading, Stored, join, stored_fields};
 use super::codes::ExtensionNumbers;
 use super::identifiers::IdentifierHasher;
 use super::rows::Rows;
-use super::stored::{self, Unsound, bytes_of};
+use super::stored::{self, Corrupt, bytes_of};
 use super::subjects::{PARTS, Subjects};
 use super::{Snapshot, about};
 use daftar_domain::change::Sequence;
@@ -67,22 +67,22 @@ impl Image {
     /// [`super::Columns::sibling`]: the same records give the same fingerprint, in any write order.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        let mut teller = Visitor::default();
+        let mut visitor = Visitor::default();
         let Snapshot { hasher: _, extensions: _, individuals, groups, members, places, about, covers } = &self.snapshot;
-        individuals.tell(&mut teller, "individuals");
-        teller.of_rows("terms of individuals", &individuals.rows, |row| self.terms.individuals.get(row).to_vec());
-        groups.tell(&mut teller, "groups");
-        teller.of_rows("terms of groups", &groups.rows, |row| self.terms.groups.get(row).to_vec());
-        members.tell(&mut teller, &groups.rows);
-        teller.of_rows("individuals named by groups", &groups.rows, |row| self.terms.members.get(row).to_vec());
-        places.tell(&mut teller, &individuals.rows);
-        about.tell(&mut teller);
+        individuals.visit(&mut visitor, "individuals");
+        visitor.of_rows("terms of individuals", &individuals.rows, |row| self.terms.individuals.get(row).to_vec());
+        groups.visit(&mut visitor, "groups");
+        visitor.of_rows("terms of groups", &groups.rows, |row| self.terms.groups.get(row).to_vec());
+        members.visit(&mut visitor, &groups.rows);
+        visitor.of_rows("individuals named by groups", &groups.rows, |row| self.terms.members.get(row).to_vec());
+        places.visit(&mut visitor, &individuals.rows);
+        about.visit(&mut visitor);
         let of_memberships = |row| self.terms.about.memberships.get(row).to_vec();
-        teller.of_rows("terms of memberships by row", &about.memberships.rows, of_memberships);
+        visitor.of_rows("terms of memberships by row", &about.memberships.rows, of_memberships);
         let of_consents = |row| self.terms.about.consents.get(row).to_vec();
-        teller.of_rows("terms of consents by row", &about.consents.rows, of_consents);
-        covers.tell(&mut teller);
-        Fingerprint(teller.parts)
+        visitor.of_rows("terms of consents by row", &about.consents.rows, of_consents);
+        covers.visit(&mut visitor);
+        Fingerprint(visitor.parts)
     }
 
     /// Writes everything except the programs to a checkpoint.
@@ -100,11 +100,11 @@ impl Image {
     }
 
     /// Reads it from a checkpoint of this transaction. Programs must be read from the store.
-    pub(super) fn load(checkpoint: &mut Loading<'_>, sequence: Sequence) -> Result<Self, Unsound> {
+    pub(super) fn load(checkpoint: &mut Loading<'_>, sequence: Sequence) -> Result<Self, Corrupt> {
         let hasher = IdentifierHasher::of_key(checkpoint.one()?);
         let paths: Vec<String> = checkpoint.one()?;
         let paths: Result<Vec<_>, _> = paths.iter().map(|path| ExtensionPath::parse(path)).collect();
-        let extensions = ExtensionNumbers::of_paths(paths.map_err(|_| Unsound("a field of a module has no name"))?)?;
+        let extensions = ExtensionNumbers::of_paths(paths.map_err(|_| Corrupt("a field of a module has no name"))?)?;
         let mut of_individuals = checkpoint.fork(PARTS);
         let (individuals, (groups, members, places, about, covers, terms)) = join(
             || {

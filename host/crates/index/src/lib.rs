@@ -55,7 +55,7 @@ pub use limits::{RowLimits, SearchLimits};
 pub use matches::{RegionCount, RowMarks};
 pub use members::ActiveMember;
 pub use snapshot::Snapshot;
-pub use stored::Unsound;
+pub use stored::Corrupt;
 
 use codes::ExtensionNumbers;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};

@@ -167,7 +167,7 @@ impl Snapshot {
     }
 
     /// Returns the active members of a group on a day, in the order of its record.
-    pub fn seats_of(&self, group: u32, day: i32) -> impl Iterator<Item = ActiveMember> + '_ {
+    pub fn active_members_of(&self, group: u32, day: i32) -> impl Iterator<Item = ActiveMember> + '_ {
         self.members.on_day(group, day)
     }
 

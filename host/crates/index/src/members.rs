@@ -43,7 +43,7 @@ pub(super) fn named_by(members: &[Member]) -> Box<[RecordId]> {
 }
 
 /// Serialises the active members of a group.
-pub(super) fn seats_of(people: &Rows, members: &[Member]) -> Vec<u8> {
+pub(super) fn roles_of(people: &Rows, members: &[Member]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for member in members {
         let place = people.find(member.individual).and_then(|person| Place::of(member, person));
@@ -92,15 +92,15 @@ impl Members {
                 self.named.insert((*member, id), ());
             }
             write_places(places, people, row, &before, &members);
-            self.seats.set(row, &seats_of(people, &members));
+            self.seats.set(row, &roles_of(people, &members));
             terms::set_row(all_named, row, &named);
         }
     }
 
     /// Visits the content, so that two indexes can be compared.
-    pub(super) fn tell(&self, teller: &mut Visitor, groups: &Rows) {
-        teller.values("members of groups", self.named.iter().map(|(entry, ())| *entry));
-        teller.of_rows("active members of groups", groups, |row| self.seats.get(row).to_vec());
+    pub(super) fn visit(&self, visitor: &mut Visitor, groups: &Rows) {
+        visitor.values("members of groups", self.named.iter().map(|(entry, ())| *entry));
+        visitor.of_rows("active members of groups", groups, |row| self.seats.get(row).to_vec());
     }
 }
 

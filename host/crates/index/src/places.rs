@@ -12,7 +12,7 @@ use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::column::Column;
 use super::fingerprint::Visitor;
 use super::rows::Rows;
-use super::stored::{Unsound, bytes_of};
+use super::stored::{Corrupt, bytes_of};
 use super::tree::SharedTree;
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::group::Member;
@@ -78,7 +78,7 @@ impl Stored for Places {
         checkpoint.one(&(row_count, several))
     }
 
-    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Corrupt> {
         let (groups, roles) = (Column::load(checkpoint)?, Column::load(checkpoint)?);
         let (starts, ends) = (Column::load(checkpoint)?, Column::load(checkpoint)?);
         let more = SharedTree::load(checkpoint)?;
@@ -146,8 +146,8 @@ impl Places {
     }
 
     /// Visits the content, so that two indexes can be compared. The order of several memberships is ignored.
-    pub(super) fn tell(&self, teller: &mut Visitor, people: &Rows) {
-        teller.of_rows("places of individuals", people, |row| {
+    pub(super) fn visit(&self, visitor: &mut Visitor, people: &Rows) {
+        visitor.of_rows("places of individuals", people, |row| {
             let mut places: Vec<Vec<u8>> = self.of(row).map(|place| bytes_of(&place)).collect();
             places.sort_unstable();
             places.concat()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::chunk::{CHUNK_ROWS, Cells};
-use super::stored::Unsound;
+use super::stored::Corrupt;
 use daftar_domain::record::{RecordId, RecordKind};
 
 /// The keys of the records of one kind, by row; cheap to clone.
@@ -82,7 +82,7 @@ impl Stored for Rows {
         checkpoint.values(self.chunks.iter().map(|chunk| Cells::from(keys(chunk))))
     }
 
-    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Corrupt> {
         let mut chunks: Vec<Arc<Vec<RecordId>>> = Vec::new();
         let mut count = 0_usize;
         for keys in checkpoint.all::<Cells<u64>>()? {
@@ -92,12 +92,12 @@ impl Stored for Rows {
                 && chunk.first().is_some_and(|first| last.is_none_or(|last| last < first))
                 && count.is_multiple_of(CHUNK_ROWS);
             if !is_sound {
-                return Err(Unsound("the keys of records do not ascend"));
+                return Err(Corrupt("the keys of records do not ascend"));
             }
             count += chunk.len();
             chunks.push(Arc::new(chunk));
         }
-        let count = u32::try_from(count).map_err(|_| Unsound("there are too many rows"))?;
+        let count = u32::try_from(count).map_err(|_| Corrupt("there are too many rows"))?;
         Ok(Self { chunks: Arc::new(chunks), count })
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The reason why bytes are invalid. Names the item that was read, never its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unsound(pub &'static str);
+pub struct Corrupt(pub &'static str);
 
 /// Appends the bytes of a value.
 pub(super) fn put<T: Serialize + ?Sized>(to: &mut Vec<u8>, value: &T) {
@@ -30,11 +30,11 @@ pub(super) fn bytes_of<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
 }
 
 /// Reads the value at the beginning of the bytes and removes its bytes; an error if they are invalid.
-pub(super) fn take<'b, T: Deserialize<'b>>(from: &mut &'b [u8]) -> Result<T, Unsound> {
+pub(super) fn take<'b, T: Deserialize<'b>>(from: &mut &'b [u8]) -> Result<T, Corrupt> {
     let (value, rest) = postcard::take_from_bytes(mem::take(from)).map_err(|error| match error {
-        postcard::Error::DeserializeUnexpectedEnd => Unsound("it is truncated"),
-        postcard::Error::DeserializeBadUtf8 => Unsound("a text is not UTF-8"),
-        _ => Unsound("a value is invalid"),
+        postcard::Error::DeserializeUnexpectedEnd => Corrupt("it is truncated"),
+        postcard::Error::DeserializeBadUtf8 => Corrupt("a text is not UTF-8"),
+        _ => Corrupt("a value is invalid"),
     })?;
     *from = rest;
     Ok(value)
@@ -122,9 +122,9 @@ mod tests {
     #[test]
     fn a_count_that_exceeds_the_bytes_is_rejected_before_allocation() {
         let count = bytes_of(&u64::MAX);
-        assert_eq!(take::<Vec<u64>>(&mut count.as_slice()), Err(Unsound("it is truncated")));
-        assert_eq!(take::<String>(&mut count.as_slice()), Err(Unsound("it is truncated")));
-        assert_eq!(take::<u64>(&mut [0xFF_u8; 11].as_slice()), Err(Unsound("a value is invalid")));
+        assert_eq!(take::<Vec<u64>>(&mut count.as_slice()), Err(Corrupt("it is truncated")));
+        assert_eq!(take::<String>(&mut count.as_slice()), Err(Corrupt("it is truncated")));
+        assert_eq!(take::<u64>(&mut [0xFF_u8; 11].as_slice()), Err(Corrupt("a value is invalid")));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::fingerprint::Visitor;
 use super::identifiers::{IdentifierHash, IdentifierIndex};
 use super::prepared::Preparer;
 use super::rows::Rows;
-use super::stored::{self, Unsound};
+use super::stored::{self, Corrupt};
 use super::terms;
 use super::tree::SharedTree;
 use daftar_domain::address;
@@ -239,17 +239,17 @@ impl<R: RecordType> Subjects<R> {
     }
 
     /// Visits the content, so that two registers can be compared.
-    pub(super) fn tell(&self, teller: &mut Visitor, records: &str) {
+    pub(super) fn visit(&self, visitor: &mut Visitor, records: &str) {
         let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns } = self;
-        teller.rows(records, rows);
-        teller.postings(format!("codes of {records}"), codes.iter());
-        teller.postings(format!("words of {records}"), words.iter().map(|(word, rows)| (&**word, rows)));
-        teller.values(format!("identifiers of {records}"), identifiers.iter());
-        teller.postings(format!("inactive {records}"), [(&(), inactive)]);
-        teller.of_rows(format!("names of {records}"), rows, |row| names.get(row).map(<[u8]>::to_vec));
-        teller.of_rows(format!("last writes of {records}"), rows, |row| last_updated.get(row));
-        teller.of_rows(format!("versions of {records}"), rows, |row| versions.get(row));
-        teller.of_rows(format!("columns of {records}"), rows, |row| columns.get(row));
+        visitor.rows(records, rows);
+        visitor.postings(format!("codes of {records}"), codes.iter());
+        visitor.postings(format!("words of {records}"), words.iter().map(|(word, rows)| (&**word, rows)));
+        visitor.values(format!("identifiers of {records}"), identifiers.iter());
+        visitor.postings(format!("inactive {records}"), [(&(), inactive)]);
+        visitor.of_rows(format!("names of {records}"), rows, |row| names.get(row).map(<[u8]>::to_vec));
+        visitor.of_rows(format!("last writes of {records}"), rows, |row| last_updated.get(row));
+        visitor.of_rows(format!("versions of {records}"), rows, |row| versions.get(row));
+        visitor.of_rows(format!("columns of {records}"), rows, |row| columns.get(row));
     }
 }
 
@@ -270,7 +270,7 @@ impl<R: RecordType> Stored for Subjects<R> {
         columns.store(checkpoint)
     }
 
-    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Corrupt> {
         let (mut of_rows, mut of_indexes) = (checkpoint.fork(1), checkpoint.fork(4));
         let ((rows, names, last_updated, versions, columns), (codes, words, identifiers, inactive)) = join(
             || {
@@ -293,7 +293,7 @@ impl<R: RecordType> Stored for Subjects<R> {
 }
 
 /// Reads words from a checkpoint.
-fn load_words(checkpoint: &mut Loading<'_>) -> Result<WordIndex, Unsound> {
+fn load_words(checkpoint: &mut Loading<'_>) -> Result<WordIndex, Corrupt> {
     let words = checkpoint.each(|from| {
         let (word, rows): (&str, Posting) = stored::take(from)?;
         Ok((Arc::<str>::from(word), rows))

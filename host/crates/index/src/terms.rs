@@ -13,7 +13,7 @@ use super::fingerprint::Visitor;
 use super::rows::Rows;
 use super::search;
 use super::search::filter::{Condition, Filter, Rows as MatchingRows, Test};
-use super::stored::{self, Unsound};
+use super::stored::{self, Corrupt};
 use super::tree::SharedTree;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::Page;
@@ -61,7 +61,7 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned> Stored for TermIndex<K> {
         self.postings.store(checkpoint)
     }
 
-    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Corrupt> {
         Ok(Self { rows: Rows::load(checkpoint)?, postings: SharedTree::load(checkpoint)? })
     }
 }
@@ -81,9 +81,9 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
     }
 
     /// Visits the content, so that two indexes can be compared.
-    pub(super) fn tell(&self, teller: &mut Visitor, rows: &'static str, terms: &'static str) {
-        teller.rows(rows, &self.rows);
-        teller.postings(terms, self.postings.iter());
+    pub(super) fn visit(&self, visitor: &mut Visitor, rows: &'static str, terms: &'static str) {
+        visitor.rows(rows, &self.rows);
+        visitor.postings(terms, self.postings.iter());
     }
 
     /// Returns the rows that have a term, ascending.
@@ -92,7 +92,7 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
     }
 
     /// Returns the rows with a term of each list; `None` if nothing can match: an empty list matches no row.
-    pub(super) fn among(&self, conditions: &[Vec<K>]) -> Option<Vec<MatchingRows<'_>>> {
+    pub(super) fn rows_matching(&self, conditions: &[Vec<K>]) -> Option<Vec<MatchingRows<'_>>> {
         let postings = |any: &Vec<K>| any.iter().filter_map(|term| self.postings.get(term)).collect();
         let lists: Vec<Vec<&Posting>> = conditions.iter().map(postings).collect();
         let is_possible = lists.iter().all(|postings| !postings.is_empty());
@@ -102,7 +102,7 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
     /// Returns the records that have one term of each list: their number, and those of the page, in the order of their
     /// keys. Without a list, every record matches.
     pub(super) fn search(&self, conditions: &[Vec<K>], page: Page) -> Found {
-        let filter = self.among(conditions).map(|lists| {
+        let filter = self.rows_matching(conditions).map(|lists| {
             let all = |rows| Condition { test: Test::Among(rows), looked_at: None };
             Filter::new(self.rows.count(), None, lists.into_iter().map(all).collect())
         });

@@ -232,7 +232,7 @@ fn a_register_for_rules_contains_only_the_data_of_rules() {
     let read_by_rules = |snapshot: &Snapshot| {
         let all_rows = RowMarks::from_sorted(&[0, 1]);
         let columns = ["gender", "birth_date", "active", "income.amount"].map(|path| snapshot.gather(path, &[0, 1]));
-        let members: Vec<ActiveMember> = snapshot.seats_of(0, 20_000).collect();
+        let members: Vec<ActiveMember> = snapshot.active_members_of(0, 20_000).collect();
         let groups: Vec<u32> = snapshot.groups_at(0, 20_000).collect();
         let regions = snapshot.by_region(Subject::Individual, &all_rows, None, &[]);
         let versions = snapshot.versions_from(Subject::Individual, 0, 2).to_vec();

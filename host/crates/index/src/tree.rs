@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::checkpoint::{CheckpointWriter, Loading, Stored};
-use super::stored::Unsound;
+use super::stored::Corrupt;
 
 /// The most entries of a leaf and the most children of a branch.
 const FAN_OUT: usize = 32;
@@ -115,9 +115,9 @@ impl<K: Ord + Clone, V: Clone> SharedTree<K, V> {
     ///
     /// # Errors
     /// If the keys do not ascend.
-    pub(super) fn from_ascending(entries: Vec<(K, V)>) -> Result<Self, Unsound> {
+    pub(super) fn from_ascending(entries: Vec<(K, V)>) -> Result<Self, Corrupt> {
         if !entries.is_sorted_by(|one, other| one.0 < other.0) {
-            return Err(Unsound("the keys of a map do not ascend"));
+            return Err(Corrupt("the keys of a map do not ascend"));
         }
         let mut level: Vec<Child<K, V>> = in_parts(entries, Node::Leaf);
         while level.len() > 1 {
@@ -187,7 +187,7 @@ where
         checkpoint.values(self.iter())
     }
 
-    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Corrupt> {
         checkpoint.all().and_then(Self::from_ascending)
     }
 }

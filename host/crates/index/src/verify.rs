@@ -300,7 +300,7 @@ impl Snapshot {
             }
             places = places.saturating_add(1);
         }
-        if self.members.seats.get(row) != members::seats_of(&self.individuals.rows, &members) {
+        if self.members.seats.get(row) != members::roles_of(&self.individuals.rows, &members) {
             return Err(MEMBERS);
         }
         Ok(Counts { members: length(named.len()), places: length(places), ..counts })

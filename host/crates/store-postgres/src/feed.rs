@@ -180,11 +180,11 @@ pub(super) async fn raise_deployment(transaction: &Transaction<'_>) -> Result<()
                   RETURNING clients_generation + deployment_generation";
     let statement = transaction.prepare_cached(raised).await?;
     let row = transaction.query_one(&statement, &[]).await?;
-    tell(transaction, Channel::Generation, row.try_get::<_, i64>(0)?).await
+    notify(transaction, Channel::Generation, row.try_get::<_, i64>(0)?).await
 }
 
 /// Notifies a change when the transaction is committed.
-pub(super) async fn tell(transaction: &Transaction<'_>, channel: Channel, number: i64) -> Result<(), Failure> {
+pub(super) async fn notify(transaction: &Transaction<'_>, channel: Channel, number: i64) -> Result<(), Failure> {
     let statement = transaction.prepare_cached("SELECT pg_notify($1, $2)").await?;
     transaction.query(&statement, &[&channel.name(), &number.to_string()]).await?;
     Ok(())

@@ -8,6 +8,7 @@ mod behind;
 mod bulk;
 mod columns;
 mod compare;
+mod counters;
 mod entry;
 mod filter;
 mod memberships;
@@ -15,7 +16,6 @@ mod order;
 mod row;
 mod sees;
 mod subjects;
-mod tally;
 mod term;
 #[cfg(test)]
 mod tests;
@@ -27,14 +27,14 @@ use std::sync::Arc;
 
 use tokio_postgres::{Client, Row};
 
-pub(super) use self::behind::{Behind, Mending};
+pub(super) use self::behind::{Behind, IndexRepair};
 pub(super) use self::compare::{TABLES, differing, rows_and_records};
+use self::counters::Kind;
 pub(super) use self::entry::Apart;
 use self::filter::Parameters;
 use self::row::{key, subject_in};
 use self::sees::Sight;
 use self::subjects::Query;
-use self::tally::Kind;
 pub(super) use self::write::write;
 use super::database::Database;
 use super::rows::{Json, column, number};
@@ -184,11 +184,11 @@ impl Index for PostgresIndex {
     }
 
     async fn records_using(&self, numbers: &[CodeNumber]) -> Result<u64, StoreError> {
-        tally::records_using(self, numbers).await
+        counters::records_using(self, numbers).await
     }
 
     async fn records_by_code(&self, numbers: &[CodeNumber]) -> Result<BTreeMap<CodeNumber, u64>, StoreError> {
-        tally::records_by_code(self, numbers).await
+        counters::records_by_code(self, numbers).await
     }
 
     async fn holders_of(
@@ -196,7 +196,7 @@ impl Index for PostgresIndex {
         numbers: &[CodeNumber],
         limit: usize,
     ) -> Result<(Vec<RecordId>, Vec<RecordId>), StoreError> {
-        tally::holders_of(self, numbers, limit).await
+        counters::holders_of(self, numbers, limit).await
     }
 
     async fn record_counts(&self) -> Result<RecordCounts, StoreError> {

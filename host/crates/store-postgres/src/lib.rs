@@ -71,7 +71,7 @@ pub use self::change_feed::PostgresChangeFeed;
 use self::database::Database;
 use self::failure::{Failure, Meaning};
 pub use self::feed::{Channel, PostgresFeed};
-use self::index::{Mending, PostgresIndex};
+use self::index::{IndexRepair, PostgresIndex};
 use self::lookups::Lookups;
 pub use self::meters::PostgresUsage;
 pub use self::open::{OpenError, Prepared};
@@ -113,7 +113,7 @@ pub struct PostgresStore {
     jobs: Mutex<Option<Jobs>>,
     writers: Mutex<Option<[JoinHandle<()>; 2]>>,
     _months: Option<Months>,
-    _mending: Mending,
+    _repair: IndexRepair,
     audit: Arc<AuditBuffer>,
     /// True if the last attempt to write audit entries failed: no response that adds an entry is sent.
     lines_wait: Arc<AtomicBool>,
@@ -186,8 +186,8 @@ impl PostgresStore {
         let (audit_jobs, audit_waiting) = mpsc::channel(queue_writes_max);
         let writers = [tokio::spawn(writer.run(waiting)), tokio::spawn(audit_writer.run(audit_waiting))];
         let feed = PostgresFeed::start(Arc::clone(&database));
-        let mending =
-            Mending::start(Arc::clone(&database), feed.subscribe(Channel::Changes)).await.map_err(unreadable)?;
+        let repair =
+            IndexRepair::start(Arc::clone(&database), feed.subscribe(Channel::Changes)).await.map_err(unreadable)?;
         let jobs = Mutex::new(Some(Jobs { writer: jobs, audit: audit_jobs }));
         let writers = Mutex::new(Some(writers));
         let write_wait = options.write_wait;
@@ -198,7 +198,7 @@ impl PostgresStore {
             jobs,
             writers,
             _months: months,
-            _mending: mending,
+            _repair: repair,
             audit,
             lines_wait,
             sink,

@@ -40,7 +40,7 @@ impl PostgresPartitions {
 
 #[async_trait::async_trait]
 impl Partitions for PostgresPartitions {
-    async fn moment(&self, actor: &Actor) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
+    async fn snapshot(&self, actor: &Actor) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
         Ok(Arc::new(PostgresReadSnapshot::for_preview(&self.database, &self.moments, actor).await?))
     }
 

@@ -106,7 +106,7 @@ impl PostgresValues {
         Self { link, handle, patience, is_verified, beside, names, failure }
     }
 
-    fn beside(&self) -> MutexGuard<'_, Prefetched> {
+    fn prefetched(&self) -> MutexGuard<'_, Prefetched> {
         self.beside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -143,7 +143,7 @@ impl PostgresValues {
     }
 
     fn read_page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
-        *self.beside() = Prefetched::default();
+        *self.prefetched() = Prefetched::default();
         match table {
             Table::Codes | Table::Changes => self.numbered_page(table, after, limit),
             Table::Audit => self.audit_page(after, limit),
@@ -273,10 +273,10 @@ impl PostgresValues {
         // Rows that are rejected here are read again by the checks, one by one.
         let _refused = self.read_versions(kind, ids.collect());
         if self.is_verified {
-            for ((_, id), older) in &self.beside().versions {
+            for ((_, id), older) in &self.prefetched().versions {
                 versions.extend(older.iter().filter_map(|(_, value)| record::decode_any(kind, *id, value).ok()));
             }
-            let _refused = self.read_beside(kind, &versions);
+            let _refused = self.prefetch(kind, &versions);
         }
         Ok(page)
     }
@@ -308,7 +308,7 @@ impl PostgresValues {
         let mut named = BTreeSet::new();
         let mut values = Vec::with_capacity(rows.len());
         for row in &rows {
-            let read = cursor_row(table, row, &mut self.beside(), &mut named);
+            let read = cursor_row(table, row, &mut self.prefetched(), &mut named);
             values.push(read.unwrap_or_else(|error| RawValue::Checked(Some(wrong_row(table.part(), &error)))));
         }
         if self.is_verified {
@@ -427,19 +427,19 @@ impl RawValues for PostgresValues {
     }
 
     fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<Vec<u8>>, Finding> {
-        if !self.beside().records.contains_key(&(kind, id)) {
+        if !self.prefetched().records.contains_key(&(kind, id)) {
             self.read_records(&BTreeSet::from([(kind, id)]), true)?;
         }
-        Ok(self.beside().records.get(&(kind, id)).cloned().flatten())
+        Ok(self.prefetched().records.get(&(kind, id)).cloned().flatten())
     }
 
     fn has_record(&self, kind: RecordKind, id: RecordId) -> Result<bool, Finding> {
-        let known = self.beside().existing.get(&(kind, id)).copied();
+        let known = self.prefetched().existing.get(&(kind, id)).copied();
         if let Some(is_there) = known {
             return Ok(is_there);
         }
         self.read_records(&BTreeSet::from([(kind, id)]), false)?;
-        Ok(self.beside().existing.get(&(kind, id)).copied().unwrap_or_default())
+        Ok(self.prefetched().existing.get(&(kind, id)).copied().unwrap_or_default())
     }
 
     fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<(RecordId, Vec<u8>)>, Finding> {
@@ -465,7 +465,7 @@ impl RawValues for PostgresValues {
         after: VersionId,
         limit: usize,
     ) -> Result<Vec<(VersionId, Vec<u8>)>, Finding> {
-        if let Some(versions) = self.beside().versions.get(&(kind, id)) {
+        if let Some(versions) = self.prefetched().versions.get(&(kind, id)) {
             return Ok(versions.iter().filter(|(version, _)| *version > after).take(limit).cloned().collect());
         }
         let rows = "SELECT id, value, version FROM daftar.earlier_version \
@@ -481,25 +481,25 @@ impl RawValues for PostgresValues {
 
     fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Option<RawOwners>, Finding> {
         let asked = (kind, key.clone());
-        if !self.beside().owners.contains_key(&asked) {
+        if !self.prefetched().owners.contains_key(&asked) {
             self.read_owners(kind, &BTreeSet::from([key.clone()]))?;
         }
-        let owners = self.beside().owners.get(&asked).cloned().filter(|owners| !owners.is_empty());
+        let owners = self.prefetched().owners.get(&asked).cloned().filter(|owners| !owners.is_empty());
         Ok(owners.map(Ok))
     }
 
     fn holder(&self, slot: MembershipSlot) -> Result<Option<RawHolder>, Finding> {
-        if !self.beside().holders.contains_key(&slot) {
+        if !self.prefetched().holders.contains_key(&slot) {
             self.read_holders(&[slot])?;
         }
-        Ok(self.beside().holders.get(&slot).copied().flatten().map(|holder| Ok(Some(holder))))
+        Ok(self.prefetched().holders.get(&slot).copied().flatten().map(|holder| Ok(Some(holder))))
     }
 
     fn has_length(&self, photo: PhotoReference) -> Result<Option<bool>, Finding> {
-        if !self.beside().photos.contains_key(&photo.digest) {
+        if !self.prefetched().photos.contains_key(&photo.digest) {
             self.read_photos(&BTreeSet::from([photo.digest.0]))?;
         }
-        Ok(self.beside().photos.get(&photo.digest).copied().flatten().map(|length| length == photo.length))
+        Ok(self.prefetched().photos.get(&photo.digest).copied().flatten().map(|length| length == photo.length))
     }
 
     fn photo(&self, digest: PhotoDigest) -> Result<Option<Vec<u8>>, Finding> {
@@ -508,7 +508,7 @@ impl RawValues for PostgresValues {
     }
 
     fn inspect_photo(&self, digest: PhotoDigest) -> Option<Finding> {
-        let known = self.beside().whole_photos.get(&digest).copied();
+        let known = self.prefetched().whole_photos.get(&digest).copied();
         let is_whole = match known {
             Some(is_whole) => is_whole,
             // Checked again, after its page.

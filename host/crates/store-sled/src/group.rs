@@ -190,7 +190,7 @@ impl<'g> Group<'g> {
     fn forget(&mut self, names: Vec<RequestName>, now: Timestamp) -> Result<u64, StoreError> {
         let mut forgotten = 0;
         for name in names {
-            if self.planner.remembered(&name)?.is_some_and(|request| !request.is_kept_at(now)) {
+            if self.planner.remembered(&name)?.is_some_and(|request| !request.is_stored_at(now)) {
                 self.batches.remove(keys::request(&name));
                 forgotten += 1;
             }

@@ -247,7 +247,7 @@ impl Store for SledStore {
 
     async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
         let mut forgotten = 0;
-        let mut names = self.read(move |reader| reader.requests_not_kept_at(now)).await?;
+        let mut names = self.read(move |reader| reader.expired_requests_at(now)).await?;
         while !names.is_empty() {
             // A few at a time: concurrent writes wait.
             let later = names.split_off(names.len().min(FORGOTTEN_AT_ONCE));

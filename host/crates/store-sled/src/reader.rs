@@ -197,11 +197,11 @@ impl Reader {
         Ok(count)
     }
 
-    pub(super) fn requests_not_kept_at(&self, now: Timestamp) -> Result<Vec<RequestName>, StoreError> {
+    pub(super) fn expired_requests_at(&self, now: Timestamp) -> Result<Vec<RequestName>, StoreError> {
         let mut names = Vec::new();
         for item in self.database.scan_prefix([keys::REQUEST]) {
             let request = self.request(item)?;
-            if !request.is_kept_at(now) {
+            if !request.is_stored_at(now) {
                 names.push(request.name);
             }
         }

@@ -235,7 +235,7 @@ impl RawValues for RawKeys {
     fn has_length(&self, photo: PhotoReference) -> Result<Option<bool>, Finding> {
         let first = self.get(&keys::photo_part(photo.digest, 0))?;
         let parts = first.and_then(|first| record::photo::decode_part(&first).ok()).map(|(parts, _)| parts);
-        Ok(parts.map(|parts| record::photo::can_be_kept_in(parts, photo.length)))
+        Ok(parts.map(|parts| record::photo::fits_in(parts, photo.length)))
     }
 
     fn photo(&self, digest: PhotoDigest) -> Result<Option<Vec<u8>>, Finding> {

@@ -136,7 +136,7 @@ pub trait Partitions: Send + Sync + 'static {
     ///
     /// # Errors
     /// If the store fails, or none is free in time.
-    async fn moment(&self, actor: &Actor) -> Result<Arc<dyn ReadSnapshot>, StoreError>;
+    async fn snapshot(&self, actor: &Actor) -> Result<Arc<dyn ReadSnapshot>, StoreError>;
 
     /// Number of keys in its partitions.
     fn partition_keys(&self) -> u32;

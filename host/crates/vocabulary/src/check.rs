@@ -216,7 +216,7 @@ impl CheckedPack {
         let earlier = self.vocabularies.iter().filter_map(|vocabulary| vocabulary.earlier(deployment));
         self.earlier = earlier.map(Arc::new).collect();
         for vocabulary in &mut self.vocabularies {
-            if let Some(longer) = vocabulary.with_retained(deployment.kept_of(vocabulary.namespace())) {
+            if let Some(longer) = vocabulary.with_retained(deployment.retained_of(vocabulary.namespace())) {
                 *vocabulary = Arc::new(longer);
             }
         }

@@ -185,8 +185,8 @@ impl Generation {
 
     /// The same beside those modules, which errors name where they would bring what is not there.
     #[must_use]
-    pub fn among(self, modules: Arc<KnownModules>) -> Self {
-        Self { extension_fields: self.extension_fields.among(modules), ..self }
+    pub fn with_modules(self, modules: Arc<KnownModules>) -> Self {
+        Self { extension_fields: self.extension_fields.with_modules(modules), ..self }
     }
 
     /// The packs that it was made of, in the order in which they were added.

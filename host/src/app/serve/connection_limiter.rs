@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use super::activity::Activity;
 use daftar_auth::limits::response_memory::ClosesSlowest;
-use daftar_domain::audit::kept_address;
+use daftar_domain::audit::stored_address;
 use daftar_http::api::middleware::entrance::Refusal;
 use daftar_http::transport::{Cut, Transport};
 
@@ -115,7 +115,7 @@ impl ConnectionLimiter {
 
     /// A place for a connection: to be served, or to be reported why it is not. None where there is not even one for that.
     pub(super) fn admit(self: &Arc<Self>, incoming: IncomingConnection) -> Option<ConnectionSlot> {
-        let address = (!incoming.is_proxy).then(|| kept_address(incoming.address));
+        let address = (!incoming.is_proxy).then(|| stored_address(incoming.address));
         let mut places = self.places();
         let refusal = incoming.refusal.or_else(|| {
             let from_there = address.and_then(|address| places.by_address.get(&address)).copied().unwrap_or_default();

@@ -160,12 +160,12 @@ fn the_number_of_keys_is_limited() {
     for now in 1..8 {
         rotate(&ring, now);
     }
-    assert_eq!(ids(&ring).len(), TokenMaterial::KEPT_MAX);
+    assert_eq!(ids(&ring).len(), TokenMaterial::RETAINED_MAX);
     let refused = ring.prepare(None, at(8)).err().unwrap();
     assert!(matches!(refused, RotationError::Full { until, .. } if until == at(1 + DAY + MARGIN)), "{refused}");
     let room = 1 + DAY + MARGIN;
     rotate(&ring, room);
-    assert_eq!(ids(&ring).len(), TokenMaterial::KEPT_MAX, "the first key was dropped");
+    assert_eq!(ids(&ring).len(), TokenMaterial::RETAINED_MAX, "the first key was dropped");
 }
 
 #[test]

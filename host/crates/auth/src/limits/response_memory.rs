@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use daftar_domain::audit::kept_address;
+use daftar_domain::audit::stored_address;
 use daftar_domain::client::ClientId;
 use daftar_domain::config::ConnectionsConfig;
 
@@ -33,7 +33,7 @@ impl Reader {
     /// Returns the reader with this address.
     #[must_use]
     pub fn of_address(address: IpAddr) -> Self {
-        Self::Address(kept_address(address))
+        Self::Address(stored_address(address))
     }
 }
 

@@ -157,7 +157,7 @@ async fn pick(
     let picked = sample(&app.registry, subject, count).await?;
     if picked.is_empty() {
         let message = format!("the register has no records of type `{}` to pick from", subject.name());
-        return Err(AppError::invalid("sample", "nobody", message));
+        return Err(AppError::invalid("sample", "no_records", message));
     }
     Ok(picked)
 }

@@ -127,7 +127,7 @@ pub fn holds(headers: &HeaderMap, tag: &str) -> bool {
 
 /// Returns a response without personal data, or 304 if the client has it.
 #[must_use]
-pub fn unless_kept(headers: &HeaderMap, kept: &TaggedBytes, media_type: &'static str) -> Response {
+pub fn unless_cached(headers: &HeaderMap, kept: &TaggedBytes, media_type: &'static str) -> Response {
     let mut response = if holds(headers, &kept.tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use flate2::read::GzDecoder;
 
-use crate::api::conditional::unless_kept;
+use crate::api::conditional::unless_cached;
 use crate::api::openapi::document::TaggedBytes;
 
 /// Immutable files may be cached for a year, the maximum of caches.
@@ -70,7 +70,7 @@ impl Site {
         let served = self.0.get(name)?;
         let is_compressed = takes_gzip(headers);
         let form = if is_compressed { &served.gzip } else { served.plain()? };
-        let mut response = unless_kept(headers, form, served.media_type);
+        let mut response = unless_cached(headers, form, served.media_type);
         let is_sent = response.status() != StatusCode::NOT_MODIFIED;
         let sent = response.headers_mut();
         if is_compressed && is_sent {

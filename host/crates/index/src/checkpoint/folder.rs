@@ -9,7 +9,7 @@ use super::read::{Loading, head};
 use super::{Head, Mark, layout, write};
 use crate::Columns;
 use crate::fingerprint::Image;
-use crate::stored::Unsound;
+use crate::stored::Corrupt;
 use daftar_domain::change::Sequence;
 
 /// The number of retained checkpoints: the newest, and the one before it in case the newest is corrupt.
@@ -67,7 +67,7 @@ impl CheckpointFolder {
     ///
     /// # Errors
     /// If the folder cannot be read.
-    pub fn newest_first(&self) -> io::Result<Vec<Result<CheckpointFile, (PathBuf, Unsound)>>> {
+    pub fn newest_first(&self) -> io::Result<Vec<Result<CheckpointFile, (PathBuf, Corrupt)>>> {
         let mut files = self.named(SUFFIX)?;
         files.reverse();
         Ok(files.into_iter().map(|path| CheckpointFile::open(&path).map_err(|error| (path, error))).collect())
@@ -143,8 +143,8 @@ impl CheckpointFile {
     ///
     /// # Errors
     /// If it has another layout or is not a checkpoint.
-    pub fn open(path: &Path) -> Result<Self, Unsound> {
-        let file = File::open(path).map_err(|_| Unsound("its file cannot be opened"))?;
+    pub fn open(path: &Path) -> Result<Self, Corrupt> {
+        let file = File::open(path).map_err(|_| Corrupt("its file cannot be opened"))?;
         let Head { sequence, mark, layout: _ } = head(&file)?;
         Ok(Self { path: path.to_owned(), sequence, mark, file })
     }
@@ -154,7 +154,7 @@ impl CheckpointFile {
     ///
     /// # Errors
     /// If the checkpoint is corrupt.
-    pub fn load(&self) -> Result<Columns, Unsound> {
+    pub fn load(&self) -> Result<Columns, Corrupt> {
         let mut loading = Loading::begin(&self.file)?;
         Image::load(&mut loading, self.sequence).map(Columns::from_image)
     }

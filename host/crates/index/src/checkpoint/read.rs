@@ -9,17 +9,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::de::DeserializeOwned;
 
 use super::{END, END_BYTES, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC, layout};
-use crate::stored::{self, Unsound};
+use crate::stored::{self, Corrupt};
 use daftar_domain::change::Sequence;
 
 /// The largest table of a checkpoint, in bytes: enough for frames of more than a TiB.
 const TABLE_BYTES_MAX: u64 = 64 << 20;
 
-const OTHER_FORMAT: Unsound = Unsound("it has another format");
-const OTHER_VERSION: Unsound = Unsound("it was written by another version of daftar");
-const UNREADABLE: Unsound = Unsound("its file cannot be read");
-const MISSING: Unsound = Unsound("a part is missing");
-const DAMAGED: Unsound = Unsound("a checksum does not match");
+const OTHER_FORMAT: Corrupt = Corrupt("it has another format");
+const OTHER_VERSION: Corrupt = Corrupt("it was written by another version of daftar");
+const UNREADABLE: Corrupt = Corrupt("its file cannot be read");
+const MISSING: Corrupt = Corrupt("a part is missing");
+const DAMAGED: Corrupt = Corrupt("a checksum does not match");
 
 /// A checkpoint with a valid header and table, read part by part.
 pub(crate) struct Loading<'f> {
@@ -32,17 +32,17 @@ pub(crate) struct Loading<'f> {
 
 /// Returns true if the reason is only that another version of daftar wrote the checkpoint.
 #[must_use]
-pub fn is_of_another_version(reason: Unsound) -> bool {
+pub fn is_of_another_version(reason: Corrupt) -> bool {
     reason == OTHER_FORMAT || reason == OTHER_VERSION
 }
 
 /// Reads the header of a checkpoint.
-pub(super) fn head(file: &File) -> Result<Head, Unsound> {
+pub(super) fn head(file: &File) -> Result<Head, Corrupt> {
     let mut bytes = [0; HEADER_BYTES];
-    file.read_exact_at(&mut bytes, 0).map_err(|_| Unsound("it is too short"))?;
+    file.read_exact_at(&mut bytes, 0).map_err(|_| Corrupt("it is too short"))?;
     let mut from = bytes.as_slice();
     if array(&mut from)? != *MAGIC {
-        return Err(Unsound("it is not a checkpoint"));
+        return Err(Corrupt("it is not a checkpoint"));
     }
     if u32::from_le_bytes(array(&mut from)?) != FORMAT {
         return Err(OTHER_FORMAT);
@@ -61,24 +61,24 @@ pub(super) fn head(file: &File) -> Result<Head, Unsound> {
 }
 
 /// Returns the next bytes of the header or the footer.
-fn array<const N: usize>(from: &mut &[u8]) -> Result<[u8; N], Unsound> {
-    let (array, rest) = from.split_first_chunk::<N>().ok_or(Unsound("it is too short"))?;
+fn array<const N: usize>(from: &mut &[u8]) -> Result<[u8; N], Corrupt> {
+    let (array, rest) = from.split_first_chunk::<N>().ok_or(Corrupt("it is too short"))?;
     *from = rest;
     Ok(*array)
 }
 
 impl<'f> Loading<'f> {
     /// Reads the table of the frames.
-    pub(super) fn begin(file: &'f File) -> Result<Self, Unsound> {
+    pub(super) fn begin(file: &'f File) -> Result<Self, Corrupt> {
         let length = file.metadata().map_err(|_| UNREADABLE)?.len();
-        let end_at = length.checked_sub(END_BYTES as u64).ok_or(Unsound("it is too short"))?;
+        let end_at = length.checked_sub(END_BYTES as u64).ok_or(Corrupt("it is too short"))?;
         let mut end = [0; END_BYTES];
         file.read_exact_at(&mut end, end_at).map_err(|_| UNREADABLE)?;
         let mut from = end.as_slice();
         let (table_at, table_length) = (u64::from_le_bytes(array(&mut from)?), u64::from_le_bytes(array(&mut from)?));
         let checksum = u32::from_le_bytes(array(&mut from)?);
         if array(&mut from)? != *END {
-            return Err(Unsound("it is truncated"));
+            return Err(Corrupt("it is truncated"));
         }
         if table_at.checked_add(table_length) != Some(end_at) || table_length > TABLE_BYTES_MAX {
             return Err(DAMAGED);
@@ -119,15 +119,15 @@ impl<'f> Loading<'f> {
     }
 
     /// Checks that all parts of this reader were read: a checkpoint has no others.
-    pub(crate) fn end(&self) -> Result<(), Unsound> {
+    pub(crate) fn end(&self) -> Result<(), Corrupt> {
         if self.next == self.parts { Ok(()) } else { Err(MISSING) }
     }
 
     /// Reads the values of the next part in order with `take`.
     pub(crate) fn each<T>(
         &mut self,
-        mut take: impl FnMut(&mut &[u8]) -> Result<T, Unsound>,
-    ) -> Result<Vec<T>, Unsound> {
+        mut take: impl FnMut(&mut &[u8]) -> Result<T, Corrupt>,
+    ) -> Result<Vec<T>, Corrupt> {
         let first = self.frames.partition_point(|frame| frame.section < self.next);
         let end = self.frames.partition_point(|frame| frame.section <= self.next);
         self.next = self.next.saturating_add(1);
@@ -151,16 +151,16 @@ impl<'f> Loading<'f> {
     }
 
     /// Reads the values of the next part in order.
-    pub(crate) fn all<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, Unsound> {
+    pub(crate) fn all<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, Corrupt> {
         self.each(|from| stored::take(from))
     }
 
     /// Reads the only value of the next part.
-    pub(crate) fn one<T: DeserializeOwned>(&mut self) -> Result<T, Unsound> {
+    pub(crate) fn one<T: DeserializeOwned>(&mut self) -> Result<T, Corrupt> {
         let mut values = self.all()?;
         match (values.pop(), values.is_empty()) {
             (Some(only), true) => Ok(only),
-            (Some(_), false) => Err(Unsound("a part occurs twice")),
+            (Some(_), false) => Err(Corrupt("a part occurs twice")),
             (None, _) => Err(MISSING),
         }
     }
@@ -168,9 +168,9 @@ impl<'f> Loading<'f> {
 
 /// Reads two parts, concurrently if a thread is available.
 pub(crate) fn join<A: Send, B>(
-    first: impl FnOnce() -> Result<A, Unsound> + Send,
-    second: impl FnOnce() -> Result<B, Unsound>,
-) -> Result<(A, B), Unsound> {
+    first: impl FnOnce() -> Result<A, Corrupt> + Send,
+    second: impl FnOnce() -> Result<B, Corrupt>,
+) -> Result<(A, B), Corrupt> {
     let first = Mutex::new(Some(first));
     let do_first = || {
         let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -10,7 +10,7 @@ use jiff::civil::Date;
 
 use super::*;
 use crate::identifiers::IdentifierHasher;
-use crate::{Columns, Image, Unsound};
+use crate::{Columns, Corrupt, Image};
 use daftar_domain::change::{Change, ChangedRecord};
 use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
 use daftar_domain::consent::{self, ConsentDetails, ConsentId};
@@ -116,7 +116,7 @@ fn names(of: &tempfile::TempDir) -> Vec<String> {
     names
 }
 
-fn load(path: &Path) -> Result<Columns, Unsound> {
+fn load(path: &Path) -> Result<Columns, Corrupt> {
     CheckpointFile::open(path)?.load()
 }
 
@@ -197,7 +197,7 @@ fn a_truncated_or_extended_checkpoint_is_rejected() {
         assert!(load(&path).is_err(), "{length} of {}", sound.len());
     }
     fs::write(&path, [&sound[..], &[0]].concat()).unwrap();
-    assert_eq!(load(&path).unwrap_err(), Unsound("it is truncated"));
+    assert_eq!(load(&path).unwrap_err(), Corrupt("it is truncated"));
     fs::write(&path, [&sound[..], &sound[..]].concat()).unwrap();
     assert!(load(&path).is_err());
 }
@@ -214,10 +214,10 @@ fn another_format_or_layout_is_rejected_with_the_reason() {
         load(&path).map(|columns| columns.image().fingerprint())
     };
     assert_eq!(with_head(&|_| ()), Ok(image.fingerprint()));
-    assert_eq!(with_head(&|bytes| bytes[8] = 2), Err(Unsound("it has another format")));
+    assert_eq!(with_head(&|bytes| bytes[8] = 2), Err(Corrupt("it has another format")));
     assert_eq!(with_head(&|bytes| bytes[8] = 1), Ok(image.fingerprint()));
-    assert_eq!(with_head(&|bytes| bytes[12] ^= 1), Err(Unsound("it was written by another version of daftar")));
-    assert_eq!(with_head(&|bytes| bytes[0] = b'x'), Err(Unsound("it is not a checkpoint")));
+    assert_eq!(with_head(&|bytes| bytes[12] ^= 1), Err(Corrupt("it was written by another version of daftar")));
+    assert_eq!(with_head(&|bytes| bytes[0] = b'x'), Err(Corrupt("it is not a checkpoint")));
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn a_table_with_missing_parts_is_rejected() {
     bytes.extend_from_slice(&checksum.to_le_bytes());
     bytes.extend_from_slice(END);
     fs::write(&path, &bytes).unwrap();
-    assert_eq!(load(&path).unwrap_err(), Unsound("a part is missing"));
+    assert_eq!(load(&path).unwrap_err(), Corrupt("a part is missing"));
 }
 
 #[test]

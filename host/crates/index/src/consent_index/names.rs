@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Texts;
 use crate::codes::sorted_once;
-use crate::stored::Unsound;
+use crate::stored::Corrupt;
 use crate::tree::SharedTree;
 use daftar_domain::calendar::{date_from_days, days_since_epoch};
 use daftar_domain::field::{FieldName, FieldSet};
@@ -145,10 +145,10 @@ pub(super) struct DayRange(u32);
 pub(super) struct Day(pub(super) Date);
 
 impl TryFrom<i32> for Day {
-    type Error = Unsound;
+    type Error = Corrupt;
 
-    fn try_from(days: i32) -> Result<Self, Unsound> {
-        date_from_days(days).map(Self).ok_or(Unsound("a day is outside the calendar"))
+    fn try_from(days: i32) -> Result<Self, Corrupt> {
+        date_from_days(days).map(Self).ok_or(Corrupt("a day is outside the calendar"))
     }
 }
 

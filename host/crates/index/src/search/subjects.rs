@@ -222,7 +222,7 @@ fn filter_of_memberships<'a>(
     conditions: &'a MembershipConditions,
     limits: SearchLimits<'a>,
 ) -> Option<Filter<'a>> {
-    let among = about.memberships.among(&conditions.terms)?;
+    let among = about.memberships.rows_matching(&conditions.terms)?;
     let fields = conditions.terms.iter().map(|terms| terms.first().map(MembershipTerm::field));
     let mut all: Vec<Condition<'a>> = among
         .into_iter()

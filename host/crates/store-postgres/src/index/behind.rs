@@ -73,9 +73,9 @@ impl Behind {
 }
 
 /// The task that rewrites rows; it ends when this is dropped.
-pub(crate) struct Mending(JoinHandle<()>);
+pub(crate) struct IndexRepair(JoinHandle<()>);
 
-impl Mending {
+impl IndexRepair {
     /// Starts with the records that are noted already. `heard` changes when records were written.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Mending {
     }
 }
 
-impl Drop for Mending {
+impl Drop for IndexRepair {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -6,8 +6,8 @@ use deadpool_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::columns;
+use super::counters::{Gained, Kind};
 use super::entry::{MemberRow, MembershipRow, SubjectRow};
-use super::tally::{Gained, Kind};
 use super::write;
 use crate::copy::{Table, cell};
 use crate::failure::Failure;

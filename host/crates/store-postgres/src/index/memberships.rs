@@ -4,12 +4,12 @@ use tokio_postgres::types::ToSql;
 
 use super::PostgresIndex;
 use super::columns::MEMBERSHIPS;
+use super::counters::{self, Kind};
 use super::filter::{Filter, Parameters};
 use super::order::{Order, Ranks, SortColumn};
 use super::row::{key, subject_kind};
 use super::sees::Sight;
 use super::subjects::{Search, sight};
-use super::tally::{self, Kind};
 use super::term;
 use daftar_domain::scope::Resource;
 use daftar_domain::search::Page;
@@ -72,7 +72,7 @@ pub(super) async fn consents(
 }
 
 fn every(kind: Kind, parameters: &mut Parameters) -> String {
-    tally::total(kind, vec![term::EVERY.to_owned()], parameters)
+    counters::total(kind, vec![term::EVERY.to_owned()], parameters)
 }
 
 fn any_membership_term(terms: &[MembershipTerm], parameters: &mut Parameters) -> String {

@@ -3,11 +3,11 @@
 use tokio_postgres::Client;
 
 use super::columns::{Columns, GROUPS, INDIVIDUALS};
+use super::counters::Kind;
 use super::filter::{Filter, Parameters};
 use super::order::{Led, Order, Ranks, SortColumn};
 use super::sees::Sight;
-use super::tally::Kind;
-use super::{PostgresIndex, tally, term};
+use super::{PostgresIndex, counters, term};
 use crate::failure::Failure;
 use crate::rows::{column, number};
 use daftar_domain::record::RecordId;
@@ -145,7 +145,7 @@ impl Query<'_> {
             };
             let ranks = match column {
                 SortColumn::Code(_, field) => {
-                    Ranks::new(tally::codes_held(index, self.kind(), field).await?, sorting.code_ranks)
+                    Ranks::new(counters::codes_held(index, self.kind(), field).await?, sorting.code_ranks)
                 }
                 _ => Ranks::default(),
             };
@@ -170,15 +170,15 @@ pub(super) fn sight(sees: Option<Sees<'_>>, parameters: &mut Parameters) -> Opti
 /// The total of such codes and active records.
 fn tallied(kind: Kind, codes: &[CodeCondition], active: Option<bool>, parameters: &mut Parameters) -> Option<String> {
     match (codes, active) {
-        ([], None) => Some(tally::total(kind, vec![term::EVERY.to_owned()], parameters)),
-        ([], Some(false)) => Some(tally::total(kind, vec![term::INACTIVE.to_owned()], parameters)),
-        ([], Some(true)) => Some(tally::active_total(kind)),
+        ([], None) => Some(counters::total(kind, vec![term::EVERY.to_owned()], parameters)),
+        ([], Some(false)) => Some(counters::total(kind, vec![term::INACTIVE.to_owned()], parameters)),
+        ([], Some(true)) => Some(counters::active_total(kind)),
         ([only], None) => {
             let mut terms: Vec<String> =
                 only.any_of.iter().map(|number| term::of_code_at(&only.field, *number)).collect();
             terms.sort_unstable();
             terms.dedup();
-            (terms.len() == 1 || holds_one(&only.field)).then(|| tally::total(kind, terms, parameters))
+            (terms.len() == 1 || holds_one(&only.field)).then(|| counters::total(kind, terms, parameters))
         }
         _ => None,
     }

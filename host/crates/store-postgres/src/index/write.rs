@@ -7,9 +7,9 @@ use tokio_postgres::types::ToSql;
 
 use super::bulk;
 use super::columns::{self, Columns};
+use super::counters::{Gained, Kind};
 use super::entry::{Apart, MemberRow, MembershipRow, ROWS_MAX, SubjectRow};
 use super::row::{array, key, subject_kind};
-use super::tally::{Gained, Kind};
 use super::time::{Day, Instant};
 use crate::failure::Failure;
 use daftar_domain::consent::{Consent, ConsentDetails, EXPIRY_DATE, FIELD_NAMES, PURPOSE, is_consent_field};

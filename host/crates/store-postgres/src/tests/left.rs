@@ -80,7 +80,7 @@ async fn an_abandoned_change_of_plugins_closes_its_connection() {
 async fn a_search_of_a_dropped_preview_is_cancelled() {
     let (store, watcher, _server) = opened().await;
     let partitions = PostgresPartitions::of(&store, 1_024);
-    let moment = partitions.moment(&Actor::Administrator).await.unwrap();
+    let moment = partitions.snapshot(&Actor::Administrator).await.unwrap();
     // It waits for this until it is cancelled: statements of a snapshot may take two minutes.
     watcher.client.batch_execute("BEGIN; LOCK TABLE daftar.record IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let other = store.database.link("other watcher").await.unwrap();

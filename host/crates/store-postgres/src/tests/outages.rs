@@ -194,14 +194,14 @@ async fn previews_that_use_all_of_their_connections_are_no_outage() {
     let client = |number: usize| Actor::Client(ClientId::parse(&format!("client_{number}")).unwrap());
     let mut moments = Vec::new();
     for number in 0..8 {
-        moments.push(partitions.moment(&client(number / 2)).await.unwrap());
+        moments.push(partitions.snapshot(&client(number / 2)).await.unwrap());
     }
-    let failed = partitions.moment(&client(4)).await.err().unwrap();
+    let failed = partitions.snapshot(&client(4)).await.err().unwrap();
     let said = "previews have every connection";
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains(said)), "{failed:?}");
     assert!(!store.database.is_away());
     moments.pop();
-    partitions.moment(&client(4)).await.unwrap();
+    partitions.snapshot(&client(4)).await.unwrap();
 }
 
 #[tokio::test]
@@ -213,14 +213,14 @@ async fn previews_of_one_client_use_a_quarter_of_the_snapshots() {
         ["client_greedy", "client_modest"].map(|client| Actor::Client(ClientId::parse(client).unwrap()));
     let mut held = Vec::new();
     for _ in 0..2 {
-        held.push(partitions.moment(&greedy).await.unwrap());
+        held.push(partitions.snapshot(&greedy).await.unwrap());
     }
-    assert!(partitions.moment(&greedy).await.is_err(), "six are free, and none of them for this client");
+    assert!(partitions.snapshot(&greedy).await.is_err(), "six are free, and none of them for this client");
     for _ in 0..2 {
-        held.push(partitions.moment(&modest).await.unwrap());
+        held.push(partitions.snapshot(&modest).await.unwrap());
     }
     held.remove(0);
-    partitions.moment(&greedy).await.unwrap();
+    partitions.snapshot(&greedy).await.unwrap();
 }
 
 #[tokio::test]

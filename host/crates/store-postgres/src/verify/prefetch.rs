@@ -53,12 +53,12 @@ impl PostgresValues {
         if bytes >= PAGE_BYTES {
             versions.retain(|(_, id), _| *id < last);
         }
-        self.beside().versions = versions;
+        self.prefetched().versions = versions;
         Ok(())
     }
 
     /// Reads the owners, records, photos and slots that versions of records reference.
-    pub(super) fn read_beside(&self, kind: RecordKind, versions: &[ChangedRecord]) -> Result<(), Finding> {
+    pub(super) fn prefetch(&self, kind: RecordKind, versions: &[ChangedRecord]) -> Result<(), Finding> {
         let (mut keys, mut named, mut photos, mut slots) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), Vec::new());
         for version in versions {
@@ -93,7 +93,7 @@ impl PostgresValues {
             let (named, owner) = owner_row(row).map_err(|error| wrong(&error))?;
             owners.entry(named).or_default().push(owner);
         }
-        let mut beside = self.beside();
+        let mut beside = self.prefetched();
         for key in keys {
             let owners = owners.remove(&(key.system.as_str(), key.value.as_str())).unwrap_or_default();
             beside.owners.insert((kind, key.clone()), owners);
@@ -116,7 +116,7 @@ impl PostgresValues {
         let (kinds, ids): (Vec<i16>, Vec<i64>) =
             named.iter().map(|(kind, id)| (kind_number(*kind), signed(id.0))).unzip();
         let rows = self.query(NAMED, &[&kinds, &ids, &has_values])?;
-        let mut beside = self.beside();
+        let mut beside = self.prefetched();
         for place in named {
             beside.existing.insert(*place, false);
             if has_values {
@@ -143,7 +143,7 @@ impl PostgresValues {
         let statement = "SELECT digest, octet_length(bytes) FROM daftar.photo WHERE digest = ANY($1)";
         let asked: Vec<&[u8]> = digests.iter().map(<[u8; 32]>::as_slice).collect();
         let rows = self.query(statement, &[&asked])?;
-        let mut beside = self.beside();
+        let mut beside = self.prefetched();
         beside.photos.extend(digests.iter().map(|digest| (PhotoDigest(*digest), None)));
         for row in &rows {
             let read = digest_of(row).and_then(|digest| Ok((digest, column::<i32>(row, 1)?)));
@@ -172,7 +172,7 @@ impl PostgresValues {
         let kinds: Vec<i16> = slots.iter().map(|slot| kind_number(slot.beneficiary.kind.record_kind())).collect();
         let ids: Vec<i64> = slots.iter().map(|slot| signed(slot.beneficiary.id.0)).collect();
         let rows = self.query(HOLDERS, &[&programs, &kinds, &ids])?;
-        let mut beside = self.beside();
+        let mut beside = self.prefetched();
         beside.holders.extend(slots.iter().map(|slot| (*slot, None)));
         for row in &rows {
             let (slot, holder) = slot_row(row).map_err(|error| wrong(&error))?;

@@ -294,7 +294,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
     /// [`StoreError::AlreadyDone`] if one with that key is still stored.
     pub fn remember(&mut self, request: RememberedRequest) -> Result<(), StoreError> {
         let request = RememberedRequest { at: as_stored(request.at), ..request };
-        if self.remembered(&request.name)?.is_some_and(|earlier| earlier.is_kept_at(request.at)) {
+        if self.remembered(&request.name)?.is_some_and(|earlier| earlier.is_stored_at(request.at)) {
             return Err(StoreError::AlreadyDone);
         }
         let settled = |answer: RememberedAnswer| {

@@ -380,7 +380,7 @@ impl Reader {
                 (Some(field), _) => self.value(&field.kind, Bytes(bytes)).map_err(|fault| fault.within(field.name))?,
                 (None, Some(revision)) => Value::later(revision, bytes),
                 (None, None) if tag == json::MEMBERS => {
-                    values.extend(json::kept_members(fields, bytes)?);
+                    values.extend(json::stored_members(fields, bytes)?);
                     continue;
                 }
                 (None, None) => return Err(Fault::new(Problem::Unknown(tag))),

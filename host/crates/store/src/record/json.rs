@@ -38,7 +38,7 @@ use daftar_domain::code::{CodeNumber, EditionNumber};
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::schema::Tag;
 
-pub(super) use self::read::kept_members;
+pub(super) use self::read::stored_members;
 pub use self::read::{codes, decode_one};
 pub use self::write::encode_one;
 use super::VALUE_BYTES_MAX;

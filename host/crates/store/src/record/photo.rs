@@ -40,7 +40,7 @@ pub fn decode_part(value: &[u8]) -> Result<(u32, Vec<u8>), StoreError> {
 
 /// True if a photo of that many bytes may have that many parts.
 #[must_use]
-pub fn can_be_kept_in(parts: u32, length: u32) -> bool {
+pub fn fits_in(parts: u32, length: u32) -> bool {
     (length as usize).div_ceil(PART_BYTES_MAX) == parts as usize
 }
 
@@ -85,8 +85,8 @@ mod tests {
             let photo = Photo::new(bytes.clone(), |_| [0; 32]).unwrap();
             let values = encode(&photo).unwrap();
             assert_eq!(values.len(), length.div_ceil(PART_BYTES_MAX));
-            assert!(can_be_kept_in(values.len() as u32, length as u32));
-            assert!(!can_be_kept_in(values.len() as u32 + 1, length as u32));
+            assert!(fits_in(values.len() as u32, length as u32));
+            assert!(!fits_in(values.len() as u32 + 1, length as u32));
             assert_eq!(decode(values.iter().map(Ok)).unwrap(), bytes);
             assert!(decode(values.iter().skip(1).map(Ok)).is_err() || values.len() == 1, "a part is missing");
         }

@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 
 use crate::api::error::Problem;
 use crate::state::AppState;
-use daftar_domain::audit::{AuditEntry, kept_address};
+use daftar_domain::audit::{AuditEntry, stored_address};
 use daftar_domain::context::audit_context::{AuditContext, AuditedRequest, HeldLines};
 use daftar_domain::error::{AppError, FieldProblem};
 
@@ -36,7 +36,7 @@ pub(super) fn begin(request: &Request, id: &Arc<str>, address: Option<IpAddr>) -
     AuditContext::new(AuditedRequest {
         request_id: Arc::clone(id),
         operation: format!("{} {route}", request.method()).into(),
-        address: address.map(kept_address),
+        address: address.map(stored_address),
         success_status: success_status(request.method(), route),
     })
 }

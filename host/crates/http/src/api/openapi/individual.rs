@@ -5,7 +5,7 @@ use super::parameter::{self, coded, coded_as, common, day, elements_without, env
 use super::record::{self, fields_answered};
 use super::shape::{KEY_PATTERN, Shape, by_name, named, object, pattern};
 use crate::api::dto::field::Level;
-use crate::api::routes::record_search::BESIDE;
+use crate::api::routes::record_search::EXTRA_ELEMENTS;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::group::{MEMBER_ENTITY, MEMBERS};
 use daftar_domain::record::RecordKind;
@@ -26,7 +26,7 @@ pub fn search() -> Operation {
         .parameters(code_filters(kind).into_iter().flat_map(coded))
         .parameter(repeatable("group", group, pattern(&format!("^(none|(Group/)?{}", key.replacen('$', ")$", 1)))))
         .parameters(coded_as("membership_role", CodedField::MemberRole))
-        .parameters(envelope(elements_without(kind, &BESIDE), sort_fields(kind)))
+        .parameters(envelope(elements_without(kind, &EXTRA_ELEMENTS), sort_fields(kind)))
         .in_languages()
         .answers_page("A page of people.", named("IndividualPage"), "readIndividual")
         .refuses(&[422])

@@ -16,7 +16,7 @@ use daftar_api_types::public::vocabulary::BATCH_CODES_MAX;
 use utoipa::openapi::path::ParameterIn;
 
 use crate::api::access::{DocumentationCall, HealthCall, Public};
-use crate::api::conditional::unless_kept;
+use crate::api::conditional::unless_cached;
 use crate::api::endpoint::{BASE_PATH, Endpoint, scopes_on_offer};
 use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::body::{BODY_BYTES_MAX, RECORD_BYTES_MAX};
@@ -36,7 +36,7 @@ use daftar_domain::search::PAGE_COUNT_MAX;
 pub async fn openapi(_: Public, State(app): State<AppState>, _: NoParameters, headers: HeaderMap) -> ApiResult {
     let generation = app.registry.vocabularies.current();
     let description = app.description.of(app.routes.endpoints(), generation.extension_fields());
-    Ok(unless_kept(&headers, &description.document, "application/json"))
+    Ok(unless_cached(&headers, &description.document, "application/json"))
 }
 
 /// The page that shows the document.
@@ -65,7 +65,7 @@ pub async fn error_page(
 
 /// Sends a page with its content security policy.
 fn page(headers: &HeaderMap, kept: &TaggedBytes) -> ApiResult {
-    let mut response = unless_kept(headers, kept, "text/html; charset=utf-8");
+    let mut response = unless_cached(headers, kept, "text/html; charset=utf-8");
     let policy = HeaderValue::from_str(&CONTENT_SECURITY_POLICY);
     let policy = policy.map_err(|_| AppError::internal("the policy of the pages cannot be a header"))?;
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
@@ -77,7 +77,7 @@ fn page(headers: &HeaderMap, kept: &TaggedBytes) -> ApiResult {
 /// The metadata of the server.
 pub async fn metadata(_: Public, State(app): State<AppState>, _: NoParameters, headers: HeaderMap) -> ApiResult {
     let body = write(&app);
-    Ok(unless_kept(&headers, &TaggedBytes::new(serde_json::to_vec(&body).unwrap_or_default()), "application/json"))
+    Ok(unless_cached(&headers, &TaggedBytes::new(serde_json::to_vec(&body).unwrap_or_default()), "application/json"))
 }
 
 /// Liveness of the process.

@@ -183,7 +183,7 @@ const INDIVIDUAL_FILTERS: [NamedFilter; 4] =
 /// The filters that check groups.
 const BY_GROUPS: [&str; 3] = ["group", "membership_role", "membership_role:below"];
 /// Members stored outside the records, which a search omits: a page of the largest photos would be half a gigabyte.
-pub const BESIDE: [&str; 2] = ["photo", "group_membership"];
+pub const EXTRA_ELEMENTS: [&str; 2] = ["photo", "group_membership"];
 
 /// Searches individuals.
 pub async fn search_individuals(
@@ -195,7 +195,7 @@ pub async fn search_individuals(
     let names = known.names();
     let names: Vec<&str> = names.iter().map(String::as_str).chain(BY_GROUPS).collect();
     let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::Individual, &names)?;
-    if let Some(field) = BESIDE.into_iter().find(|field| search.names_element(field)) {
+    if let Some(field) = EXTRA_ELEMENTS.into_iter().find(|field| search.names_element(field)) {
         let detail =
             format!("`_elements` names `{field}`, which a search does not give; it is given by reading one individual");
         return Err(Problem::malformed(detail).into());

@@ -56,7 +56,7 @@ pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) 
     if let Err(error) = app.be_current_for_sure().await {
         return unavailable(error, "clients cannot be read, so no token is issued");
     }
-    match app.token_desk().issue(&request, app.clock.now()) {
+    match app.token_issuer().issue(&request, app.clock.now()) {
         Ok(issued) => match audit_grant(&app, &trail, &issued).await {
             Ok(()) => grant(&issued),
             Err(error) => unavailable(error, "token not issued: its audit entry could not be written"),

@@ -339,7 +339,7 @@ impl Households {
 
     fn add_seats(&mut self, facts: &Facts, group: u32, day: i32) {
         let limits = facts.view.limits(Subject::Individual);
-        let seats = facts.view.snapshot.seats_of(group, day);
+        let seats = facts.view.snapshot.active_members_of(group, day);
         self.seats.extend(seats.filter(|seat| limits.is_none_or(|limits| limits.shows(seat.person))));
     }
 }

@@ -164,7 +164,7 @@ impl Partitioned {
             SubjectQuery::Groups(_) => Subject::Group,
         };
         let size = register.partitions.partition_keys();
-        let moment = register.partitions.moment(actor).await?;
+        let moment = register.partitions.snapshot(actor).await?;
         let subjects = if query.is_everybody() && sees.is_none() {
             everybody(moment.last(kind.record_kind()).await?, size)
         } else {

@@ -22,7 +22,7 @@ use super::super::super::audit_row;
 use super::super::super::codes::{CodeRow, CodeRows};
 use super::super::super::copy::{Cell, Table};
 use super::super::super::failure::{Failure, corrupt};
-use super::super::super::feed::{Channel, tell};
+use super::super::super::feed::{Channel, notify};
 use super::super::super::group::{Broken, Rows};
 use super::super::super::index;
 use super::super::super::options::BulkLimits;
@@ -225,8 +225,8 @@ impl Filling {
             put_origin(transaction, register, &locked, (self.audit, self.removal)).await?;
         }
         let generation = locked.clients_generation.saturating_add(locked.deployment_generation);
-        tell(transaction, Channel::Generation, signed(generation)).await?;
-        tell(transaction, Channel::Changes, signed(locked.last.sequence.0)).await?;
+        notify(transaction, Channel::Generation, signed(generation)).await?;
+        notify(transaction, Channel::Changes, signed(locked.last.sequence.0)).await?;
         Ok(())
     }
 

@@ -395,7 +395,7 @@ fn take_unknown(
 }
 
 /// Reads members that a program without their fields preserved.
-pub(in crate::record) fn kept_members(fields: &'static [Field], json: &[u8]) -> Result<Vec<(Tag, Value)>, Fault> {
+pub(in crate::record) fn stored_members(fields: &'static [Field], json: &[u8]) -> Result<Vec<(Tag, Value)>, Fault> {
     let json = str::from_utf8(json).map_err(|_| Fault::invalid())?;
     let read = |(name, value): (&str, &str)| {
         let field = fields.iter().find(|field| field.name == name);

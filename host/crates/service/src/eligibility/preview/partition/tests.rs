@@ -86,7 +86,7 @@ struct NoPartitions;
 
 #[async_trait::async_trait]
 impl Partitions for NoPartitions {
-    async fn moment(&self, _: &Actor) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
+    async fn snapshot(&self, _: &Actor) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
         panic!("nothing is asked")
     }
 
