@@ -117,7 +117,7 @@ impl App {
         library.forget_unused_code();
 
         let requests = Requests::new(config.server.idempotency_keys_max);
-        let requests = Arc::new(if shared.is_some() { requests.among_others() } else { requests });
+        let requests = Arc::new(if shared.is_some() { requests.with_other_servers() } else { requests });
         let days = StoredDayCounts(store.clone());
         let limits = Arc::new(match &shared {
             Some(shared) => {

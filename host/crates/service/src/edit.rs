@@ -286,7 +286,7 @@ fn check_identifiers<T: RecordType>(
     let (before, now) = (&before.identifiers, &draft.identifiers);
     written::check_identifiers(ctx, T::KIND.resource(), before, now)?;
     identifiers::check((generation, utc_day(ctx.now)), T::KIND, before, now, problems);
-    identifiers::check_kept(before, now, problems);
+    identifiers::check_retained(before, now, problems);
     Ok(())
 }
 

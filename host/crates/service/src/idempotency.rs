@@ -88,7 +88,7 @@ impl Requests {
     /// For one of several processes that handle requests of the register: stored requests are counted again each
     /// second. If two processes handle the same key at the same time, the store accepts one of them.
     #[must_use]
-    pub fn among_others(self) -> Self {
+    pub fn with_other_servers(self) -> Self {
         Self { counts_hold: Some(COUNTS_HOLD), ..self }
     }
 
@@ -367,7 +367,7 @@ mod tests {
     #[tokio::test]
     async fn what_another_process_remembers_counts_a_second_later() {
         let (mut ctx, store) = (context(), SledStore::temporary());
-        let [one, other] = [1, 2].map(|_| Arc::new(Requests::new(2).among_others()));
+        let [one, other] = [1, 2].map(|_| Arc::new(Requests::new(2).with_other_servers()));
         for (requests, key) in [(&one, "a"), (&other, "b")] {
             let once = requests.begin(&ctx, &store, named(key, [1; 32])).await.unwrap();
             do_it(&ctx, &store, &once).await;

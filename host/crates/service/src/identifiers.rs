@@ -107,7 +107,7 @@ pub fn check(
 
 /// Checks that every identifier of a record is present and unchanged, or has been given an end: identifiers are added
 /// and ended, never altered and never removed.
-pub fn check_kept(before: &[Identifier], now: &[Identifier], problems: &mut Vec<FieldProblem>) {
+pub fn check_retained(before: &[Identifier], now: &[Identifier], problems: &mut Vec<FieldProblem>) {
     for former in before {
         let Some(at) = now.iter().position(|identifier| identifier.key == former.key) else {
             let message = format!(
@@ -141,7 +141,7 @@ mod tests {
 
     fn problems(before: &[Identifier], now: &[Identifier]) -> Vec<String> {
         let mut problems = Vec::new();
-        check_kept(before, now, &mut problems);
+        check_retained(before, now, &mut problems);
         problems.into_iter().map(|problem| problem.field).collect()
     }
 

@@ -15,7 +15,7 @@ use daftar_store::StoreError;
 use daftar_store::archive::{ApplyReport, Archive, CatchUp, Ends, Entry, Held, ItemKind, Mark, Refill, Snapshot};
 
 /// The maximum number of differences that are named; the others are counted.
-pub const DIFFERENCES_TOLD_MAX: usize = 100;
+pub const DIFFERENCES_REPORTED_MAX: usize = 100;
 
 /// Number of batches of the source store that wait while the target is busy; about a megabyte each.
 const READ_AHEAD: usize = 16;
@@ -234,7 +234,7 @@ fn meet(left: &mut Side, right: &mut Side, comparison: &mut Comparison) {
 impl Comparison {
     fn differ(&mut self, what: String) {
         self.differences = self.differences.saturating_add(1);
-        if self.told.len() < DIFFERENCES_TOLD_MAX {
+        if self.told.len() < DIFFERENCES_REPORTED_MAX {
             self.told.push(what);
         }
     }

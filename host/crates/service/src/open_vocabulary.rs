@@ -24,11 +24,11 @@ use daftar_vocabulary::{AskedCode, CallingThread, CodeTable, Generation, OpenPro
 
 /// Maximum number of unlisted codes of one open vocabulary in records: its pack is queried for each of them
 /// whenever it is published.
-pub const KEPT_MAX: usize = 10_000;
+pub const STORED_MAX: usize = 10_000;
 
 /// Maximum number of these codes added by writes of one client, over the lifetime of the register: the rest is for
 /// other clients.
-pub const KEPT_OF_CLIENT_MAX: u64 = 2_500;
+pub const STORED_OF_CLIENT_MAX: u64 = 2_500;
 
 /// The counters of codes added by clients.
 const SHARES: &str = "open";
@@ -169,9 +169,9 @@ async fn shares(
         let name = format!("{SHARES}/{client}/{namespace}");
         let before = registry.store.counter(&name).await?.unwrap_or_default();
         let after = before.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
-        if after > KEPT_OF_CLIENT_MAX {
+        if after > STORED_OF_CLIENT_MAX {
             let message = format!(
-                "records of this client have brought {before} codes of the open vocabulary `{namespace}` beside those that it lists, and {KEPT_OF_CLIENT_MAX} is the share of one client; use a listed code, or one that records hold already"
+                "records of this client have brought {before} codes of the open vocabulary `{namespace}` beside those that it lists, and {STORED_OF_CLIENT_MAX} is the share of one client; use a listed code, or one that records hold already"
             );
             return Err(AppError::invalid("", "open_vocabulary_share", message));
         }
@@ -255,7 +255,7 @@ pub(super) fn with_persisted(registry: &Registry, generation: Generation) -> Gen
     let namespaces: Vec<_> = open.map(|vocabulary| vocabulary.namespace().clone()).collect();
     let mut asked = Vec::new();
     for namespace in &namespaces {
-        for batch in generation.unasked(namespace).chunks(BATCH_CODES).take(KEPT_MAX.div_ceil(BATCH_CODES)) {
+        for batch in generation.unasked(namespace).chunks(BATCH_CODES).take(STORED_MAX.div_ceil(BATCH_CODES)) {
             match registry.vocabularies.open().ask(&generation, batch, CallingThread::MayWait) {
                 Ok(answers) => asked.extend(answers),
                 Err(error) => tracing::error!(
@@ -280,11 +280,11 @@ pub(super) fn with_persisted(registry: &Registry, generation: Generation) -> Gen
 fn check_room(current: &Generation, table: &CodeTable, namespace: &Namespace, more: usize) -> Result<(), AppError> {
     let listed = current.vocabulary(namespace).map_or(0, |vocabulary| vocabulary.concept_count());
     let kept = table.numbers_in(namespace).len().saturating_sub(listed);
-    if kept.saturating_add(more) <= KEPT_MAX {
+    if kept.saturating_add(more) <= STORED_MAX {
         return Ok(());
     }
     let message = format!(
-        "records hold {kept} codes of the open vocabulary `{namespace}` beside those that it lists, and no more than {KEPT_MAX} are taken; use a listed code, or one that records hold already"
+        "records hold {kept} codes of the open vocabulary `{namespace}` beside those that it lists, and no more than {STORED_MAX} are taken; use a listed code, or one that records hold already"
     );
     Err(AppError::invalid("", "open_vocabulary_full", message))
 }

@@ -20,7 +20,7 @@ use tracing::{Instrument, Span};
 
 use self::follow::Common;
 pub use self::report::{
-    CodeChange, Gone, RECORDS_TOLD_MAX, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange,
+    CodeChange, Gone, RECORDS_REPORTED_MAX, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange,
 };
 use crate::audit;
 use crate::client::spawn_uncancellable;

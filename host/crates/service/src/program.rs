@@ -73,7 +73,7 @@ pub async fn replace(
 ) -> Result<WrittenProgram, AppError> {
     let mut problems = Vec::new();
     check_details((ctx, registry), &before.details.identifiers, &details, &mut problems);
-    identifiers::check_kept(&before.details.identifiers, &details.identifiers, &mut problems);
+    identifiers::check_retained(&before.details.identifiers, &details.identifiers, &mut problems);
     if details.target_type() != before.details.target_type() {
         problems.push(FieldProblem::new(
             "target_type",

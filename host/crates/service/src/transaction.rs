@@ -166,14 +166,14 @@ impl Transaction {
     ///
     /// # Errors
     /// When the audit log accepts no more entries.
-    pub async fn tell(&self) -> Result<(), AppError> {
+    pub async fn record_entries(&self) -> Result<(), AppError> {
         self.registry.audit.record_ended(self.lines.take()).await
     }
 
     /// Audits the previous operations as rolled back, with the other audit entries of the request.
     ///
     /// # Errors
-    /// As [`Self::tell`].
+    /// As [`Self::record_entries`].
     pub async fn abandon(&self, ctx: &OpContext, undone: RollbackReason) -> Result<(), AppError> {
         let (lines, told) = self.rolled_back(ctx, undone);
         self.registry.audit.record_ended(told).await?;
@@ -186,7 +186,7 @@ impl Transaction {
     /// The same for an entry that has a response status of its own.
     ///
     /// # Errors
-    /// As [`Self::tell`].
+    /// As [`Self::record_entries`].
     pub async fn abandon_entry(&self, ctx: &OpContext, undone: RollbackReason, status: u16) -> Result<(), AppError> {
         let (lines, mut told) = self.rolled_back(ctx, undone);
         told.extend(lines.into_iter().map(|line| AuditEntry { status: Some(status), ..line }));

@@ -21,7 +21,7 @@ use daftar_domain::calendar::format_instant;
 use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
 use daftar_service::plugin::{
-    CodeChange, Downgrade, InstalledPlugin, Loss, PACKAGE_BYTES_MAX, PluginOffer, RECORDS_TOLD_MAX,
+    CodeChange, Downgrade, InstalledPlugin, Loss, PACKAGE_BYTES_MAX, PluginOffer, RECORDS_REPORTED_MAX,
     SIGNATURE_BYTES_MAX, TouchedCode, TouchedRecord, UnloadedPlugin, UnsignedPlugins, UpgradeReport, VocabularyChange,
 };
 use daftar_service::program::log_broken_rules;
@@ -112,9 +112,9 @@ async fn report(call: Administrator, parameters: Parameters, request: Request) -
 
 fn records_wanted(text: &str) -> ApiResult<usize> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let count = text.parse().ok().filter(|count| is_number && *count <= RECORDS_TOLD_MAX);
+    let count = text.parse().ok().filter(|count| is_number && *count <= RECORDS_REPORTED_MAX);
     count.ok_or_else(|| {
-        Problem::malformed(format!("`records` must be a whole number from 0 to {RECORDS_TOLD_MAX}")).into()
+        Problem::malformed(format!("`records` must be a whole number from 0 to {RECORDS_REPORTED_MAX}")).into()
     })
 }
 

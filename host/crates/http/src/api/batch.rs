@@ -179,14 +179,14 @@ async fn written_once(
             if once.is_done_meanwhile(ctx, &*app.registry.store, part).await? {
                 continue;
             }
-            transaction.tell().await?;
+            transaction.record_entries().await?;
             return Ok(answered);
         }
         let answer = answer_of(&transaction, 0, answered.status.as_u16());
         match transaction.commit_once(ctx, once.answered(ctx, part, vec![answer])).await {
             Ok(()) => {
                 once.note();
-                transaction.tell().await?;
+                transaction.record_entries().await?;
                 return Ok(answered);
             }
             Err(CommitError::Overtaken) => {

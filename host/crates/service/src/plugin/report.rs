@@ -22,7 +22,7 @@ use daftar_domain::vocabulary::{ConceptStatus, ID_TYPE_NAMESPACE};
 use daftar_vocabulary::{CheckedPack, ConceptRef, Generation, Vocabulary};
 
 /// Maximum number of codes that one report names for one vocabulary; the rest is counted.
-pub const CODES_TOLD_MAX: usize = 1_000;
+pub const CODES_REPORTED_MAX: usize = 1_000;
 
 /// Effect of installing a plugin.
 #[derive(Debug)]
@@ -314,8 +314,8 @@ fn change(pair: &Pair<'_>, facts: &Facts<'_>) -> Option<(VocabularyChange, Vec<C
     }
     report.records = if namespace.as_str() == ID_TYPE_NAMESPACE { carriers.total() } else { 0 };
     report.touched.sort_by(|one, other| other.records.cmp(&one.records).then_with(|| one.uri.cmp(&other.uri)));
-    report.untold = report.touched.len().saturating_sub(CODES_TOLD_MAX);
-    report.touched.truncate(CODES_TOLD_MAX);
+    report.untold = report.touched.len().saturating_sub(CODES_REPORTED_MAX);
+    report.touched.truncate(CODES_REPORTED_MAX);
     Some((report, lost))
 }
 
@@ -340,7 +340,7 @@ fn becomes(concept: ConceptRef<'_>, counterpart: Option<ConceptRef<'_>>) -> Opti
 }
 
 /// Maximum number of records that one report names.
-pub const RECORDS_TOLD_MAX: usize = 10_000;
+pub const RECORDS_REPORTED_MAX: usize = 10_000;
 /// Number of records read per batch.
 const PAGE_RECORDS: usize = 500;
 /// Maximum number of targets in one audit entry.
@@ -408,7 +408,7 @@ impl Carriers {
             RecordKind::Group => &mut self.groups,
             RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => return,
         };
-        if named.len() < RECORDS_TOLD_MAX {
+        if named.len() < RECORDS_REPORTED_MAX {
             named.insert(id);
         }
     }
@@ -433,7 +433,7 @@ async fn records(
     (lost, carriers): (&BTreeSet<CodeNumber>, &Carriers),
     limit: usize,
 ) -> Result<Vec<TouchedRecord>, AppError> {
-    let limit = limit.min(RECORDS_TOLD_MAX);
+    let limit = limit.min(RECORDS_REPORTED_MAX);
     let numbers: Vec<CodeNumber> = lost.iter().copied().collect();
     let (individuals, groups) = registry.index.holders_of(&numbers, limit).await?;
     let joined = |holders: Vec<RecordId>, carriers: &BTreeSet<RecordId>| -> Vec<RecordId> {

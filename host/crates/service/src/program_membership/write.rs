@@ -142,7 +142,7 @@ pub(super) async fn write(
                 ));
             }
         }
-        identifiers::check_kept(&before.details.identifiers, &draft.identifiers, &mut problems);
+        identifiers::check_retained(&before.details.identifiers, &draft.identifiers, &mut problems);
     }
     let details = draft.translate(&mut To(|_: RecordKind| program.id)).with(BENEFICIARY, Reference::from(beneficiary));
     let details = match &present {

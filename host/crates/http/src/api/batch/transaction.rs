@@ -62,7 +62,7 @@ pub(super) async fn run(
         match committed {
             Ok(()) => {
                 once.iter().for_each(Once::note);
-                transaction.tell().await?;
+                transaction.record_entries().await?;
                 return written(app, &entries, &answers);
             }
             Err(CommitError::Overtaken) => {
