@@ -149,7 +149,7 @@ enum Command {
     Config(config::ConfigCommand),
     /// Restore a backup into an empty data folder
     Restore(restore::RestoreArgs),
-    /// Move the register from one backend into another, and compare both thing by thing: of a stopped server, or of one that goes on
+    /// Move the register from one backend into another, and compare both thing by thing: of a stopped server, or of one that continues
     /// from its backup first and what was written since at the end
     Migrate(migrate::MigrateArgs),
     /// Print version, commit, interface versions and storage formats

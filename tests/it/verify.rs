@@ -79,7 +79,7 @@ fn a_valid_register_is_reported_as_valid_running_or_stopped() {
     assert_eq!(result["valid"], true);
     assert_eq!(part(&result, "indexes"), &json!({"part": "indexes", "checked": 4, "findings": 0}));
     let text = run(folder.path(), &["verify"]).expect_success();
-    assert!(text.stdout.ends_with(" things were looked at, and nothing is wrong\n"), "{text:?}");
+    assert!(text.stdout.ends_with(" items were verified, no errors\n"), "{text:?}");
     assert_eq!(text.stderr, "", "no progress bar without a terminal");
     let told = run(folder.path(), &["audit", "query", "--json", "--text", "whole register"]).expect_success();
     assert_eq!(told.stdout.lines().count(), 2, "each verification of a running server is in the audit log: {told:?}");
@@ -94,7 +94,7 @@ fn a_problem_is_one_line_and_an_exit_code() {
                 folder, then restore the last backup in which `daftar verify` finds nothing\n";
     let check = |told: Finished| {
         assert_eq!((told.code, told.stdout.as_str()), (1, line), "{told:?}");
-        assert!(told.stderr.ends_with(" things were looked at, and 1 is wrong\n"), "{told:?}");
+        assert!(told.stderr.ends_with(" items were verified, 1 error\n"), "{told:?}");
     };
     check(run(folder.path(), &["verify"]));
     let server = Server::serve(folder.path(), &[]);

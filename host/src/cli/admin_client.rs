@@ -121,7 +121,7 @@ impl Payload {
     }
 }
 
-/// A part of a path, whatever was typed.
+/// A part of a path, percent-encoded.
 pub fn part(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
@@ -145,7 +145,7 @@ pub fn read<T: DeserializeOwned>(body: Value) -> Result<T, CliError> {
 
 impl AdminClient {
     /// Finds the way: `--admin-url`, or the server that uses the data folder, or else the folder itself, opened with the settings
-    /// of `--config`. There is a register in the folder: a mistyped one is told, and not made.
+    /// of `--config`. The folder must contain a register: a mistyped path is reported, and no folder is created.
     ///
     /// # Errors
     /// When the settings or the token cannot be read, or the folder cannot be opened or holds no register.
@@ -265,7 +265,8 @@ impl AdminClient {
     ) -> Result<impl Iterator<Item = Result<Value, CliError>>, CliError> {
         let response = BufReader::new(self.download(method, path, payload)?);
         Ok(response.lines().map(|line| {
-            let line = line.map_err(|error| CliError::unavailable(format!("the server broke off: {error}")))?;
+            let line =
+                line.map_err(|error| CliError::unavailable(format!("the server closed the connection: {error}")))?;
             serde_json::from_str::<Value>(&line)
                 .map_err(|error| CliError::failed(format!("a line of the server's answer is no JSON: {error}")))
         }))
@@ -342,10 +343,10 @@ pub fn expect_register(global: &GlobalArgs, config: &Config) -> Result<(), CliEr
     let store = config.store.folder(&global.data_dir);
     let is_empty = match std::fs::read_dir(&store) {
         Ok(mut entries) => entries.next().is_none(),
-        // Of a folder that this account may not read, whoever opens it tells.
+        // Opening reports a folder that this account may not read.
         Err(error) => [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()),
     };
-    // What a restore left is told by whoever opens the folder.
+    // Opening reports the remains of a restore.
     if !is_empty || is_unfinished(&global.data_dir) {
         return Ok(());
     }
@@ -387,14 +388,14 @@ fn refused(status: u16, answer: Download<'_>) -> Result<CliError, CliError> {
 fn read_whole(answer: Download<'_>) -> Result<Vec<u8>, CliError> {
     let mut body = Vec::new();
     let read = answer.take(ANSWER_BYTES_MAX).read_to_end(&mut body);
-    read.map_err(|error| CliError::unavailable(format_args!("the answer was broken off: {error}; try again")))?;
+    read.map_err(|error| CliError::unavailable(format_args!("the response was interrupted: {error}; try again")))?;
     Ok(body)
 }
 
-/// The body of an answer. Reads block until bytes are there; a body that was broken off is an error, never an early end.
+/// The body of a response. Reads block until bytes are there; an interrupted body is an error, never an early end.
 pub type Download<'c> = Box<dyn Read + 'c>;
 
-/// The frames of a body, one after the other.
+/// The frames of a body, in order.
 struct Frames<'c> {
     runtime: &'c Runtime,
     body: Body,

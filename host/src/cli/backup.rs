@@ -75,7 +75,7 @@ pub fn run(global: &GlobalArgs, args: &BackupArgs) -> Result<(), CliError> {
 }
 
 /// A temporary file in the same folder, that only its owner can read.
-fn beside(file: &Path) -> Result<NamedTempFile, CliError> {
+fn temporary(file: &Path) -> Result<NamedTempFile, CliError> {
     let mut options = tempfile::Builder::new();
     let made = options.prefix(".daftar-backup-").suffix(".unfinished").tempfile_in(folder_of(file));
     made.map_err(|error| cannot_write(file, &error))
@@ -107,7 +107,7 @@ fn make(
     Ok(contents)
 }
 
-/// Copies a backup while its blocks are checked: one that was broken off or changed on its way is noticed here.
+/// Copies a backup while its blocks are checked: an interrupted or changed one is detected here.
 /// It is signed at the end, where there is a key: what is signed is what arrived.
 fn copy(
     global: &GlobalArgs,
@@ -130,7 +130,7 @@ fn copy(
             BackupProblem::Io(_) | BackupProblem::CutOff { .. } => "the log of the server says why".to_owned(),
             problem => problem.to_string(),
         };
-        CliError::failed(format!("the backup was broken off, and nothing was written: {reason}"))
+        CliError::failed(format!("the backup was interrupted, and nothing was written: {reason}"))
     })?;
     if let Some(key) = key {
         let signature = BackupSignature::sign(key, &contents.checksum);
@@ -176,7 +176,7 @@ pub(super) fn check(global: &GlobalArgs, file: &Path, trusted_key: Option<&str>)
         let signature = json!({"signature": name_of(authenticity)});
         output::json(&output::joined(json_of(&contents, file), signature));
     } else {
-        output::line(format_args!("`{}` is sound, and all of it can be restored", file.display()));
+        output::line(format_args!("`{}` is valid and can be restored completely", file.display()));
         print(&contents);
         print_authenticity(authenticity);
     }
@@ -252,7 +252,7 @@ pub(in crate::cli) fn print(contents: &Contents) {
     }
     output::line(format_args!("{bytes} bytes, checksum {}", checksum.to_hex()));
     output::line(if head.keys {
-        "the keys are in it: whoever has the file can make tokens and knows everything in the register; keep it as safe as the server"
+        "it contains the keys: a holder of the file can issue tokens and read the register; protect it like the server"
     } else {
         "the keys are not in it: keep the folder `keys` of the server too, as no client's secret is good without it"
     });
@@ -281,7 +281,7 @@ pub(in crate::cli) fn print_authenticity(authenticity: Authenticity) {
 }
 
 /// Fewer things than this are over at once: nothing is said of how far it is.
-const TOLD_FROM: u64 = 10_000;
+const REPORTED_FROM: u64 = 10_000;
 
 /// Says how far it is.
 pub(in crate::cli) struct Progress {
@@ -311,7 +311,7 @@ impl Progress {
         self.bar.set_length(about);
         self.bar.set_position(things);
         let tenths = things.saturating_mul(10).checked_div(about).unwrap_or_default();
-        if self.says_lines && about >= TOLD_FROM && tenths > self.tenths {
+        if self.says_lines && about >= REPORTED_FROM && tenths > self.tenths {
             self.tenths = tenths;
             output::note(format_args!("{} {things} of about {about} things", self.done));
         }

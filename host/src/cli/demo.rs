@@ -51,7 +51,7 @@ pub struct DemoArgs {
     plugins: Option<PathBuf>,
 }
 
-/// Runs the command until it is told to stop; then the folder is gone.
+/// Runs the command until a shutdown signal; then the folder is removed.
 pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
     let mut config = Config::default();
     config.server.listen = args.listen;
@@ -74,14 +74,13 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
         say("daftar demo: loading the plugins".to_owned());
         let plugins_dir = args.plugins.or_else(default_plugins_dir);
         let data_dir = folder.path().join("data");
-        let options =
-            AppOptions { public_url: Some(url.clone()), plugins_dir, ..global.app_options(data_dir.clone()) };
+        let options = AppOptions { public_url: Some(url.clone()), plugins_dir, ..global.app_options(data_dir.clone()) };
         let app = App::open(config, options).await?;
         let started = Instant::now();
         let households = fill(&app).await?;
         let took = started.elapsed().as_secs_f64();
         say(format!(
-            "wrote {PEOPLE} make-believe people in {households} households in {took:.1} s, each on disk before the next step"
+            "wrote {PEOPLE} sample people in {households} households in {took:.1} s, each on disk before the next step"
         ));
         let (id, secret) = register_client(&app).await?;
         let guide = if global.json {
@@ -103,7 +102,7 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
     })
 }
 
-/// The wanted port, or any free one when somebody has it.
+/// The wanted port, or any free one if it is in use.
 fn bind(config: &mut Config) -> Result<Listeners, CliError> {
     match Listeners::bind(&config.server) {
         Ok(listeners) => Ok(listeners),
@@ -178,7 +177,7 @@ fn guide(url: &str, data_dir: &Path, id: &ClientId, secret: &str) -> String {
 #   client id      {id}
 #   client secret  {secret}
 
-Paste into another terminal, one after the other:
+Paste into another terminal, in this order:
 
 # 1. A token for the demo's client (5 a minute from one address)
 TOKEN=$(curl -s -u '{id}:{secret}' -d grant_type=client_credentials {url}/api/v2/oauth/token | sed 's/.*"access_token":"\([^"]*\)".*/\1/'); echo "$TOKEN"
@@ -189,13 +188,13 @@ curl -s -H "Authorization: Bearer $TOKEN" '{url}/api/v2/Individual/urn:svc:vocab
 # 3. Women born before 1966 (code 2 of ISO 5218 is female), two of them, names of codes in French
 curl -s -H "Authorization: Bearer $TOKEN" -H 'Accept-Language: fr' '{url}/api/v2/Individual?gender=urn:iso:std:iso:5218%232&birth_date=lt1966-01-01&_count=2'; echo
 
-# 4. Register somebody
+# 4. Register a person
 curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{{"identifier":[{{"system":"urn:svc:vocab:id-type#national_id","value":"NEW-1"}}],"name":{{"given":"Amina","family":"Diallo"}},"gender":"urn:iso:std:iso:5218#2","birth_date":"1961-03-08","country":"urn:iso:std:iso:3166-1#SN"}}' {url}/api/v2/Individual; echo
 
 # 5. Who gets an old-age pension? One is, one is not, of one the day of birth is not known
 curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{{"expression":"is_female(me) && age_years(me.birth_date) >= 60","as_of":"2026-01-01","subjects":["Individual/urn:svc:vocab:id-type#national_id|NEW-1",{{"type":"individual","gender":"urn:iso:std:iso:5218#1","birth_date":"1950-01-01"}},{{"type":"individual","gender":"urn:iso:std:iso:5218#2"}}]}}' '{url}/api/v2/Eligibility/$evaluate'; echo
 
-# 6. Does somebody head a household with a person of 60 or more in it?
+# 6. Does a person head a household with a member of 60 or more?
 curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{{"expression":"is_head(me) && members.exists(m, age_years(m.birth_date) >= 60)","subjects":["Individual/urn:svc:vocab:id-type#national_id|{person}"]}}' '{url}/api/v2/Eligibility/$evaluate'; echo
 
 # 7. What the administrator sees; disable the client and its next call is refused

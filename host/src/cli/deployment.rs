@@ -222,7 +222,7 @@ fn concept_group(global: &GlobalArgs, admin: &AdminClient, command: ConceptGroup
             let body = admin.call("DELETE", &path(&name), Payload::default())?;
             output::body(global, body, |group: Option<ConceptGroupBody>| {
                 let plugin = group.and_then(|group| group.plugin);
-                let by = plugin.map_or_else(|| "nobody".to_owned(), |plugin| format!("`{plugin}`"));
+                let by = plugin.map_or_else(|| "none".to_owned(), |plugin| format!("`{plugin}`"));
                 output::line(format_args!("reset {name}; it is now defined by {by}"));
             })
         }

@@ -12,7 +12,7 @@ use daftar_domain::checkup::{Check, CheckArea, CheckState};
 use daftar_domain::context::{Clock, SystemClock};
 use daftar_http::admin::operation::checkup_body;
 
-/// What is looked at: the server that runs, or the folder of one that is stopped.
+/// Checks the running server, or the folder of a stopped one.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// Also show passed checks
@@ -33,7 +33,7 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
     let checked_by = if server.is_some() { "server" } else { "command" };
     let checks = match server {
         Some(told) => {
-            // Its own settings are in force, whatever was not named here.
+            // Its own settings are active, not those of this command line.
             checks.retain(|_| global.config.is_some());
             [listed(checks), told].concat()
         }
@@ -60,9 +60,9 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
             print(check, args.all);
         }
         let checked = checks.len();
-        output::line(format_args!("{checked} things were looked at by {}", told_by(checked_by)));
+        output::line(format_args!("{checked} checks by {}", shown_by(checked_by)));
     }
-    let sentence = format!("{}, {}", told(problems, "problem"), told(warnings, "warning"));
+    let sentence = format!("{}, {}", counted(problems, "problem"), counted(warnings, "warning"));
     match (problems, warnings) {
         (0, 0) => Ok(()),
         (0, _) => Err(CliError::findings(sentence)),
@@ -110,11 +110,11 @@ fn print(check: &CheckBody, all: bool) {
     }
 }
 
-fn told_by(checked_by: &str) -> &'static str {
+fn shown_by(checked_by: &str) -> &'static str {
     if checked_by == "server" { "the server that runs" } else { "this command; no server runs" }
 }
 
-fn told(count: usize, what: &str) -> String {
+fn counted(count: usize, what: &str) -> String {
     match count {
         0 => format!("no {what}"),
         1 => format!("1 {what}"),

@@ -21,7 +21,7 @@ pub enum ErrorKind {
     Failed = 1,
     /// The command line cannot be understood, or asks for what does not go together.
     Usage = 2,
-    /// It is done, and something in it is to be looked at: lines that were refused, warnings.
+    /// It succeeded with findings: rejected lines, warnings.
     Findings = 3,
     /// A file that was named cannot be read, or is not what it should be.
     Input = 66,
@@ -71,7 +71,7 @@ impl CliError {
         Self::of(ErrorKind::Usage, message)
     }
 
-    /// It is done, and something is to be looked at.
+    /// It succeeded with findings.
     pub fn findings(message: impl Display) -> Self {
         Self::of(ErrorKind::Findings, message)
     }

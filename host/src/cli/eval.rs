@@ -1,4 +1,4 @@
-//! `daftar eval`: a rule tried out by whoever writes it, on a running server or a stopped one's folder.
+//! `daftar eval`: tests a rule, on a running server or a stopped one's folder.
 //!
 //! **Invariant:** answers go to standard output; what is wrong with an expression goes to standard error, except with `--json`.
 
@@ -47,7 +47,7 @@ pub struct EvalArgs {
     /// Decide about the record or the list of records in that JSON file, which need not be in the register
     #[arg(long, value_name = "FILE", conflicts_with = "cases")]
     records: Option<PathBuf>,
-    /// Decide about that many records, spread over the register; 10 where nobody is named
+    /// Decide about that many records, spread over the register; 10 if no record is named
     #[arg(long, value_name = "N", conflicts_with_all = ["of", "records", "cases"])]
     sample: Option<u32>,
     /// The day that counts as today, `YYYY-MM-DD`

@@ -1,7 +1,7 @@
 //! `daftar export`
 //!
 //! **Invariant:** a file of the asked name is a whole export: until then it is called `FILE.partial`, for its owner alone, with
-//! `FILE.progress.json` beside it that says where to go on.
+//! `FILE.progress.json` beside it with the position to resume from.
 
 mod output_file;
 mod reporting;
@@ -78,9 +78,9 @@ pub fn run(global: &GlobalArgs, args: &ExportArgs) -> Result<(), CliError> {
 fn write_file(global: &GlobalArgs, args: &ExportArgs, path: &Path) -> Result<(), CliError> {
     let table = table_of(args, path)?;
     let query = query(args, table.is_some())?;
-    // Two exports go on as one only where the same was asked.
+    // An export resumes only with the same options.
     let asked = format!("{query}\n{}", table.as_ref().map(|table| table.fingerprint.as_str()).unwrap_or_default());
-    // First: where nobody can be asked, nothing is begun.
+    // First: without a server or folder, no file is created.
     let (file, as_of) = AdminClient::connect(global)?.run(|admin| {
         let mut file = OutputFile::open(path, &asked, args.resume)?;
         let bar = if global.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
@@ -91,7 +91,7 @@ fn write_file(global: &GlobalArgs, args: &ExportArgs, path: &Path) -> Result<(),
             Err(error) if file.has_begun() => {
                 let path = path.display();
                 Err(error.with(format_args!(
-                    "what was written is kept: `daftar export --resume {path}` goes on, with the other options as before"
+                    "the written part is kept: `daftar export --resume {path}` resumes, with the same other options"
                 )))
             }
             Err(error) => {
@@ -180,7 +180,7 @@ fn receive(
 enum Line<'a> {
     /// A record as JSON.
     Record(&'a str),
-    /// How many records were sent until here, and where an export would go on; nowhere at the end.
+    /// Number of records sent so far, and the position to resume from; none at the end.
     Progress { cursor: Option<&'a str>, records: u64 },
 }
 

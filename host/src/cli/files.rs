@@ -14,7 +14,7 @@ use crate::app::packs::{folder_of, write_file};
 pub const BUFFER_BYTES: usize = 1 << 18;
 
 /// A file's name with something after it.
-pub fn beside(file: &Path, suffix: &str) -> PathBuf {
+pub fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
     file.with_file_name(name)

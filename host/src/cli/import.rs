@@ -1,7 +1,7 @@
 //! `daftar import`
 //!
 //! A file is sent in parts; when a part is answered, its rejects are written down and the progress file says so. What a part wrote
-//! that was not answered is found in the audit log when the import goes on.
+//! without a response is found in the audit log when the import resumes.
 //!
 //! **Invariant:** every line is written once or stands among the rejects once, however often the command or the server ended in
 //! between.
@@ -121,20 +121,20 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
         }
         (Some(_), false) => {
             return Err(CliError::usage(format!(
-                "an import of `{}` was interrupted: go on with --resume, or remove `{}` to begin anew",
+                "an import of `{}` was interrupted: resume with --resume, or remove `{}` to start again",
                 file.display(),
                 progress_path.display()
             )));
         }
         (None, true) => {
             return Err(CliError::usage(format!(
-                "there is nothing to go on with: `{}` is not there",
+                "there is nothing to resume: `{}` does not exist",
                 progress_path.display()
             )));
         }
     };
     (source.part_bytes, source.mark) = (args.part_bytes, progress.next);
-    // First: where nobody can be asked, nothing is begun.
+    // First: without a server or folder, no file is created.
     let admin = AdminClient::connect_or_begin(global, true)?;
     let (started, before) = (Instant::now(), progress.counts);
     let (rejects, counts) = admin.run(|admin| {
@@ -166,7 +166,7 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
         return Ok(());
     }
     Err(CliError::findings(format!(
-        "{} lines were refused: `{}` says why; mend them there, and import that file",
+        "{} lines were rejected: `{}` has the reasons; fix the lines there, and import that file",
         counts.rejected,
         rejects_path.display()
     )))
@@ -196,12 +196,12 @@ fn write(
     })
 }
 
-/// Says how to go on.
+/// Adds how to resume.
 fn hint(error: CliError, file: &Path, progress: &Path) -> CliError {
     if !progress.exists() {
         return error;
     }
-    error.with(format_args!("what was written is kept: `daftar import --resume {}` goes on from there", file.display()))
+    error.with(format_args!("the written part is kept: `daftar import --resume {}` resumes from there", file.display()))
 }
 
 fn summary(

@@ -55,7 +55,7 @@ struct FillArgs {
     /// Where the register goes: there must be none yet. Without --backup it comes from the other backend, whose servers are stopped
     #[arg(long, value_enum)]
     to: Backend,
-    /// Fill it from this backup, while the server that it was made of goes on
+    /// Fill it from this backup, while the server of the backup continues to run
     #[arg(long, value_name = "FILE")]
     backup: Option<PathBuf>,
     /// With --backup: refuse one that this public key did not sign; `ed25519:…`, or a file with that line or a PEM
@@ -67,7 +67,7 @@ struct FillArgs {
 pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result<(), CliError> {
     if global.admin_url.is_some() {
         return Err(CliError::usage(
-            "a register is moved by this command itself, and not by a server: name the data folder with --data-dir, on its own machine; or the backup of a server that goes on with --backup",
+            "a register is moved by this command itself, and not by a server: name the data folder with --data-dir, on its own machine; or the backup of a running server with --backup",
         ));
     }
     let (action, backup) = match command {
@@ -218,7 +218,7 @@ fn print_text(is_from_backup: bool, migrated: &Migrated) {
         output::line(format_args!("  {told}"));
     }
     if is_from_backup && comparison.differences == 0 {
-        output::line("the old server goes on; once it is stopped, bring what it wrote since: daftar migrate catch-up");
+        output::line("the old server continues; after it is stopped, apply its later changes: daftar migrate catch-up");
     }
 }
 

@@ -22,7 +22,7 @@ pub fn line(text: impl std::fmt::Display) {
     }
 }
 
-/// Prints a line on standard output for whoever listens. A reader that went away is not an error.
+/// Prints a line on standard output. A reader that has disconnected is not an error.
 ///
 /// # Errors
 /// When it cannot be written.

@@ -49,7 +49,7 @@ pub fn run(global: &GlobalArgs, command: PackCommand) -> Result<(), CliError> {
             // Read first: nothing is made that would then lack its signature.
             let key = sign.as_deref().map(PrivateKey::read).transpose().map_err(CliError::input)?;
             let bytes = packs::build(&dir, base.as_deref()).map_err(|error| match error {
-                BuildError::Source(errors) => told(global, &errors),
+                BuildError::Source(errors) => reported(global, &errors),
                 BuildError::Host(_) => CliError::failed(error),
             })?;
             packs::write_file(&file, &bytes).map_err(|error| CliError::cannot_write(&file, &error))?;
@@ -68,7 +68,7 @@ pub fn run(global: &GlobalArgs, command: PackCommand) -> Result<(), CliError> {
         PackCommand::Import(args) => import(global, *args)?,
         PackCommand::Check { dir } => {
             expect_folder(&dir)?;
-            let codes = packs::check(&dir).map_err(|errors| told(global, &errors))?;
+            let codes = packs::check(&dir).map_err(|errors| reported(global, &errors))?;
             let words = format_args!("{} is in order: {codes} codes", dir.display());
             output::done(global, &json!({"codes": codes}), words);
         }
@@ -86,7 +86,7 @@ fn expect_folder(dir: &Path) -> Result<(), CliError> {
 }
 
 /// What is wrong with a source, as the command's error; in JSON the list is printed and the error is short.
-fn told(global: &GlobalArgs, errors: &PackErrors) -> CliError {
+fn reported(global: &GlobalArgs, errors: &PackErrors) -> CliError {
     if !global.json {
         return CliError::input(errors);
     }
@@ -267,7 +267,7 @@ impl Progress for Bar {
 
 fn import_failed(global: &GlobalArgs, failure: ImportFailure) -> CliError {
     match failure {
-        ImportFailure::Source(errors) => told(global, &errors),
+        ImportFailure::Source(errors) => reported(global, &errors),
         ImportFailure::File(ImportError::Refused { file, refusals, left_out, ended }) if global.json => {
             let refused: Vec<Value> = refusals.iter().map(refusal).collect();
             let count = left_out.saturating_add(refusals.len() as u64);

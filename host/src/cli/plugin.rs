@@ -138,16 +138,16 @@ fn print_list(plugins: &PluginsBody) {
     );
     output::table(&HEADINGS, &rows.into_values().collect::<Vec<_>>());
     for (name, reason) in reasons {
-        output::line(format_args!("{name} is not in force: {reason}"));
+        output::line(format_args!("{name} is not active: {reason}"));
     }
 }
 
 fn plugin_row(plugin: &PluginBody, is_inactive: bool) -> Vec<String> {
     let state = match plugin.breaker.state.as_str() {
-        _ if is_inactive => "not in force",
-        "open" => "set aside",
+        _ if is_inactive => "not active",
+        "open" => "suspended",
         "half_open" => "being tried",
-        _ => "in force",
+        _ => "active",
     };
     // The highest use of memory, fuel and time.
     let share = |of: &UseBody| of.peak / of.limit.max(1.0);
@@ -173,7 +173,7 @@ fn unloaded_row(plugin: &UnloadedPluginBody) -> Vec<String> {
         text(&plugin.kind),
         short(&text(&plugin.digest)),
         text(&plugin.signer),
-        "not in force".to_owned(),
+        "not active".to_owned(),
         String::new(),
         String::new(),
         String::new(),

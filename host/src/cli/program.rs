@@ -90,7 +90,7 @@ pub struct ListArgs {
     /// Only those that enrol people, or groups
     #[arg(long, value_parser = ["individual", "group"])]
     target_type: Option<String>,
-    /// Only those that are still to begin, under way, or over
+    /// Only programs that have not started, are in progress, or have ended
     #[arg(long, value_parser = ["upcoming", "current", "ended"])]
     status: Option<String>,
     /// Only those last written then, such as `ge2026-01-01`; may be repeated
@@ -268,7 +268,7 @@ pub struct UpdateArgs {
     /// Set the program active or inactive
     #[arg(long, value_name = "true|false")]
     active: Option<bool>,
-    /// Whether nobody is enrolled against the expression's word
+    /// Reject enrolments of subjects that the expression does not find eligible
     #[arg(long, value_name = "true|false", conflicts_with = "enforce_eligibility")]
     enforce: Option<bool>,
     /// Remove the expression

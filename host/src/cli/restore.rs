@@ -74,7 +74,7 @@ pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
             config.store.keys_home(&global.data_dir).display()
         ));
     }
-    output::line(format_args!("looked through {} things in it", findings.checked()));
+    output::line(format_args!("verified {} items", findings.checked()));
     sound(findings.findings())
 }
 

@@ -28,7 +28,7 @@ pub struct ServeArgs {
     plugins: Option<PathBuf>,
 }
 
-/// Runs the command until it is told to stop.
+/// Runs the command until a shutdown signal.
 pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
     let mut config = global.config()?;
     if let Some(listen) = args.listen {
@@ -58,12 +58,12 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
         last_metrics = app.telemetry().is_on().then(|| app.metrics_snapshot());
         served.map_err(CliError::from)
     });
-    // The register is closed: a collector that is slow keeps nobody from opening it.
+    // The register is closed: a slow collector does not prevent another process from opening it.
     finishing.finish(last_metrics);
     served
 }
 
-/// A server serves, whoever reads its standard output.
+/// A server continues if its standard output is closed.
 fn say(ready: &str) {
     if let Err(error) = output::line_if_heard(ready) {
         tracing::warn!(error = %error, "standard output cannot be written");

@@ -15,10 +15,10 @@ use daftar_domain::config::Config;
 use daftar_domain::verification::VerificationResult;
 use daftar_http::admin::operation::{event_line, result_body};
 
-/// How many events of a look wait to be shown.
+/// Maximum number of events of a verification that wait to be shown.
 const WAITING_MAX: usize = 64;
 
-/// What is looked through.
+/// The register to verify.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {}
 
@@ -43,7 +43,7 @@ fn of_server(admin: &AdminClient, shown: &mut Shown) -> Result<(), CliError> {
     admin.lines("GET", "/verification", Payload::default())?.try_for_each(|line| shown.take(line?))
 }
 
-/// Looks through the folder of a server that is stopped.
+/// Verifies the folder of a stopped server.
 fn of_folder(config: &Config, data_dir: &Path, shown: &mut Shown) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     let (events, mut told) = tokio::sync::mpsc::channel(WAITING_MAX);
@@ -65,7 +65,7 @@ fn of_folder(config: &Config, data_dir: &Path, shown: &mut Shown) -> Result<(), 
     shown.take(json!(VerificationLine::Result(result_body(&result))))
 }
 
-/// What is shown while the look goes on, and what is left to be shown at its end.
+/// The progress of a verification, and the findings for its end.
 struct Shown {
     is_json: bool,
     bar: ProgressBar,
@@ -96,7 +96,7 @@ impl Shown {
                 self.bar.suspend(|| output::line(format_args!("{part}: {place}: {problem}; {remedy}")));
             }
             VerificationLine::Error(error) => {
-                return Err(CliError::failed(format!("the register cannot be looked through: {error}")));
+                return Err(CliError::failed(format!("the register cannot be verified: {error}")));
             }
             VerificationLine::Result(_) => self.result = line.get_mut("result").map(Value::take),
         }
@@ -106,19 +106,19 @@ impl Shown {
     /// Prints the result.
     fn end(self) -> Result<(), CliError> {
         let Some(result) = self.result else {
-            return Err(CliError::unavailable("the look was broken off before its end: try again"));
+            return Err(CliError::unavailable("the verification was interrupted: try again"));
         };
         let read = VerificationBody::deserialize(&result).map_err(|_| CliError::none_to("a verification"))?;
         let (checked, findings) = (read.checked, read.findings);
         if self.is_json {
             output::json(&output::joined(result, json!({"listed": self.findings})));
         } else if findings == 0 {
-            output::line(format_args!("{checked} things were looked at, and nothing is wrong"));
+            output::line(format_args!("{checked} items were verified, no errors"));
         }
         match findings {
             0 => Ok(()),
-            1 => Err(CliError::failed(format!("{checked} things were looked at, and 1 is wrong"))),
-            more => Err(CliError::failed(format!("{checked} things were looked at, and {more} are wrong"))),
+            1 => Err(CliError::failed(format!("{checked} items were verified, 1 error"))),
+            more => Err(CliError::failed(format!("{checked} items were verified, {more} errors"))),
         }
     }
 }

@@ -18,7 +18,7 @@ use daftar_store_sled::FORMAT_VERSION;
 /// How much of a commit's name is enough to find it.
 const SHORT_COMMIT: usize = 12;
 
-/// What the program was built of, as `cargo xtask` tells it to the compiler of a release. Nothing of it is known in development, and of
+/// The source of the build, as `cargo xtask` passes it to the compiler of a release. Absent in development, and for
 /// sources that came without git.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Build {

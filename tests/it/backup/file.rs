@@ -99,7 +99,7 @@ fn a_restore_goes_into_an_empty_folder_only() {
     drop(restore(&data_dir, &file).expect_success());
     assert!(restore(&data_dir, &file).stderr.contains("restored into an empty folder"));
     let dry = run(&data_dir, &["restore", text_of(&file), "--dry-run"]).expect_success().stdout;
-    assert!(dry.contains("is sound, and all of it can be restored") && dry.contains("individuals"), "{dry}");
+    assert!(dry.contains("is valid and can be restored completely") && dry.contains("individuals"), "{dry}");
 }
 
 fn text_of(path: &Path) -> &str {

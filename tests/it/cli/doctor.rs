@@ -73,7 +73,7 @@ fn the_folder_of_a_stopped_server_is_checked_and_not_changed() {
     }
     let text = run(&register.data_dir(), &["doctor", "--all"]);
     assert!(text.stdout.contains("plugins are installed; all files are unchanged"), "{text:?}");
-    assert!(text.stdout.contains("things were looked at by this command; no server runs"), "{text:?}");
+    assert!(text.stdout.contains("checks by this command; no server runs"), "{text:?}");
 }
 
 /// Every file with its size and when it was changed.

@@ -59,7 +59,7 @@ fn a_signed_pack_is_installed_and_one_changed_byte_is_refused_naming_digest_and_
     assert_eq!(installed["signer"], format!("key {id}"));
     let list = run(&data_dir, &["plugin", "list"]).expect_success().stdout;
     let row = list.lines().find(|line| line.starts_with("small ")).unwrap();
-    assert!(row.contains(id) && row.contains("in force"), "{row}");
+    assert!(row.contains(id) && row.contains("active"), "{row}");
     let engine = list.lines().find(|line| line.starts_with("eligibility-cel ")).unwrap();
     assert!(engine.contains("pinned"), "{engine}");
     drop(server.stop().expect_success());

@@ -112,7 +112,7 @@ fn read_file(path: &Path) -> Result<RuleFile, CliError> {
     Ok(RuleFile { name, content })
 }
 
-/// Runs all cases and tells which came out otherwise.
+/// Runs all cases and reports the failed ones.
 ///
 /// # Errors
 /// A rule cannot be evaluated, or a case came out otherwise than its file says.
@@ -205,7 +205,7 @@ mod tests {
         as_of = "2026-01-31"
         expression = "age_years(me.birth_date) >= 60"
         [[case]]
-        name = "nobody knows"
+        name = "an unknown fact"
         record = { type = "individual" }
         outcome = "undetermined"
         missing = ["me.birth_date"]
@@ -227,7 +227,7 @@ mod tests {
         let same = result(json!(["me.birth_date"]), json!([]));
         assert_eq!(difference(case, &same), None);
         let other = result(json!([]), json!([{"code": "overflow", "line": 1, "column": 1}]));
-        let told = "nobody knows: expected undetermined (me.birth_date), found undetermined (overflow)";
+        let told = "an unknown fact: expected undetermined (me.birth_date), found undetermined (overflow)";
         assert_eq!(difference(case, &other).as_deref(), Some(told));
     }
 

@@ -1,6 +1,6 @@
 //! Draws a diagnostic under the expression that it is about, as compilers do.
 //!
-//! **Invariant:** carets stand under the characters concerned, whatever these are: tabs go to the next stop, wide characters take two
+//! **Invariant:** carets are under the characters concerned: tabs go to the next stop, wide characters take two
 //! columns, and what a terminal would not show, or would act on, is shown as `U+FFFD`.
 
 use std::fmt::Write;

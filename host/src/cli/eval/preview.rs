@@ -1,4 +1,4 @@
-//! `daftar eval --preview`: a rule over the whole register, drawn as bars or written as a table of everybody.
+//! `daftar eval --preview`: a rule over the whole register, drawn as bars or written as a table of all subjects.
 
 use std::borrow::Cow;
 
@@ -19,13 +19,13 @@ const BAR_WIDTH: u64 = 40;
 /// How a rule is asked about the whole register.
 #[derive(Debug, Args)]
 pub struct PreviewArgs {
-    /// Ask about everybody in the register, or whom `--filter` finds, and count
+    /// Evaluate all records of the register, or those that `--filter` finds, and count
     #[arg(long, conflicts_with_all = ["of", "records", "sample", "explain", "check", "cases"])]
     pub preview: bool,
     /// With `--preview`: a filter of a search, such as `active=true` or `birth_date=le1966-01-01`; may be given several times
     #[arg(long, value_name = "NAME=VALUE", requires = "preview")]
     filter: Vec<String>,
-    /// With `--preview`: write everybody with outcome and missing facts, as comma-separated values
+    /// With `--preview`: write every subject with outcome and missing facts, as CSV
     #[arg(long, requires = "preview")]
     csv: bool,
 }
@@ -33,7 +33,7 @@ pub struct PreviewArgs {
 /// Asks the rule and shows what comes of it.
 ///
 /// # Errors
-/// The server refuses, or breaks off.
+/// If the server rejects it or closes the connection.
 pub fn run(
     global: &GlobalArgs,
     admin: &AdminClient,
@@ -74,7 +74,8 @@ pub fn run(
         }
     }
     bar.finish_and_clear();
-    let (body, result) = result.ok_or_else(|| CliError::unavailable("the server broke off before the result"))?;
+    let (body, result) =
+        result.ok_or_else(|| CliError::unavailable("the server closed the connection before the result"))?;
     match (global.json, args.csv) {
         (true, _) => output::json(&body),
         (false, true) => output::note(summary(&result.counts)),

@@ -22,7 +22,7 @@ const SAVED_EVERY: Duration = Duration::from_secs(1);
 pub struct Progress {
     version: u32,
     asked: String,
-    /// Where to go on, if anywhere.
+    /// Position to resume from, if any.
     pub cursor: Option<String>,
     bytes: u64,
     /// How many records there are.
@@ -42,7 +42,7 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Begins a file, or goes on with one.
+    /// Creates a file, or resumes one.
     ///
     /// # Errors
     /// When it is there already, cannot be written, or was begun with another export.
@@ -58,16 +58,16 @@ impl OutputFile {
             (Some(begun), true) if begun.asked == asked => begun,
             (Some(_), true) => {
                 return Err(CliError::usage(
-                    "the export was begun with other options: go on with the same, or begin another file",
+                    "the export was started with other options: resume with the same, or write to another file",
                 ));
             }
             (Some(_), false) => {
                 return Err(CliError::usage(format!(
-                    "an export to `{shown}` was interrupted: go on with --resume, or remove `{began}` and `{kept}`"
+                    "an export to `{shown}` was interrupted: resume with --resume, or remove `{began}` and `{kept}`"
                 )));
             }
             (None, true) => {
-                return Err(CliError::usage(format!("there is nothing to go on with: `{kept}` is not there")));
+                return Err(CliError::usage(format!("there is nothing to resume: `{kept}` does not exist")));
             }
         };
         let failed = |error: std::io::Error| CliError::cannot_write(&partial, &error);
@@ -84,7 +84,7 @@ impl OutputFile {
         Ok(Self { path: path.to_owned(), partial, progress_path, out, bytes: progress.bytes, progress, saved: None })
     }
 
-    /// Whether there is something to go on with.
+    /// True if there is an export to resume.
     pub fn has_begun(&self) -> bool {
         self.progress.cursor.is_some()
     }
@@ -93,7 +93,7 @@ impl OutputFile {
     pub fn discard(self) {
         let Self { partial, out, .. } = self;
         drop(out);
-        // Whoever begins anew writes over it.
+        // A new export overwrites it.
         let _is_gone = std::fs::remove_file(partial).is_ok();
     }
 
@@ -106,7 +106,7 @@ impl OutputFile {
         self.out.write_all(bytes).map_err(|error| self.failed(&error))
     }
 
-    /// What was written until here is whole, and would go on there.
+    /// The written part is complete, and would resume here.
     ///
     /// # Errors
     /// When it cannot be written down.
@@ -151,7 +151,7 @@ impl OutputFile {
 fn load(path: &Path) -> Result<Option<Progress>, CliError> {
     let unreadable = |error: &dyn std::fmt::Display| {
         CliError::input(format!(
-            "`{}` does not say how far the export came: {error}; remove it, and begin the export anew",
+            "`{}` does not say how far the export came: {error}; remove it, and start the export again",
             path.display()
         ))
     };

@@ -26,7 +26,7 @@ pub fn run(global: &GlobalArgs, args: &ExportArgs, out: &Path) -> Result<(), Cli
     let query = query(args, true)?;
     // Labels are asked for as objects; photos are in no table.
     let path = format!("/export?{query}&meta=true&photos=false");
-    // First: where nobody can be asked, nothing is begun.
+    // First: without a server or folder, no file is created.
     let (as_of, records, files) = AdminClient::connect(global)?.run(|admin| {
         let mut folder = Folder::begin(out, &kinds)?;
         let bar = if global.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
@@ -118,7 +118,7 @@ impl Folder {
     fn discard(&mut self) {
         self.files.iter().for_each(ReportingFile::discard);
         if self.is_new {
-            // It stays where another program put a file into it meanwhile.
+            // It stays if another program put a file into it in the meantime.
             let _is_gone = std::fs::remove_dir(&self.path).is_ok();
         }
     }

@@ -264,7 +264,7 @@ impl ColumnValues {
         Some(bytes)
     }
 
-    /// Writes the values as the next column of a row group, and begins anew.
+    /// Writes the values as the next column of a row group, and resets itself.
     fn write(&mut self, group: &mut SerializedRowGroupWriter<'_, File>) -> Result<(), ParquetError> {
         match &self.cells {
             Cells::Text(values) => self.write_cells::<ByteArrayType>(values, group),

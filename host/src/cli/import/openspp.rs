@@ -3,10 +3,10 @@
 //! The file is read several times: who is in which group, then the people, then the groups, since a line may refer to earlier ones
 //! alone. The lines go to a file beside it, which is imported as any other; what has no place in a record here goes to another.
 //!
-//! **Invariant:** nothing is lost silently. A member of an object that nothing takes is told with its value; a value that
+//! **Invariant:** nothing is lost silently. A member of an object without a target is reported with its value; a value that
 //! is taken and not right is refused by the import, whose rejects keep the whole line.
 //!
-//! **Invariant:** the same file and options give the same lines, so that an import that was interrupted goes on.
+//! **Invariant:** the same file and options give the same lines, so that an interrupted import can resume.
 
 mod fields;
 mod input;
@@ -99,7 +99,7 @@ pub fn translate(file: &Path, more_codes: &[String]) -> Result<Translated, CliEr
                 told.line(&line)?;
                 told.lost(place, &who, lost)
             }
-            // Everything that is neither is told once, with the people.
+            // All other members are reported once, with the individuals.
             Piece::Record(record) if kind == "Individual" && !fields::is_taken(&record) => {
                 told.lost(place, "", vec![Lost::new("", Why::OtherRecord, record)])
             }
@@ -129,7 +129,7 @@ struct OutputFiles {
 impl OutputFiles {
     fn new(file: &Path) -> Result<Self, CliError> {
         let folder = folder_of(file);
-        // Both are for nobody else to read, as such files are made.
+        // Only this account may read both files.
         let make = || {
             NamedTempFile::new_in(folder)
                 .map(BufWriter::new)

@@ -28,7 +28,7 @@ pub fn sentence(counts: &ImportCounts) -> String {
     format!("{read} read, {created} created, {updated} updated, {skipped} skipped, {rejected} rejected")
 }
 
-/// What an import is of: it goes on only with the same.
+/// The source of an import: it resumes only with the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
@@ -48,7 +48,7 @@ pub struct Progress {
     /// The name of the import.
     pub import: String,
     of: Identity,
-    /// Where to go on.
+    /// Position to resume from.
     pub next: Mark,
     /// How long the rejects file was then, and that of rejected rows.
     pub rejects_bytes: (u64, u64),
@@ -77,7 +77,7 @@ impl Progress {
         let Some(text) = text else { return Ok(None) };
         let unreadable = |error: &dyn std::fmt::Display| {
             CliError::input(format!(
-                "`{}` does not say how far the import came: {error}; put it back as it was, or remove it to begin anew",
+                "`{}` does not say how far the import came: {error}; restore it, or remove it to start again",
                 path.display()
             ))
         };
@@ -101,7 +101,7 @@ impl Progress {
         } else {
             return Ok(());
         };
-        Err(CliError::input(format!("{what}: go on with the same, or remove `{}` to begin anew", path.display())))
+        Err(CliError::input(format!("{what}: resume with the same, or remove `{}` to start again", path.display())))
     }
 
     /// A part is done.

@@ -107,7 +107,7 @@ impl Sender<'_> {
     }
 }
 
-/// The lines that were refused, and of a table the rows that could not be read, to be mended as rows.
+/// The rejected lines, and the rows of a table that could not be read, to be fixed as rows.
 pub struct Rejects {
     lines: Output,
     rows: Option<Output>,
@@ -123,7 +123,7 @@ struct Output {
 }
 
 impl Output {
-    /// A new file, or of an import that goes on the one that is there, as long as it was.
+    /// A new file, or the existing one of a resumed import, at its former length.
     fn open(path: &Path, header: &[u8], resumed_at: Option<u64>) -> Result<Self, CliError> {
         let failed = |error: std::io::Error| CliError::cannot_write(path, &error);
         let mut options = OpenOptions::new();
@@ -176,7 +176,7 @@ impl Output {
 }
 
 impl Rejects {
-    /// Opens the files: new ones, or of an import that goes on those that are there, as long as they were. `table` has the name of
+    /// Opens the files: new ones, or the existing ones of a resumed import, at their former length. `table` has the name of
     /// the file of rows, and the header.
     ///
     /// # Errors
@@ -249,7 +249,7 @@ fn early(reject: &EarlyReject) -> String {
     Value::Object(members).to_string()
 }
 
-/// A refused line: its number, what is wrong, and the line itself as it was, to be mended and imported again.
+/// A rejected line: its number, its problems, and the unchanged line, to be fixed and imported again.
 fn line(line: u64, errors: &Value, text: &[u8]) -> String {
     let mut members = Map::new();
     members.insert("line".to_owned(), json!(line));
@@ -257,9 +257,9 @@ fn line(line: u64, errors: &Value, text: &[u8]) -> String {
     let parsed = serde_json::from_slice::<Value>(text).ok();
     match parsed {
         // It comes from a rejects file itself: what was to be written is kept, not the older faults.
-        Some(Value::Object(mut mended)) if mended.contains_key("errors") && !mended.contains_key("type") => {
+        Some(Value::Object(mut fixed)) if fixed.contains_key("errors") && !fixed.contains_key("type") => {
             for name in ["record", "text", "base64"] {
-                if let Some(kept) = mended.remove(name) {
+                if let Some(kept) = fixed.remove(name) {
                     members.insert(name.to_owned(), kept);
                 }
             }
@@ -292,15 +292,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_line_is_kept_as_it_was() {
+    fn a_rejected_line_is_unchanged() {
         let errors = json!([{"field": "x", "code": "y", "message": "z"}]);
         let head = r#"{"errors":[{"code":"y","field":"x","message":"z"}],"line":3"#;
         let kept = |text: &[u8]| line(3, &errors, text).strip_prefix(head).unwrap().to_owned();
         assert_eq!(kept(br#" {"b": 1, "a":2,"b":3}"#), r#","record":{"b": 1, "a":2,"b":3}}"#);
         assert_eq!(kept(b"[1]"), r#","text":"[1]"}"#);
         assert!(line(3, &errors, b"{\xff}").starts_with(r#"{"base64":"e/99","errors""#));
-        let mended = br#"{"errors":[],"line":1,"record":{"type":"Group"}}"#;
-        assert_eq!(kept(mended), r#","record":{"type":"Group"}}"#);
+        let fixed = br#"{"errors":[],"line":1,"record":{"type":"Group"}}"#;
+        assert_eq!(kept(fixed), r#","record":{"type":"Group"}}"#);
     }
 
     #[test]

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_row_is_told_and_the_rest_is_taken() {
+    fn invalid_rows_are_reported_and_the_rest_is_read() {
         let part = sheet(
             "[[column]]\nname = 'a'\nfield = 'name.given'\n[[column]]\nname='b'\nfield='name.family'",
             "a,b\n1,2,3\n1\n\"x\ny\",z\n",
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_cannot_be_read_is_told() {
+    fn an_unreadable_header_is_reported() {
         let refused = |table: &[u8]| open(table, &MappingText::default(), false).map(|_| ()).unwrap_err();
         assert!(refused(b"").contains("empty"));
         assert!(refused(b"\xff\xfea\0").contains("UTF-16"));

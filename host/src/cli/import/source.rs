@@ -26,7 +26,7 @@ pub struct Source {
     /// Where the next part begins: at first the first line or row.
     pub mark: Mark,
     table: Option<Table>,
-    /// How many bytes a part has, about; within bounds, whatever is said.
+    /// Approximate size of a part in bytes, within bounds.
     pub part_bytes: usize,
 }
 
@@ -51,7 +51,7 @@ impl Source {
         if !about.is_file() {
             let what = if about.is_dir() { "it is a folder" } else { "it is no regular file" };
             return Err(CliError::input(format!(
-                "cannot read `{}`: {what}; write the lines to a file first, so that an import can go on in it",
+                "cannot read `{}`: {what}; write the lines to a file first, so that an import can resume",
                 path.display()
             )));
         }
@@ -127,7 +127,7 @@ impl Source {
         )))
     }
 
-    /// Hands the parts over from the present place on, in order; the next one is read meanwhile.
+    /// Hands the parts over from the present place on, in order; the next one is read concurrently.
     ///
     /// # Errors
     /// Those of `take`, and when the file cannot be read.
@@ -152,7 +152,7 @@ impl Source {
                 loop {
                     let part = next();
                     let is_last = part.as_ref().map_or(true, Part::is_end);
-                    // Whoever takes them may have given up.
+                    // The receiver may have stopped.
                     if hand.send(part).is_err() || is_last {
                         return;
                     }
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_refused_and_its_number_kept() {
+    fn a_line_that_is_too_long_is_rejected_with_its_number() {
         let text = format!("a\n{}\nb\n", "y".repeat(LINE_BYTES_MAX + 1));
         let mut lines = Lines { reader: text.as_bytes(), mark: Mark::START };
         let part = lines.part(PART_BYTES_MAX).unwrap();

@@ -90,7 +90,7 @@ pub fn wrap(global: &GlobalArgs, args: WrapArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A file that is not there is told before anything is done.
+/// A missing file is reported before any work.
 fn readable(file: &Path) -> Result<(), CliError> {
     std::fs::metadata(file).map(|_| ()).map_err(|error| CliError::cannot_read(file, &error))
 }

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::app::plugin_files::{self, Inspection, SignatureState};
 use crate::cli::{CliError, GlobalArgs, output};
 
-/// What is looked at.
+/// The file to inspect.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
     /// The plugin, one `.wasm` component; its signature is read from `FILE.sig` if that is there
     file: PathBuf,
 }
 
-/// Prints what is in the file; a file that would be refused is told too, and then is a failure with the reason.
+/// Prints the content of the file; for a file that would be rejected too, then it fails with the reason.
 pub fn run(global: &GlobalArgs, args: &InspectArgs) -> Result<(), CliError> {
     let config = global.config()?;
     let file = plugin_files::read(&args.file).map_err(CliError::input)?;
@@ -128,7 +128,7 @@ fn signature_text(signature: &SignatureState) -> String {
     }
 }
 
-/// A text of somebody unknown, fit for a terminal.
+/// An untrusted text, escaped for a terminal.
 fn shown(text: &str) -> String {
     if text.is_empty() {
         return "-".to_owned();

@@ -247,7 +247,7 @@ fn parts_of(list: &str) -> &'static [Field] {
     lists.map(|field| field.kind.parts()).find(|parts| !parts.is_empty()).unwrap_or_default()
 }
 
-/// Whether the items of a list are told apart by their `system`.
+/// True if the items of a list are distinguished by their `system`.
 #[must_use]
 pub fn is_by_system(list: &str) -> bool {
     list == "identifier" || schema::find(parts_of(list), "system").is_some()
@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_known_by_their_shape_and_others_are_told_with_the_nearest() {
+    fn fields_are_known_by_their_shape_and_others_are_reported_with_the_closest_match() {
         let form_of = |text: &str| form(RecordKind::Individual, &Path::parse(text).unwrap());
         assert_eq!(form_of("name.given"), Ok(Form::Text));
         assert_eq!(form_of("identifier[urn:x:a]"), Ok(Form::Text));
@@ -399,7 +399,7 @@ mod path_tests {
     }
 
     #[test]
-    fn what_is_no_path_is_told() {
+    fn an_invalid_path_is_reported() {
         for (text, what) in [
             ("", "is no path"),
             ("name..given", "is no path"),

@@ -1,4 +1,4 @@
-//! Holds a mapping against the header of a table, and tells everything at once that does not fit.
+//! Compares a mapping with the header of a table, and reports all mismatches together.
 
 use std::collections::BTreeSet;
 

@@ -8,7 +8,7 @@ fn fit(toml: &str, header: &[&str]) -> Result<Mapping, Vec<String>> {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn all_problems_are_reported_together() {
     let toml = r#"
         ignore = ["gpss"]
         [[column]]

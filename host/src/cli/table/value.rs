@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn a_value_of_another_form_is_reported() {
         for (toml, form, cell, what) in [
             ("codes = { F = 'x#2' }", Form::Code, "X", "not among the `codes`"),
             ("date = ['%d/%m/%Y']", Form::Date, "1990-03-07", "no day as `%d/%m/%Y`"),

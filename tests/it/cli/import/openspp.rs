@@ -331,7 +331,7 @@ fn an_interrupted_import_resumes_and_a_finished_one_adds_new_records() {
     let _ended = child.wait().unwrap();
     if folder.path().join("many.ndjson.daftar.ndjson.progress.json").exists() {
         let begins_anew = import(&app, &file, &[]);
-        assert!(begins_anew.stderr.contains("go on with --resume"), "{}", begins_anew.stderr);
+        assert!(begins_anew.stderr.contains("resume with --resume"), "{}", begins_anew.stderr);
         let other =
             import(&app, &file, &["--resume", "--code", &format!("{NATIONAL_ID}=urn:svc:vocab:id-type#passport")]);
         assert!(other.stderr.contains("is not what it was"), "{}", other.stderr);

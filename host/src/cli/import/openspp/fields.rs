@@ -1,4 +1,4 @@
-//! An object that is taken apart: what is not taken is told.
+//! An object whose members are read one by one: members that are not read are reported.
 
 use serde_json::{Map, Value, json};
 
@@ -72,12 +72,12 @@ impl<'l> Fields<'l> {
         }
     }
 
-    /// Tells that something has no place.
+    /// Reports a value without a target.
     pub fn lose(&mut self, name: &str, why: Why, value: Value) {
         self.lost.push(Lost::new(format!("{}{name}", self.path), why, value));
     }
 
-    /// Tells that the whole object has no place.
+    /// Reports that the object has no target.
     pub fn lose_all(&mut self, why: Why) {
         let path = self.path.strip_suffix('.').unwrap_or(&self.path);
         self.lost.push(Lost::new(path, why, Value::Object(std::mem::take(&mut self.left))));
@@ -154,13 +154,13 @@ impl<'l> Fields<'l> {
             (None, Some(given)) => self.lose(theirs, Why::NoCode, given),
             (_, None) => {}
         }
-        // What a code is called, the register says itself; other words are somebody's own.
+        // The register has the labels of codes; other words are the user's own.
         if let Some(words) = words.filter(|words| Some(words) != display.as_ref()) {
             self.lose(&format!("{theirs}.text"), Why::NoCode, words);
         }
     }
 
-    /// The body; what was not taken is told.
+    /// The body; members that were not read are reported.
     pub fn finish(self) -> Map<String, Value> {
         for (name, value) in self.left {
             report_leaves(&format!("{}{name}", self.path), value, self.lost);
@@ -180,7 +180,7 @@ fn part(
     fields.finish()
 }
 
-/// Tells a value member by member, so that each has its name.
+/// Reports a value member by member, each with its name.
 fn report_leaves(path: &str, value: Value, lost: &mut Vec<Lost>) {
     match value {
         Value::Object(object) if !object.is_empty() => {
@@ -218,7 +218,7 @@ pub enum Why {
 
 impl Why {
     /// The stable name, and the reason in words.
-    fn told(self) -> (&'static str, String) {
+    fn reported(self) -> (&'static str, String) {
         let (name, words) = match self {
             Self::NoField => ("no_field", "a record here has no such field"),
             Self::NoCode => ("no_code", "it names no code, and words are not kept in place of one"),
@@ -253,7 +253,7 @@ impl Lost {
         Self { field: field.into(), why, value }
     }
 
-    /// What it is counted under: the field, whatever the number of an item.
+    /// The key of its count: the field without the number of an item.
     pub fn summary(&self) -> String {
         let mut name = String::with_capacity(self.field.len());
         let mut is_number = false;
@@ -267,12 +267,12 @@ impl Lost {
                 name.push(character);
             }
         }
-        if name.is_empty() { self.why.told().0.to_owned() } else { name }
+        if name.is_empty() { self.why.reported().0.to_owned() } else { name }
     }
 
     /// The line of the report.
     pub fn line(&self, place: &str, who: &str) -> Value {
-        let (code, message) = self.why.told();
+        let (code, message) = self.why.reported();
         json!({
             "place": place, "record": who, "field": self.field, "code": code, "message": message, "value": self.value,
         })

@@ -1,6 +1,6 @@
 //! The file: lines of JSON, or whole documents, each a record or an answer of the API with records in it.
 //!
-//! **Invariant:** whatever the file holds, at most one line or, where it has no lines of JSON, the whole of a bounded file is in memory.
+//! **Invariant:** at most one line is in memory or, if the file has no lines of JSON, a file of bounded size.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -12,14 +12,14 @@ use crate::cli::CliError;
 use daftar_http::admin::import_lines::strict_value;
 
 /// The longest line, and the longest file that is no lines, in bytes: a page of a hundred people with photos. In memory it may take
-/// thirty times as much, where somebody means ill.
+/// thirty times as much in a hostile file.
 const JSON_BYTES_MAX: usize = 64 << 20;
 
 /// What is found.
 pub enum Piece {
     /// A record, or what stands where one should be.
     Record(Value),
-    /// What an answer says in place of a record: that somebody was not found.
+    /// The text of a response in place of a record that was not found.
     Envelope(Value),
     /// A line that is no JSON.
     Broken(Vec<u8>),
@@ -176,7 +176,7 @@ fn pieces(
             let record = if within.is_empty() { Some(item) } else { item.get(within) };
             record.and_then(|record| record.get("type")).and_then(Value::as_str)
         });
-        // Of an answer with several kinds nobody knows which of them its total counts.
+        // The total of a response with several kinds does not say which kind it counts.
         let kind = kinds.reduce(|first, kind| if first == kind { first } else { None }).flatten();
         let total = object.get("meta").and_then(|meta| meta.get("total")).or_else(|| object.get("total"));
         if let (Some(kind), Some(total)) = (kind, total.and_then(Value::as_u64).filter(|_| list != "items")) {

@@ -153,12 +153,12 @@ fn own_reference(theirs: &str, codes: &Codes, places: &Places) -> String {
 /// The keys of a record: system and value of each identifier.
 pub type Keys = Vec<(String, String)>;
 
-/// The places of everybody, by the file's groups.
+/// The memberships of all individuals, by the groups of the file.
 #[derive(Debug, Default)]
 pub struct Places {
     /// Hashes of the group's value and the member's system and value: 8 bytes a place, however many there are.
     known: HashSet<u64>,
-    /// Hashes of short references, `(vocabulary, value)`, and the one system that a person has that value in: empty while nobody is
+    /// Hashes of short references, `(vocabulary, value)`, and the one system that a person has that value in: empty while no person is
     /// known, `None` where there are several.
     short: HashMap<u64, Option<String>>,
     records: BTreeMap<String, u64>,
@@ -166,7 +166,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Takes up a record.
+    /// Adds a record.
     pub fn look_at(&mut self, record: &Value) {
         let Some(kind) = record.get("type").and_then(Value::as_str) else { return };
         let count = self.records.entry(kind.to_owned()).or_default();
@@ -187,7 +187,7 @@ impl Places {
         }
     }
 
-    /// Whether there are short references, so that people have to be looked at for them.
+    /// True if there are short references, so that individuals must be searched for them.
     pub fn has_short(&self) -> bool {
         !self.short.is_empty()
     }
@@ -212,7 +212,7 @@ impl Places {
         meant.filter(|meant| !meant.is_empty()).unwrap_or(system)
     }
 
-    /// Takes up how many records the answer to a search speaks of, by the kind of those that it has.
+    /// Adds the total of a search response, by the kind of its records.
     pub fn expect(&mut self, kind: String, total: u64) {
         let known = self.totals.entry(kind).or_default();
         *known = (*known).max(total);
@@ -224,7 +224,7 @@ impl Places {
         all.filter(|(_, count, total)| count < total).map(|(kind, count, total)| (kind.clone(), count, total)).collect()
     }
 
-    /// Whether a place that a person's record tells of is one that a group tells of.
+    /// True if a membership in the record of an individual is in the record of a group, too.
     pub fn has(&self, membership: &Value, own: &Keys) -> bool {
         let Some((_, group)) = membership.get("group").and_then(|group| reference(group)) else { return false };
         own.iter().any(|(system, value)| {
