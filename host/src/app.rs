@@ -138,7 +138,7 @@ impl AppOptions {
     }
 }
 
-/// Why the server does not start.
+/// Reason that the server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The data folder cannot be used.

@@ -123,7 +123,7 @@ impl Collector {
             .with_shared_http_client(client)
     }
 
-    /// How long a request may take.
+    /// Time limit of a request.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }

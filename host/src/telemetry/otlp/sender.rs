@@ -21,16 +21,16 @@ use super::lock;
 use super::meters::Meters;
 use crate::telemetry::MetricsSnapshot;
 
-/// How many spans are sent at once, at most.
+/// Maximum number of spans in one batch.
 pub(super) const BATCH_SPANS: usize = 512;
 /// How long fewer of them wait.
 const SPANS_WAIT: Duration = Duration::from_secs(1);
-/// How often a batch is tried.
+/// Maximum number of attempts for a batch.
 const ATTEMPTS_MAX: u32 = 6;
 /// How long after the first failure it is tried again; each time twice as long.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 
-/// What the thread owns.
+/// State of the sender thread.
 pub(super) struct Sender {
     pub queue: Arc<Queue>,
     pub collector: Arc<Collector>,
