@@ -235,7 +235,10 @@ pub const ROWS: &[Row] = &[
     Row { method: "GET", path: "/api/v2/ConceptGroup/{name}", scopes: &["vocabulary:read"], status: 200, body: None },
     Row { method: "GET", path: "/api/v2/metadata", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/api/v2/openapi.json", scopes: &[], status: 200, body: None },
-    Row { method: "GET", path: "/api/v2/docs", scopes: &[], status: 200, body: None },
+    Row { method: "GET", path: "/api/v2/docs", scopes: &[], status: 308, body: None },
+    Row { method: "GET", path: "/api/v2/docs/api", scopes: &[], status: 200, body: None },
+    Row { method: "GET", path: "/docs/", scopes: &[], status: 200, body: None },
+    Row { method: "GET", path: "/docs/{*file}", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/api/v2/docs/errors", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/api/v2/docs/errors/{error_code}", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/workbench", scopes: &[], status: 200, body: None },
@@ -293,7 +296,8 @@ impl Row {
             .replace("{code}", "2")
             .replace("{name}", "feminine_gender")
             .replace("{error_code}", "not_found")
-            .replace("{file}", "icon.svg");
+            .replace("{file}", "icon.svg")
+            .replace("{*file}", "glossary.html");
         let request = connection.request(self.method, &path);
         match self.body {
             Some(body) => request.json(&body(&name)),

@@ -108,7 +108,7 @@ const MEDIA_TYPES: [(&str, &str); 14] = [
     ("csv", "text/csv; charset=utf-8"),
     ("html", "text/html; charset=utf-8"),
     ("js", "text/javascript; charset=utf-8"),
-    ("json", "application/json"),
+    ("json", "text/plain; charset=utf-8"),
     ("png", "image/png"),
     ("py", "text/plain; charset=utf-8"),
     ("service", "text/plain; charset=utf-8"),

@@ -70,12 +70,11 @@ pub fn documentation_file() -> Operation {
         .conditional(false)
 }
 
-const SITE_TYPES: [&str; 8] = [
+const SITE_TYPES: [&str; 7] = [
     "text/html",
     "text/javascript",
     "text/css",
     "text/plain",
-    "application/json",
     "image/svg+xml",
     "image/png",
     "font/woff2",
