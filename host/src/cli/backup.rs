@@ -54,7 +54,7 @@ pub fn run(global: &GlobalArgs, args: &BackupArgs) -> Result<(), CliError> {
     if !is_stdout && !args.force && args.file.exists() {
         return Err(taken(&args.file));
     }
-    let temporary = if is_stdout { None } else { Some(beside(&args.file)?) };
+    let temporary = if is_stdout { None } else { Some(temporary(&args.file)?) };
     let admin = AdminClient::connect(global)?;
     let made = make(global, &admin, args, key.as_ref(), temporary);
     admin.close();

@@ -24,7 +24,7 @@ use self::progress::{Identity, Progress, sentence};
 use self::send::{Rejects, Sender};
 use self::source::{PART_BYTES_MAX, Source};
 use super::admin_client::AdminClient;
-use super::files::{beside, remove};
+use super::files::{remove, with_suffix};
 use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::operation::ImportCounts;
 use daftar_domain::context::{IdSource, RandomIds};
@@ -110,9 +110,9 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
     let mut source = Source::open(file, args.mapping.as_deref())?;
     let on_existing = args.on_existing.name();
     let identity = Identity { sha256: source.digest()?, bytes: source.bytes, on_existing: on_existing.to_owned() };
-    let progress_path = beside(file, ".progress.json");
+    let progress_path = with_suffix(file, ".progress.json");
     let suffix = if args.dry_run { ".dry-run.rejects.ndjson" } else { ".rejects.ndjson" };
-    let rejects_path = args.rejects.clone().unwrap_or_else(|| beside(file, suffix));
+    let rejects_path = args.rejects.clone().unwrap_or_else(|| with_suffix(file, suffix));
     let (mut progress, resumes) = match (Progress::load(&progress_path)?, args.resume) {
         (None, false) => (Progress::begin(RandomIds.next_id(), identity.clone(), source.mark), false),
         (Some(progress), true) => {

@@ -34,7 +34,7 @@ fn lines_are_found_by_every_filter() {
     assert_eq!(found(&app, "from=2026-03-01&to=2026-03-02&action=read").len(), 2);
     let asked = &found(&app, "action=audit")[0];
     assert_eq!((&asked["actor"], &asked["status"]), (&json!("administrator"), &json!(200)));
-    assert!(asked["note"].as_str().unwrap().starts_with("looked through by from, to, action"), "{asked}");
+    assert!(asked["note"].as_str().unwrap().starts_with("searched by from, to, action"), "{asked}");
 }
 
 #[test]

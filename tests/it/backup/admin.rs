@@ -88,6 +88,6 @@ fn one_backup_at_a_time_and_a_slow_reader_blocks_no_other_client() {
     assert!(outcomes.contains(&("allowed", &json!(200))), "{outcomes:?}");
     let broken_off: Vec<_> = of_backups.iter().filter(|line| line["outcome"] == "failed").collect();
     assert_eq!(broken_off.len(), 1, "{of_backups:#?}");
-    assert_eq!(broken_off[0]["reason"], "whoever read the backup left before its end");
+    assert_eq!(broken_off[0]["reason"], "the reader disconnected before the end of the backup");
     assert!(broken_off[0]["note"].as_str().unwrap().contains("with the keys"));
 }

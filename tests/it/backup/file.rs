@@ -58,7 +58,7 @@ fn faults_of_a_file_are_reported_and_none_of_it_is_served() {
         ("newer", newer, "the backup is of format 2, and this daftar reads formats up to 1"),
         ("middle", changed(whole.len() / 2), "is damaged: its checksum is wrong"),
         ("last", changed(whole.len() - 1), "is damaged: its checksum is wrong"),
-        ("longer", [whole.as_slice(), b"\n"].concat(), "goes on after its end"),
+        ("longer", [whole.as_slice(), b"\n"].concat(), "continues after its end"),
     ];
     for (name, bytes, reason) in cases {
         let file = folder.path().join(name);

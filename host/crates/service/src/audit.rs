@@ -5,7 +5,7 @@
 //! without making the reader wait for it. Refusals of unknown callers are counted together (`Counts`), so that
 //! such callers cannot fill the disk.
 //!
-//! **Invariant:** whatever comes from outside, these refusals make at most `2 * (KEYS_MAX + 1)` lines a minute: the first of
+//! **Invariant:** for any input, these rejections cause at most `2 * (KEYS_MAX + 1)` lines a minute: the first of
 //! each kind is written at once, its repetitions as one line with their count when the minute is over, and beyond
 //! `KEYS_MAX` kinds all are one line. Counts that wait are lost in a crash, the first line of each kind is not.
 
@@ -105,7 +105,7 @@ impl AuditLog {
         }
     }
 
-    /// Writes down the lines of a request that ends; what anybody can cause as often as they like is counted together.
+    /// Records the entries of a request that ends; rejections that any client can cause without limit are counted together.
     ///
     /// # Errors
     /// As [`Self::record`].
@@ -252,7 +252,7 @@ pub fn with_changes(ctx: &OpContext, entry: AuditEntry, fields: impl IntoIterato
     entry.with_fields(fields)
 }
 
-/// The line of a change is written together with the change, before anybody is answered; all others wait for the answer.
+/// The entry of a change is written with the change, before the response; all other entries wait for the response.
 fn status_at_once(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome) -> Option<u16> {
     let is_change = match action {
         AuditAction::Create | AuditAction::Update | AuditAction::Administer | AuditAction::Plugin => true,
@@ -355,7 +355,8 @@ impl Minute {
             let request_id = String::new();
             let nothing = AuditEntry { address: None, operation: None, request_id, targets: Vec::new(), ..latest };
             let line = AuditEntry { count, actor, action, status, ..nothing };
-            line.with_reason("various").with_note(format!("more kinds than are told apart in a minute, since {since}"))
+            line.with_reason("various")
+                .with_note(format!("more kinds than are counted separately in a minute, since {since}"))
         }));
         lines
     }
@@ -374,7 +375,7 @@ fn kind_of(entry: &AuditEntry) -> Kind {
 }
 
 #[cfg(test)]
-mod tally_tests {
+mod count_tests {
     use super::*;
     use daftar_domain::audit::AuditOutcome;
     use daftar_domain::client::ClientId;
@@ -404,7 +405,7 @@ mod tally_tests {
     }
 
     #[test]
-    fn the_first_is_told_at_once_and_the_rest_with_their_count() {
+    fn the_first_is_recorded_immediately_and_the_rest_with_their_count() {
         let tally = Counts::default();
         assert_eq!(tally.add(refusal(1, 0)), [refusal(1, 0)]);
         for second in 1..60 {
@@ -420,7 +421,7 @@ mod tally_tests {
     }
 
     #[test]
-    fn more_kinds_than_are_told_apart_are_one_line() {
+    fn more_kinds_than_are_counted_separately_are_one_entry() {
         let tally = Counts::default();
         let told = (0..=255).map(|address| tally.add(refusal(address, 0)).len()).sum::<usize>();
         assert_eq!(told, KEYS_MAX);
@@ -434,7 +435,7 @@ mod tally_tests {
     }
 
     #[test]
-    fn what_is_not_told_apart_is_nobodys() {
+    fn a_common_entry_names_no_actor() {
         let tally = Counts::default();
         let of_client = |number: usize| AuditEntry {
             actor: Actor::Client(ClientId::parse(&format!("client-{number}")).unwrap()),
@@ -464,7 +465,7 @@ mod tally_tests {
 /// About how many lines one look goes through: some tenths of a second.
 const EXAMINED_MAX: usize = 200_000;
 
-/// Which conditions a query has, never their values: they may be of a person, and whoever was looked for is a target.
+/// Which conditions a query has, never their values: they may be of a person, and the person searched for is a target.
 fn asked(query: &AuditQuery) -> String {
     let named = [
         ("from", query.from.is_some()),
@@ -477,7 +478,7 @@ fn asked(query: &AuditQuery) -> String {
         ("text", query.text.is_some()),
     ];
     let names: Vec<&str> = named.iter().filter(|(_, is_named)| *is_named).map(|(name, _)| *name).collect();
-    format!("looked through by {}", if names.is_empty() { "nothing".to_owned() } else { names.join(", ") })
+    format!("searched by {}", if names.is_empty() { "nothing".to_owned() } else { names.join(", ") })
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 //! A backup holds what the store keeps as it stood after one write ([`daftar_store::archive`]), the installed plugins, and the
 //! keys unless they are not wanted. `host/docs/BACKUP.md` reports the form.
 //!
-//! **Invariant:** memory is bounded however large the register is: a few blocks wait for whoever reads, and the store is read on
+//! **Invariant:** memory is bounded however large the register is: a few blocks wait for the reader, and the store is read on
 //! only when these are taken.
 //!
-//! **Invariant:** a backup is made for one reader at a time, and whoever stops reading ends it.
+//! **Invariant:** a backup is made for one reader at a time, and ends if the reader stops.
 //!
 //! **Invariant:** the end is reported only when everything was read and nothing is wrong with it.
 
@@ -74,7 +74,7 @@ pub enum BackupProblem {
     Head(String),
     /// It ends too early.
     #[error(
-        "the backup ends after {bytes} bytes, and its end is missing: it was cut off, or making it was broken off; use another backup"
+        "the backup ends after {bytes} bytes, and its end is missing: the file was truncated, or the backup was interrupted; use another backup"
     )]
     CutOff {
         /// How much there is.
@@ -91,7 +91,7 @@ pub enum BackupProblem {
         reason: String,
     },
     /// Something stands after the end.
-    #[error("the backup goes on after its end: something was added to the file; use another backup")]
+    #[error("the backup continues after its end: data was appended to the file; use another backup")]
     Longer,
     /// What stands after the end begins like a signature and is none.
     #[error("the signature of the backup cannot be read: {0}; use another backup")]
@@ -219,7 +219,7 @@ fn next(reading: ReadAhead) -> Result<Option<(ReadAhead, Vec<Entry>)>, BackupPro
 mod tests;
 mod writer;
 
-/// How many blocks wait for whoever reads.
+/// Maximum number of blocks that wait for the reader.
 const BLOCKS_WAITING: usize = 2;
 /// How long a block waits before the reader is given up: it would keep others from making a backup for ever.
 const READER_PATIENCE: Duration = Duration::from_secs(60);
@@ -233,7 +233,7 @@ pub const TARGET: &str = "backup";
 /// True if the keys go into a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
-    /// They do: whoever has the backup can make tokens, and a restored register continues as the old one.
+    /// Included: a holder of the backup can issue tokens, and a restored register continues as the old one.
     Included,
     /// They do not: they have to be put beside a restored register.
     LeftOut,
@@ -356,7 +356,7 @@ fn head(mark: &Mark, keys: Keys, now: Timestamp) -> Head {
 
 /// Why making a backup ended early.
 enum BrokenOff {
-    /// Whoever read it has gone, or takes nothing any more.
+    /// The reader has disconnected, or reads nothing any more.
     Reader(&'static str),
     /// It cannot be made.
     Failed(AppError),
@@ -391,7 +391,7 @@ async fn make(
             return;
         }
         Err(BrokenOff::Reader(reason)) => {
-            tracing::warn!(reason, "a backup was broken off");
+            tracing::warn!(reason, "backup interrupted");
             reason.to_owned()
         }
         Err(BrokenOff::Failed(error)) => {
@@ -404,7 +404,7 @@ async fn make(
     };
     drop(making);
     if let Err(error) = backups.log.record_now(vec![line.with_reason(reason)]).await {
-        tracing::error!(error = %error, "that a backup was broken off could not be audited");
+        tracing::error!(error = %error, "interrupted backup could not be audited");
     }
 }
 
@@ -458,8 +458,8 @@ async fn give(sender: &mpsc::Sender<Result<Vec<u8>, AppError>>, blocks: Vec<Vec<
     for block in blocks {
         match tokio::time::timeout(READER_PATIENCE, sender.send(Ok(block))).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return Err(BrokenOff::Reader("whoever read the backup left before its end")),
-            Err(_) => return Err(BrokenOff::Reader("whoever read the backup took nothing of it for a minute")),
+            Ok(Err(_)) => return Err(BrokenOff::Reader("the reader disconnected before the end of the backup")),
+            Err(_) => return Err(BrokenOff::Reader("the reader read nothing of the backup for a minute")),
         }
     }
     Ok(())

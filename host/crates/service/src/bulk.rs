@@ -6,7 +6,7 @@
 //! **Invariant:** lines of one kind are written in their order, and a line that refers to a record of an earlier line is written
 //! after it (`run`). What becomes of a line does not depend on how fast others are written.
 //!
-//! **Invariant:** an import that waits for its next part keeps its turn for [`KEPT_FOR`]: parts of two imports never mix.
+//! **Invariant:** an import that waits for its next part keeps its turn for [`REMEMBERED_FOR`]: parts of two imports never mix.
 
 pub mod export;
 pub mod run;
@@ -399,7 +399,7 @@ impl Preparer {
 }
 
 /// How long an import may be silent before another one may begin.
-pub const KEPT_FOR: SignedDuration = SignedDuration::from_secs(30);
+pub const REMEMBERED_FOR: SignedDuration = SignedDuration::from_secs(30);
 
 /// How a refusal begins that says that it is another's turn.
 pub const TAKEN: &str = "another import, or another part of this one, is being written";
@@ -423,7 +423,7 @@ pub struct Turn {
 }
 
 impl ImportScheduler {
-    /// Nobody's turn yet.
+    /// No time slice yet.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, current: Mutex::new(None) }
@@ -437,12 +437,12 @@ impl ImportScheduler {
         let now = self.clock.now();
         let mut current = self.lock();
         let is_taken = current.as_ref().is_some_and(|current| {
-            current.is_running || (current.id != *id && now.duration_since(current.since).abs() < KEPT_FOR)
+            current.is_running || (current.id != *id && now.duration_since(current.since).abs() < REMEMBERED_FOR)
         });
         if is_taken {
             let detail = format!(
                 "{TAKEN}: one at a time; retry when it has ended, or {} seconds after it was interrupted",
-                KEPT_FOR.as_secs()
+                REMEMBERED_FOR.as_secs()
             );
             return Err(AppError::conflict(ErrorCode::OperationInProgress, detail));
         }
@@ -456,7 +456,7 @@ impl ImportScheduler {
     pub fn interrupted(&self, now: Timestamp) -> Option<Timestamp> {
         let current = self.lock();
         let silent = current.as_ref().filter(|current| !current.is_running && current.dry_run.is_none())?;
-        (now.duration_since(silent.since) >= KEPT_FOR).then_some(silent.since)
+        (now.duration_since(silent.since) >= REMEMBERED_FOR).then_some(silent.since)
     }
 
     /// Says that an import has ended: another may begin at once.
@@ -515,7 +515,7 @@ mod tests {
         assert_eq!(desk.interrupted(clock.now()), None, "a part of it is being written");
         drop(turn);
         drop(desk.begin(&one).unwrap());
-        clock.advance(KEPT_FOR - SignedDuration::from_millis(1));
+        clock.advance(REMEMBERED_FOR - SignedDuration::from_millis(1));
         assert!(desk.begin(&two).is_err());
         clock.advance(SignedDuration::from_millis(1));
         drop(desk.begin(&two).unwrap());
@@ -552,7 +552,7 @@ mod tests {
         let id = ImportId::parse("import-one").unwrap();
         drop(desk.begin(&id).unwrap());
         let silent_since = clock.now();
-        clock.advance(KEPT_FOR - SignedDuration::from_secs(1));
+        clock.advance(REMEMBERED_FOR - SignedDuration::from_secs(1));
         assert_eq!(desk.interrupted(clock.now()), None);
         clock.advance(SignedDuration::from_secs(1));
         assert_eq!(desk.interrupted(clock.now()), Some(silent_since));

@@ -1,6 +1,6 @@
 //! What the administrator does with clients.
 //!
-//! **Invariant:** a change that has begun runs to its end, whoever stops waiting for it: the store and the directory never
+//! **Invariant:** a change that has begun runs to its end, even if its caller stops waiting: the store and the directory never
 //! part.
 
 use std::sync::Arc;
@@ -89,7 +89,7 @@ impl ClientChanges {
 }
 
 impl ClientAdministration {
-    /// Registers a client. The secret is told here and never again.
+    /// Registers a client. Returns the secret, which is never returned again.
     ///
     /// # Errors
     /// [`AppError::Invalid`] where legal basis, organization and purpose do not go together; when no random bytes are had or the store fails.

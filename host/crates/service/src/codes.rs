@@ -56,7 +56,7 @@ fn unknown(value: CodedValue) -> DisplayedCode {
     DisplayedCode { uri: text.clone(), code: text.clone(), display: text.clone(), namespace: text }
 }
 
-/// The codes that a record holds already, each with its field: they stay right there, whatever the vocabularies say of them
+/// The codes that a record holds already, each with its field: they stay valid there, also if the vocabularies no longer contain them
 /// in the meantime. None, for a record that is new.
 ///
 /// **Invariant:** whether a code of a request is accepted never depends on a field that the client may not read: it is resolved against
@@ -85,7 +85,7 @@ impl Held {
     }
 }
 
-/// An extension with what the record holds in fields that no installed module declares: nobody sees these, so that nobody can
+/// An extension with what the record holds in fields that no installed module declares: no client sees these, so that no client can
 /// have meant to take them out.
 #[must_use]
 pub fn with_undeclared(generation: &Generation, before: &Extension, now: Extension) -> Extension {

@@ -1,7 +1,7 @@
 //! What is done with consents: the administrator gives and withdraws them, the organization that one is given to reads it and
 //! gives it back.
 //!
-//! **Invariant:** a consent never changes but by being withdrawn, and that is never undone. Whoever consents to something else
+//! **Invariant:** a consent never changes but by being withdrawn, and that is never undone. A subject that consents to something else
 //! gives another consent.
 //!
 //! **Invariant:** to a client a consent that is given to another organization than its own does not exist.

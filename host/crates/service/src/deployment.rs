@@ -2,10 +2,10 @@
 //!
 //! **Invariant:** every code of a group that is set is known when it is set. The deployment's definition wins over a pack's.
 //!
-//! **Invariant:** identifiers that records carry stay right, whatever becomes of their system: it only says which new ones may
+//! **Invariant:** identifiers in records stay valid, also after the removal of their system: it only says which new ones may
 //! be given.
 //!
-//! **Invariant:** a local code is added once, changed in what it is called and how its values look, and set aside; it is never
+//! **Invariant:** a local code is added once, changed in what it is called and in the pattern of its values, and deprecated; it is never
 //! deleted, and its code never comes to mean something else.
 
 use crate::vocabulary_publisher::{Decision, VocabularyPublisher};
@@ -509,7 +509,7 @@ mod tests {
     use daftar_vocabulary::testing::{concept_group, generation};
 
     #[test]
-    fn the_search_for_what_was_meant_ends_with_the_problems_that_are_told() {
+    fn suggestions_end_with_the_reported_problems() {
         let wrong: Vec<String> = ('a'..='z')
             .chain('A'..='Z')
             .map(|letter| format!("urn:svc:vocab:relationship#grandparent{letter}"))

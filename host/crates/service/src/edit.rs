@@ -236,13 +236,13 @@ where
     if hidden.is_empty() {
         T::check(ctx, &generation, &details, &hidden, &mut problems);
     } else {
-        let whole = hidden.kept(&before.details, details.clone(), &mut problems);
+        let whole = hidden.retained(&before.details, details.clone(), &mut problems);
         T::check(ctx, &generation, &whole, &hidden, &mut problems);
     }
     AppError::check(&mut problems)?;
     // Before what the record holds is joined to it, in which a number that was good for the request only may be another code's.
     let (details, kept) = consulted.finalise(ctx, registry, details).await?;
-    let details = hidden.kept(&before.details, details, &mut problems);
+    let details = hidden.retained(&before.details, details, &mut problems);
     let mut details = written::keep(&before.details, details, &written);
     details.extension = with_undeclared(&generation, &before.details.extension, details.extension);
     let photo = photo.filter(|photo| {
@@ -328,7 +328,7 @@ pub(crate) fn check_relationships(
     }
 }
 
-/// The records that a record refers to and that are not there for the client: the parts of it that refer to these stay as they are, whatever the
+/// The records that a record refers to and that are not there for the client: the parts of it that refer to these stay unchanged, also if the
 /// client changes.
 #[derive(Debug, Default)]
 pub struct Hidden(HashSet<Reference>);
@@ -386,7 +386,7 @@ impl Hidden {
     }
 
     /// What a client wants instead of what it sees, with the rest in the places where it was.
-    pub(crate) fn kept<T: RecordType>(
+    pub(crate) fn retained<T: RecordType>(
         &self,
         before: &Fields<T>,
         mut now: Fields<T>,
@@ -605,7 +605,7 @@ mod tests {
             (&[1], Some(&[]), Some(&[])),
         ] {
             let mut problems = Vec::new();
-            let merged = hidden.kept(&details(Some(before)), details(wanted), &mut problems);
+            let merged = hidden.retained(&details(Some(before)), details(wanted), &mut problems);
             assert_eq!(merged.get(MEMBER), details(after).get(MEMBER), "{before:?} {wanted:?}");
             assert!(problems.is_empty());
         }
@@ -621,7 +621,7 @@ mod tests {
         for (count, is_refused) in [(MEMBERS_MAX - 1, false), (MEMBERS_MAX, true)] {
             let mut problems = Vec::new();
             let wanted = details(Some(&wanted[..count]));
-            drop(hidden.kept(&details(Some(&[1_000])), wanted, &mut problems));
+            drop(hidden.retained(&details(Some(&[1_000])), wanted, &mut problems));
             assert_eq!(!problems.is_empty(), is_refused, "{count}");
         }
     }

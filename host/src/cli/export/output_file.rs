@@ -47,7 +47,8 @@ impl OutputFile {
     /// # Errors
     /// When it is there already, cannot be written, or was begun with another export.
     pub fn open(path: &Path, asked: &str, resume: bool) -> Result<Self, CliError> {
-        let (partial, progress_path) = (files::beside(path, ".partial"), files::beside(path, ".progress.json"));
+        let (partial, progress_path) =
+            (files::with_suffix(path, ".partial"), files::with_suffix(path, ".progress.json"));
         let (shown, began, kept) = (path.display(), partial.display(), progress_path.display());
         if path.exists() {
             return Err(CliError::output(format!("`{shown}` is there already: name another file, or move it away")));

@@ -48,7 +48,7 @@ impl ReportingFile {
     /// When it cannot be written.
     pub fn begin(folder: &Path, table: Table) -> Result<Self, CliError> {
         let path = folder.join(format!("{}.parquet", table.name));
-        let partial = files::beside(&path, ".partial");
+        let partial = files::with_suffix(&path, ".partial");
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial);
         let file = file.map_err(|error| CliError::cannot_write(&partial, &error))?;
         let properties = WriterProperties::builder()

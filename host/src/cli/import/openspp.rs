@@ -24,7 +24,7 @@ use self::input::{Input, Piece};
 use self::records::Places;
 use crate::app::packs::folder_of;
 use crate::cli::CliError;
-use crate::cli::files::{beside, remove};
+use crate::cli::files::{remove, with_suffix};
 
 /// How many fields are counted by themselves: their names come from the file.
 const FIELDS_MAX: usize = 1_000;
@@ -138,8 +138,8 @@ impl OutputFiles {
         Ok(Self {
             lines: make()?,
             unmapped: make()?,
-            lines_path: beside(file, ".daftar.ndjson"),
-            unmapped_path: beside(file, ".unmapped.ndjson"),
+            lines_path: with_suffix(file, ".daftar.ndjson"),
+            unmapped_path: with_suffix(file, ".unmapped.ndjson"),
             counts: BTreeMap::new(),
         })
     }

@@ -98,7 +98,7 @@ fn read(
     })
 }
 
-/// A backup that is read and checked in a thread of its own, ahead of whoever takes its things.
+/// A backup that is read and checked in a thread of its own, ahead of the caller.
 pub struct ReadAhead {
     items: Receiver<(Vec<Item>, u64)>,
     thread: std::thread::JoinHandle<Result<Contents, BackupProblem>>,
@@ -131,7 +131,7 @@ impl ReadAhead {
     /// # Errors
     /// What is wrong with it.
     pub fn finish(self) -> Result<Contents, BackupProblem> {
-        // Whoever stopped taking things does not wait for the rest.
+        // A caller that stopped does not wait for the rest.
         drop(self.items);
         let panicked = |_| BackupProblem::Io(std::io::Error::other("the thread that reads the backup has panicked"));
         self.thread.join().map_err(panicked)?
@@ -139,6 +139,6 @@ impl ReadAhead {
 }
 
 fn hand_on(sender: &SyncSender<(Vec<Item>, u64)>, items: (Vec<Item>, u64)) -> Result<(), BackupProblem> {
-    let gone = |_| BackupProblem::Io(std::io::Error::other("nobody takes the things of the backup any more"));
+    let gone = |_| BackupProblem::Io(std::io::Error::other("the caller reads no more items of the backup"));
     sender.send(items).map_err(gone)
 }

@@ -1,6 +1,6 @@
 //! Who signed a backup: an Ed25519 signature over its last checksum, which covers everything in it, in one line after the last block.
 //!
-//! **Invariant:** a backup is signed by whoever holds the private key, never by the server, which never sees that key.
+//! **Invariant:** a backup is signed by the holder of the private key, never by the server, which never sees that key.
 //!
 //! **Invariant:** the signed text names what it is, so that a signature of a plugin is none of a backup, nor the other way round.
 
@@ -83,7 +83,7 @@ pub enum Authenticity {
     Signed(PluginKeyId),
     /// A key that is not known here, where none is trusted for backups: the signature is not verified.
     UnknownKey(PluginKeyId),
-    /// Nobody.
+    /// No signer.
     Unsigned,
 }
 

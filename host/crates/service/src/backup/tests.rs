@@ -1,4 +1,4 @@
-//! The form of a backup: what is written reads back, and whatever is changed is noticed.
+//! The form of a backup: a written backup can be read, and every change is detected.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -132,7 +132,7 @@ async fn blocks_that_change_places_or_are_left_out_are_noticed() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_restored_is_told() {
+async fn content_that_cannot_be_restored_is_reported() {
     type Spoil = fn(&mut Vec<Item>);
     let cases: [(&str, Spoil); 9] = [
         ("a version of a record is missing", |items| {
@@ -175,7 +175,7 @@ async fn what_cannot_be_restored_is_told() {
         let (head, mut items) = contents().await;
         spoil(&mut items);
         let bytes = written(&head, items);
-        assert!(read(&bytes, Depth::Blocks).is_ok(), "the file is sound");
+        assert!(read(&bytes, Depth::Blocks).is_ok(), "the file is valid");
         let problem = read(&bytes, Depth::Everything).unwrap_err().to_string();
         assert!(problem.contains(reason), "{problem}");
     }
@@ -184,7 +184,7 @@ async fn what_cannot_be_restored_is_told() {
 #[test]
 fn a_backup_of_tomorrow_and_what_is_none_are_refused() {
     let problem = |bytes: &[u8]| read(bytes, Depth::Blocks).unwrap_err().to_string();
-    let newer = problem(b"daftar-backup-file 7 {\"whatever\": true}\n");
+    let newer = problem(b"daftar-backup-file 7 {\"later\": true}\n");
     assert!(
         newer.contains("of format 7, and this daftar reads formats up to 1: use the daftar that made it"),
         "{newer}"

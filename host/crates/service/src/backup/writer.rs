@@ -1,6 +1,6 @@
 //! Writes a backup, block by block.
 //!
-//! **Invariant:** a packed block has been unpacked again and compared before it is given away: nobody finds out about a fault in
+//! **Invariant:** a packed block has been unpacked again and compared before it is given away: no reader finds a fault in
 //! packing on the day of the restore.
 
 use std::collections::BTreeMap;

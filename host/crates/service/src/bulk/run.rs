@@ -177,7 +177,7 @@ const LANES: usize = RecordKind::ALL.len();
 
 /// Lines from the first that is not reported yet. `W` is what is to be done for one.
 pub(super) struct Window<W> {
-    /// The place of the first line; places count up, whatever the numbers of lines.
+    /// The place of the first line; places are consecutive, independent of the numbers of lines.
     first: u64,
     slots: VecDeque<Slot<W>>,
     /// The last line that brings a record of that name.
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(ready(&mut window), [1, 3]);
         assert_eq!(ready(&mut window), [0_u64; 0]);
         window.finish(2, Ok(Done::Created));
-        assert!(window.pop(|_| false).is_none(), "lines are told of in their order");
+        assert!(window.pop(|_| false).is_none(), "lines are reported in their order");
         window.finish(0, Ok(Done::Created));
         assert_eq!(ready(&mut window), [2]);
         window.finish(1, Err(AppError::Ambiguous));
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_not_told_of_and_nothing_behind_it() {
+    fn a_retained_line_and_later_ones_are_not_reported() {
         let mut window: Window<()> = Window::new();
         window.push_done(1, Err(AppError::Busy));
         window.push_done(2, Ok(Done::Skipped));

@@ -30,7 +30,7 @@ use daftar_store::overlay::is_of_dry_run;
 use daftar_vocabulary::LanguagePreference;
 
 /// Why a membership that is only checked goes against its program, which is not asked.
-const REHEARSAL: &str = "a rehearsal";
+const DRY_RUN: &str = "a dry run";
 
 /// How often a line is tried that asks a program's rule while too many rules wait, and after what time.
 const TRIES: u32 = 300;
@@ -185,7 +185,7 @@ impl Importer {
     /// A membership that is only checked asks no program: whom it would ask about may be in the rehearsal alone.
     fn unasked(&self, mut draft: MembershipDraft) -> MembershipDraft {
         if self.is_rehearsal && !draft.has(OVERRIDE) {
-            draft.set(OVERRIDE, Some(Values::default().with(OVERRIDE_REASON, REHEARSAL.to_owned())));
+            draft.set(OVERRIDE, Some(Values::default().with(OVERRIDE_REASON, DRY_RUN.to_owned())));
         }
         draft
     }

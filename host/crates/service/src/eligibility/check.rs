@@ -2,7 +2,7 @@
 //! every code and concept group that it names exists; and answers what a rule asks about codes, once for all subjects.
 //!
 //! **Invariant:** nothing here checks a record: what is said follows from the expression, the schema, the vocabularies and the
-//! grants of whoever asks.
+//! grants of the caller.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Checked {
     }
 }
 
-/// Checks an expression for whoever asks.
+/// Checks an expression for the caller.
 ///
 /// # Errors
 /// [`AppError::Expression`] when checking exhausts a budget; [`AppError::NoEngine`], [`AppError::Busy`]. A wrong expression is

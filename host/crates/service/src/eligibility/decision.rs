@@ -116,7 +116,7 @@ impl Decision {
             return Err(gone(&format!("the engine `{}`", self.engine), &format!("`{}` is active", now.engine)));
         }
         if self.schema != now.schema {
-            let now = format!("the schema in force is `{}`", now.schema);
+            let now = format!("the active schema is `{}`", now.schema);
             return Err(gone(&format!("the schema `{}`", self.schema), &now));
         }
         self.check_vocabularies(now)?;
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn whatever_is_not_as_it_was_is_named() {
         assert_eq!(complaint(|_| ()), None);
-        assert_eq!(complaint(|now| now.versions.clear()), None, "records are looked at on their own");
+        assert_eq!(complaint(|now| now.versions.clear()), None, "records are compared separately");
         for (told, change) in [
             ("`sha256:e`", (|now| now.expression_digest = "x".to_owned()) as fn(&mut Decision)),
             ("the engine `cel@1`", |now| now.engine = "cel@2".to_owned()),
@@ -451,7 +451,7 @@ mod seal_tests {
     }
 
     proptest! {
-        /// Whatever decisions there are: the same bytes are signed for the same decision alone.
+        /// For all decisions: equal bytes are signed only for equal decisions.
         #[test]
         fn different_decisions_have_different_bytes(one in decisions(), other in decisions()) {
             let folder = tempfile::tempdir().unwrap();

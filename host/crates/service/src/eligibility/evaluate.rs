@@ -3,7 +3,7 @@
 //! **Invariant:** a client that enrols learns the outcome of a program's rule and the names of missing facts, never a fact: the rule is the
 //! administrator's, so that no client can put a question of its own this way.
 //!
-//! **Invariant:** an explanation has `DEPTH_MAX` levels at most, whatever the engine reports: readers of JSON have bounds of their own.
+//! **Invariant:** an explanation has `DEPTH_MAX` levels at most, for any report of the engine: readers of JSON have bounds of their own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ const EXPLAINED_PARTS_MAX: usize = 20_000;
 /// How many records with their versions one audit entry names.
 const VERSIONS_PER_ENTRY: usize = 100;
 
-/// Somebody to decide about.
+/// A subject to decide about.
 #[derive(Debug, Clone)]
 pub enum SubjectInput {
     /// A record of the register.
@@ -66,7 +66,7 @@ pub struct EvaluateRequest {
     pub subjects: Vec<SubjectInput>,
     /// On which day; today, where absent.
     pub as_of: Option<Date>,
-    /// True if it is told how each answer comes about.
+    /// True if each result has an explanation.
     pub explain: bool,
     /// The decision that is to be repeated, on its day.
     pub repeated: Option<Arc<Decision>>,
@@ -144,7 +144,7 @@ async fn evaluate_for(
         subjects: request.subjects.len(),
     };
     let outcome = unless_exhausted(ctx, registry, asked, run(ctx, registry, engine, request, authority)).await;
-    // Whoever was read is named, members of households included; of a refused request, whoever was asked about.
+    // The entry names all records that were read, members of households included; for a rejected request, the requested ones.
     let entries = match &outcome {
         Ok(evaluated) => read_entries(ctx, evaluated, is_repeated),
         Err(_) => vec![audit::entry(ctx, AuditAction::Evaluate, AuditOutcome::Refused, targets)],
@@ -222,7 +222,7 @@ impl Evaluation {
             schema::check(&self.ctx, &references, &self.request.subjects)?;
         }
         let needs = Needs { household: reads_household(&references), programs: reads_programs(&references) };
-        // Before any record is read: what cannot be repeated is refused for that, whomever it is about.
+        // Before any record is read: a decision that cannot be repeated is rejected for that reason, for any subject.
         if let Some(repeated) = &self.request.repeated {
             repeated.check_setting(&self.decision(session, &self.generation, BTreeMap::new()))?;
         }
@@ -261,7 +261,7 @@ impl Evaluation {
         }
         let mut parts = 0;
         for subject in subjects {
-            // Alone in its batch: a part is reported once, and not with everybody else's columns around it.
+            // Alone in its batch: a part is reported once, without the columns of other subjects.
             let batch = layout::batch(&self.schema, references, &[*subject], days_since_epoch(self.as_of))?;
             let explanation = session.explain(&batch, 0)?;
             parts += explanation.parts.len();
@@ -358,7 +358,7 @@ pub async fn ask_program(
 }
 
 /// References to up to `count` records, spread evenly over the register in the order of registration: the same ones as long as
-/// nobody is registered. For the administrator: it asks for no scope.
+/// the register is empty. For the administrator: requires no scope.
 ///
 /// # Errors
 /// If the store fails.

@@ -43,7 +43,7 @@ impl From<EngineError> for Failure {
 /// Runs what puts an expression to the engine, unless the same client's same expression just exhausted a budget.
 ///
 /// # Errors
-/// [`AppError::Expression`] naming the budget, and whatever `run` fails with.
+/// [`AppError::Expression`] naming the budget, and every error of `run`.
 pub(super) async fn unless_exhausted<T>(
     ctx: &OpContext,
     registry: &Registry,
@@ -64,7 +64,7 @@ pub(super) async fn unless_exhausted<T>(
     })
 }
 
-/// The error of an expression with these diagnostics, which is told by the first that is one.
+/// The error of an expression with these diagnostics; its message is that of the first error.
 pub(super) fn refused(diagnostics: Vec<Diagnostic>) -> AppError {
     let first = diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
     let message = match first.or(diagnostics.first()) {
@@ -97,7 +97,7 @@ pub(super) fn budget_problem(message: String) -> AppError {
     AppError::Expression(ExpressionProblem { message, diagnostics: Vec::new() })
 }
 
-/// What a failure of the engine means for whoever asked. A fault that the expression caused is its author's to fix and
+/// The error for the caller if the engine fails. A fault that the expression caused is its author's to fix and
 /// never a 5xx.
 pub(super) fn engine_error(error: EngineError) -> AppError {
     match error {
@@ -133,7 +133,7 @@ pub(super) fn engine_error(error: EngineError) -> AppError {
 }
 
 /// How long it is remembered.
-const KEPT: SignedDuration = SignedDuration::from_secs(30);
+const REMEMBERED: SignedDuration = SignedDuration::from_secs(30);
 
 /// The most expressions remembered of one client.
 const OF_CLIENT_MAX: usize = 64;
@@ -176,11 +176,11 @@ impl ExhaustedExpressions {
     /// Remembers that it exhausted a budget.
     pub(super) fn remember(&self, actor: &Actor, asked: Asked, message: String, now: Timestamp) {
         let Actor::Client(client) = actor else { return };
-        let Ok(until) = now.checked_add(KEPT) else { return };
+        let Ok(until) = now.checked_add(REMEMBERED) else { return };
         let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if clients.values().map(VecDeque::len).sum::<usize>() >= ALL_MAX {
             for entries in clients.values_mut() {
-                entries.retain(|entry| entry.is_kept(now));
+                entries.retain(|entry| entry.is_remembered(now));
             }
             clients.retain(|_, entries| !entries.is_empty());
         }
@@ -189,7 +189,7 @@ impl ExhaustedExpressions {
         if entries.len() >= OF_CLIENT_MAX || (is_full && !entries.is_empty()) {
             entries.pop_front();
         } else if is_full {
-            // Everybody else's is fresh; this client's next try is simply evaluated.
+            // Those of other clients are fresh; this client's next try is simply evaluated.
             clients.remove(client);
             return;
         }
@@ -199,13 +199,13 @@ impl ExhaustedExpressions {
 
 impl Entry {
     /// A clock that was set back forgets rather than keeps.
-    fn is_kept(&self, now: Timestamp) -> bool {
-        now < self.until && self.until.duration_since(now) <= KEPT
+    fn is_remembered(&self, now: Timestamp) -> bool {
+        now < self.until && self.until.duration_since(now) <= REMEMBERED
     }
 
     fn forbids(&self, asked: &Asked, now: Timestamp) -> bool {
         let is_same = self.asked.expression_digest == asked.expression_digest && self.asked.under == asked.under;
-        is_same && asked.subjects >= self.asked.subjects && self.is_kept(now)
+        is_same && asked.subjects >= self.asked.subjects && self.is_remembered(now)
     }
 }
 
@@ -263,6 +263,6 @@ mod tests {
         }
         assert_eq!(remembered(&memory), ALL_MAX);
         memory.remember(&client("client_late"), asked("a", 1), String::new(), at(60));
-        assert_eq!(remembered(&memory), 1, "what is out of date makes room");
+        assert_eq!(remembered(&memory), 1, "expired entries are evicted");
     }
 }

@@ -186,7 +186,7 @@ impl Evaluation {
         Ok(Some(seen))
     }
 
-    /// The members of a person's one active household: none is known to be nobody, several cannot be distinguished.
+    /// The members of a person's one active household: without one the list is empty, several cannot be distinguished.
     async fn household(&self, id: RecordId, reads: &mut Reads) -> Result<Option<Vec<PersonInHousehold>>, AppError> {
         let found = match reads.households.get(&id) {
             Some(known) => known.clone(),
@@ -213,7 +213,7 @@ impl Evaluation {
             }
             reads.count_group()?;
             let Some(Seen { record, fields }) = self.group(group_id).await? else { continue };
-            // Of a group that does not show who belongs to it, or what it is, nobody is told by it.
+            // A group whose members or type are hidden discloses no member.
             if !fields.allows("member") || !fields.allows("group_type") {
                 continue;
             }
@@ -255,7 +255,7 @@ impl Evaluation {
         Ok(reads.groups_then.as_ref().and_then(|groups| groups.get(&id)).cloned().unwrap_or_default())
     }
 
-    /// The memberships of a subject of those identifiers, whatever their status. They count as people do.
+    /// The memberships of a subject of those identifiers, with any status. They count towards the limit as individuals do.
     async fn programs(
         &self,
         subject: SubjectReference,
@@ -269,7 +269,7 @@ impl Evaluation {
         let (total, ids) = subjects::memberships_of(&self.registry, subject, MEMBERSHIPS_MAX).await?;
         if total > u64::from(MEMBERSHIPS_MAX) && self.any_is_seen(RecordKind::ProgramMembership, &ids).await? {
             let message =
-                format!("a rule looks at up to {MEMBERSHIPS_MAX} memberships of one subject, and this one has more");
+                format!("a rule reads at most {MEMBERSHIPS_MAX} memberships of one subject, and this subject has more");
             return Err(AppError::invalid("subjects", "too_many", message));
         }
         let mut facts = Vec::with_capacity(ids.len());

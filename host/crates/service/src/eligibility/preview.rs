@@ -1,4 +1,4 @@
-//! Evaluates a rule over everybody whom a search finds: how many are eligible, who they are, and what is missing.
+//! Evaluates a rule over all subjects of a search: counts, subjects, and missing facts.
 //!
 //! It runs over partitions of the register (`preview/population.rs`): the register in memory is one partition, one in a database has many. Each is
 //! worked on in time slices of a bounded number of subjects, each slice with a rule of its own in the
@@ -13,27 +13,27 @@
 //! **Invariant:** a time slice is held by work on a plugin thread and by nothing else: however many previews a client has, the preview of
 //! another one waits for one slice of it at a time. The number of previews at once is bounded, in all and of one client.
 
+mod breakdown;
 mod counting;
 mod facts;
 mod partition;
 mod population;
 mod records;
 mod run;
-mod tally;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
+pub use self::breakdown::{AGE_BANDS, Counts};
 pub use self::partition::{PartedRegister, PartitionUsage};
 pub use self::records::PreviewCacheUsage;
 pub use self::run::{Preview, PreviewEvent, Ready, Shown};
-pub use self::tally::{AGE_BANDS, Counts};
 
+use self::breakdown::Breakdowns;
 use self::facts::BATCH_ROWS_MAX;
 use self::records::{Asking, PreviewCache};
-use self::tally::Breakdowns;
 use super::check::{self, codes_of};
 use super::decision::{Decision, expression_digest};
 use super::failure::{Asked, Failure, refused, unless_exhausted};

@@ -201,7 +201,7 @@ pub(super) fn missing_scope(ctx: &OpContext, resource: Resource) -> AppError {
 
 /// True if the client may see whether a fact is there, named as rules name missing facts: `me.gender`, `members`.
 #[must_use]
-pub fn may_be_told(ctx: &OpContext, kind: Subject, fact: &str) -> bool {
+pub fn may_be_reported(ctx: &OpContext, kind: Subject, fact: &str) -> bool {
     let (root, path) = fact.split_once('.').unwrap_or((fact, ""));
     let spaces = [RowSpace::Me, RowSpace::Members, RowSpace::Programs];
     let Some(space) = spaces.into_iter().find(|space| space.name() == root.trim_end_matches("[]")) else {
@@ -244,7 +244,7 @@ fn needs_of(kind: Subject, space: RowSpace, path: &str) -> Vec<(Resource, Option
     }
 }
 
-/// Who lives with a subject is told by the members of groups, and of a person by which of its groups is a household in use.
+/// The household of a subject: the members of groups, and for an individual the type and status of its groups.
 fn household(kind: Subject) -> Vec<(Resource, Option<&'static str>)> {
     let group = Resource::Group;
     match kind {

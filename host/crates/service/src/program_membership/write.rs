@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use super::{MembershipAddress, MembershipDraft, MembershipView, absent, find, name_of, named_in, view};
 use crate::edit::To;
 use crate::eligibility::evaluate::ask_program;
-use crate::eligibility::schema::may_be_told;
+use crate::eligibility::schema::may_be_reported;
 use crate::registry::Registry;
 use crate::written::{self, UpdateMode};
 use crate::{audit, identifiers, records, subjects, visibility};
@@ -207,7 +207,7 @@ async fn ask(
         Ok(outcome) => {
             let kind = details.beneficiary().kind;
             // Data may be missing because it concerns an individual hidden from a client that requires consents.
-            let is_told = |fact: &String| ctx.consent.is_none() && may_be_told(ctx, kind, fact);
+            let is_told = |fact: &String| ctx.consent.is_none() && may_be_reported(ctx, kind, fact);
             let missing = outcome.missing.into_iter().filter(is_told).collect();
             Err(AppError::NotEligible { outcome: outcome.verdict.name(), missing })
         }

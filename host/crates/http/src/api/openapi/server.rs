@@ -70,15 +70,8 @@ pub fn documentation_file() -> Operation {
         .conditional(false)
 }
 
-const SITE_TYPES: [&str; 7] = [
-    "text/html",
-    "text/javascript",
-    "text/css",
-    "text/plain",
-    "image/svg+xml",
-    "image/png",
-    "font/woff2",
-];
+const SITE_TYPES: [&str; 7] =
+    ["text/html", "text/javascript", "text/css", "text/plain", "image/svg+xml", "image/png", "font/woff2"];
 
 /// `GET /docs/errors`
 pub fn error_list() -> Operation {

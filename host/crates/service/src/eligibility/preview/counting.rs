@@ -14,9 +14,9 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::Shown;
+use super::breakdown::{Counted, Counts, OfRegion, SubjectCounter};
 use super::facts::{BATCH_ROWS_MAX, Facts};
 use super::records::PART_ROWS;
-use super::tally::{Counted, Counts, OfRegion, SubjectCounter};
 use crate::eligibility::check;
 use crate::eligibility::failure::{Failure, refused};
 use crate::eligibility::layout::codes_with_texts;
@@ -29,7 +29,7 @@ use daftar_domain::subject::SubjectReference;
 use daftar_index::RowMarks;
 use daftar_sandbox::{EngineError, Priority, RuleSession, run_rule};
 
-/// The subjects of a time slice where records are read, be it to report who the subjects are.
+/// The subjects of a time slice where records are read, for the rule or to report the subjects.
 const SLICE_RECORDS: usize = 2_048;
 /// The most subjects of a time slice where no record is read: some milliseconds.
 const SLICE_ROWS_MAX: usize = 64 * BATCH_ROWS_MAX;

@@ -295,7 +295,7 @@ impl Households {
         self.known.len()
     }
 
-    /// The rows of everybody in them.
+    /// The rows of all their members.
     fn people(&self) -> Vec<u32> {
         self.seats.iter().map(|seat| seat.person).collect()
     }
@@ -311,7 +311,7 @@ impl Households {
         Ok(Children { offsets: offsets?, known: known.finish() })
     }
 
-    /// The members of a person's one active household: none is known to be nobody, several cannot be distinguished.
+    /// The members of a person's one active household: without one the list is empty, several cannot be distinguished.
     fn add_of_person(&mut self, facts: &Facts, person: u32) -> bool {
         let Some(household) = facts.inquiry.household else { return true };
         let day = facts.inquiry.question.as_of;
@@ -322,7 +322,7 @@ impl Households {
         match (groups.next(), groups.next()) {
             (None, _) => true,
             (Some(only), None) => {
-                self.add_seats(facts, only, day);
+                self.add_active_members(facts, only, day);
                 true
             }
             (Some(_), Some(_)) => false,
@@ -332,12 +332,12 @@ impl Households {
     fn add_of_group(&mut self, facts: &Facts, group: u32) -> bool {
         let may_look = facts.view.limits(Subject::Group).is_none_or(|limits| limits.shows_field("member", group));
         if may_look {
-            self.add_seats(facts, group, facts.inquiry.question.as_of);
+            self.add_active_members(facts, group, facts.inquiry.question.as_of);
         }
         may_look
     }
 
-    fn add_seats(&mut self, facts: &Facts, group: u32, day: i32) {
+    fn add_active_members(&mut self, facts: &Facts, group: u32, day: i32) {
         let limits = facts.view.limits(Subject::Individual);
         let seats = facts.view.snapshot.active_members_of(group, day);
         self.seats.extend(seats.filter(|seat| limits.is_none_or(|limits| limits.shows(seat.person))));

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::{StreamExt, stream};
 use roaring::RoaringBitmap;
 
+use super::breakdown::Counted;
 use super::counting::{Counting, Listener, Spawned};
 use super::facts::{Facts, View};
 use super::partition::{LANES, PartedRegister};
-use super::tally::Counted;
 use super::{Inquiry, Shown};
 use crate::eligibility::failure::Failure;
 use crate::registry::Registry;
@@ -166,7 +166,7 @@ impl Partitioned {
         let size = register.partitions.partition_keys();
         let moment = register.partitions.snapshot(actor).await?;
         let subjects = if query.is_everybody() && sees.is_none() {
-            everybody(moment.last(kind.record_kind()).await?, size)
+            all_of(moment.last(kind.record_kind()).await?, size)
         } else {
             let mut subjects: BTreeMap<u64, RoaringBitmap> = BTreeMap::new();
             for id in moment.matching(query, sees).await? {
@@ -253,7 +253,7 @@ impl Population for Partitioned {
 }
 
 /// Every key up to the last, which follow one another, in partitions of that size.
-fn everybody(last: RecordId, size: u32) -> BTreeMap<u64, RoaringBitmap> {
+fn all_of(last: RecordId, size: u32) -> BTreeMap<u64, RoaringBitmap> {
     let size = size.max(1);
     let partitions = last.0.div_ceil(u64::from(size));
     let places = |number: u64| {
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn everybody_is_in_one_partition_each() {
         let lengths =
-            |last, size| -> Vec<u64> { everybody(RecordId(last), size).values().map(RoaringBitmap::len).collect() };
+            |last, size| -> Vec<u64> { all_of(RecordId(last), size).values().map(RoaringBitmap::len).collect() };
         assert_eq!(lengths(0, 4), [0_u64; 0]);
         assert_eq!(lengths(4, 4), [4]);
         assert_eq!(lengths(9, 4), [4, 4, 1]);

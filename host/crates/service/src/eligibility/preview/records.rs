@@ -54,7 +54,7 @@ impl Facts {
             return Ok(());
         }
         if let Some(layout) = self.keeps
-            && self.add_of_kept(layout, (kind, rows), &references, columns).await?
+            && self.add_of_stored(layout, (kind, rows), &references, columns).await?
         {
             return Ok(());
         }
@@ -67,7 +67,7 @@ impl Facts {
     }
 
     /// The same of what is cached, where not too much of it has to be read first; whether it was done.
-    async fn add_of_kept(
+    async fn add_of_stored(
         &self,
         layout: u64,
         (kind, rows): (Subject, &[u32]),

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
+use super::breakdown::{Counted, Counts, OfRegion};
 use super::counting::Listener;
 use super::population::Population;
-use super::tally::{Counted, Counts, OfRegion};
 use super::{Inquiry, REGIONS_MAX};
 use crate::audit::AuditLog;
 use crate::eligibility::decision::Decision;
@@ -267,7 +267,7 @@ impl Drop for Trace {
     /// No client waits for it any more: that it was begun is written down all the same.
     fn drop(&mut self) {
         let Some(entry) = self.entry.take() else { return };
-        // Whatever ends the request says why.
+        // The error that ends the request has the reason.
         let Err(entry) = self.ctx.trail.collect(entry) else { return };
         let entry = entry.with_status(CALLER_LEFT).with_reason("the caller left before the preview was at its end");
         let (audit, Ok(runtime)) = (self.audit.clone(), Handle::try_current()) else { return };

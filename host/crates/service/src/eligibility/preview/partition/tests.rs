@@ -103,7 +103,7 @@ async fn last(register: &PartedRegister, sequence: u64, groups: Groups) -> Resul
 }
 
 #[tokio::test]
-async fn what_was_brought_forward_in_part_is_shown_to_nobody() {
+async fn a_partition_that_is_partly_updated_is_never_read() {
     let there = |id| Some(RecordId(id));
     for left in [Groups::Fail, Groups::NeverCome] {
         let register = PartedRegister::new(Arc::new(NoPartitions), u64::MAX);

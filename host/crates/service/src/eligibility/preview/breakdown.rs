@@ -238,7 +238,7 @@ fn genders(facts: &Facts, rows: &[u32]) -> Genders {
     genders
 }
 
-/// The bands of ages, and before them whoever has no known age or is not born yet.
+/// The bands of ages, and before them those without a known age or not born yet.
 const BANDS: usize = AGE_BANDS.len() + 1;
 
 /// For each subject the place of its age in [`AGE_BANDS`], counted from 1; 0 where it is not known.
@@ -255,7 +255,7 @@ fn bands(facts: &Facts, rows: &[u32]) -> Vec<u8> {
     bands
 }
 
-/// For each day of birth how many of the bands somebody is old enough for: one comparison for all days after the other, which a
+/// For each day of birth how many of the bands a person is old enough for: one comparison for all days after the other, which a
 /// processor makes many of at once.
 fn bands_of(births: &[i32], lasts: &[i32]) -> Vec<u8> {
     let mut bands = vec![0_u8; births.len()];
@@ -267,7 +267,7 @@ fn bands_of(births: &[i32], lasts: &[i32]) -> Vec<u8> {
     bands
 }
 
-/// For each band the last day on which somebody was born who is old enough for it, in days since 1970-01-01. Somebody born on
+/// For each band the last birth date that is old enough for it, in days since 1970-01-01. A person born on
 /// 29 February has the birthday on 1 March in years without that day.
 fn last_births(as_of: Date) -> [i32; AGE_BANDS.len()] {
     AGE_BANDS.map(|years| as_of.checked_sub(i64::from(years).years()).map_or(i32::MIN, days_since_epoch))
