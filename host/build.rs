@@ -1,4 +1,4 @@
-//! Tells the program its target and its compiler. This script never calls cargo, npm or git.
+//! Passes target and compiler to the program. This script never calls cargo, npm or git.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ fn main() {
     report_builder();
 }
 
-/// The target, the compiler, and the version of the sandbox by the lock file. What cannot be told is said to be unknown.
+/// The target, the compiler, and the version of the sandbox by the lock file. Missing facts are `unknown`.
 fn report_builder() {
     let unknown = || "unknown".to_owned();
     let target = std::env::var_os("TARGET").and_then(|target| target.into_string().ok());

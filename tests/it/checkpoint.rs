@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 const FROM_CHECKPOINT: &str = "the register was read from its checkpoint";
 const FROM_RECORDS: &str = "the register was read from its records";
-const QUARANTINED: &str = "is set aside";
+const QUARANTINED: &str = "is quarantined";
 
 /// A data folder with a client.
 struct Register {

@@ -8,11 +8,13 @@ mod dependencies;
 mod frozen;
 mod source;
 mod text;
+mod words;
 
 use std::fmt;
 
 use self::dependencies::{Packages, Rules};
 use self::source::Sources;
+use self::words::Terms;
 use crate::failure::Failure;
 use crate::steps::Steps;
 use crate::workspace::Workspace;
@@ -46,10 +48,10 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Looks at every rule, tells all that breaks one, and reports long files.
+/// Checks every rule, reports all that breaks one, and reports long files.
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     steps.say("read the sources");
-    let rules = Rules::read()?;
+    let (rules, terms) = (Rules::read()?, Terms::read()?);
     let sources = Sources::read(workspace.root())?;
     steps.say("ask cargo for the packages");
     let packages = Packages::of(workspace)?;
@@ -57,6 +59,7 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let mut findings = dependencies::check(&packages, &rules);
     findings.extend(frozen::check(&sources));
     findings.extend(text::check(&sources, &text::machine_paths(workspace)));
+    findings.extend(words::check(&sources, &terms));
     findings.sort();
     findings.dedup();
     for (file, lines) in text::long_files(&sources) {

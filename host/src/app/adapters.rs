@@ -109,7 +109,7 @@ impl OpenPacks for InstalledPacks {
         let name = PluginName::parse(&pack.plugin).map_err(|error| error.to_string())?;
         let current = self.library.current();
         let installed = current.get(&name).filter(|installed| installed.loaded().digest().to_string() == pack.digest);
-        let installed = installed.ok_or_else(|| format!("`{name}` was replaced or removed meanwhile"))?;
+        let installed = installed.ok_or_else(|| format!("`{name}` was replaced or removed in the meantime"))?;
         let answers = match thread {
             CallingThread::MayWait => self.host.resolve_codes(installed, namespace, codes),
             CallingThread::Sandbox => self.host.resolve_codes_here(installed, namespace, codes),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_several_processes_count_is_kept_by_day_and_by_minute() {
+    async fn counts_of_several_processes_are_stored_by_day_and_by_minute() {
         let store = daftar_store_sled::testing::shared_store();
         let counts = || CommonStoredCounts { shared: store.clone(), days: StoredDayCounts(store.clone()) };
         let (one, other, day) = (counts(), counts(), parse_date("2026-01-01").unwrap());

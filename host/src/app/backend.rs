@@ -190,7 +190,7 @@ impl From<OpenError> for StartError {
     }
 }
 
-/// Hears of writes for nobody.
+/// A sink that ignores changes.
 struct Unheard;
 
 impl ChangeSink for Unheard {

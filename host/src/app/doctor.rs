@@ -3,7 +3,7 @@
 //! The same checks are made of a folder whose server is stopped, by the command, and by a server of itself, which knows more.
 //!
 //! **Invariant:** nothing is changed: no file is made that has a name, the database is not opened, no lock is taken for longer than it
-//! takes to see whether somebody has it.
+//! takes briefly, to test whether another process has it.
 
 mod folder;
 mod machine;
@@ -69,7 +69,7 @@ impl Patient {
     fn has_register(&self) -> bool {
         match self.config.store.backend {
             StoreBackend::Sled => self.store().join("db").is_file(),
-            // Whoever served it from here left the plugins.
+            // An earlier server of this folder left the plugins.
             StoreBackend::Postgres => self.data_dir.join(PLUGINS_FOLDER).is_dir(),
         }
     }
@@ -89,7 +89,7 @@ pub fn settings(file: Option<&Path>) -> (Config, Vec<Check>) {
         Ok(config) => (config, vec![Check::ok(area, "file", format_args!("{shown} is right"))]),
         Err(error) => {
             let remedy = format!(
-                "change {shown}; deploy/daftar.example.toml explains every setting. The server does not start with it, and below the defaults are looked at"
+                "change {shown}; deploy/daftar.example.toml explains every setting. The server does not start with it; the checks below use the defaults"
             );
             let told = error.problems.into_iter().map(|problem| Check::problem(area, "file", problem, &remedy));
             (Config::default(), told.collect())

@@ -89,7 +89,7 @@ impl Metrics {
         let key = Key::from_parts(name, labels);
         let histogram = self.recorder.register_histogram(&key, &METADATA);
         match self.sent.get(name) {
-            Some(sent) => sent.beside(histogram, &key),
+            Some(sent) => sent.and_export(histogram, &key),
             None => histogram,
         }
     }

@@ -43,7 +43,7 @@ pub enum ImportFailure {
     /// There is something in the folder that would be deleted and not written again.
     #[error(
         "--replace would delete from `{folder}` what this import does not write: {}; move it away, or name another folder",
-        told(.names)
+        listed(.names)
     )]
     WouldLose {
         /// The folder.
@@ -103,14 +103,14 @@ pub fn import(
     };
     let mut kept = HandWritten::default();
     if is_taken {
-        would_lose(beside_source(folder).map_err(failed)?)?;
+        would_lose(other_files_of(folder).map_err(failed)?)?;
         let settings = std::fs::read_to_string(folder.join("pack.toml")).map_err(failed)?;
         kept = HandWritten::of(&settings).map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
     }
     // Whether it can be written is known before a large file is read; nothing is left behind when the reading is interrupted.
-    drop(beside(folder).map_err(failed)?);
+    drop(temporary_next_to(folder).map_err(failed)?);
     let import = publisher_files::read(format, file, options, progress)?;
-    let temporary = beside(folder).map_err(failed)?;
+    let temporary = temporary_next_to(folder).map_err(failed)?;
     let new = temporary.path().join("new");
     std::fs::create_dir(&new).map_err(failed)?;
     would_lose(import.vocabularies_gone(&kept))?;
@@ -124,13 +124,13 @@ pub fn import(
     }
     let mut report = import.report;
     if !kept.names().is_empty() {
-        report.notes.push(format!("kept of `pack.toml` what was added by hand: {}", told(&kept.names())));
+        report.notes.push(format!("kept of `pack.toml` what was added by hand: {}", listed(&kept.names())));
     }
     Ok(report)
 }
 
 /// A temporary folder beside another one, so that the one can be moved into the place of the other.
-fn beside(folder: &Path) -> io::Result<tempfile::TempDir> {
+fn temporary_next_to(folder: &Path) -> io::Result<tempfile::TempDir> {
     let parent = folder_of(folder);
     if !parent.is_dir() {
         return Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no folder `{}`", parent.display())));
@@ -169,7 +169,7 @@ const NAMES_MAX: usize = 20;
 ///
 /// # Errors
 /// The folder cannot be read.
-fn beside_source(folder: &Path) -> io::Result<Vec<String>> {
+fn other_files_of(folder: &Path) -> io::Result<Vec<String>> {
     let names = names(folder)?;
     Ok(names.into_iter().filter(|name| !WRITTEN.contains(&name.as_str())).collect())
 }
@@ -200,7 +200,7 @@ fn missing_from(new: &Path, old: &Path) -> io::Result<Vec<String>> {
 }
 
 /// The names as a message has them.
-fn told(names: &[String]) -> String {
+fn listed(names: &[String]) -> String {
     let mut told: Vec<String> = names.iter().take(NAMES_MAX).map(|name| format!("`{}`", name.escape_debug())).collect();
     if let Some(more) = names.len().checked_sub(NAMES_MAX).filter(|more| *more > 0) {
         told.push(format!("and {more} more"));
@@ -233,7 +233,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::{beside_source, missing_from, swap, told};
+    use super::{listed, missing_from, other_files_of, swap};
 
     fn write(folder: &Path, names: &[&str]) {
         for name in names {
@@ -251,15 +251,15 @@ mod tests {
         write(&old, &both);
         write(&new, &both);
         write(&new, &["labels/es/tools.tsv"]);
-        assert_eq!(beside_source(&old).unwrap(), [""; 0]);
+        assert_eq!(other_files_of(&old).unwrap(), [""; 0]);
         assert_eq!(missing_from(&new, &old).unwrap(), [""; 0]);
         write(&old, &[".git/config", "README.md", "codes/own.tsv", "labels/en/own.tsv", "labels/fr/tools.tsv"]);
-        assert_eq!(beside_source(&old).unwrap(), [".git", "README.md"]);
+        assert_eq!(other_files_of(&old).unwrap(), [".git", "README.md"]);
         let missing = missing_from(&new, &old).unwrap();
         assert_eq!(missing, ["codes/own.tsv", "labels/en/own.tsv", "labels/fr"]);
-        assert_eq!(told(&missing), "`codes/own.tsv`, `labels/en/own.tsv`, `labels/fr`");
+        assert_eq!(listed(&missing), "`codes/own.tsv`, `labels/en/own.tsv`, `labels/fr`");
         let names = |count: usize| vec!["x".to_owned(); count];
-        assert!(told(&names(20)).ends_with("`x`") && told(&names(21)).ends_with("`x`, and 1 more"));
+        assert!(listed(&names(20)).ends_with("`x`") && listed(&names(21)).ends_with("`x`, and 1 more"));
     }
 
     #[test]

@@ -168,7 +168,7 @@ fn dry_run(bytes: &[u8]) -> Result<Option<usize>, String> {
     let host = PluginHost::start(settings).map_err(|error| error.to_string())?;
     let Some(contents) = host.dry_run(bytes.to_vec()).map_err(|error| error.to_string())? else { return Ok(None) };
     let pack = daftar_vocabulary::check(contents)
-        .map_err(|problems| format!("what the pack brings is not sound:\n{problems}"))?;
+        .map_err(|problems| format!("the content of the pack is invalid:\n{problems}"))?;
     Ok(Some(pack.vocabularies().iter().map(|vocabulary| vocabulary.concept_count()).sum()))
 }
 
@@ -370,7 +370,7 @@ mod scaffold_tests {
     }
 
     #[test]
-    fn an_unknown_kind_is_told_the_known_ones() {
+    fn an_unknown_kind_is_rejected_with_the_known_ones() {
         assert_eq!(kind_of("vocabulary-pack"), Ok(PluginKind::VocabularyPack));
         assert!(kind_of("pack").unwrap_err().contains("`vocabulary-pack`, `eligibility-engine`"));
     }

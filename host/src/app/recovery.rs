@@ -216,10 +216,10 @@ pub(super) async fn from_checkpoint<S: Store>(
         tracing::warn!(
             checkpoint.file = %path.display(),
             reason = %reason,
-            "a checkpoint cannot be used and is set aside; nothing is lost: an older one or the records themselves are read"
+            "a checkpoint cannot be used and is quarantined; nothing is lost: an older one or the records are read"
         );
         if let Err(error) = folder.quarantine(&path) {
-            tracing::warn!(error = %error, checkpoint.file = %path.display(), "the checkpoint cannot be set aside");
+            tracing::warn!(error = %error, checkpoint.file = %path.display(), "the checkpoint cannot be quarantined");
         }
     }
     None
@@ -298,7 +298,7 @@ pub(super) fn pages(ids: Option<RoaringTreemap>) -> impl Iterator<Item = Vec<Rec
 pub(super) fn not_of_this_history(mark: Option<HistoryMark>, file: &CheckpointFile) -> Option<&'static str> {
     match mark {
         None => Some("it is from the future: the store has not seen its last write"),
-        Some(mark) if mark.0 != file.mark => Some("it is of another register, or of a copy that went on by itself"),
+        Some(mark) if mark.0 != file.mark => Some("it is of another register, or of a copy that continued separately"),
         Some(_) => None,
     }
 }

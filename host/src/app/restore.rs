@@ -35,11 +35,11 @@ use daftar_store_sled::{OpenError, SledRefill};
 
 /// The file that says that the folder holds a restore that was not finished.
 const MARKER: &str = "restore.unfinished";
-/// What it says to whoever reads it.
+/// Its text for an operator.
 const MARKER_TEXT: &str =
     "A backup was being restored into this folder, and that was not finished. What is here is not a whole register.\n";
 
-/// How many events of the look at the end wait to be counted.
+/// Maximum number of events of the final verification that wait to be counted.
 const EVENTS_WAITING: usize = 64;
 
 /// Why a backup was not restored.
@@ -53,7 +53,7 @@ pub enum RestoreError {
     Backup(#[from] BackupProblem),
     /// There is something in the folder.
     #[error(
-        "a backup is restored into an empty folder, and `{folder}` holds {}: name a new folder with --data-dir, or move away what is there", told(.found)
+        "a backup is restored into an empty folder, and `{folder}` holds {}: name a new folder with --data-dir, or move away what is there", listed(.found)
     )]
     Occupied {
         /// The folder.
@@ -126,7 +126,7 @@ pub enum RestoreError {
     #[error("{0}")]
     Open(#[from] OpenError),
     /// What was restored cannot be verified.
-    #[error("what was restored cannot be looked through: {0}")]
+    #[error("the restored register cannot be verified: {0}")]
     Verification(String),
     /// The store does not take what is in the backup.
     #[error("{error}{}", cause_of(.error))]
@@ -137,11 +137,11 @@ pub enum RestoreError {
     },
 }
 
-fn told(names: &[String]) -> String {
-    const TOLD: usize = 5;
-    let mut text: Vec<String> = names.iter().take(TOLD).map(|name| format!("`{name}`")).collect();
-    if names.len() > TOLD {
-        text.push(format!("{} more", names.len().saturating_sub(TOLD)));
+fn listed(names: &[String]) -> String {
+    const LISTED: usize = 5;
+    let mut text: Vec<String> = names.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
+    if names.len() > LISTED {
+        text.push(format!("{} more", names.len().saturating_sub(LISTED)));
     }
     text.join(", ")
 }
@@ -171,7 +171,7 @@ pub struct Restored {
     pub contents: Contents,
     /// True if the folder has keys now.
     pub has_keys: bool,
-    /// What a look through the restored register finds to be wrong: what was so when the backup was made.
+    /// Findings of the verification of the restored register, which existed when the backup was made.
     pub findings: VerificationResult,
 }
 
@@ -181,7 +181,7 @@ pub struct Restored {
 /// `[plugins]` of the configuration. `heard` hears how many things were read. At the end the whole register is verified.
 ///
 /// # Errors
-/// See [`RestoreError`]. Whatever was written to the data folder stays, with the marker; keys are taken away again.
+/// See [`RestoreError`]. Written data stays in the data folder, with the marker; keys are removed again.
 pub async fn restore(
     file: File,
     data_dir: &Path,
@@ -263,7 +263,7 @@ async fn put_all(
             so_far.put = unpacked;
         }
     }
-    // What is wrong with the backup says more than that nobody took its things.
+    // The error of the backup says more than that its items were not read.
     let contents = match (reading.finish(), put_back) {
         (_, Err(error)) => return Err(error),
         (contents, Ok(())) => contents?,
@@ -423,7 +423,7 @@ pub(super) fn refuse_unfinished(data_dir: &Path) -> Result<(), StartError> {
 
 /// What the system says of a full disk and of a used-up quota: ENOSPC and EDQUOT. A database reports it as text only.
 const FULL: [&str; 2] = ["os error 28)", "os error 122)"];
-/// Below this a disk counts as full, whatever was said: the database takes half of it at a time.
+/// Below this a disk counts as full: the database allocates half of it at a time.
 const FREE_MIN: u64 = 1 << 20;
 
 /// How far a restore came, in bytes of the backup unpacked.

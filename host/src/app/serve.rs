@@ -73,7 +73,7 @@ impl Listeners {
         self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    /// Where the admin API is for whoever it is for.
+    /// Address of the admin API, for commands on this machine.
     #[must_use]
     pub fn offered_admin_url(&self) -> String {
         let scheme = if self.admin_here.is_some() { "https" } else { "http" };
@@ -215,9 +215,9 @@ fn acceptor(
     Acceptor { listener, connections, limits, admission, shutdown_timeout, response_memory: None }
 }
 
-/// Ends when the process is told to stop: Ctrl-C or SIGTERM. They are heard from the call on, not only once it is waited for: whoever
+/// Ends on Ctrl-C or SIGTERM. Signals are received from the call on, not only once it is awaited: a caller that
 /// stops a server right after it said that it is ready stops it in order.
-#[must_use = "a signal that nobody waits for stops nothing"]
+#[must_use = "a signal that is not awaited stops nothing"]
 pub fn shutdown_signal() -> impl Future<Output = ()> {
     let interrupted = signal(SignalKind::interrupt());
     let terminated = signal(SignalKind::terminate());
@@ -269,7 +269,7 @@ pub struct Announcement {
 
 impl RunningServer {
     /// The server that uses the folder, if one does: the file alone proves nothing, since a server that was killed leaves it
-    /// behind and somebody else may listen at its address now. Who uses the folder holds the lock of its plugins.
+    /// behind, and another process may listen at its address now. The user of the folder holds the lock of its plugins.
     #[must_use]
     pub fn find(data_dir: &Path) -> Option<Self> {
         let text = fs::read_to_string(data_dir.join(FILE)).ok()?;

@@ -54,7 +54,7 @@ pub(super) fn start(app: &AppState, metrics: Arc<Metrics>, checkpoints: Option<A
     let access = keep_access(every(ACCESS_INTERVAL));
     let audit = keep_audit(every(COUNTS_INTERVAL));
     let running = tokio::spawn(async move {
-        // The first search of each vocabulary would make its index while its client waits; nobody waits for this.
+        // The first search of each vocabulary would build its index while its client waits; no client waits for this.
         let indexing = async {
             let indexed = tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&registry)).await;
             if let Err(error) = indexed {
@@ -159,7 +159,7 @@ pub(super) async fn drop_expired_keys(app: &StateParts) {
     }
 }
 
-/// Names clients with old secrets in the log: a secret that nobody changes is known to more people each year.
+/// Names clients with old secrets in the log: an unchanged secret is known to more people each year.
 pub(super) fn warn_of_old_secrets(app: &StateParts) {
     let Some(days) = app.config.token.secret_age_warning() else { return };
     let (now, clients) = (app.clock.now(), app.clients.directory.all());
@@ -186,7 +186,7 @@ pub(super) struct Checkpoints {
     shared_index: Option<Arc<SharedIndex>>,
     store: Arc<dyn Store>,
     last: Mutex<Last>,
-    /// Held by whoever writes one.
+    /// Held while one is written.
     writing: tokio::sync::Mutex<()>,
 }
 

@@ -1,6 +1,6 @@
 //! Verifies the register of a server that does not run.
 //!
-//! **Invariant:** changes nothing: a checkpoint that cannot be used is reported, and set aside by the next start.
+//! **Invariant:** changes nothing: a checkpoint that cannot be used is reported, and quarantined by the next start.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,13 +64,13 @@ async fn verify_checkpoints(
         Ok(files) => files,
         Err(error) => {
             let problem = format!("the folder cannot be read: {error}");
-            return tell(&events, CHECKPOINTS_FOLDER.to_owned(), &problem, Remedy::Restart).await;
+            return report(&events, CHECKPOINTS_FOLDER.to_owned(), &problem, Remedy::Restart).await;
         }
     };
     for file in files {
         match file {
             Err((_, reason)) if is_of_another_version(reason) => {}
-            Err((path, reason)) => tell(&events, name_of(&path), &reason.to_string(), Remedy::RemoveFile).await?,
+            Err((path, reason)) => report(&events, name_of(&path), &reason.to_string(), Remedy::RemoveFile).await?,
             Ok(file) => verify_checkpoint(store, file, events.clone()).await?,
         }
     }
@@ -84,18 +84,18 @@ async fn verify_checkpoint(
 ) -> Result<(), AppError> {
     let (name, sequence) = (name_of(&file.path), file.sequence);
     if let Some(reason) = not_of_this_history(store.history_mark(sequence).await?, &file) {
-        return tell(&events, name, reason, Remedy::RemoveFile).await;
+        return report(&events, name, reason, Remedy::RemoveFile).await;
     }
     let loaded = tokio::task::spawn_blocking(move || file.load()).await;
     let columns = match loaded.map_err(|error| AppError::Internal(error.into()))? {
         Ok(columns) => Arc::new(columns),
-        Err(reason) => return tell(&events, name, &reason.to_string(), Remedy::RemoveFile).await,
+        Err(reason) => return report(&events, name, &reason.to_string(), Remedy::RemoveFile).await,
     };
     match apply_changes(store, &columns, sequence).await {
         Ok(()) => {}
         Err(StoreError::Corrupt { .. }) => {
-            let problem = "what was written after it cannot be told, as the order of writes is damaged";
-            return tell(&events, name, problem, Remedy::RemoveFile).await;
+            let problem = "later writes are unknown, because the change log is damaged";
+            return report(&events, name, problem, Remedy::RemoveFile).await;
         }
         Err(error) => return Err(error.into()),
     }
@@ -131,14 +131,14 @@ fn name_of(path: &Path) -> String {
     format!("`{CHECKPOINTS_FOLDER}/{file}`")
 }
 
-async fn tell(
+async fn report(
     events: &Sender<VerificationEvent>,
     place: String,
     problem: &str,
     remedy: Remedy,
 ) -> Result<(), AppError> {
     let finding = Finding { part: Part::Checkpoints, place, problem: problem.to_owned(), remedy };
-    // Nobody who listens any more is no error.
+    // A receiver that has stopped is no error.
     let _is_heard = events.send(VerificationEvent::Finding(finding)).await;
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Finished spans wait in a queue for the one thread that sends (`sender.rs`) by exporters of OpenTelemetry, which have the one client
 //! (`collector.rs`). Metrics are those of the metrics page (`meters.rs`).
 //!
-//! **Invariant:** nobody but the thread that sends ever waits for the collector. What does not fit into the queue is dropped and
+//! **Invariant:** only the sender thread ever waits for the collector. What does not fit into the queue is dropped and
 //! counted.
 
 mod collector;
@@ -144,7 +144,7 @@ impl Otlp {
     }
 }
 
-/// Keeps traces that a request begins, by the ratio, and none that begin otherwise, such as a look into the store at the start.
+/// Samples traces that begin with a request, by the ratio, and no others, such as reads of the store at the start.
 #[derive(Debug, Clone)]
 struct OfRequests(Sampler);
 

@@ -102,7 +102,7 @@ impl Bindings {
     }
 
     /// Returns whether a code is in the answer to a question; `field` is the field of the code.
-    pub fn is_among(&self, question: QuestionId, code: u32, field: FactSet) -> Truth {
+    pub fn is_in_set(&self, question: QuestionId, code: u32, field: FactSet) -> Truth {
         let Some(Answer::Truths { truths, missing }) = self.answers.get(question) else { return Ok(false) };
         match truths.get(code as usize) {
             None | Some(0) => Ok(false),

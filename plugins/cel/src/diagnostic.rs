@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a message is one sentence, quotes the text in question in backticks and gives advice if possible. It
 //! is derived from the expression and the schema only, never from a record.
-//! **Invariant:** messages and suggestions are short and contain no control characters, whatever the expression: the
+//! **Invariant:** messages and suggestions are short and contain no control characters, for every expression: the
 //! host treats other responses as a fault of the engine.
 
 use crate::limits::{DIAGNOSTICS_MAX, MESSAGE_CHARACTERS_MAX, SUGGESTION_BYTES_MAX};

@@ -182,7 +182,7 @@ impl<'a> Evaluator<'a> {
             Kind::Between(value, low, high) => self.between(value, low, high, node.at),
             Kind::In(item, list) => self.is_in(item, list, node.at),
             Kind::IsAmong(code, question) => match self.evaluate(code)? {
-                Value::Code(number) => self.bindings.is_among(*question, number, origin(code)),
+                Value::Code(number) => self.bindings.is_in_set(*question, number, origin(code)),
                 _ => Err(wrong_type(node.at)),
             },
             Kind::IsAlive(date) => self.is_alive(date, node.at),

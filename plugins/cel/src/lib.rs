@@ -7,7 +7,7 @@
 //!
 //! **Invariant:** everything except `component` is plain Rust without interface types and is tested natively.
 //! **Invariant:** the component imports no function (it writes no log): no clock, no randomness, no files, no network.
-//! **Invariant:** no input, be it expression, schema, answers or batch, can make the engine panic.
+//! **Invariant:** no input (expression, schema, responses or batch) can make the engine panic.
 
 pub mod batch;
 pub mod bind;

@@ -27,7 +27,7 @@ const EXPRESSIONS: [&str; 15] = [
     "me.?rooms.orValue(0) > {'a': 1, 'b': 2u}['a'] || [1, 2][?0].hasValue() && null == dyn(b'x')",
     "cel.bind(x, me.rooms, x > 1) && members.exists(i, m, i > 0 && has(m.born)) && {'a-b': true}.`a-b`",
     "me.amount >=",
-    "me.nobody == 1 && (",
+    "me.unknown == 1 && (",
 ];
 
 /// Compiles them. Some are invalid on purpose: reporting is part of a compilation.

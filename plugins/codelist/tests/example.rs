@@ -1,6 +1,6 @@
 //! Reads the example bytes of the blob's format, which the pack builder must write.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails there")]
 
 use daftar_codelist::blob::{Blob, BlobError};
 use daftar_sdk::vocabulary::{
@@ -23,7 +23,7 @@ fn reads_the_descriptions() {
     let bytes = example();
     let first = VocabularyDescription::new("urn:ex:a", "A", "D", "1", "en")
         .with_source("S")
-        .with_licence("CC0-1.0", "Nobody")
+        .with_licence("CC0-1.0", "No attribution")
         .with_language("fr")
         .with_completeness(Completeness::Fragment)
         .hierarchical()

@@ -220,7 +220,7 @@ fn other_files_are_rejected_before_any_record_is_read() {
         ("absent.ndjson", &[], "cannot read", 66),
         ("what", &[], "says by its name", 2),
         ("left.ndjson", &[], "is there from an earlier import", 73),
-        ("left.ndjson", &["--resume"], "nothing to go on with", 2),
+        ("left.ndjson", &["--resume"], "nothing to resume", 2),
         ("left.ndjson", &["--mapping", "m.toml"], "--mapping is for tables", 2),
     ] {
         let refused = import(app.data_dir(), &path(name), more);

@@ -167,7 +167,7 @@ impl Generation {
         &self.concept_groups_digest
     }
 
-    /// Digest over the definitions of some concept groups, in whatever order and however often they are named.
+    /// Digest over the definitions of some concept groups, independent of their order and repetition.
     #[must_use]
     pub fn digest_of_concept_groups(&self, mut names: Vec<&str>) -> ContentDigest {
         names.sort_unstable();
@@ -308,7 +308,7 @@ impl Vocabularies {
         &self.shared.open
     }
 
-    /// Held by whoever gives numbers to codes and publishes: one at a time, so that no generation lacks a number that was given.
+    /// Held while codes are numbered and published: one at a time, so that no generation lacks a number that was given.
     #[must_use]
     pub fn changing(&self) -> Arc<AsyncMutex<()>> {
         self.shared.changing.clone()

@@ -44,7 +44,7 @@ pub(super) struct Hierarchy {
     intervals: Vec<Interval>,
     /// By preorder position.
     preorder: Vec<ConceptIndex>,
-    /// By concept; no rows at all where nobody has a second parent.
+    /// By concept; no rows if no concept has a second parent.
     extras: Lists<Interval>,
 }
 

@@ -6,7 +6,7 @@
 //!
 //! **Invariant:** what a reader sees of codes never changes under it: vocabularies and generations are immutable.
 //!
-//! **Invariant:** whatever a client writes, a look-up costs no more than its answer, and an error message a bounded search.
+//! **Invariant:** for any input, a lookup costs no more than its result, and an error message a bounded search.
 
 mod check;
 mod code_problem;

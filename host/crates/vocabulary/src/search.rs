@@ -1,4 +1,4 @@
-//! Codes by what somebody types: the beginning of a word, several words in any order, with one slip, in any language.
+//! Search of codes by typed text: the beginning of a word, several words in any order, with one slip, in any language.
 //!
 //! A vocabulary's index is built when it is first searched, in some ten milliseconds for ICD-11, and kept with the vocabulary,
 //! so that replacing one pack builds one index. Nothing of it is stored: it is made again from what was checked.

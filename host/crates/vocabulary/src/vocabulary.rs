@@ -102,7 +102,7 @@ impl Vocabulary {
         &self.description.namespace
     }
 
-    /// Digest of the description and of every concept, whatever the order they came in.
+    /// Digest of the description and of every concept, independent of their order.
     #[must_use]
     pub fn digest(&self) -> &ContentDigest {
         &self.digest

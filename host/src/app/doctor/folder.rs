@@ -43,12 +43,7 @@ pub(super) fn data_folder(patient: &Patient) -> Vec<Check> {
         }
         Err(error) => {
             let remedy = "let the account that runs daftar read it";
-            return vec![Check::problem(
-                FOLDER,
-                "present",
-                format_args!("{shown} cannot be looked at: {error}"),
-                remedy,
-            )];
+            return vec![Check::problem(FOLDER, "present", format_args!("{shown} cannot be checked: {error}"), remedy)];
         }
     };
     let mut checks = vec![owner(folder, metadata.uid()), mode(folder, metadata.permissions().mode())];
@@ -78,7 +73,7 @@ fn owner(folder: &Path, owner: u32) -> Check {
 fn mode(folder: &Path, mode: u32) -> Check {
     let (shown, mode) = (Patient::shown(folder), mode & 0o777);
     if mode & OTHERS_MASK == 0 {
-        return Check::ok(FOLDER, "mode", format_args!("nobody else may look into {shown} (mode {mode:03o})"));
+        return Check::ok(FOLDER, "mode", format_args!("no other account may read {shown} (mode {mode:03o})"));
     }
     let message = format!("other accounts may look into {shown} (mode {mode:03o}), which holds personal data");
     Check::warning(FOLDER, "mode", message, format_args!("`chmod 700 {}`", folder.display()))
@@ -120,7 +115,7 @@ fn unfinished_restore(folder: &Path) -> Option<Check> {
     })
 }
 
-/// True if somebody has the folder. A server checks its own.
+/// True if a process uses the folder. A server checks its own.
 fn in_use(patient: &Patient) -> Option<Check> {
     if patient.is_server() {
         return Some(Check::ok(FOLDER, "in_use", "this server uses the folder"));
@@ -204,7 +199,7 @@ fn folder_mode(folder: &Path) -> Option<Check> {
     let mode = fs::metadata(folder).ok()?.permissions().mode() & 0o777;
     (mode & 0o077 != 0).then(|| {
         let shown = Patient::shown(folder);
-        let message = format!("other accounts may look into {shown} (mode {mode:03o}), and no server starts with it");
+        let message = format!("other accounts may read {shown} (mode {mode:03o}); the server does not start with that");
         Check::problem(KEYS, "mode", message, format_args!("`chmod 700 {}`", folder.display()))
     })
 }
@@ -217,7 +212,7 @@ fn key_file(patient: &Patient, file: KeyFile) -> Check {
             KEYS,
             "usable",
             reason,
-            format_args!("without {what} no server starts: mend {shown} as told"),
+            format_args!("the server does not start without {what}: fix {shown} as described"),
         ),
         Ok(None) if !patient.has_register() => {
             Check::ok(KEYS, "usable", format_args!("{shown} is made when the server is first started"))
@@ -254,7 +249,7 @@ fn admin_token(patient: &Patient) -> Check {
         }
         Err(error @ (AdminTokenError::File(_) | AdminTokenError::Unusable(_) | AdminTokenError::Entropy(_))) => {
             let remedy = format!(
-                "`chmod 600 {0}` if nobody else has read it; else `rm {0}`: the next start makes another token",
+                "`chmod 600 {0}` if no one else has read it; else `rm {0}`: the next start creates another token",
                 path.display()
             );
             Check::problem(KEYS, "admin_token", error, remedy)
@@ -326,7 +321,7 @@ fn plugin_checks(patient: &Patient, plugin: &InspectedPlugin) -> Vec<Check> {
         );
         checks.push(Check::warning(PLUGINS, "signature", message, remedy));
     }
-    // A server has its code in memory, whatever is kept.
+    // A server has its code in memory, independent of the cache.
     if !plugin.is_code_cached && !patient.is_server() && plugin.file == FileState::AsInstalled {
         let message = format!(
             "no compiled code of the plugin `{name}` is kept for this program: the next start compiles it, some seconds each"

@@ -1,4 +1,4 @@
-//! The clock: not before what was written last, not before the program was made, kept right by somebody.
+//! The clock: not before the last write, not before the build of the program, synchronized.
 
 use std::fs;
 use std::io::Write;
@@ -19,7 +19,7 @@ use daftar_domain::config::{PostgresIndexPlace, StoreBackend};
 const CLOCK: CheckArea = CheckArea::Clock;
 /// By how much the newest file of the store may be ahead of the clock: two clocks of a network disk differ a little.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(120);
-/// After so long without a write a clock that leapt ahead is worth a look: tokens and consents would end at once.
+/// Time without a write after which the clock may have jumped ahead: tokens and consents would expire immediately.
 const SILENCE_MAX: SignedDuration = SignedDuration::from_hours(24 * 365);
 const SET_IT: &str = "set the machine's clock and let it be kept right: `timedatectl set-ntp true`, or chrony";
 
@@ -36,7 +36,7 @@ pub(super) fn clock(patient: &Patient) -> Vec<Check> {
     let mut checks: Vec<Check> =
         patient.built_from.map(|built| against_build(patient.now, built)).into_iter().collect();
     checks.extend(last_write(&patient.store()).map(|at| against_store(patient.now, at)));
-    checks.push(clock_check(kept(patient)));
+    checks.push(clock_check(clock_sync(patient)));
     checks
 }
 
@@ -79,13 +79,13 @@ fn clock_check(kept: ClockSync) -> Check {
             Check::warning(CLOCK, "ntp", message, "`timedatectl set-ntp true`, or install chrony")
         }
         ClockSync::Unknown => {
-            let message = "whether something keeps the clock right cannot be told here, as in a container, whose clock is the machine's";
+            let message = "it is unknown here whether the clock is synchronized, as in a container, which uses the clock of the machine";
             Check::not_known(CLOCK, "ntp", message)
         }
     }
 }
 
-fn kept(patient: &Patient) -> ClockSync {
+fn clock_sync(patient: &Patient) -> ClockSync {
     if Path::new("/run/systemd/timesync/synchronized").exists() {
         return ClockSync::Synchronized;
     }
@@ -147,7 +147,7 @@ fn look_at(patient: &Patient, folder: &Path) -> Vec<Check> {
             }
         }
         Err(error) => {
-            let message = format!("how much room is left in {} cannot be told: {error}", Patient::shown(folder));
+            let message = format!("the free space of {} is unknown: {error}", Patient::shown(folder));
             checks.push(Check::not_known(DISK, "room", message));
         }
     }
@@ -160,7 +160,7 @@ fn room(folder: &Path, free: u64, register: u64) -> Check {
     let (shown, free_mib, register_mib) = (Patient::shown(folder), free / MIB, register.div_ceil(MIB));
     let message = format!("{free_mib} MiB are free on the disk of {shown}, and the register takes {register_mib} MiB");
     let remedy =
-        format!("make room, or move the register: `df -h {0}` and `du -sh {0}/*` show what takes it", folder.display());
+        format!("free disk space, or move the register: `df -h {0}` and `du -sh {0}/*` show the use", folder.display());
     if free < FREE_PROBLEM_BYTES {
         return Check::problem(DISK, "room", message, remedy);
     }
@@ -292,7 +292,7 @@ pub(super) fn memory(patient: &Patient) -> Vec<Check> {
     let guess = BASE_BYTES.saturating_add(COMPILING_BYTES).saturating_add(caches).saturating_add(register);
     match available() {
         Some(allowed) => vec![judge_memory(&allowed, guess)],
-        None => vec![Check::not_known(MEMORY, "limit", "how much memory there is cannot be told here")],
+        None => vec![Check::not_known(MEMORY, "limit", "the size of the memory is unknown here")],
     }
 }
 
@@ -351,7 +351,7 @@ fn limit_of(groups: &str, root: &Path) -> Option<u64> {
             _ => continue,
         };
         let mut folder: PathBuf = base.join(group.trim_start_matches('/'));
-        // A container sees its own group as the root, whatever it is called outside.
+        // A container sees its own group as the root, independent of its name outside.
         while folder.starts_with(&base) {
             let limit = fs::read_to_string(folder.join(file)).ok().and_then(|text| text.trim().parse::<u64>().ok());
             limits.extend(limit);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_nobody_keeps_is_warned_of_and_one_of_a_container_is_not() {
+    fn an_unsynchronized_clock_is_a_warning_except_in_a_container() {
         let states = [ClockSync::Synchronized, ClockSync::Unsynchronized, ClockSync::Unknown]
             .map(|kept| clock_check(kept).state);
         assert_eq!(states, [CheckState::Ok, CheckState::Warning, CheckState::NotKnown]);
@@ -421,7 +421,7 @@ mod disk_tests {
     }
 
     #[test]
-    fn a_disk_that_does_not_keep_what_it_is_given_is_told() {
+    fn a_disk_that_loses_writes_is_reported() {
         let at = |magic| kind(Path::new("x"), magic).state;
         assert_eq!(at(0x0102_1994), CheckState::Problem, "tmpfs");
         assert_eq!(at(0xffff_ffff_8584_58f6), CheckState::Problem, "ramfs, with its sign");
@@ -463,7 +463,7 @@ mod memory_tests {
     use daftar_domain::checkup::CheckState;
 
     #[test]
-    fn less_memory_than_the_register_takes_is_told() {
+    fn insufficient_memory_for_the_register_is_reported() {
         let at = |have: u64| judge_memory(&Allowed { bytes: have * MIB, by: "the machine" }, 600 * MIB).state;
         assert_eq!(
             [at(299), at(300), at(599), at(600)],

@@ -97,7 +97,7 @@ fn host_of(url: &str) -> Option<&str> {
 
 fn key_mode(tls: &TlsConfig) -> Option<Check> {
     let mode = fs::metadata(&tls.key).ok()?.permissions().mode() & 0o777;
-    // Groups of accounts that may read certificates' keys are common; everybody is too many.
+    // Groups that may read the keys of certificates are common; all accounts are too many.
     (mode & 0o007 != 0).then(|| {
         let message = format!("every account may read the private key {} (mode {mode:03o})", Patient::shown(&tls.key));
         Check::warning(CERTIFICATE, "key_mode", message, format_args!("`chmod 600 {}`", tls.key.display()))
@@ -128,7 +128,7 @@ pub(super) fn listeners(patient: &Patient) -> Vec<Check> {
     checks
 }
 
-/// True if a server could listen there. It is listened for a moment, and nobody is taken in.
+/// True if a server could listen there. Listens briefly and accepts no connection.
 fn free(key: &str, address: SocketAddr) -> Check {
     match TcpListener::bind(address) {
         Ok(_) => Check::ok(LISTENERS, "address", format_args!("{address} (`{key}`) is free")),
@@ -164,7 +164,7 @@ fn public_url(server: &ServerConfig) -> Option<Check> {
     let is_for_others = !server.listen.ip().is_loopback() || !server.trusted_proxies.is_empty();
     match server.public_url.as_deref() {
         None if is_for_others => {
-            let message = "others reach this server, and `server.public_url` is not set: what it tells clients has its own address in it";
+            let message = "other machines reach this server, and `server.public_url` is not set: responses contain its own address";
             let remedy =
                 "set `server.public_url` to the URL by which clients know it, such as `https://registry.example.org`";
             Some(Check::warning(LISTENERS, "public_url", message, remedy))

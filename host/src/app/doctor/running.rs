@@ -29,7 +29,7 @@ const BACKUP_DAYS_MAX: i64 = 7;
 /// If the audit log cannot be read.
 pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result<Vec<Check>, AppError> {
     let now = app.clock.now();
-    // Whoever reads it is in another folder than the server.
+    // The reader is in another folder than the server.
     let data_dir = std::fs::canonicalize(&app.data_dir).unwrap_or_else(|_| app.data_dir.clone());
     let patient = Patient {
         config: app.config.clone(),
@@ -51,7 +51,7 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
         }
         Err(reason) => {
             let message = format!("the server is not ready: {reason}");
-            let remedy = "where the store has stopped, mend what its log tells (room, disk) and start the server again";
+            let remedy = "if the store has stopped, fix the cause in its log (space, disk) and restart the server";
             Check::problem(CheckArea::DataFolder, "ready", message, remedy)
         }
     });
@@ -66,7 +66,7 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
         checks.push(Check::problem(CheckArea::Certificate, "in_use", message, remedy));
     }
     for unloaded in app.plugins.unloaded() {
-        let message = format!("the plugin `{}` is installed and not in force: {}", unloaded.name, unloaded.reason);
+        let message = format!("the plugin `{}` is installed and not active: {}", unloaded.name, unloaded.reason);
         let remedy = format!(
             "install a version that goes with the others, or `daftar plugin remove {} --data-dir {data_dir}`",
             unloaded.name
@@ -77,12 +77,11 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
     checks.extend(secrets(app, now, &data_dir));
     checks.push(last_backup(app, now, &data_dir).await?);
     checks.push(match app.imports.interrupted(now) {
-        None => Check::ok(CheckArea::Imports, "interrupted", "no import was broken off since the server started"),
+        None => Check::ok(CheckArea::Imports, "interrupted", "no import was interrupted since the server started"),
         Some(since) => {
             let message = format!("an import was last heard of {} and has not ended", age(now, since));
-            let remedy = format!(
-                "go on with it: `daftar import FILE --resume --data-dir {data_dir}`, with the other options as before"
-            );
+            let remedy =
+                format!("resume it: `daftar import FILE --resume --data-dir {data_dir}`, with the same other options");
             Check::warning(CheckArea::Imports, "interrupted", message, remedy)
         }
     });
@@ -97,7 +96,7 @@ fn following(app: &StateParts) -> Option<Check> {
         return Some(Check::ok(area, "others", "changes by other processes are heard of as they are made"));
     }
     let message = if usage.is_behind {
-        "changes by other processes cannot be taken up at the moment"
+        "changes by other processes cannot be applied at the moment"
     } else {
         "changes by other processes are not heard of at the moment; each request asks the database for them"
     };
@@ -108,11 +107,7 @@ fn following(app: &StateParts) -> Option<Check> {
 fn secrets(app: &StateParts, now: Timestamp, data_dir: &str) -> Vec<Check> {
     let area = CheckArea::Secrets;
     let Some(days) = app.config.token.secret_age_warning() else {
-        return vec![Check::ok(
-            area,
-            "age",
-            "ages of secrets are not looked at (`token.secret_age_warning_days` is 0)",
-        )];
+        return vec![Check::ok(area, "age", "ages of secrets are not checked (`token.secret_age_warning_days` is 0)")];
     };
     let clients = app.clients.directory.all();
     let overdue: Vec<_> = clients.iter().filter(|client| client.has_overdue_secret(now, days)).collect();
@@ -198,8 +193,7 @@ fn readers(OtherReaders { of_tables, of_reports }: &OtherReaders) -> Check {
 /// How a plugin fares; nothing where nothing is to be said.
 fn plugin_checks(plugin: &InstalledPlugin, data_dir: &str) -> Vec<Check> {
     let (name, usage) = (&plugin.manifest().name, plugin.loaded().usage());
-    let show =
-        format!("`daftar plugin show {name} --data-dir {data_dir}` tells its faults; install a version that is mended");
+    let show = format!("`daftar plugin show {name} --data-dir {data_dir}` shows its faults; install a fixed version");
     let mut checks = Vec::new();
     match usage.breaker {
         BreakerState::Closed => {}

@@ -109,7 +109,7 @@ fn listing(folder: &Path) -> Vec<(String, u64, std::time::SystemTime)> {
 }
 
 #[test]
-fn a_folder_that_is_not_there_or_no_folder_is_told() {
+fn a_missing_folder_and_a_file_are_reported() {
     let folder = Folder::new();
     fs::rename(folder.path(), folder.folder.path().join("elsewhere")).unwrap();
     assert_eq!(folder.found(), [(CheckArea::DataFolder, "present", CheckState::Warning)]);
@@ -118,7 +118,7 @@ fn a_folder_that_is_not_there_or_no_folder_is_told() {
 }
 
 #[test]
-fn what_others_may_read_is_told_with_the_command_that_mends_it() {
+fn readable_secrets_are_reported_with_the_command_that_fixes_it() {
     use CheckState::{Problem, Warning};
     for (name, open, found) in [
         ("", 0o755, (CheckArea::DataFolder, "mode", Warning)),
@@ -137,7 +137,7 @@ fn what_others_may_read_is_told_with_the_command_that_mends_it() {
 }
 
 #[test]
-fn keys_that_are_gone_weak_or_old_are_told() {
+fn missing_weak_and_old_keys_are_reported() {
     let folder = Folder::new();
     fs::remove_file(folder.path().join("keys/client-secrets.json")).unwrap();
     assert_eq!(folder.found(), [(CheckArea::Keys, "usable", CheckState::Problem)]);
@@ -158,7 +158,7 @@ fn keys_that_are_gone_weak_or_old_are_told() {
 }
 
 #[test]
-fn a_clock_behind_the_register_or_the_release_is_told() {
+fn a_clock_behind_the_register_or_the_release_is_reported() {
     let folder = Folder::new();
     folder.written("store/db", folder.now + SignedDuration::from_hours(1));
     assert_eq!(folder.found(), [(CheckArea::Clock, "store", CheckState::Problem)]);
@@ -168,7 +168,7 @@ fn a_clock_behind_the_register_or_the_release_is_told() {
 }
 
 #[test]
-fn what_was_left_unfinished_is_told() {
+fn unfinished_operations_are_reported() {
     for (name, found) in [
         ("restore.unfinished", (CheckArea::DataFolder, "restore", CheckState::Problem)),
         ("server.json", (CheckArea::DataFolder, "in_use", CheckState::Warning)),
@@ -191,7 +191,7 @@ fn what_was_left_unfinished_is_told() {
 }
 
 #[test]
-fn a_damaged_list_of_plugins_and_a_register_without_an_engine_are_told() {
+fn a_damaged_list_of_plugins_and_a_register_without_an_engine_are_reported() {
     let folder = Folder::new();
     fs::create_dir(folder.path().join("plugins")).unwrap();
     assert_eq!(folder.found(), [(CheckArea::Plugins, "engine", CheckState::Warning)]);
@@ -213,7 +213,7 @@ fn a_damaged_list_of_plugins_and_a_register_without_an_engine_are_told() {
 }
 
 #[test]
-fn certificates_that_clients_would_refuse_are_told() {
+fn certificates_that_clients_would_reject_are_reported() {
     let folder = Folder::new();
     let (cert, key) = (folder.folder.path().join("cert.pem"), folder.folder.path().join("key.pem"));
     let look = |url: &str, now: &str| {
@@ -249,7 +249,7 @@ fn certificates_that_clients_would_refuse_are_told() {
 }
 
 #[test]
-fn settings_that_cannot_be_used_are_told_all_at_once_and_the_rest_is_looked_at() {
+fn invalid_settings_are_reported_together_and_the_rest_is_checked() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("daftar.toml");
     fs::write(&file, "[server]\nlistne = 'x'\n[tokn]\n").unwrap();

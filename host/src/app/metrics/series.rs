@@ -168,7 +168,7 @@ impl MetricsSnapshot {
         let partitions = app.registry.parted.as_ref().map(|parted| parted.usage());
         let partitions = partitions.as_ref();
         series! { self:
-            /// Connections for reads, by whether somebody uses them.
+            /// Connections for reads, by use.
             gauge "daftar_database_connections" by "state" =
                 [("idle", number(usage.connections_idle)), ("in_use", number(in_use))];
             /// How many there may be.
@@ -264,7 +264,7 @@ impl MetricsSnapshot {
             counter "daftar_token_cache_evictions_total" = tokens.dropped;
             /// Requests for tokens with a wrong client id or secret.
             counter "daftar_token_failures_total" = failed.failures;
-            /// How often answers for one client id began to be held back.
+            /// Number of times that responses for one client id began to be delayed.
             counter "daftar_token_throttled_total" = failed.slowed;
             /// Failed requests for tokens that were rejected unheld.
             counter "daftar_token_rejected_total" = failed.turned_away;
@@ -272,7 +272,7 @@ impl MetricsSnapshot {
             gauge "daftar_token_cache_entries" = number(tokens.entries);
             /// Memory of verified tokens that are kept.
             gauge "daftar_token_cache_bytes" = number(tokens.bytes);
-            /// Answers to failed requests for tokens that are held back.
+            /// Delayed responses to failed token requests.
             gauge "daftar_token_responses_delayed" = number(failed.held);
             /// Keys whose tokens are accepted.
             gauge "daftar_signing_keys" = number(keys.len());

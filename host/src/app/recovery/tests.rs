@@ -1,4 +1,4 @@
-//! What is loaded from a checkpoint and caught up is what is read from all records, whatever was written before and after.
+//! A loaded and updated checkpoint equals an index that is built from all records, for all writes before and after.
 
 use std::sync::Arc;
 
@@ -270,7 +270,7 @@ fn in_runtime<T>(future: impl Future<Output = T>) -> T {
 
 proptest! {
     #[test]
-    fn a_checkpoint_caught_up_is_the_register_read_anew(
+    fn a_checkpoint_caught_up_is_the_register_read_rebuilt(
         before in vec(vec(any_step(), 1..4), 0..25),
         between in vec(vec(any_step(), 1..4), 0..12),
         after in vec(vec(any_step(), 1..4), 0..12),
@@ -303,16 +303,16 @@ proptest! {
             load_programs(&*world.store, &loaded).await.unwrap();
             assert_eq!(loaded.image().fingerprint().differs_in(&programs_apart(&image, &loaded)), Vec::<&str>::new());
             catch_up(&*world.store, &loaded, file.sequence).await.unwrap().unwrap();
-            let anew = loaded.sibling();
-            build(&world.store, &anew).await.unwrap();
-            let live_anew = world.columns.sibling();
-            build(&world.store, &live_anew).await.unwrap();
+            let rebuilt = loaded.sibling();
+            build(&world.store, &rebuilt).await.unwrap();
+            let live_rebuilt = world.columns.sibling();
+            build(&world.store, &live_rebuilt).await.unwrap();
 
             let fingerprint = loaded.image().fingerprint();
-            assert_eq!(fingerprint.differs_in(&anew.image().fingerprint()), Vec::<&str>::new());
+            assert_eq!(fingerprint.differs_in(&rebuilt.image().fingerprint()), Vec::<&str>::new());
             let live = world.columns.image().fingerprint();
-            assert_eq!(live.differs_in(&live_anew.image().fingerprint()), Vec::<&str>::new());
-            assert_eq!(answers(&loaded.snapshot()), answers(&anew.snapshot()));
+            assert_eq!(live.differs_in(&live_rebuilt.image().fingerprint()), Vec::<&str>::new());
+            assert_eq!(answers(&loaded.snapshot()), answers(&rebuilt.snapshot()));
             assert_eq!(answers(&loaded.snapshot()), answers(&world.columns.snapshot()));
 
             // What is written after the start meets the same register.

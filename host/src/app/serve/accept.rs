@@ -20,7 +20,7 @@ use daftar_http::api::middleware::entrance::Refusal;
 /// How long is waited before the next connection is taken when the process has no descriptor or memory left for one.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 /// How often at most the log says the same of connections.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
+const LOGGED_EVERY: Duration = Duration::from_secs(60);
 /// How long it may take until what was interrupted is gone.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -41,7 +41,7 @@ pub(super) struct Acceptor {
 pub(super) struct Admission {
     /// They stand for many clients.
     pub(super) proxies: Vec<Network>,
-    /// True if nobody else may come, but from this machine.
+    /// True if only this machine may connect.
     pub(super) is_for_proxies_alone: bool,
 }
 
@@ -91,10 +91,10 @@ impl Acceptor {
                 }
             }
         }
-        // Whoever comes from now on is refused by the system.
+        // The system rejects later connections.
         drop(listener);
         if tokio::time::timeout(shutdown_timeout, limiter.emptied()).await.is_err() {
-            tracing::warn!("requests that were under way when the server was stopped are broken off");
+            tracing::warn!("requests in progress at the shutdown are aborted");
             end.send_replace(Phase::Ended);
             if tokio::time::timeout(END_TIMEOUT, limiter.emptied()).await.is_err() {
                 tracing::warn!("connections are left behind");
@@ -114,7 +114,7 @@ fn take(
 ) {
     let incoming = admission.incoming(peer.ip());
     let Some(slot) = limiter.admit(incoming) else {
-        told.say(|| tracing::warn!("connections are closed unanswered: all places are taken by requests under way"));
+        told.say(|| tracing::warn!("connections are closed without a response: requests in progress use all slots"));
         return;
     };
     match slot.refusal {
@@ -135,7 +135,7 @@ fn take(
     tokio::spawn(async move { connections.serve(stream, incoming.address, slot, phase).await });
 }
 
-/// True if it is the doing of whoever wanted to connect.
+/// True if the client caused it.
 fn is_of_client(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -150,7 +150,7 @@ struct LogThrottle(Option<tokio::time::Instant>);
 impl LogThrottle {
     fn say(&mut self, say: impl FnOnce()) {
         let now = tokio::time::Instant::now();
-        if self.0.is_none_or(|last| now.duration_since(last) >= TOLD_EVERY) {
+        if self.0.is_none_or(|last| now.duration_since(last) >= LOGGED_EVERY) {
             self.0 = Some(now);
             say();
         }

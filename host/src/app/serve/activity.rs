@@ -170,7 +170,7 @@ impl Activity {
             let first_ms = state.ends.iter().map(|end| end.at_ms).fold(reading.counts_from_ms, u64::min);
             (first_ms.saturating_add(limits.write_timeout_ms.saturating_mul(2)), Cut::WriteTimeout)
         });
-        // Whatever is written in the meantime: answers to frames of HTTP/2 that belong to no request.
+        // Other writes in the meantime: responses to frames of HTTP/2 that belong to no request.
         let request = (state.in_flight == 0).then(|| {
             if !state.is_known {
                 (state.waiting_since_ms.saturating_add(limits.header_timeout_ms), Cut::HeaderTimeout)
@@ -305,7 +305,7 @@ mod tests {
         match activity.due(&LIMITS()) {
             Due::Over(cut) => Some(cut),
             Due::LookAgain(at) => {
-                assert!(at > Instant::now(), "it is looked at again later");
+                assert!(at > Instant::now(), "it is checked again later");
                 None
             }
         }
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn one_response_cannot_stay_for_ever_beside_others_that_move() {
+    fn one_response_cannot_stay_for_ever_while_others_progress() {
         let activity = Arc::new(Activity::new());
         let stalled = activity.begin(Version::HTTP_2);
         stalled.finished(10_240);

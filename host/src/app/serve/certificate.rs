@@ -120,7 +120,7 @@ impl CertificateKeeper {
             match tokio::task::spawn_blocking(move || keeper.look(last, is_asked)).await {
                 Ok(watch) => last = watch,
                 Err(error) => {
-                    tracing::error!(error = %error, "the certificate is not looked after any more");
+                    tracing::error!(error = %error, "the certificate is no longer checked for changes");
                     return;
                 }
             }
@@ -181,12 +181,12 @@ impl CertificateKeeper {
     }
 }
 
-/// By which an operator asks that the files are read again. It is heard from the call on; where nobody hears it, it ends the process.
+/// Signal by which an operator requests that the files are read again. Received from the call on; without a receiver it ends the process.
 pub(super) fn hangups() -> Option<Signal> {
     let heard = signal(SignalKind::hangup());
     heard
         .inspect_err(|error| {
-            tracing::warn!(error = %error, "SIGHUP cannot be heard; the certificate is looked at all the same");
+            tracing::warn!(error = %error, "SIGHUP cannot be received; the certificate is still checked periodically");
         })
         .ok()
 }
@@ -216,7 +216,7 @@ pub(in crate::app) struct Seen {
     pub expires: Timestamp,
 }
 
-/// Reads the files as a start would, for whoever only wants to know.
+/// Reads the files as a start would, for a check.
 ///
 /// # Errors
 /// Which files cannot be used, and why.

@@ -1,6 +1,6 @@
 //! One connection, from its socket to its end: handshake, requests, and what bounds its time.
 //!
-//! **Invariant:** a connection ends by itself whatever its client does: each thing that can be waited for has its time.
+//! **Invariant:** a connection ends by itself for every behaviour of its client: each wait has a timeout.
 
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
@@ -51,7 +51,7 @@ pub(super) enum Phase {
     Serving,
     /// Requests in progress are finished, and no others begun.
     Draining,
-    /// Whatever is not finished is interrupted.
+    /// Unfinished requests are interrupted.
     Ended,
 }
 
@@ -160,7 +160,7 @@ impl Connections {
                 biased;
                 ended = connection.as_mut() => {
                     if let Err(error) = ended {
-                        tracing::debug!(error = %error, "a connection broke off");
+                        tracing::debug!(error = %error, "a connection was interrupted");
                     }
                     return;
                 }

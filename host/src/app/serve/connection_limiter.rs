@@ -83,14 +83,14 @@ impl Kind {
     }
 }
 
-/// Where somebody who comes is counted.
+/// The count of a new connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IncomingConnection {
     /// Their address.
     pub(super) address: IpAddr,
     /// True if they stand for many clients.
     pub(super) is_proxy: bool,
-    /// Why they are not served whatever places there are.
+    /// Reason for which they are rejected independent of free slots.
     pub(super) refusal: Option<Refusal>,
 }
 
@@ -108,7 +108,7 @@ pub(super) struct ConnectionSlot {
 }
 
 impl ConnectionLimiter {
-    /// Nobody yet.
+    /// No connection yet.
     pub(super) fn new(limits: ConnectionLimits, transport: Arc<Transport>) -> Arc<Self> {
         Arc::new(Self { limits, transport, places: Mutex::default(), is_empty: Notify::new() })
     }
@@ -269,7 +269,7 @@ mod tests {
         IncomingConnection { address: address.parse().unwrap(), is_proxy: false, refusal: None }
     }
 
-    fn is_told_to_leave(slot: &ConnectionSlot) -> bool {
+    fn is_evicted(slot: &ConnectionSlot) -> bool {
         use futures_util::FutureExt;
         slot.leave.notified().now_or_never().is_some()
     }
@@ -298,30 +298,30 @@ mod tests {
     }
 
     #[test]
-    fn who_does_nothing_makes_room_strangers_first() {
+    fn idle_connections_are_evicted_unknown_ones_first() {
         let limiter = limiter(3, 100);
         let slots: Vec<ConnectionSlot> =
             (1..=3).map(|number| limiter.admit(incoming(&format!("192.0.2.{number}"))).unwrap()).collect();
-        let [known, stranger, busy] = &slots[..] else { panic!("three came") };
+        let [known, unknown, busy] = &slots[..] else { panic!("three came") };
         drop(known.activity.begin(Version::HTTP_11));
         let request = busy.activity.begin(Version::HTTP_11);
         slots.iter().for_each(|slot| slot.activity.pass_ms(1_000));
         let fourth = limiter.admit(incoming("192.0.2.4")).unwrap();
         assert_eq!(fourth.refusal, None);
-        assert!(is_told_to_leave(stranger) && !is_told_to_leave(known));
+        assert!(is_evicted(unknown) && !is_evicted(known));
         drop(fourth.activity.begin(Version::HTTP_11));
         let fifth = limiter.admit(incoming("192.0.2.5")).unwrap();
-        assert!(fifth.refusal.is_none() && is_told_to_leave(known), "it waits longer than the fourth");
+        assert!(fifth.refusal.is_none() && is_evicted(known), "it waits longer than the fourth");
         let (_fourth, _fifth) = (fourth.activity.begin(Version::HTTP_11), fifth.activity.begin(Version::HTTP_11));
         let sixth = limiter.admit(incoming("192.0.2.6")).unwrap();
-        assert_eq!(sixth.refusal, Some(Refusal::Full), "nobody with a request under way is cut");
-        assert!(!is_told_to_leave(busy));
+        assert_eq!(sixth.refusal, Some(Refusal::Full), "no connection with a request in progress is closed");
+        assert!(!is_evicted(busy));
         drop(request);
         assert_eq!(limiter.admit(incoming("192.0.2.7")).unwrap().refusal, None);
     }
 
     #[tokio::test]
-    async fn so_many_are_told_that_there_is_no_place_and_no_more_at_once() {
+    async fn a_bounded_number_of_connections_get_503_concurrently() {
         let limiter = limiter(1, 100);
         let served = limiter.admit(incoming("192.0.2.1")).unwrap();
         let _request = served.activity.begin(Version::HTTP_11);
@@ -332,13 +332,13 @@ mod tests {
         let requests: Vec<_> = refused.iter().map(|slot| slot.activity.begin(Version::HTTP_11)).collect();
         assert!(limiter.admit(incoming("192.0.2.99")).is_none());
         drop(requests);
-        assert!(limiter.admit(incoming("192.0.2.99")).is_some(), "one of them that does nothing makes room");
+        assert!(limiter.admit(incoming("192.0.2.99")).is_some(), "an idle one of them is evicted");
         drop((refused, served));
         limiter.emptied().await;
     }
 
     #[test]
-    fn one_address_is_told_on_so_many_connections_at_once_that_there_is_no_place() {
+    fn one_address_gets_503_on_a_bounded_number_of_connections() {
         let limiter = limiter(1, 100);
         let served = limiter.admit(incoming("192.0.2.1")).unwrap();
         let _request = served.activity.begin(Version::HTTP_11);
@@ -347,8 +347,8 @@ mod tests {
         refused.iter().for_each(|slot| slot.activity.pass_ms(1_000));
         let other = limiter.admit(incoming("192.0.2.3")).unwrap();
         assert!(limiter.admit(incoming("192.0.2.2")).is_some(), "it takes the place of one from there");
-        assert_eq!(refused.iter().filter(|slot| is_told_to_leave(slot)).count(), 1);
-        assert!(!is_told_to_leave(&other));
+        assert_eq!(refused.iter().filter(|slot| is_evicted(slot)).count(), 1);
+        assert!(!is_evicted(&other));
         let busy = limiter.admit(incoming("192.0.2.4")).unwrap();
         let more: Vec<ConnectionSlot> =
             (1..REFUSED_PER_ADDRESS_MAX).map(|_| limiter.admit(incoming("192.0.2.4")).unwrap()).collect();
@@ -371,13 +371,13 @@ mod tests {
         to_slow.taken(8_000);
         let fifth = limiter.admit(incoming("192.0.2.5")).unwrap();
         let _busy = fifth.activity.begin(Version::HTTP_11);
-        assert!(fifth.refusal.is_none() && is_told_to_leave(stalled));
+        assert!(fifth.refusal.is_none() && is_evicted(stalled));
         let sixth = limiter.admit(incoming("192.0.2.6")).unwrap();
         let _busy_too = sixth.activity.begin(Version::HTTP_11);
-        assert!(sixth.refusal.is_none() && is_told_to_leave(slow));
+        assert!(sixth.refusal.is_none() && is_evicted(slow));
         let seventh = limiter.admit(incoming("192.0.2.7")).unwrap();
         assert_eq!(seventh.refusal, Some(Refusal::Full));
-        assert!(!is_told_to_leave(fast) && !is_told_to_leave(made));
+        assert!(!is_evicted(fast) && !is_evicted(made));
     }
 
     #[test]
@@ -390,11 +390,11 @@ mod tests {
         slots.iter().for_each(|slot| slot.activity.pass_ms(2_000));
         requests.iter().zip([9_000, 0, 50_000, 3_000]).for_each(|(request, taken)| request.taken(taken));
         assert!(limiter.close_slowest(150_000));
-        let left: Vec<bool> = slots.iter().map(is_told_to_leave).collect();
+        let left: Vec<bool> = slots.iter().map(is_evicted).collect();
         assert_eq!(left, [false, true, false, true]);
         assert!(limiter.close_slowest(190_000), "what is being closed counts");
-        assert!(!is_told_to_leave(&slots[0]));
+        assert!(!is_evicted(&slots[0]));
         assert!(!limiter.close_slowest(1_000_000));
-        assert!(is_told_to_leave(&slots[0]) && is_told_to_leave(&slots[2]));
+        assert!(is_evicted(&slots[0]) && is_evicted(&slots[2]));
     }
 }

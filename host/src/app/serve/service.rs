@@ -105,7 +105,7 @@ impl HttpBody for RequestBody {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
-        // A client that waits for it is told to continue.
+        // A client that waits for `100 Continue` gets it.
         this.is_on_its_way = true;
         let polled = Pin::new(body).poll_frame(context);
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {

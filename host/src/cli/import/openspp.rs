@@ -191,7 +191,7 @@ fn keep(file: BufWriter<NamedTempFile>, path: &Path) -> Result<(), CliError> {
 }
 
 /// The table: theirs, a tab, ours. `#*` stands for every code of a vocabulary that has no line of its own; nothing on the right leaves
-/// the code out, and that is told. `groupType` is their list of kinds of groups, which has no address.
+/// the code out, and this is reported. `groupType` is their list of kinds of groups, which has no address.
 const TABLE: &str = include_str!("openspp/codes.tsv");
 
 /// The table, with what the command adds.

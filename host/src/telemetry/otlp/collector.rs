@@ -3,7 +3,7 @@
 //! **Invariant:** bounded in time and in what is read of the answer; no redirect and no proxy of the environment is followed, so that
 //! what the headers hold goes to the collector alone. Nothing that an answer says is logged but its status.
 //!
-//! **Invariant:** a file that everybody may read is refused, and no message reports a value.
+//! **Invariant:** a file that all accounts may read is rejected, and no message reports a value.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -203,7 +203,7 @@ const HEADERS_MAX: usize = 32;
 const OURS: [&str; 6] =
     ["content-type", "content-length", "content-encoding", "transfer-encoding", "host", "connection"];
 
-/// A header with a value that nobody else may know.
+/// A header with a secret value.
 #[derive(Debug)]
 pub(super) struct Header {
     pub name: String,
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_by_its_line_and_without_the_value() {
+    fn problems_are_reported_by_line_without_the_value() {
         for (text, line, told) in [
             ("authorization Bearer SECRET", 1, "write `name: value`"),
             ("a: b\n: SECRET", 2, "no name of a header"),

@@ -137,7 +137,7 @@ pub struct SentHistogram(Histogram<f64>);
 
 impl SentHistogram {
     /// Records into the series of that key, and into `page`, its like on the metrics page.
-    pub fn beside(&self, page: metrics::Histogram, key: &Key) -> metrics::Histogram {
+    pub fn and_export(&self, page: metrics::Histogram, key: &Key) -> metrics::Histogram {
         let sent = self.0.clone();
         metrics::Histogram::from_arc(Arc::new(RecordedTwice { page, sent, attributes: attributes(key) }))
     }
@@ -263,7 +263,7 @@ mod tests {
         let meters = meters();
         let histogram = meters.histogram("c_seconds", "How long.", &[0.1, 1.0]);
         let key = Key::from_parts("c_seconds", vec![Label::new("route", "/a")]);
-        let series = histogram.beside(metrics::Histogram::noop(), &key);
+        let series = histogram.and_export(metrics::Histogram::noop(), &key);
         for value in [0.05, 0.1, 0.5, 0.5, 1.0, 1.5] {
             series.record(value);
         }

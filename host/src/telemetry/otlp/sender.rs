@@ -4,7 +4,7 @@
 //! up after [`ATTEMPTS_MAX`]; in the meantime the queue fills and drops. Metrics that are not taken are not kept: the next ones have all
 //! that they said.
 //!
-//! **Invariant:** bounded: a span that finds no space is dropped, and whoever ended it continues.
+//! **Invariant:** bounded: a span that finds no space is dropped, and its caller continues.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -55,7 +55,7 @@ pub(super) struct Held {
 }
 
 impl Sender {
-    /// Sends until it is told to stop.
+    /// Sends until it is stopped.
     pub fn run(mut self) {
         let interval = self.metrics.as_ref().map(|metrics| metrics.interval);
         let mut metrics_due = interval.map(|interval| Instant::now() + interval);
@@ -161,7 +161,7 @@ impl Sender {
             (Some(reason), false) => tracing::warn!(
                 otlp.signal = signal.name(),
                 error = reason,
-                "the collector does not take telemetry; requests are served as before, spans that find no room are dropped"
+                "the collector does not take telemetry; requests are served as before, spans that exceed the queue are dropped"
             ),
             (None, true) => tracing::info!(otlp.signal = signal.name(), "the collector takes telemetry again"),
             (Some(_), true) | (None, false) => {}
@@ -225,7 +225,7 @@ fn get(counts: &[AtomicU64], at: usize) -> u64 {
 /// The wish to end.
 #[derive(Debug)]
 pub(super) struct Stop {
-    /// When whoever wishes it continues.
+    /// Time at which the caller continues.
     pub deadline: Instant,
     /// The gauges and counters as they are at the end.
     pub last: Option<MetricsSnapshot>,
@@ -332,7 +332,7 @@ impl SpanProcessor for QueueProcessor {
         Ok(())
     }
 
-    /// Stopping is the business of whoever holds the queue, with a time of its own.
+    /// The owner of the queue stops it, with a timeout of its own.
     fn shutdown_with_timeout(&self, _timeout: Duration) -> OTelSdkResult {
         Ok(())
     }

@@ -23,9 +23,11 @@ struct PersonHelper {
 impl Checker<'_> {
     pub(super) fn helper(&mut self, helper: Function, arguments: &[IdedExpr], at: Span, span: Span) -> Option<Node> {
         match (helper, arguments) {
-            (Function::InGroup, [value, group]) => self.is_among("in_group", value, group, Question::InGroup, at, span),
+            (Function::InGroup, [value, group]) => {
+                self.is_in_set("in_group", value, group, Question::InGroup, at, span)
+            }
             (Function::DescendsFrom, [value, uri]) => {
-                self.is_among("descends_from", value, uri, Question::DescendsFrom, at, span)
+                self.is_in_set("descends_from", value, uri, Question::DescendsFrom, at, span)
             }
             (Function::Code, [uri]) => {
                 let (uri, literal) = self.written_text("code", uri)?;
@@ -68,7 +70,7 @@ impl Checker<'_> {
         }
     }
 
-    fn is_among(
+    fn is_in_set(
         &mut self,
         name: &str,
         value: &IdedExpr,

@@ -1,6 +1,6 @@
 //! Comparisons that are never true: codes of other vocabularies, bounds in the wrong order, and contradictory bounds.
 //!
-//! **Invariant:** a reported comparison is true for no subject, whatever is recorded.
+//! **Invariant:** a reported comparison is true for no subject with any facts.
 
 use super::Checker;
 use crate::diagnostic::{Diagnostic, Fault};

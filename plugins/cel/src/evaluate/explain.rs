@@ -70,7 +70,7 @@ impl<'a> Evaluator<'a> {
         story.parts.push(part);
         for operand in node.operands() {
             let operand = written_part(operand);
-            if is_told_apart(node, operand) {
+            if is_explained_separately(node, operand) {
                 self.part(operand, below, story);
             } else {
                 let mut seen = Vec::new();
@@ -202,7 +202,7 @@ fn written_part(node: &Node) -> &Node {
 }
 
 /// Returns true if an operand is a part of its own. A boolean operand of logic always is.
-fn is_told_apart(node: &Node, operand: &Node) -> bool {
+fn is_explained_separately(node: &Node, operand: &Node) -> bool {
     let is_logic = matches!(node.kind, Kind::And(..) | Kind::Or(..) | Kind::Not(_) | Kind::Conditional(..));
     (is_logic && !matches!(operand.kind, Kind::Constant(_))) || !is_plain(operand)
 }

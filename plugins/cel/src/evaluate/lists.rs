@@ -192,7 +192,7 @@ impl<'a> Evaluator<'a> {
     fn map(&mut self, mut elements: Elements<'a>, body: &Body<'a>) -> Evaluated<'a> {
         let mut builder = Builder::default();
         while let Some((key, element)) = elements.next_entry() {
-            let Some(doubt) = self.kept(&key, &element, body) else { continue };
+            let Some(doubt) = self.selects(&key, &element, body) else { continue };
             let value = self.made(key, element.value, body);
             builder.push(Element { value, doubt });
             if builder.is_full() || self.exhausted.is_some() {
@@ -216,7 +216,7 @@ impl<'a> Evaluator<'a> {
             unknown = Some(unknown.map_or(reasons, |known: Unknown| known.union(reasons)));
         };
         while let Some((key, element)) = elements.next_entry() {
-            let Some(doubt) = self.kept(&key, &element, body) else { continue };
+            let Some(doubt) = self.selects(&key, &element, body) else { continue };
             let made = self.made(key.clone(), element.value, body);
             let made = doubt.map_or(Ok(()), Err).and(made);
             if quantifier == Quantifier::TransformMap {
@@ -253,7 +253,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Returns whether an item passes the filter: none if it does not, or the reason why it is unknown.
-    fn kept(&mut self, key: &Evaluated<'a>, element: &Element<'a>, body: &Body<'a>) -> Option<Option<Unknown>> {
+    fn selects(&mut self, key: &Evaluated<'a>, element: &Element<'a>, body: &Body<'a>) -> Option<Option<Unknown>> {
         let Some(keep) = body.keep else { return Some(element.doubt) };
         match and(element.presence(), self.test(key.clone(), element.value.clone(), body, keep)) {
             Ok(true) => Some(None),

@@ -122,7 +122,7 @@ pub fn days(days: &Lane<'_, i32>, range: DayRange, rows: usize) -> Vec<Truth> {
 }
 
 /// The codes in a truth table of the host.
-pub fn among(codes: &Lane<'_, u32>, table: &[u8], rows: usize) -> Vec<Truth> {
+pub fn is_in_table(codes: &Lane<'_, u32>, table: &[u8], rows: usize) -> Vec<Truth> {
     let truths = codes.values.map(|code| match table.get(code as usize) {
         None | Some(0) => NO,
         Some(1) => YES,

@@ -97,7 +97,7 @@ impl<'p, 'a> Run<'p, 'a> {
             }
             Test::Among(value, table) => {
                 let Vector::Codes(codes) = self.value(value, at, asked)? else { return None };
-                Some(kernels::among(&codes, table, rows))
+                Some(kernels::is_in_table(&codes, table, rows))
             }
             Test::Recorded(columns) => self.recorded(columns, at),
             Test::Alive(column) => self.alive(*column, at),

@@ -180,7 +180,7 @@ fn there_is_one_answer_of_the_right_kind_for_each_question() {
 }
 
 #[test]
-fn a_code_past_the_end_of_a_truth_table_is_not_among_them() {
+fn a_code_past_the_end_of_a_truth_table_is_false() {
     let rule = compile("is_female(me)");
     let answers = vec![Answer::Truths { truths: vec![1], missing: None }];
     let bindings = Bindings::new(rule.plan(), answers, []).unwrap();

@@ -213,7 +213,7 @@ fn a_rule_that_reads_nothing_is_warned_about() {
 }
 
 #[test]
-fn at_most_twenty_faults_are_told() {
+fn at_most_twenty_faults_are_reported() {
     let expression = vec!["me.nothing"; 50].join(" && ");
     assert_eq!(faults(&expression).len(), 20);
 }

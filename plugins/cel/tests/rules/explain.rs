@@ -74,7 +74,7 @@ fn each_part_tells_its_value_and_the_facts_it_looked_at() {
 }
 
 #[test]
-fn what_is_missing_and_what_failed_is_told_where_it_is() {
+fn missing_facts_and_errors_are_reported_at_their_part() {
     assert_eq!(
         tree("me.rooms > 2 || 1 / 0 == 1 || has(me.rooms)", &woman()),
         "? `me.rooms > 2 || 1 / 0 == 1 || has(me.rooms)` -me.rooms !division_by_zero\n  \
@@ -87,7 +87,7 @@ fn what_is_missing_and_what_failed_is_told_where_it_is() {
 }
 
 #[test]
-fn parts_that_were_passed_over_are_told_all_the_same() {
+fn skipped_parts_are_explained_too() {
     let told = tree("me.active && age_years(me.birth_date) > 90", &woman());
     assert!(told.contains("false `age_years(me.birth_date) > 90`"), "{told}");
     let told = tree("me.active ? me.rooms > 1 : is_male(me)", &woman());
@@ -95,7 +95,7 @@ fn parts_that_were_passed_over_are_told_all_the_same() {
 }
 
 #[test]
-fn macros_are_told_for_each_member() {
+fn macros_are_explained_for_each_member() {
     let family = household(vec![
         vec![("gender", Cell::Code(FEMALE)), ("role", Cell::Code(HEAD))],
         vec![("role", Cell::Code(HEAD))],
@@ -123,8 +123,8 @@ fn macros_are_told_for_each_member() {
          true #2 `i > 0` i=2\n    \
          true #2 `is_male(m)` members[2].gender=code 1"
     );
-    let nobody = Case { members: None, ..person(Vec::new()) };
-    assert_eq!(tree("members.exists(m, is_male(m))", &nobody), "? `members.exists(m, is_male(m))` -members members=?");
+    let none = Case { members: None, ..person(Vec::new()) };
+    assert_eq!(tree("members.exists(m, is_male(m))", &none), "? `members.exists(m, is_male(m))` -members members=?");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn items_of_lists_go_by_their_numbers() {
 }
 
 #[test]
-fn names_and_other_values_are_told() {
+fn names_and_other_values_are_explained() {
     assert_eq!(
         tree("cel.bind(age, age_years(me.birth_date), age > 60)", &woman()),
         "true `cel.bind(age, age_years(me.birth_date), age > 60)`\n  \
@@ -167,7 +167,7 @@ fn names_and_other_values_are_told() {
 }
 
 #[test]
-fn parts_are_told_as_they_are_written() {
+fn parts_are_explained_as_they_are_written() {
     assert_eq!(
         tree("2 < (me.birth_date.getFullYear() / (me.birth_date.getMonth() + 1))", &woman()),
         "true `2 < (me.birth_date.getFullYear() / (me.birth_date.getMonth() + 1))`\n  \

@@ -146,6 +146,6 @@ fn columns_and_rows_give_the_same_outcomes_to_the_last_missing_fact_and_error() 
         assert!(count >= RULES_OF_EACH, "`{construct}` was done by columns in {count} rules only: {counted:?}");
     }
     let (rules, by_columns, subjects) = totals.into_inner();
-    assert!(rules > RULES / 4, "{rules} rules are sound");
+    assert!(rules > RULES / 4, "{rules} rules are valid");
     assert!(by_columns > subjects / 3, "{by_columns} of {subjects} outcomes came out of the columns");
 }

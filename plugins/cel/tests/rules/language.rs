@@ -159,11 +159,11 @@ fn types_are_left_open_where_that_is_said() {
             ("dyn('x') && false", "no"),
             ("dyn(me.active)", "yes"),
             ("dyn(3)", "? wrong_type@1:5"),
-            ("dyn(nobody(1) || true)", "yes"),
-            ("dyn(nobody)", "? undeclared@1:5"),
+            ("dyn(unknown(1) || true)", "yes"),
+            ("dyn(unknown)", "? undeclared@1:5"),
         ],
     );
-    let warned = compile("dyn(nobody(1)) || me.active");
+    let warned = compile("dyn(unknown(1)) || me.active");
     let warnings: Vec<Fault> = warned.warnings().iter().map(|warning| warning.fault).collect();
     assert_eq!(warnings, [Fault::UnknownFunction]);
     assert_eq!(faults("dyn(me.gendre)")[0].fault, Fault::UnknownField);
@@ -211,5 +211,5 @@ fn variables_hide_what_goes_by_the_same_name() {
             ("['a'].exists(int, int == 'a')", "yes"),
         ],
     );
-    assert!(compile("[1].exists(x, x == 1)").warnings().len() == 1, "it reads nobody");
+    assert!(compile("[1].exists(x, x == 1)").warnings().len() == 1, "it reads unknown");
 }

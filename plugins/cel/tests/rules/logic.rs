@@ -73,7 +73,7 @@ fn missing_facts_and_an_error_stand_side_by_side() {
 }
 
 #[test]
-fn of_two_errors_the_first_in_the_text_is_told() {
+fn of_two_errors_the_first_in_the_text_is_reported() {
     check(
         &subject(),
         &[

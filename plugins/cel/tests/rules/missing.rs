@@ -34,7 +34,7 @@ fn choices<'f>(fields: &[&'f str]) -> Vec<Vec<&'f str>> {
 
 /// Operations that need all operands: all missing operands are reported, and nothing else.
 #[test]
-fn strict_operations_tell_all_that_is_missing() {
+fn strict_operations_report_all_missing_facts() {
     let mut table: Vec<(String, Vec<&str>)> = Vec::new();
     for operator in ["==", "!=", "<", "<=", ">", ">="] {
         table.push((format!("me.dependants {operator} me.rooms"), vec!["dependants", "rooms"]));

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_language_is_among_the_languages() {
+    fn the_default_language_is_one_of_the_languages() {
         let description = VocabularyDescription::new("urn:x", "X", "Core", "1", "en").with_language("fr");
         assert_eq!(description.languages, ["en", "fr"]);
         assert_eq!(description.default_language, "en");

@@ -28,7 +28,7 @@ async fn registered(clients: &ClientAdministration) -> (Arc<Client>, SecretStrin
 }
 
 #[tokio::test]
-async fn a_change_that_nobody_waits_for_any_more_reaches_the_directory() {
+async fn a_change_whose_caller_left_reaches_the_directory() {
     let folder = tempfile::tempdir().unwrap();
     let clients = administration(folder.path());
     let id = registered(&clients).await.0.id.clone();

@@ -153,7 +153,7 @@ async fn who_does_not_hear_asks_each_time_and_who_hears_does_not() {
 }
 
 #[tokio::test]
-async fn who_heard_that_a_client_changed_lets_nobody_in_before_it_is_compared() {
+async fn a_changed_client_is_rejected_until_it_is_compared() {
     let (one, other, store, _keys) = two().await;
     let id = one.create().await;
     other.follower.compare().await.unwrap();
@@ -180,7 +180,7 @@ async fn who_heard_that_a_client_changed_lets_nobody_in_before_it_is_compared() 
 }
 
 #[tokio::test]
-async fn who_could_not_compare_clients_lets_nobody_in_before_it_could() {
+async fn clients_are_rejected_until_they_are_compared() {
     let (_one, other, store, _keys) = two().await;
     store.set_away(true);
     let failed = other.follower.compare_clients().await;

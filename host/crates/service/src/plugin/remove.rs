@@ -335,7 +335,7 @@ fn needed(
     for concept in vocabulary.concepts().filter(is_needed) {
         for one in [concept].into_iter().chain(concept.ancestors()) {
             if seen.insert(one.index()) {
-                concepts.extend(vocabulary.kept(one));
+                concepts.extend(vocabulary.retained(one));
             }
         }
     }
@@ -359,7 +359,7 @@ fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment)
 /// A complete version, without the codes retained of earlier versions. One with too much text is stored as empty, which
 /// replaces the previous one.
 fn whole(version: &Vocabulary) -> Vec<Setting> {
-    let own = version.concepts().filter(|concept| !concept.is_only_kept());
+    let own = version.concepts().filter(|concept| !concept.is_only_retained());
     let concepts: Vec<Concept> = own.filter_map(ConceptRef::to_concept).collect();
     if concepts.iter().map(text_bytes).sum::<usize>() > WHOLE_BYTES_MAX {
         let description = version.description();

@@ -98,7 +98,7 @@ async fn what_a_folder_brings_is_installed_only_if_it_goes_with_what_is_in_force
 }
 
 #[tokio::test]
-async fn an_install_that_nobody_waits_for_any_more_is_published_and_audited() {
+async fn an_install_whose_caller_left_is_published_and_audited() {
     let test = TestLibrary::new();
     let (plugins, store, registry) = administration(&test);
     plugins.start(None, now()).await.unwrap();

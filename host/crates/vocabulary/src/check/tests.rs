@@ -260,8 +260,8 @@ fn tells_all_problems_at_once_and_counts_what_it_leaves_out() {
     code `urn:test:list#b`: it is above itself: `b` → `c` → `b`; take one of these links out
     ");
 
-    let unsound = (0..limits::PROBLEMS_MAX + 7).map(|place| TestConcept::new(&format!("c{place}"), ""));
-    let problems = check(unsound.fold(VocabularyBuilder::new("urn:test:many"), VocabularyBuilder::concept).pack());
+    let invalid = (0..limits::PROBLEMS_MAX + 7).map(|place| TestConcept::new(&format!("c{place}"), ""));
+    let problems = check(invalid.fold(VocabularyBuilder::new("urn:test:many"), VocabularyBuilder::concept).pack());
     let problems = problems.unwrap_err();
     assert_eq!((problems.problems().len(), problems.left_out()), (limits::PROBLEMS_MAX, 7));
     assert!(problems.to_string().ends_with("\nand 7 more problems"));

@@ -39,7 +39,7 @@ pub struct PackOrigin {
 /// Gathers packs and definitions, then builds.
 ///
 /// The order of calls: [`Self::add`] each pack, [`Self::define`] the deployment's concept groups or [`Self::deploy`] all that
-/// it decided, give numbers to what [`Self::unnumbered`] lists, [`Self::build`]. Whoever wants a bad pack to leave the others served drops the packs that the
+/// it decided, give numbers to what [`Self::unnumbered`] lists, [`Self::build`]. To serve the others without an invalid pack, a caller drops the packs that the
 /// problems name and begins again with the rest.
 #[derive(Debug, Default)]
 pub struct GenerationBuilder {

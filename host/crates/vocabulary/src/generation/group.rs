@@ -28,7 +28,7 @@ const GENDER_NAMESPACE: &str = "urn:iso:std:iso:5218";
 /// Who defined a concept group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DefinedBy {
-    /// Nobody: a well-known name, unset.
+    /// No definition: a well-known name, unset.
     None,
     /// The deployment; its definition wins over a pack's.
     Deployment,
@@ -114,7 +114,7 @@ impl PublishedGroup {
     }
 }
 
-/// True if two definitions select the same, in whatever order.
+/// True if two definitions select the same, in any order.
 pub(super) fn is_same_definition(one: &ConceptGroup, other: &ConceptGroup) -> bool {
     let set = |selections: &[Selection]| selections.iter().map(key).map(owned).collect::<HashSet<_>>();
     set(&one.includes) == set(&other.includes) && set(&one.excludes) == set(&other.excludes)

@@ -23,7 +23,7 @@ pub(super) struct Installed {
     /// By concept.
     numbers: Vec<CodeNumber>,
     /// Numbers of the namespace that the vocabulary has no concept of, such as codes of a version before.
-    strangers: RoaringBitmap,
+    unknown_codes: RoaringBitmap,
 }
 
 /// Where the concept of a number is.
@@ -76,9 +76,9 @@ impl Index {
                 }
             }
             let all = table.numbers_in(namespace).iter();
-            let is_stranger = |number: &&CodeNumber| slots.get(number.0 as usize).is_none_or(Option::is_none);
-            let strangers = all.filter(is_stranger).map(|number| number.0).collect();
-            installed.push(Installed { vocabulary, pack, edition, numbers, strangers });
+            let is_unknown_code = |number: &&CodeNumber| slots.get(number.0 as usize).is_none_or(Option::is_none);
+            let unknown_codes = all.filter(is_unknown_code).map(|number| number.0).collect();
+            installed.push(Installed { vocabulary, pack, edition, numbers, unknown_codes });
         }
         let places = (0..).zip(&installed).map(|(place, one)| (one.vocabulary.namespace().clone(), place)).collect();
         Ok(Self { installed, places, slots, table, open: HashMap::new() })
@@ -93,7 +93,7 @@ impl Index {
             let Some(open) = open.get(one.vocabulary.namespace()) else { continue };
             let is_known =
                 |number: u32| table.name(CodeNumber(number)).is_some_and(|(_, code)| open.find(code).is_some());
-            one.strangers = one.strangers.iter().filter(|number| !is_known(*number)).collect();
+            one.unknown_codes = one.unknown_codes.iter().filter(|number| !is_known(*number)).collect();
         }
         Self { installed, places: self.places.clone(), slots: self.slots.clone(), table, open }
     }
@@ -168,13 +168,13 @@ impl Index {
             known.yes.extend(self.table.number(uri).map(|number| number.0));
             if let Some(open) = self.find(&uri.namespace).filter(|found| found.vocabulary.description().is_open) {
                 // What records hold of an open vocabulary is known with all that lies above it; this is not among it.
-                known.unknown |= &open.strangers;
+                known.unknown |= &open.unknown_codes;
                 return;
             }
             known.unknown.extend(self.table.numbers_in(&uri.namespace).iter().map(|number| number.0));
             return;
         };
-        known.unknown |= &installed.strangers;
+        known.unknown |= &installed.unknown_codes;
         let mut add = |concept: ConceptRef<'_>| {
             let with_below = [concept].into_iter().chain(concept.descendants());
             known.yes.extend(with_below.filter_map(|one| self.number(installed, one)).map(|number| number.0));

@@ -30,7 +30,7 @@ pub(super) struct OpenConcepts {
 }
 
 impl OpenConcepts {
-    /// The concept of a code in whatever spelling was asked about.
+    /// The concept of a code in the requested spelling.
     pub(super) fn find(&self, code: &str) -> Option<ConceptRef<'_>> {
         self.vocabulary.as_ref()?.find(code)
     }
@@ -51,7 +51,7 @@ impl OpenConcepts {
 pub enum OpenProblem {
     /// It is corrupt.
     #[error("{0}")]
-    Unsound(PackProblems),
+    Corrupt(PackProblems),
     /// Codes cannot be numbered.
     #[error(transparent)]
     Numbers(#[from] TableError),
@@ -120,7 +120,7 @@ impl Generation {
                     unnumbered.push(uri);
                 }
             }
-            open.insert(namespace.clone(), grown(installed, known, &codes).map_err(OpenProblem::Unsound)?);
+            open.insert(namespace.clone(), grown(installed, known, &codes).map_err(OpenProblem::Corrupt)?);
         }
         let table = match table {
             Some(table) => table,

@@ -82,7 +82,7 @@ impl Generation {
     }
 
     /// The missing name of a question that cannot be answered for any code, because its concept group is unset: worth a
-    /// warning to whoever writes the rule.
+    /// warning to the author of the rule.
     #[must_use]
     pub fn unset_in(&self, question: &Question) -> Option<String> {
         match question {

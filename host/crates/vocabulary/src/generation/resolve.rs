@@ -1,7 +1,7 @@
 //! From what a client wrote to what a record or a filter keeps.
 //!
 //! A new record takes an active, selectable code of its field's vocabulary, spelt exactly. A filter takes any well-formed
-//! code of that vocabulary, for old records hold old codes; one that nobody ever stored matches nothing.
+//! code of that vocabulary, for old records hold old codes; a code that was never stored matches nothing.
 
 use super::Generation;
 use super::index::Installed;

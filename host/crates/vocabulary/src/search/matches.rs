@@ -255,7 +255,7 @@ fn mark(these: &mut [u8], others: &[u8], touched: &mut Vec<u32>, label: u32, mar
 const STEPS_MAX: usize = 20_000;
 /// A shorter word is taken as it is typed: one slip turns it into almost any other.
 const EDITED_CHARS_MIN: usize = 3;
-/// A longer one is no word that somebody typed.
+/// Longer words are not searched.
 const EDITED_CHARS_MAX: usize = 64;
 /// A shorter text counts as a whole word only: too many words begin so.
 const BEGINNING_CHARS_MIN: usize = 4;

@@ -154,7 +154,7 @@ impl<'a> ConceptRef<'a> {
         self.vocabulary.local.binary_search(&self.index).is_ok()
     }
 
-    /// Other spellings that a look-up accepts.
+    /// Other spellings that lookups accept.
     pub fn aliases(self) -> impl Iterator<Item = &'a str> {
         self.vocabulary.aliases.of(self.index).iter().map(move |span| self.vocabulary.texts.get(*span))
     }

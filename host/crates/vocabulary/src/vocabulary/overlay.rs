@@ -51,7 +51,7 @@ impl ConceptRef<'_> {
 
     /// True if the active version does not have it, so that it is only kept for the records that hold it.
     #[must_use]
-    pub fn is_only_kept(self) -> bool {
+    pub fn is_only_retained(self) -> bool {
         self.property(LAST_VERSION).is_some()
     }
 
@@ -68,15 +68,15 @@ impl Vocabulary {
     #[must_use]
     pub fn gone_in(&self, newer: &Self) -> Vec<Concept> {
         let gone = self.concepts().filter(|concept| newer.find(concept.code()).is_none() && !concept.is_local());
-        gone.filter_map(|concept| self.kept(concept)).collect()
+        gone.filter_map(|concept| self.retained(concept)).collect()
     }
 
     /// A code as it is kept when its version is not there any more.
     #[must_use]
-    pub fn kept(&self, concept: ConceptRef<'_>) -> Option<Concept> {
+    pub fn retained(&self, concept: ConceptRef<'_>) -> Option<Concept> {
         let mut kept = concept.to_concept()?;
         kept.status = ConceptStatus::Inactive;
-        if !concept.is_only_kept() {
+        if !concept.is_only_retained() {
             kept.properties.push((LAST_VERSION.to_owned(), self.description.version.clone()));
         }
         Some(kept)

@@ -182,7 +182,7 @@ impl Answered {
 #[cfg(test)]
 impl Caller {
     /// Returns a caller that is no client.
-    pub(super) fn of_nobody() -> Self {
+    pub(super) fn anonymous() -> Self {
         use daftar_domain::{audit::Actor, context::audit_context::AuditContext};
         let now = "2026-03-01T12:00:00Z".parse().unwrap();
         let context = OpContext::unbound(Actor::System, "r".into(), now, AuditContext::default());
@@ -234,7 +234,7 @@ mod tests {
         let deadline = Deadline::at(Arc::new(clock), left);
         let uri = Uri::from_static("/x");
         let entry = Entry { placeholder: None, method, uri, if_match: None, resource: None };
-        let answered = router.send(&Caller::of_nobody(), &entry, None, lines, &deadline).await.unwrap();
+        let answered = router.send(&Caller::anonymous(), &entry, None, lines, &deadline).await.unwrap();
         let problem = answered.problem.unwrap();
         (answered.status, problem.detail.clone(), problem.retry_after_s())
     }

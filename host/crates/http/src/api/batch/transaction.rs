@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_timed_out_entry_rejects_the_transaction_with_a_retry_time() {
-        let late = Answered::not_begun(&Caller::of_nobody());
+        let late = Answered::not_begun(&Caller::anonymous());
         let ApiError(problem) = refusal(2, &late, None, "nothing was written");
         assert_eq!(problem.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert!(problem.detail.starts_with("entry[2]: the time limit of the batch ended"), "{}", problem.detail);

@@ -11,7 +11,7 @@ fn problem_of(text: &str) -> (&'static str, Option<String>, String) {
 fn every_reason_has_its_name_and_what_would_be_right() {
     let cases = [
         ("urn:iso:std:iso:5281#1", "unknown_namespace", Some("urn:iso:std:iso:5218")),
-        ("urn:nobody:knows#1", "unknown_namespace", None),
+        ("urn:not:known#1", "unknown_namespace", None),
         ("urn:who:icd-11#1A00", "vocabulary_not_installed", None),
         ("urn:iso:std:iso:3166-1#ke", "wrong_case", Some("urn:iso:std:iso:3166-1#KE")),
         ("urn:iso:std:iso:3166-1#KEN", "alias", Some("urn:iso:std:iso:3166-1#KE")),

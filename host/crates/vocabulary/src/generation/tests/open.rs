@@ -124,11 +124,11 @@ fn codes_that_records_hold_are_asked_for_when_a_pack_is_published() {
     let known = stored.with_open(&asked, Some(table)).unwrap();
     assert!(known.unasked(&uri("a").namespace).is_empty());
     assert_eq!(known.code_count(), 2, "what only lies above a stored code gets no number");
-    assert!(known.must_ask(&uri("a-b")), "and is asked about when somebody names it");
+    assert!(known.must_ask(&uri("a-b")), "and the pack is asked when a request names it");
 }
 
 #[test]
-fn what_a_pack_refuses_is_told_in_its_words() {
+fn a_rejection_by_a_pack_has_its_message() {
     let (generation, _, asked) = ask(&["oh!"]);
     let known = generation.with_open(&asked.unwrap(), None).unwrap();
     let problem = known.look_up(&uri("oh!")).unwrap_err();

@@ -119,7 +119,7 @@ fn a_request_keeps_the_generation_it_began_with() {
 }
 
 #[test]
-fn says_which_pack_brought_what() {
+fn names_the_pack_of_each_vocabulary() {
     let generation = generation_of([registry_pack(), occupations().pack()]);
     let namespace = uri("urn:ilo:isco-08#9").namespace;
     assert_eq!(generation.pack_of(&namespace).unwrap().plugin, "pack-1");

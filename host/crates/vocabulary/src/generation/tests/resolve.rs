@@ -9,7 +9,7 @@ fn problem(generation: &Generation, field: CodedField, text: &str) -> CodeProble
     generation.resolve(field, &uri(text)).unwrap_err()
 }
 
-fn told(generation: &Generation, field: CodedField, text: &str) -> (&'static str, String) {
+fn code_and_message(generation: &Generation, field: CodedField, text: &str) -> (&'static str, String) {
     let problem = problem(generation, field, text);
     (problem.code(), problem.to_string())
 }
@@ -32,28 +32,28 @@ fn a_code_becomes_its_number_and_the_edition_in_force() {
 #[test]
 fn a_vocabulary_of_another_field_is_refused_naming_the_right_one() {
     let generation = generation();
-    let (code, message) = told(&generation, CodedField::Gender, "urn:un:unsd:pop-census:marital-status#M");
+    let (code, message) = code_and_message(&generation, CodedField::Gender, "urn:un:unsd:pop-census:marital-status#M");
     assert_eq!(code, "wrong_vocabulary");
     insta::assert_snapshot!(message, @"`urn:un:unsd:pop-census:marital-status#M` is a code of another vocabulary; `gender` takes codes of `urn:iso:std:iso:5218`");
-    assert_eq!(told(&generation, CodedField::Gender, "urn:who:icd-11#1A00").0, "wrong_vocabulary");
-    let (code, message) = told(&generation, CodedField::DisabilityCodes, "urn:nobody:knows#M");
+    assert_eq!(code_and_message(&generation, CodedField::Gender, "urn:who:icd-11#1A00").0, "wrong_vocabulary");
+    let (code, message) = code_and_message(&generation, CodedField::DisabilityCodes, "urn:not:known#M");
     assert_eq!(code, "unknown_vocabulary");
-    insta::assert_snapshot!(message, @"`urn:nobody:knows#M` belongs to no vocabulary known here; `disability_codes` takes codes of `urn:who:icf:b` or `urn:who:icf:d`");
+    insta::assert_snapshot!(message, @"`urn:not:known#M` belongs to no vocabulary known here; `disability_codes` takes codes of `urn:who:icf:b` or `urn:who:icf:d`");
 }
 
 #[test]
 fn a_vocabulary_that_is_not_here_is_said_to_be_missing() {
     let empty = VocabularyBuilder::new("urn:who:icd-11").completeness(Completeness::Empty);
     let generation = generation_of([empty.pack()]);
-    let (code, message) = told(&generation, CodedField::Gender, "urn:iso:std:iso:5218#2");
+    let (code, message) = code_and_message(&generation, CodedField::Gender, "urn:iso:std:iso:5218#2");
     assert_eq!(code, "vocabulary_not_installed");
     insta::assert_snapshot!(message, @"`urn:iso:std:iso:5218#2`: the vocabulary `urn:iso:std:iso:5218` is not installed; install a pack that brings it");
     let named = generation_of([registry_pack()]).with_modules(Arc::new(KnownModules::of_project()));
-    let (_, message) = told(&named, CodedField::Occupation, "urn:ilo:isco-08#6111");
+    let (_, message) = code_and_message(&named, CodedField::Occupation, "urn:ilo:isco-08#6111");
     insta::assert_snapshot!(message, @"`urn:ilo:isco-08#6111`: the vocabulary `urn:ilo:isco-08` is not installed; the module `isco-08` provides it: the administrator installs it with `daftar plugin install`");
-    let (_, message) = told(&named, CodedField::Gender, "urn:fao:agrovoc#c_1");
+    let (_, message) = code_and_message(&named, CodedField::Gender, "urn:fao:agrovoc#c_1");
     insta::assert_snapshot!(message, @"`urn:fao:agrovoc#c_1` belongs to no vocabulary known here (the module `farmer-registry` provides it: the administrator installs it with `daftar plugin install`); `gender` takes codes of `urn:iso:std:iso:5218`");
-    let (code, message) = told(&generation, CodedField::HealthConditions, "urn:who:icd-11#1A00");
+    let (code, message) = code_and_message(&generation, CodedField::HealthConditions, "urn:who:icd-11#1A00");
     assert_eq!(code, "vocabulary_empty");
     insta::assert_snapshot!(message, @"`urn:who:icd-11#1A00`: the vocabulary `urn:who:icd-11` has no codes yet; import its owner's file first");
 }
@@ -61,13 +61,13 @@ fn a_vocabulary_that_is_not_here_is_said_to_be_missing() {
 #[test]
 fn an_unknown_code_comes_with_the_nearest() {
     let generation = generation_of([registry_pack(), occupations().pack(), activities().pack()]);
-    let (code, message) = told(&generation, CodedField::Gender, "urn:iso:std:iso:5218#female");
+    let (code, message) = code_and_message(&generation, CodedField::Gender, "urn:iso:std:iso:5218#female");
     assert_eq!(code, "unknown_code");
     insta::assert_snapshot!(message, @"`urn:iso:std:iso:5218#female` is no code of its vocabulary; did you mean `urn:iso:std:iso:5218#2` (Female)?");
-    let (code, message) = told(&generation, CodedField::Occupation, "urn:ilo:isco-08#62");
+    let (code, message) = code_and_message(&generation, CodedField::Occupation, "urn:ilo:isco-08#62");
     assert_eq!(code, "unknown_code");
     insta::assert_snapshot!(message, @"`urn:ilo:isco-08#62` is no code of its vocabulary; did you mean `urn:ilo:isco-08#61` (Farmers) or `urn:ilo:isco-08#612` (Animal producers)?");
-    let (code, message) = told(&generation, CodedField::DisabilityCodes, "urn:who:icf:d#d455");
+    let (code, message) = code_and_message(&generation, CodedField::DisabilityCodes, "urn:who:icf:d#d455");
     assert_eq!(code, "not_in_fragment");
     insta::assert_snapshot!(message, @"`urn:who:icf:d#d455` is not in the part of its vocabulary that is installed; import the owner's file; did you mean `urn:who:icf:d#d450` (Walking)?");
 }
@@ -75,10 +75,10 @@ fn an_unknown_code_comes_with_the_nearest() {
 #[test]
 fn wrong_case_and_other_names_lead_to_the_code() {
     let generation = generation();
-    let (code, message) = told(&generation, CodedField::Country, "urn:iso:std:iso:3166-1#ke");
+    let (code, message) = code_and_message(&generation, CodedField::Country, "urn:iso:std:iso:3166-1#ke");
     assert_eq!(code, "wrong_case");
     insta::assert_snapshot!(message, @"`urn:iso:std:iso:3166-1#ke` is no code of its vocabulary: codes are case-sensitive, write `urn:iso:std:iso:3166-1#KE` (Kenya)");
-    let (code, message) = told(&generation, CodedField::Country, "urn:iso:std:iso:3166-1#250");
+    let (code, message) = code_and_message(&generation, CodedField::Country, "urn:iso:std:iso:3166-1#250");
     assert_eq!(code, "alias");
     insta::assert_snapshot!(message, @"`urn:iso:std:iso:3166-1#250` is another name, not the code; write `urn:iso:std:iso:3166-1#FR` (France)");
     let other_case = problem(&generation, CodedField::Country, "urn:iso:std:iso:3166-1#fra");
@@ -91,13 +91,13 @@ fn wrong_case_and_other_names_lead_to_the_code() {
 #[test]
 fn what_is_out_of_use_or_a_heading_is_refused_with_what_to_use() {
     let generation = generation_of([occupations().pack()]);
-    let (code, message) = told(&generation, CodedField::Occupation, "urn:ilo:isco-08#613");
+    let (code, message) = code_and_message(&generation, CodedField::Occupation, "urn:ilo:isco-08#613");
     assert_eq!(code, "inactive_code");
     insta::assert_snapshot!(message, @"`urn:ilo:isco-08#613` is no longer in use: use `urn:ilo:isco-08#611` (Crop growers) in its place");
-    let (code, message) = told(&generation, CodedField::Occupation, "urn:ilo:isco-08#614");
+    let (code, message) = code_and_message(&generation, CodedField::Occupation, "urn:ilo:isco-08#614");
     assert_eq!(code, "inactive_code");
     insta::assert_snapshot!(message, @"`urn:ilo:isco-08#614` is no longer in use and names no successor: choose an active code");
-    let (code, message) = told(&generation, CodedField::Occupation, "urn:ilo:isco-08#6");
+    let (code, message) = code_and_message(&generation, CodedField::Occupation, "urn:ilo:isco-08#6");
     assert_eq!(code, "not_selectable");
     insta::assert_snapshot!(message, @"`urn:ilo:isco-08#6` is a heading that only groups other codes; use one below it, such as `urn:ilo:isco-08#61` (Farmers), `urn:ilo:isco-08#611` (Crop growers), `urn:ilo:isco-08#612` (Animal producers) or `urn:ilo:isco-08#921` (Farm labourers)");
 }
@@ -105,7 +105,8 @@ fn what_is_out_of_use_or_a_heading_is_refused_with_what_to_use() {
 #[test]
 fn a_relation_between_groups_is_no_role_of_a_member() {
     let generation = generation();
-    let (code, message) = told(&generation, CodedField::MemberRole, "urn:svc:vocab:relationship#subsidiary");
+    let (code, message) =
+        code_and_message(&generation, CodedField::MemberRole, "urn:svc:vocab:relationship#subsidiary");
     assert_eq!(code, "wrong_kind");
     insta::assert_snapshot!(message, @"`urn:svc:vocab:relationship#subsidiary` is a relation of kind `group`; `member.role` takes codes of kind `individual`, such as `urn:svc:vocab:relationship#child` (Child), `urn:svc:vocab:relationship#child_in_law` (Son- or daughter-in-law), `urn:svc:vocab:relationship#grandchild` (Grandchild), `urn:svc:vocab:relationship#grandparent` (Grandparent) or `urn:svc:vocab:relationship#head` (Head of household)");
     assert!(generation.resolve(CodedField::MemberRole, &uri("urn:svc:vocab:relationship#head")).is_ok());
@@ -135,7 +136,7 @@ fn identifier_systems_are_codes_of_the_id_types() {
 }
 
 #[test]
-fn an_unknown_system_is_told_with_the_nearest_and_with_those_that_are_known() {
+fn an_unknown_system_is_reported_with_the_closest_and_the_known_ones() {
     let generation = generation();
     let told =
         |text: &str| generation.check_system(&SystemUri::parse(text).unwrap()).map_err(|problem| problem.to_string());
