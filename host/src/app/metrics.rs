@@ -128,7 +128,7 @@ impl Metrics {
     }
 
     /// Puts recorded times into their buckets for as long as the server runs.
-    pub(super) async fn keep_up(&self) {
+    pub(super) async fn maintain(&self) {
         let mut ticks = tokio::time::interval(UPKEEP);
         loop {
             ticks.tick().await;

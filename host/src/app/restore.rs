@@ -220,9 +220,9 @@ pub async fn restore(
     let is_authentic = matches!(authenticity, Authenticity::Signed(_));
     let source = Source { file, verified, plugins: (trust_in_plugins(&config.plugins, pinned), is_authentic) };
     let put = put_all(source, data_dir, config, heard, &mut put_back).await;
-    let put = put.map_err(|error| or_no_room(error, &put_back, data_dir, &config.store.folder(data_dir)));
+    let put = put.map_err(|error| or_no_space(error, &put_back, data_dir, &config.store.folder(data_dir)));
     let (contents, refused_plugins) = put?;
-    let findings = looked_through(config, data_dir).await?;
+    let findings = verify_restored(config, data_dir).await?;
     Ok(Restored { authenticity, refused_plugins, contents, has_keys, findings })
 }
 
@@ -322,7 +322,7 @@ async fn open_database(config: &Config) -> Result<PostgresRefill, StartError> {
 }
 
 /// Verifies what was restored.
-async fn looked_through(config: &Config, data_dir: &Path) -> Result<VerificationResult, RestoreError> {
+async fn verify_restored(config: &Config, data_dir: &Path) -> Result<VerificationResult, RestoreError> {
     let (events, mut told) = mpsc::channel(EVENTS_WAITING);
     let count = async {
         let mut result = VerificationResult::default();
@@ -436,7 +436,7 @@ struct PutBack {
 }
 
 /// The error, or that there is no space where that is what it comes of. `folders` may lie on disks of their own.
-fn or_no_room(error: RestoreError, put_back: &PutBack, data_dir: &Path, store: &Path) -> RestoreError {
+fn or_no_space(error: RestoreError, put_back: &PutBack, data_dir: &Path, store: &Path) -> RestoreError {
     if let RestoreError::Backup(_)
     | RestoreError::KeysThere(_)
     | RestoreError::KeysNotPut(_)
@@ -517,7 +517,7 @@ mod tests {
         );
         assert!(!common.path().join(KEY_FOLDER).exists());
         let folder = data.path();
-        let kept = or_no_room(error, &PutBack { unpacked: 4, put: 4 }, folder, folder);
+        let kept = or_no_space(error, &PutBack { unpacked: 4, put: 4 }, folder, folder);
         assert!(matches!(kept, RestoreError::Unconfirmed { .. }), "{kept}");
         let marked = unmark(folder).unwrap_err().to_string();
         assert!(marked.starts_with("the register was restored whole, and `"), "{marked}");
@@ -530,11 +530,11 @@ mod tests {
         let put_back = PutBack { unpacked: 4, put: 2 };
         let of = |source| RestoreError::Folder { path: path.to_owned(), source };
         let store = path.join("store");
-        let denied = or_no_room(of(io::ErrorKind::PermissionDenied.into()), &put_back, path, &store);
+        let denied = or_no_space(of(io::ErrorKind::PermissionDenied.into()), &put_back, path, &store);
         assert!(matches!(denied, RestoreError::Folder { .. }), "{denied}");
-        let full = or_no_room(of(io::Error::from_raw_os_error(28)), &put_back, path, &store);
+        let full = or_no_space(of(io::Error::from_raw_os_error(28)), &put_back, path, &store);
         assert!(matches!(&full, RestoreError::NoRoom { folder, .. } if *folder == store), "{full}");
-        let quota = or_no_room(of(io::Error::from_raw_os_error(122)), &put_back, path, &store);
+        let quota = or_no_space(of(io::Error::from_raw_os_error(122)), &put_back, path, &store);
         assert!(quota.to_string().contains("and about 1 MB are needed: delete the folder"), "{quota}");
     }
 }

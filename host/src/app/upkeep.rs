@@ -61,12 +61,12 @@ pub(super) fn start(app: &AppState, metrics: Arc<Metrics>, checkpoints: Option<A
                 tracing::warn!(error = %error, "indexes for search could not be made; the first searches make them");
             }
         };
-        let checkpoints = OptionFuture::from(checkpoints.as_ref().map(|checkpoints| checkpoints.keep_up()));
-        let following = OptionFuture::from(follower.as_ref().map(|follower| follower.keep_up()));
-        let shared_index = OptionFuture::from(shared_index.as_ref().map(|index| index.keep_up()));
+        let checkpoints = OptionFuture::from(checkpoints.as_ref().map(|checkpoints| checkpoints.maintain()));
+        let following = OptionFuture::from(follower.as_ref().map(|follower| follower.maintain()));
+        let shared_index = OptionFuture::from(shared_index.as_ref().map(|index| index.maintain()));
         tokio::join!(
             indexing,
-            metrics.keep_up(),
+            metrics.maintain(),
             limits,
             requests,
             access,
@@ -229,7 +229,7 @@ impl Checkpoints {
     }
 
     /// Works until it is dropped.
-    pub(super) async fn keep_up(&self) {
+    pub(super) async fn maintain(&self) {
         // Not at once: the first requests after a start come first.
         let mut ticks = interval_at(tokio::time::Instant::now() + CHECKPOINT_INTERVAL, CHECKPOINT_INTERVAL);
         loop {

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_up_ends_and_is_sound() {
+    fn every_way_up_ends_and_is_valid() {
         for tag in ["zh-Hant-TW-x-village-a-b", "de-DE-1996-u-co-phonebk-t-it", "sl-rozaj-biske-1994", "zh-cmn-Hans-CN"]
         {
             let mut current = code(tag);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_its_parts() {
+    fn returns_its_parts() {
         let expected = [("language", "zh"), ("script", "Hant"), ("region", "TW"), ("private_use", "x-village")];
         let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(properties("zh-hant-tw-x-village"), expected);

@@ -200,7 +200,7 @@ fn a_server_reports_plugins_that_fail_or_are_inactive() {
     std::fs::write(&plugin, "not what was installed").unwrap();
     let server = Server::serve_plugins(&register.data_dir(), folder.path(), &[]);
     let told = run(&register.data_dir(), &["doctor", "--json"]);
-    for check in ["files", "in_force"] {
+    for check in ["files", "active"] {
         assert!(bad(&told).contains(&("plugins".to_owned(), check.to_owned())), "{check}: {told:?}");
     }
     drop(server.stop().expect_success());

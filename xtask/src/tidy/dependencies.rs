@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_a_dependency_behind_others_and_tells_the_way() {
+    fn finds_an_indirect_dependency_and_reports_the_path() {
         let found = findings("[[never]]\nof = \"daftar\"\npackages = [\"cel\"]\nwhy = \"why\"");
         assert_eq!(found, ["host/Cargo.toml: depends on `cel` by daftar -> middle -> cel; why"]);
     }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_about_nobody_is_a_mistake() {
+    fn a_rule_about_no_crate_is_a_mistake() {
         let found = findings("[[never]]\nof = \"plugin/\"\npackages = [\"cel\"]\nwhy = \"why\"");
         assert_eq!(found, ["xtask/src/tidy/dependencies.toml: no package of the workspace is `plugin/`"]);
     }

@@ -28,7 +28,7 @@ mod tests {
     use super::client::ClientChange;
 
     #[test]
-    fn a_change_tells_an_absent_member_from_null() {
+    fn a_change_distinguishes_an_absent_member_from_null() {
         let change =
             ClientChange { organization: Some(None), purpose: Some(Some("p".to_owned())), ..Default::default() };
         let body = serde_json::to_value(&change).unwrap();

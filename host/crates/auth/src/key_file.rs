@@ -27,7 +27,7 @@ pub(super) const KEYS_MAX: usize = 64;
 /// The longest id of a key.
 const KEY_ID_BYTES_MAX: usize = 64;
 
-const HOW_TO_MEND: &str = "Restore the file from a backup; without one, delete it so that a new key is created: \
+const HOW_TO_FIX: &str = "Restore the file from a backup; without one, delete it so that a new key is created: \
     every token, client secret or decision of the old key is then rejected";
 
 /// The reason why keys cannot be used.
@@ -40,7 +40,7 @@ pub enum KeyError {
     #[error(transparent)]
     Entropy(#[from] EntropyError),
     /// The file is readable, but contains no usable keys.
-    #[error("the keys in `{path}` are invalid: {reason}. {HOW_TO_MEND}")]
+    #[error("the keys in `{path}` are invalid: {reason}. {HOW_TO_FIX}")]
     Refused {
         /// The path of the file.
         path: PathBuf,

@@ -122,7 +122,7 @@ pub struct SigningKeyRing<M> {
     path: PathBuf,
     /// The lifetime of the tokens signed now, in seconds; `None` if the signatures do not expire.
     lifetime_s: Option<u64>,
-    in_force: ArcSwap<SigningKeys<M>>,
+    active: ArcSwap<SigningKeys<M>>,
     /// The stamp of the file when it was last read or written; locked during each change.
     changing: Mutex<Option<FileStamp>>,
 }
@@ -168,15 +168,15 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
             current.lifetime_s = lifetime_s;
             key_file::replace(&path, &stored)?;
         }
-        let in_force = ArcSwap::from_pointee(keys_of(&path, &stored)?);
+        let active = ArcSwap::from_pointee(keys_of(&path, &stored)?);
         // No stamp, so that the first reload reads a file that was replaced since.
-        Ok(Self { path, lifetime_s, in_force, changing: Mutex::default() })
+        Ok(Self { path, lifetime_s, active, changing: Mutex::default() })
     }
 
     /// Returns the active keys.
     #[must_use]
     pub fn load(&self) -> Guard<Arc<SigningKeys<M>>> {
-        self.in_force.load()
+        self.active.load()
     }
 
     /// Applies a rotation by another process that shares the key folder; returns true if there was one. Reads the file
@@ -200,7 +200,7 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
             .eq(keys.all().map(|key| (key.id(), key.accepted_until())));
         *seen = stamp;
         if is_new {
-            self.in_force.store(Arc::new(keys));
+            self.active.store(Arc::new(keys));
         }
         Ok(is_new)
     }
@@ -258,7 +258,7 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         }
         stored.insert(0, new);
         self.retain_accepted(&mut stored, now);
-        self.put_in_force(&stored, &mut seen)
+        self.activate(&stored, &mut seen)
     }
 
     /// Drops keys whose last token has expired, and returns their ids.
@@ -272,7 +272,7 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         let mut seen = self.changing();
         let mut stored = self.unchanged()?;
         let dropped = self.retain_accepted(&mut stored, now);
-        self.put_in_force(&stored, &mut seen)?;
+        self.activate(&stored, &mut seen)?;
         Ok(dropped)
     }
 
@@ -285,12 +285,12 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         over.into_iter().map(|key: StoredKey| key.id).collect()
     }
 
-    fn put_in_force(&self, stored: &[StoredKey], seen: &mut Option<FileStamp>) -> Result<(), KeyError> {
+    fn activate(&self, stored: &[StoredKey], seen: &mut Option<FileStamp>) -> Result<(), KeyError> {
         let keys = keys_of(&self.path, stored)?;
         // Forces the next reload to read the file: another process may have replaced it since.
         *seen = None;
         key_file::replace(&self.path, stored)?;
-        self.in_force.store(Arc::new(keys));
+        self.active.store(Arc::new(keys));
         Ok(())
     }
 

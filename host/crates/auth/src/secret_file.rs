@@ -24,7 +24,7 @@ pub enum SecretFileError {
     /// Other users may read it.
     #[error(
         "`{path}` may be read by other users (mode {mode:03o}): its content may be known. {}",
-        how_to_mend(path, right)
+        how_to_fix(path, right)
     )]
     NotPrivate {
         /// The path of the file or folder.
@@ -65,7 +65,7 @@ impl SecretFileError {
     }
 }
 
-fn how_to_mend(path: &Path, right: &str) -> String {
+fn how_to_fix(path: &Path, right: &str) -> String {
     let path = path.display();
     format!(
         "If you still trust it, run `chmod {right} {path}`; else delete it, and a new one is created at the next start"

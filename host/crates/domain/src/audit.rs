@@ -104,7 +104,7 @@ pub const REMOVAL_NOTE: &str = "removed lines older than";
 impl AuditEntry {
     /// True if the entry records that old entries of the log were removed.
     #[must_use]
-    pub fn tells_of_removal(&self) -> bool {
+    pub fn reports_removal(&self) -> bool {
         self.actor == Actor::System
             && self.action == AuditAction::Audit
             && self.note.as_ref().is_some_and(|note| note.starts_with(REMOVAL_NOTE))

@@ -216,7 +216,7 @@ pub enum SubjectQuery {
 impl SubjectQuery {
     /// True if every subject meets the conditions.
     #[must_use]
-    pub fn is_everybody(&self) -> bool {
+    pub fn has_no_conditions(&self) -> bool {
         match self {
             Self::Individuals(query) => *query == IndividualQuery::default(),
             // The day affects only members.

@@ -186,7 +186,7 @@ impl Snapshot {
             Subject::Individual => &self.individuals.words,
             Subject::Group => &self.groups.words,
         };
-        let looked_at = limits.map(|limits| limits.field("address"));
+        let inspected = limits.map(|limits| limits.field("address"));
         let region = PhraseField::find(kind.record_kind(), "region");
         let prefix = region.map(|region| region.term("")).unwrap_or_default();
         let mut counted: Vec<RegionCount> = Vec::new();
@@ -197,8 +197,8 @@ impl Snapshot {
             for (segment, rows) in among.0.segments() {
                 let Some(of_region) = posting.segment(segment) else { continue };
                 let mut these: RoaringBitmap = rows & of_region.as_ref();
-                if let Some(looked_at) = looked_at {
-                    these = looked_at.segment(segment).map(|may| these & may.as_ref()).unwrap_or_default();
+                if let Some(inspected) = inspected {
+                    these = inspected.segment(segment).map(|may| these & may.as_ref()).unwrap_or_default();
                 }
                 count.add(segment, &these, marks);
                 without.subtract(segment, &these);

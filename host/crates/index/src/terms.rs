@@ -103,7 +103,7 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
     /// keys. Without a list, every record matches.
     pub(super) fn search(&self, conditions: &[Vec<K>], page: Page) -> Found {
         let filter = self.rows_matching(conditions).map(|lists| {
-            let all = |rows| Condition { test: Test::Among(rows), looked_at: None };
+            let all = |rows| Condition { test: Test::Among(rows), inspected: None };
             Filter::new(self.rows.count(), None, lists.into_iter().map(all).collect())
         });
         search::run(&self.rows, filter, None, &page.into())

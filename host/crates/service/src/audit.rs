@@ -454,7 +454,7 @@ mod count_tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_begins_anew() {
+    fn a_clock_that_is_set_back_starts_again() {
         let tally = Counts::default();
         tally.add(refusal(1, 100));
         tally.add(refusal(1, 100));

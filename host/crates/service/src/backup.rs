@@ -355,20 +355,20 @@ fn head(mark: &Mark, keys: Keys, now: Timestamp) -> Head {
 }
 
 /// Why making a backup ended early.
-enum BrokenOff {
+enum Interrupted {
     /// The reader has disconnected, or reads nothing any more.
     Reader(&'static str),
     /// It cannot be made.
     Failed(AppError),
 }
 
-impl From<AppError> for BrokenOff {
+impl From<AppError> for Interrupted {
     fn from(error: AppError) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<StoreError> for BrokenOff {
+impl From<StoreError> for Interrupted {
     fn from(error: StoreError) -> Self {
         Self::Failed(error.into())
     }
@@ -390,11 +390,11 @@ async fn make(
             tracing::info!(things, "a backup was made");
             return;
         }
-        Err(BrokenOff::Reader(reason)) => {
+        Err(Interrupted::Reader(reason)) => {
             tracing::warn!(reason, "backup interrupted");
             reason.to_owned()
         }
-        Err(BrokenOff::Failed(error)) => {
+        Err(Interrupted::Failed(error)) => {
             tracing::error!(error = %error, cause = ?std::error::Error::source(&error), "a backup could not be finished");
             let reason = error.to_string();
             // The reader learns it by the connection that is interrupted.
@@ -412,7 +412,7 @@ async fn write(
     head: Head,
     taken: Taken,
     sender: &mpsc::Sender<Result<Vec<u8>, AppError>>,
-) -> Result<BTreeMap<String, u64>, BrokenOff> {
+) -> Result<BTreeMap<String, u64>, Interrupted> {
     let Taken { mut snapshot, plugins, keys } = taken;
     let (mut writer, line) = BackupWriter::new(&head).map_err(defect)?;
     give(sender, vec![line]).await?;
@@ -447,19 +447,19 @@ async fn add(
     mut writer: BackupWriter,
     items: Vec<Item>,
     sender: &mpsc::Sender<Result<Vec<u8>, AppError>>,
-) -> Result<BackupWriter, BrokenOff> {
+) -> Result<BackupWriter, Interrupted> {
     let packed = blocking(move || writer.add(items).map(|blocks| (writer, blocks))).await?;
     let (writer, blocks) = packed.map_err(defect)?;
     give(sender, blocks).await?;
     Ok(writer)
 }
 
-async fn give(sender: &mpsc::Sender<Result<Vec<u8>, AppError>>, blocks: Vec<Vec<u8>>) -> Result<(), BrokenOff> {
+async fn give(sender: &mpsc::Sender<Result<Vec<u8>, AppError>>, blocks: Vec<Vec<u8>>) -> Result<(), Interrupted> {
     for block in blocks {
         match tokio::time::timeout(READER_PATIENCE, sender.send(Ok(block))).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return Err(BrokenOff::Reader("the reader disconnected before the end of the backup")),
-            Err(_) => return Err(BrokenOff::Reader("the reader read nothing of the backup for a minute")),
+            Ok(Err(_)) => return Err(Interrupted::Reader("the reader disconnected before the end of the backup")),
+            Err(_) => return Err(Interrupted::Reader("the reader read nothing of the backup for a minute")),
         }
     }
     Ok(())

@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_that_was_silent_for_long_and_has_not_ended_was_broken_off() {
+    fn a_silent_import_that_has_not_ended_was_interrupted() {
         let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
         let desk = Arc::new(ImportScheduler::new(Arc::new(clock.clone())));
         let id = ImportId::parse("import-one").unwrap();

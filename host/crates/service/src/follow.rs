@@ -161,7 +161,7 @@ impl Follower {
     }
 
     /// Runs until it is dropped.
-    pub async fn keep_up(&self) {
+    pub async fn maintain(&self) {
         tokio::join!(self.follow(), self.follow_deployment(), self.follow_plugins(), self.follow_clock());
     }
 
@@ -211,7 +211,7 @@ impl Follower {
             let is_due = |(seen, at): (Count, Instant)| {
                 seen != deployment
                     || self.plugins.must_load()
-                    || (self.plugins.not_taken_up() > 0 && at.elapsed() >= AGAIN)
+                    || (self.plugins.pending_changes() > 0 && at.elapsed() >= AGAIN)
             };
             if !taken_up.is_none_or(is_due) {
                 continue;

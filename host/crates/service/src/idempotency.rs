@@ -53,7 +53,7 @@ pub struct Requests {
     /// other processes since.
     remembered: Mutex<HashMap<ClientId, (u64, Timestamp)>>,
     /// Time of the last search for expired entries because a client was at its limit.
-    looked_at: Mutex<Option<Timestamp>>,
+    inspected: Mutex<Option<Timestamp>>,
 }
 
 /// A request with an idempotency key.
@@ -81,8 +81,8 @@ impl Requests {
     /// With no requests in progress and a limit of stored requests per client.
     #[must_use]
     pub fn new(per_client_max: u64) -> Self {
-        let (in_flight, remembered, looked_at) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { per_client_max, counts_hold: None, in_flight, remembered, looked_at }
+        let (in_flight, remembered, inspected) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { per_client_max, counts_hold: None, in_flight, remembered, inspected }
     }
 
     /// For one of several processes that handle requests of the register: stored requests are counted again each
@@ -126,13 +126,13 @@ impl Requests {
         }
         let more = parts.saturating_sub(once.earlier.len() as u64);
         if more > 0 {
-            self.make_room(ctx, store, &once, more).await?;
+            self.make_space(ctx, store, &once, more).await?;
         }
         Ok(once)
     }
 
     /// Reserves capacity for the results that a request may store.
-    async fn make_room(&self, ctx: &OpContext, store: &dyn Store, once: &Once, parts: u64) -> Result<(), AppError> {
+    async fn make_space(&self, ctx: &OpContext, store: &dyn Store, once: &Once, parts: u64) -> Result<(), AppError> {
         let mut count = self.count(store, &once.client, ctx.now).await?;
         let mut has_room = self.takes(once, (count, parts));
         if !has_room && self.is_time_to_look(ctx.now) && self.forget(store, ctx.now).await? > 0 {
@@ -179,10 +179,10 @@ impl Requests {
     }
 
     fn is_time_to_look(&self, now: Timestamp) -> bool {
-        let mut looked_at = lock(&self.looked_at);
-        let is_time = looked_at.is_none_or(|before| now.duration_since(before).abs() >= LOOKS_APART);
+        let mut inspected = lock(&self.inspected);
+        let is_time = inspected.is_none_or(|before| now.duration_since(before).abs() >= LOOKS_APART);
         if is_time {
-            *looked_at = Some(now);
+            *inspected = Some(now);
         }
         is_time
     }
@@ -212,7 +212,12 @@ impl Once {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn is_done_meanwhile(&mut self, ctx: &OpContext, store: &dyn Store, part: u16) -> Result<bool, AppError> {
+    pub async fn is_done_concurrently(
+        &mut self,
+        ctx: &OpContext,
+        store: &dyn Store,
+        part: u16,
+    ) -> Result<bool, AppError> {
         let found = store.remembered(&self.client, &self.key).await?;
         let is_same = |request: &Arc<RememberedRequest>| request.is_stored_at(ctx.now) && request.digest == self.digest;
         self.earlier = found.into_iter().filter(is_same).collect();
@@ -336,10 +341,10 @@ mod tests {
         let mut first = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
         let error = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap_err();
         assert!(matches!(error, AppError::Conflict(ErrorCode::RequestInProgress, _)), "{error}");
-        assert!(!first.is_done_meanwhile(&ctx, &store, 0).await.unwrap());
+        assert!(!first.is_done_concurrently(&ctx, &store, 0).await.unwrap());
         do_it(&ctx, &store, &first).await;
-        assert!(first.is_done_meanwhile(&ctx, &store, 0).await.unwrap());
-        assert!(!first.is_done_meanwhile(&ctx, &store, 1).await.unwrap());
+        assert!(first.is_done_concurrently(&ctx, &store, 0).await.unwrap());
+        assert!(!first.is_done_concurrently(&ctx, &store, 1).await.unwrap());
         drop(first);
         let again = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
         assert!(again.earlier(0).is_some());

@@ -158,7 +158,7 @@ impl SharedIndex {
     }
 
     /// Applies writes until it is dropped.
-    pub async fn keep_up(&self) {
+    pub async fn maintain(&self) {
         loop {
             let synced = self.sync().await;
             let had_failed = std::mem::replace(&mut self.state().has_failed, synced.is_err());

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_program_stored_stays_whoever_writes() {
+    fn values_of_a_newer_program_survive_writes_of_all_clients() {
         let mut before = person(10);
         before.put(Tag(900), Some(Value::later(2, &[1, 2])));
         for written in [FieldSet::All, FieldSet::none()] {

@@ -128,7 +128,7 @@ impl Database {
     }
 
     /// True if it is unavailable, as far as is known.
-    pub(super) fn is_away(&self) -> bool {
+    pub(super) fn is_unavailable(&self) -> bool {
         self.outage.is_on()
     }
 

@@ -22,7 +22,7 @@ pub(super) enum Meaning {
     /// It did not respond in time.
     Slow,
     /// It cancelled a statement that took too long, and reported that.
-    BrokenOff,
+    Interrupted,
     /// It cancelled a statement that waited too long for a lock, and reported that.
     Locked,
     /// Every connection is in use.
@@ -88,7 +88,7 @@ impl From<&tokio_postgres::Error> for Failure {
         let meaning = match code.code() {
             "40001" | "40P01" => Meaning::Conflict,
             "25006" => Meaning::ReadOnly,
-            "57014" => Meaning::BrokenOff,
+            "57014" => Meaning::Interrupted,
             "55P03" => Meaning::Locked,
             code if is_fatal || is_of_connection(code) => Meaning::Unreachable,
             _ => Meaning::Refused,

@@ -289,7 +289,7 @@ impl Store for PostgresStore {
     }
 
     fn readiness(&self) -> Result<(), StoreError> {
-        if self.database.is_away() && !self.feed.is_listening() {
+        if self.database.is_unavailable() && !self.feed.is_listening() {
             return Err(StoreError::Failed("the database does not respond".into()));
         }
         if self.sink.get().is_some() { Ok(()) } else { Err(StoreError::NotReady) }
@@ -390,7 +390,7 @@ impl Store for PostgresStore {
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
         // When the database is available again, pending entries are written before new ones are accepted.
         let lines_wait = self.lines_wait.load(Ordering::Acquire);
-        if lines_wait && (self.database.is_away() || self.write_audit().await.is_err()) {
+        if lines_wait && (self.database.is_unavailable() || self.write_audit().await.is_err()) {
             // The task that writes them has logged the reason.
             return Err(Failure::new(Meaning::Unreachable, "the audit log cannot be written now").into());
         }

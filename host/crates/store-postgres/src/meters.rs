@@ -202,7 +202,7 @@ impl PostgresStore {
         let (audit_lines, audit_bytes) = self.audit.waiting();
         let (status, outages) = (self.database.status(), &self.database.outages);
         PostgresUsage {
-            is_reachable: !self.database.is_away(),
+            is_reachable: !self.database.is_unavailable(),
             is_listening: self.feed.is_listening(),
             writes: self.meters.writes(),
             groups: outages.groups.load(Ordering::Relaxed),
@@ -239,7 +239,8 @@ mod tests {
     #[test]
     fn an_outage_is_over_with_the_next_success_and_one_of_writes_with_the_next_write() {
         let outage = Outage::default();
-        for meaning in [Meaning::BrokenOff, Meaning::Locked, Meaning::Exhausted, Meaning::Conflict, Meaning::Refused] {
+        for meaning in [Meaning::Interrupted, Meaning::Locked, Meaning::Exhausted, Meaning::Conflict, Meaning::Refused]
+        {
             outage.note_read(Instant::now(), &failed(meaning));
             assert!(!outage.is_on(), "{meaning:?}");
         }

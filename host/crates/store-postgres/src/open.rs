@@ -264,7 +264,7 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
     link.client.batch_execute(&wait).await.map_err(told)?;
     let locked = link.client.query_one("SELECT pg_advisory_lock($1)", &[&locks::TABLES]).await;
     locked.map_err(|error| {
-        if Failure::from(&error).meaning == Meaning::BrokenOff {
+        if Failure::from(&error).meaning == Meaning::Interrupted {
             return OpenError::Busy { place: database.place().to_owned(), seconds: LOCK_WAIT.as_secs() };
         }
         told(error)
@@ -368,7 +368,7 @@ fn failed(database: &Database, failure: &Failure) -> OpenError {
             OpenError::Denied { place, reason: format!("{failure}; {right}") }
         }
         Meaning::Slow
-        | Meaning::BrokenOff
+        | Meaning::Interrupted
         | Meaning::Locked
         | Meaning::Exhausted
         | Meaning::Conflict

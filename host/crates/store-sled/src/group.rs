@@ -300,17 +300,17 @@ impl Batches {
 
     /// Adds keys and values, and removes keys, in one batch.
     fn add_and_remove(&mut self, values: Vec<KeyAndValue>, removed: Vec<Vec<u8>>) {
-        self.make_room(values.len().saturating_add(removed.len()));
+        self.make_space(values.len().saturating_add(removed.len()));
         self.open.extend(values.into_iter().map(|(key, value)| Operation { key, value: Some(value) }));
         self.open.extend(removed.into_iter().map(|key| Operation { key, value: None }));
     }
 
     fn remove(&mut self, key: Vec<u8>) {
-        self.make_room(1);
+        self.make_space(1);
         self.open.push(Operation { key, value: None });
     }
 
-    fn make_room(&mut self, keys: usize) {
+    fn make_space(&mut self, keys: usize) {
         if !self.open.is_empty() && self.open.len().saturating_add(keys) > KEYS_PER_BATCH_MAX {
             self.full.push(std::mem::take(&mut self.open));
         }

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_given_only_when_taken_up() {
+    fn numbers_are_assigned_only_when_applied() {
         let mut numbering = Numbering::default();
         let codes = |texts: &[&str]| texts.iter().map(|text| CodeUri::parse(text).unwrap()).collect::<Vec<_>>();
         let edition = |version: &str| (Namespace::parse("urn:x").unwrap(), version.to_owned());

@@ -44,7 +44,7 @@ pub struct ProxyStore {
     /// Number of notified changes.
     notified: AtomicU64,
     is_deaf: AtomicBool,
-    is_away: AtomicBool,
+    is_unavailable: AtomicBool,
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Locked while a counter is raised or lowered.
     counting: tokio::sync::Mutex<()>,
@@ -87,7 +87,7 @@ impl ProxyStore {
             changed: Notify::new(),
             notified: AtomicU64::default(),
             is_deaf: AtomicBool::default(),
-            is_away: AtomicBool::default(),
+            is_unavailable: AtomicBool::default(),
             turn: Arc::default(),
             counting: tokio::sync::Mutex::default(),
             started: Instant::now(),
@@ -124,8 +124,8 @@ impl ProxyStore {
     }
 
     /// Disables or enables reads of the cached data of servers, as when a database does not respond.
-    pub fn set_away(&self, is_away: bool) {
-        self.is_away.store(is_away, Ordering::Release);
+    pub fn set_away(&self, is_unavailable: bool) {
+        self.is_unavailable.store(is_unavailable, Ordering::Release);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -188,7 +188,11 @@ impl ProxyStore {
 
     /// Fails while the store is set to be unavailable.
     fn answer(&self) -> Result<(), StoreError> {
-        if self.is_away.load(Ordering::Acquire) { Err(StoreError::Failed("it is unavailable".into())) } else { Ok(()) }
+        if self.is_unavailable.load(Ordering::Acquire) {
+            Err(StoreError::Failed("it is unavailable".into()))
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -128,13 +128,13 @@ pub(super) fn disks(patient: &Patient) -> Vec<Check> {
             && !seen.contains(&device)
         {
             seen.push(device);
-            checks.extend(look_at(patient, &folder));
+            checks.extend(inspect(patient, &folder));
         }
     }
     checks
 }
 
-fn look_at(patient: &Patient, folder: &Path) -> Vec<Check> {
+fn inspect(patient: &Patient, folder: &Path) -> Vec<Check> {
     let mut checks = Vec::new();
     match rustix::fs::statvfs(folder) {
         Ok(disk) => {

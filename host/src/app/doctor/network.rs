@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::server::ParsedCertificate;
 
 use super::{Patient, SECONDS_OF_A_DAY, age};
-use crate::app::serve::certificate::look_at;
+use crate::app::serve::certificate::inspect;
 use daftar_domain::checkup::{Check, CheckArea};
 use daftar_domain::config::{ServerConfig, TlsConfig};
 
@@ -19,7 +19,7 @@ const CERTIFICATE: CheckArea = CheckArea::Certificate;
 pub(super) fn certificate(patient: &Patient) -> Vec<Check> {
     let Some(tls) = &patient.config.server.tls else { return Vec::new() };
     let mut checks = Vec::new();
-    match look_at(tls) {
+    match inspect(tls) {
         Err(reason) => {
             let remedy = format!(
                 "let `[server.tls]` name a certificate and its key, both PEM: `openssl x509 -in {} -noout -subject -dates` shows what is there",
@@ -30,7 +30,7 @@ pub(super) fn certificate(patient: &Patient) -> Vec<Check> {
         Ok(seen) => {
             let shown = Patient::shown(&tls.cert);
             checks.push(Check::ok(CERTIFICATE, "usable", format_args!("{shown} and its key belong together")));
-            checks.push(in_force(patient, tls, &seen));
+            checks.push(certificate_in_use(patient, tls, &seen));
             checks.extend(certificate_name(patient, tls, &seen));
         }
     }
@@ -38,7 +38,7 @@ pub(super) fn certificate(patient: &Patient) -> Vec<Check> {
     checks
 }
 
-fn in_force(patient: &Patient, tls: &TlsConfig, seen: &crate::app::serve::certificate::Seen) -> Check {
+fn certificate_in_use(patient: &Patient, tls: &TlsConfig, seen: &crate::app::serve::certificate::Seen) -> Check {
     let shown = Patient::shown(&tls.cert);
     let renew =
         "renew it and put it into the same files: a running server takes it within `check_every_s`, or on SIGHUP";
@@ -207,7 +207,7 @@ mod listeners_tests {
     }
 
     #[test]
-    fn an_address_that_somebody_has_is_a_problem_with_the_command_that_names_them() {
+    fn an_address_in_use_is_a_problem_with_the_command_that_names_the_process() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
         let check = free("server.listen", address);

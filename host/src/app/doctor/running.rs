@@ -71,7 +71,7 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
             "install a version that goes with the others, or `daftar plugin remove {} --data-dir {data_dir}`",
             unloaded.name
         );
-        checks.push(Check::problem(CheckArea::Plugins, "in_force", message, remedy));
+        checks.push(Check::problem(CheckArea::Plugins, "active", message, remedy));
     }
     checks.extend(app.plugins.list().iter().flat_map(|plugin| plugin_checks(plugin, &data_dir)));
     checks.extend(secrets(app, now, &data_dir));

@@ -216,7 +216,7 @@ impl MetricsSnapshot {
             /// 1 where the last try to apply changes by other processes failed.
             gauge "daftar_change_feed_lagging" = flag(usage.is_behind);
             /// Plugins that other processes installed and that cannot run here.
-            gauge "daftar_plugins_not_synchronized" = number(app.plugins.not_taken_up());
+            gauge "daftar_plugins_not_synchronized" = number(app.plugins.pending_changes());
             /// How often clients or settings were applied that other processes changed.
             counter "daftar_change_feed_changes_total" = usage.taken_up;
             /// How often the database was asked whether anything changed.

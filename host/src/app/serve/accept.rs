@@ -161,7 +161,7 @@ impl LogThrottle {
 pub(in crate::app) const OTHERS: u64 = 512;
 
 /// Sees to it that so many connections can be open, and says how many can be.
-pub(super) fn make_room(connections: u64) -> u64 {
+pub(super) fn make_space(connections: u64) -> u64 {
     let wanted = connections.saturating_add(OTHERS);
     let limit = getrlimit(Resource::Nofile);
     let current = limit.current.unwrap_or(u64::MAX);

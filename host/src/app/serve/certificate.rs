@@ -220,7 +220,7 @@ pub(in crate::app) struct Seen {
 ///
 /// # Errors
 /// Which files cannot be used, and why.
-pub(in crate::app) fn look_at(config: &TlsConfig) -> Result<Seen, String> {
+pub(in crate::app) fn inspect(config: &TlsConfig) -> Result<Seen, String> {
     let (pair, expires) = read(config, &rustls::crypto::ring::default_provider())?;
     let leaf = pair.end_entity_cert().map_err(|error| error.to_string())?.clone().into_owned();
     let begins = validity(&leaf).map_or(Timestamp::MIN, |(begins, _)| begins);

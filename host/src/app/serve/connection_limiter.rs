@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_that_takes_its_response_most_slowly_makes_room() {
+    fn the_slowest_reader_is_evicted() {
         let limiter = limiter(4, 100);
         let slots: Vec<ConnectionSlot> =
             (1..=4).map(|number| limiter.admit(incoming(&format!("192.0.2.{number}"))).unwrap()).collect();

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_is_under_way_until_its_last_part_was_taken() {
+    async fn a_request_is_in_progress_until_its_last_part_was_read() {
         let activity = Arc::new(Activity::new());
         let mut body = counted(Body::from(vec![7; 2 * PART_BYTES_MAX]), &activity);
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();

@@ -362,7 +362,7 @@ mod tree_tests {
     use super::*;
 
     #[test]
-    fn a_tree_shows_what_each_part_came_to_and_what_it_looked_at() {
+    fn a_tree_shows_the_value_and_the_facts_of_each_part() {
         let result = json!({
             "subject": "Individual/urn:x|1", "outcome": "undetermined", "missing": ["me.birth_date"],
             "explanation": {

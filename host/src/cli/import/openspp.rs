@@ -72,7 +72,7 @@ pub fn translate(file: &Path, more_codes: &[String]) -> Result<Translated, CliEr
     let mut places = Places::default();
     input.each(&mut |_, piece| {
         match piece {
-            Piece::Record(record) => places.look_at(&record),
+            Piece::Record(record) => places.inspect(&record),
             Piece::Total(kind, total) => places.expect(kind, total),
             Piece::Envelope(_) | Piece::Broken(_) => {}
         }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_is_loaded_and_goes_on_with_the_same_alone() {
+    fn saved_progress_resumes_only_the_same_import() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.progress.json");
         assert_eq!(Progress::load(&path).unwrap(), None);

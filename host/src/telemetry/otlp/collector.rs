@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_everybody_may_read_is_refused() {
+    fn a_file_that_all_accounts_may_read_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("headers");
         std::fs::write(&path, "authorization: SECRET\n").unwrap();

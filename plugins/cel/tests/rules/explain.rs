@@ -55,7 +55,7 @@ fn woman() -> Case {
 }
 
 #[test]
-fn each_part_tells_its_value_and_the_facts_it_looked_at() {
+fn each_part_shows_its_value_and_the_facts_it_read() {
     assert_eq!(
         tree("is_female(me) && age_years(me.birth_date) >= 60", &woman()),
         "true `is_female(me) && age_years(me.birth_date) >= 60`\n  \

@@ -120,7 +120,7 @@ fn the_same_question_is_asked_once() {
 }
 
 #[test]
-fn whoever_has_no_date_of_death_lives() {
+fn a_person_without_a_date_of_death_is_alive() {
     check(&person(Vec::new()), &[("is_alive(me)", "yes"), ("not is_alive(me)", "no")]);
     for (deceased, expected) in [("2026-02-28", "no"), ("2026-03-01", "no"), ("2026-03-02", "yes")] {
         check(&person(vec![("deceased_date", Cell::Day(deceased))]), &[("is_alive(me)", expected)]);

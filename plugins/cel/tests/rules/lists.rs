@@ -19,7 +19,7 @@ fn family() -> Case {
 }
 
 /// The same with a fourth person of whom only the role is known.
-fn family_with_a_stranger() -> Case {
+fn family_with_an_unrelated_member() -> Case {
     let mut case = family();
     case.members.as_mut().unwrap().push(vec![("role", Cell::Code(CHILD))]);
     case
@@ -57,7 +57,7 @@ fn asks_about_members() {
 #[test]
 fn a_fact_missing_of_one_member_matters_only_where_the_others_do_not_decide() {
     check(
-        &family_with_a_stranger(),
+        &family_with_an_unrelated_member(),
         &[
             ("members.exists(m, is_female(m))", "yes"),
             ("members.exists(m, age_years(m.birth_date) > 90)", "? members.birth_date"),
@@ -74,7 +74,7 @@ fn a_fact_missing_of_one_member_matters_only_where_the_others_do_not_decide() {
 #[test]
 fn a_filter_that_cannot_decide_on_a_member_leaves_it_in_doubt() {
     check(
-        &family_with_a_stranger(),
+        &family_with_an_unrelated_member(),
         &[
             ("members.filter(m, is_female(m)).size() == 2", "? members.gender"),
             ("members.filter(m, is_female(m)).size() != 2", "? members.gender"),

@@ -63,7 +63,7 @@ fn a_missing_operand_makes_a_comparison_or_sum_missing() {
 }
 
 #[test]
-fn calculates_and_tells_what_goes_wrong() {
+fn calculates_and_reports_errors() {
     check(
         &subject(),
         &[

@@ -121,7 +121,7 @@ pub struct ConceptGroupBody {
     pub name: String,
     /// What belongs to it, in one sentence.
     pub description: String,
-    /// Whose definition is active: `nobody`, `deployment` or `plugin`.
+    /// Whose definition is active: `none`, `deployment` or `plugin`.
     pub defined_by: String,
     /// The plugin that defines it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -16,7 +16,7 @@ pub(super) const SHARDS: usize = 80;
 /// The shortest time between two searches of a full shard for idle keys.
 const EVICTION_PAUSE_NS: u64 = 1_000_000_000;
 /// The `Retry-After` of a new address when a bucket is full of busy ones.
-const CROWDED_RETRY_S: u64 = 60;
+const FULL_RETRY_S: u64 = 60;
 
 /// The state of a key in a bucket.
 pub(super) trait KeyEntry {
@@ -91,10 +91,10 @@ impl<K: Clone + Eq + Hash + Display, E: KeyEntry> Shards<K, E> {
         if let Some(entry) = keys.entries.get_mut(key) {
             return Ok(run(entry));
         }
-        if !keys.make_room(self.keys_max / SHARDS, moment) {
-            let headers = RateHeaders { limit: quota.per_minute, remaining: 0, reset_s: CROWDED_RETRY_S };
+        if !keys.make_space(self.keys_max / SHARDS, moment) {
+            let headers = RateHeaders { limit: quota.per_minute, remaining: 0, reset_s: FULL_RETRY_S };
             let (refusal, limit) = (Refusal::AtCapacity, quota.per_minute);
-            return Err(Decision::Refused { refusal, limit, headers, retry_after_s: CROWDED_RETRY_S });
+            return Err(Decision::Refused { refusal, limit, headers, retry_after_s: FULL_RETRY_S });
         }
         Ok(run(keys.entries.entry(key.clone()).or_insert_with(new)))
     }
@@ -131,7 +131,7 @@ impl<K: Clone + Eq + Hash, E> Shard<K, E> {
 
 impl<K: Eq + Hash, E: KeyEntry> Keys<K, E> {
     /// Returns true if there is capacity for one more key, after evicting idle ones if required.
-    fn make_room(&mut self, keys_max: usize, moment: TimeReading) -> bool {
+    fn make_space(&mut self, keys_max: usize, moment: TimeReading) -> bool {
         if self.entries.len() >= keys_max && moment.steady_ns >= self.evict_at_ns {
             self.entries.retain(|_, entry| !entry.is_idle(moment));
             self.evict_at_ns = moment.steady_ns.saturating_add(EVICTION_PAUSE_NS);

@@ -77,7 +77,7 @@ impl OtlpConfig {
 
     /// True if the `traceparent` header of a trusted proxy is accepted.
     #[must_use]
-    pub fn takes_up_traceparent(&self) -> bool {
+    pub fn accepts_traceparent(&self) -> bool {
         self.traceparent == TraceparentFrom::TrustedProxies
     }
 

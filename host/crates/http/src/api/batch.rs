@@ -143,7 +143,7 @@ async fn run_independent(
     let mut gathered = Vec::new();
     for (entry, part) in entries.into_iter().zip(1_u16..) {
         let answered = if answer.is_full() && entry.method == Method::GET {
-            no_room(caller)
+            no_capacity(caller)
         } else {
             match once.as_mut().filter(|_| entry.method != Method::GET) {
                 None => router.send(caller, &entry, None, None, deadline).await?,
@@ -176,7 +176,7 @@ async fn written_once(
         let router = InnerRouter::on(&app.with_registry(transaction.registry()));
         let answered = router.send(caller, entry, None, Some(transaction.lines()), deadline).await?;
         if !answered.is_success() {
-            if once.is_done_meanwhile(ctx, &*app.registry.store, part).await? {
+            if once.is_done_concurrently(ctx, &*app.registry.store, part).await? {
                 continue;
             }
             transaction.record_entries().await?;
@@ -190,7 +190,7 @@ async fn written_once(
                 return Ok(answered);
             }
             Err(CommitError::Overtaken) => {
-                once.is_done_meanwhile(ctx, &*app.registry.store, part).await?;
+                once.is_done_concurrently(ctx, &*app.registry.store, part).await?;
                 overtaken_by_others = Some(transaction);
             }
             Err(CommitError::Failed(error)) => {
@@ -211,7 +211,7 @@ fn failed(caller: &Caller, error: AppError) -> Answered {
     Answered::refused(Problem::from(error), caller)
 }
 
-fn no_room(caller: &Caller) -> Answered {
+fn no_capacity(caller: &Caller) -> Answered {
     let detail = "the responses before this one reach the size limit of a batch: request it in another batch";
     Answered::refused(Problem::new(ErrorCode::ResponseTooLarge, detail), caller)
 }

@@ -89,7 +89,7 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
         let request = unmatched(&parts, &bytes);
         let response = InnerRouter::of_one(&app.with_registry(transaction.registry())).answer(request).await;
         if !response.status().is_success() {
-            if once.is_done_meanwhile(&ctx, &*app.registry.store, 0).await? {
+            if once.is_done_concurrently(&ctx, &*app.registry.store, 0).await? {
                 continue;
             }
             transaction.abandon(&ctx, RollbackReason::OtherRefused).await?;
@@ -103,7 +103,7 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
             }
             Err(CommitError::Overtaken) => {
                 transaction.abandon(&ctx, RollbackReason::Overtaken).await?;
-                once.is_done_meanwhile(&ctx, &*app.registry.store, 0).await?;
+                once.is_done_concurrently(&ctx, &*app.registry.store, 0).await?;
             }
             Err(CommitError::Failed(error)) => {
                 transaction.abandon(&ctx, RollbackReason::Failed).await?;

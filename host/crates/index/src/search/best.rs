@@ -132,7 +132,7 @@ mod tests {
         };
         let matches: RoaringBitmap = (0..rows).filter(is_match).collect();
         for direction in [Direction::Ascending, Direction::Descending] {
-            let key = OrderKey { column: SortColumn::Instants(&instants), direction, looked_at: None };
+            let key = OrderKey { column: SortColumn::Instants(&instants), direction, inspected: None };
             let order = Order::new(vec![key]).unwrap();
             let mut all: Vec<Candidate> = matches.iter().map(|row| (order.first_rank(row), row)).collect();
             all.sort();

@@ -62,7 +62,7 @@ pub(crate) enum Test<'a> {
 /// A condition and the rows on which its field is visible; `None`: on all.
 pub(crate) struct Condition<'a> {
     pub(crate) test: Test<'a>,
-    pub(crate) looked_at: Option<&'a Posting>,
+    pub(crate) inspected: Option<&'a Posting>,
 }
 
 /// A query in terms of rows.
@@ -79,11 +79,11 @@ pub(crate) struct Filter<'a> {
 impl<'a> Filter<'a> {
     pub(crate) fn new(row_count: u32, visible: Option<&'a Posting>, conditions: Vec<Condition<'a>>) -> Self {
         let mut filter = Self { row_count, visible, among: Vec::new(), not_among: Vec::new(), scans: Vec::new() };
-        for Condition { test, looked_at } in conditions {
+        for Condition { test, inspected } in conditions {
             match test {
-                Test::Among(rows) => filter.among.push((rows, looked_at)),
-                Test::NotAmong(rows) => filter.not_among.push((rows, looked_at)),
-                Test::Scanned(scan) => filter.scans.push((scan, looked_at)),
+                Test::Among(rows) => filter.among.push((rows, inspected)),
+                Test::NotAmong(rows) => filter.not_among.push((rows, inspected)),
+                Test::Scanned(scan) => filter.scans.push((scan, inspected)),
             }
         }
         filter.among.sort_by_cached_key(|(rows, _)| rows.len());
@@ -99,9 +99,9 @@ impl<'a> Filter<'a> {
     /// Returns the rows of a segment that meet every condition.
     pub(crate) fn segment(&self, segment: u16) -> RoaringBitmap {
         let mut rows: Option<Cow<'_, RoaringBitmap>> = None;
-        let allowed = |looked_at: &Option<&'a Posting>| looked_at.map(|posting| posting.segment(segment));
-        for (among, looked_at) in &self.among {
-            for these in [Some(among.segment(segment)), allowed(looked_at)].into_iter().flatten() {
+        let allowed = |inspected: &Option<&'a Posting>| inspected.map(|posting| posting.segment(segment));
+        for (among, inspected) in &self.among {
+            for these in [Some(among.segment(segment)), allowed(inspected)].into_iter().flatten() {
                 let Some(these) = these else { return RoaringBitmap::new() };
                 let both = match rows {
                     None => these,
@@ -113,7 +113,7 @@ impl<'a> Filter<'a> {
                 rows = Some(both);
             }
         }
-        let masks = self.not_among.iter().map(|(_, looked_at)| looked_at).chain(self.scans.iter().map(|(_, at)| at));
+        let masks = self.not_among.iter().map(|(_, inspected)| inspected).chain(self.scans.iter().map(|(_, at)| at));
         for mask in masks.chain([&self.visible]).filter_map(allowed) {
             let Some(mask) = mask else { return RoaringBitmap::new() };
             rows = Some(match rows {

@@ -46,7 +46,7 @@ impl<'a, R: RecordType> SortColumns<'a, R> {
         let key = |key: &SortKey| OrderKey {
             column: self.column(key.field, sorting.code_ranks),
             direction: key.direction,
-            looked_at: key.field.field().and_then(|field| limits.field(field)),
+            inspected: key.field.field().and_then(|field| limits.field(field)),
         };
         Order::new(sorting.keys.iter().map(key).collect())
     }
@@ -152,7 +152,7 @@ pub(crate) struct OrderKey<'a> {
     pub(crate) column: SortColumn<'a>,
     pub(crate) direction: Direction,
     /// The rows on which the key is visible; the others have no value. `None`: visible on all.
-    pub(crate) looked_at: Option<&'a Posting>,
+    pub(crate) inspected: Option<&'a Posting>,
 }
 
 impl OrderKey<'_> {
@@ -166,7 +166,7 @@ impl OrderKey<'_> {
     }
 
     fn is_hidden(&self, row: u32) -> bool {
-        self.looked_at.is_some_and(|rows| !rows.contains(row))
+        self.inspected.is_some_and(|rows| !rows.contains(row))
     }
 
     fn rank_of(&self, row: u32) -> u64 {
@@ -179,7 +179,7 @@ impl OrderKey<'_> {
         if self.direction == Direction::Descending {
             to.iter_mut().filter(|rank| **rank != u64::MAX).for_each(|rank| *rank = !*rank);
         }
-        if let Some(rows) = self.looked_at {
+        if let Some(rows) = self.inspected {
             let first = chunk.saturating_mul(CHUNK_ROWS);
             let hidden = (first..).zip(to).filter(|(row, _)| !u32::try_from(*row).is_ok_and(|row| rows.contains(row)));
             hidden.for_each(|(_, rank)| *rank = u64::MAX);
@@ -347,9 +347,9 @@ mod tests {
         };
         let mut ranks = vec![0; CHUNK_ROWS];
         for direction in [Direction::Ascending, Direction::Descending] {
-            for looked_at in [None, Some(&shown)] {
+            for inspected in [None, Some(&shown)] {
                 for (number, column) in columns().into_iter().enumerate() {
-                    let key = OrderKey { column, direction, looked_at };
+                    let key = OrderKey { column, direction, inspected };
                     for chunk in 0..4 {
                         key.ranks(chunk, &mut ranks);
                         let first = (chunk * CHUNK_ROWS) as u32;

@@ -118,7 +118,7 @@ fn filter<'a, R: RecordType>(
     limits: SearchLimits<'a>,
 ) -> Option<Filter<'a>> {
     let mut conditions = Vec::new();
-    let mut push = |test: Test<'a>, field: &str| conditions.push(Condition { test, looked_at: limits.field(field) });
+    let mut push = |test: Test<'a>, field: &str| conditions.push(Condition { test, inspected: limits.field(field) });
     for condition in common.codes {
         let rows = rows_with_codes(&subjects.codes, &snapshot.extensions, condition)?;
         push(Test::Among(rows), condition.field.field().as_ref());
@@ -138,11 +138,11 @@ fn filter<'a, R: RecordType>(
     // Identifiers and the time of the last update may be checked on every visible record.
     if !common.identifiers.is_empty() {
         let rows = rows_with_identifiers(&subjects.identifiers, &snapshot.hasher, common.identifiers)?;
-        conditions.push(Condition { test: Test::Among(Rows::Set(rows)), looked_at: None });
+        conditions.push(Condition { test: Test::Among(Rows::Set(rows)), inspected: None });
     }
     if !common.last_updated.is_empty() {
         let scan = InstantScan::new(&subjects.last_updated, common.last_updated);
-        conditions.push(Condition { test: Test::Scanned(Box::new(scan)), looked_at: None });
+        conditions.push(Condition { test: Test::Scanned(Box::new(scan)), inspected: None });
     }
     let visible = limits.records.map(|records| records.visible());
     Some(Filter::new(subjects.rows.count(), visible, conditions))
@@ -229,13 +229,13 @@ fn filter_of_memberships<'a>(
         .zip(fields)
         .map(|(rows, field)| Condition {
             test: Test::Among(rows),
-            looked_at: field.and_then(|field| limits.field(field)),
+            inspected: field.and_then(|field| limits.field(field)),
         })
         .collect();
     if !conditions.last_updated.is_empty() {
         let column = &about.of_memberships.last_updated;
         let scan = InstantScan::new(column, &conditions.last_updated);
-        all.push(Condition { test: Test::Scanned(Box::new(scan)), looked_at: None });
+        all.push(Condition { test: Test::Scanned(Box::new(scan)), inspected: None });
     }
     let visible = limits.records.map(|records| records.visible());
     Some(Filter::new(about.memberships.rows.count(), visible, all))

@@ -44,7 +44,7 @@ fn with_codes(field: CodedField, numbers: &[u32]) -> IndividualQuery {
 }
 
 #[test]
-fn finds_everybody_without_conditions() {
+fn finds_all_records_without_conditions() {
     assert_eq!(found(&register().snapshot(), &IndividualQuery::default()), [1, 2, 3, 4, 5]);
 }
 

@@ -60,8 +60,8 @@ impl PackGuest {
         let all = image.put(&concepts);
         let page = page(&mut image, all, 2, None);
         // A page of one concept, and one of none, whose next cursor the guest writes.
-        let short_page = page_to_go_on(&mut image, all, 1);
-        let empty_page = page_to_go_on(&mut image, all, 0);
+        let short_page = next_page(&mut image, all, 1);
+        let empty_page = next_page(&mut image, all, 0);
         format!(
             r#"(module
             {imports}
@@ -133,7 +133,7 @@ fn page(image: &mut Image, concepts: u32, count: usize, next: Option<u32>) -> u3
 }
 
 /// A page whose next cursor, at offset 16, the guest writes.
-fn page_to_go_on(image: &mut Image, concepts: u32, count: usize) -> u32 {
+fn next_page(image: &mut Image, concepts: u32, count: usize) -> u32 {
     page(image, concepts, count, Some(0))
 }
 

@@ -43,7 +43,7 @@ impl Examiner {
     ///
     /// # Errors
     /// The first thing that cannot be restored.
-    pub fn look_at(&mut self, block: u64, items: &[Item]) -> Result<(), BackupProblem> {
+    pub fn inspect(&mut self, block: u64, items: &[Item]) -> Result<(), BackupProblem> {
         self.block = block;
         for item in items {
             self.look(item)?;

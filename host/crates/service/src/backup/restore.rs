@@ -78,7 +78,7 @@ fn read(
         let (number, count) = (block.number, u64::from(block.head.items));
         if depth == Depth::Everything {
             let items = block.items()?;
-            examiner.look_at(number, &items)?;
+            examiner.inspect(number, &items)?;
             take(items, reader.bytes)?;
         }
         things = things.saturating_add(count);

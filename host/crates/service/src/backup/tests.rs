@@ -97,7 +97,7 @@ async fn wherever_a_backup_is_cut_it_is_noticed() {
 }
 
 #[tokio::test]
-async fn whatever_byte_is_changed_it_is_noticed() {
+async fn a_change_of_any_byte_is_detected() {
     let (head, items) = contents().await;
     let bytes = written(&head, items);
     for at in 0..bytes.len() {
@@ -358,7 +358,7 @@ async fn a_signature_covers_everything_and_is_judged_by_the_keys_that_are_truste
 }
 
 #[tokio::test]
-async fn whatever_is_changed_of_a_signed_backup_is_noticed_before_it_is_used() {
+async fn any_change_of_a_signed_backup_is_detected_before_its_use() {
     let (head, items) = contents().await;
     let bytes = written(&head, items);
     let key = PrivateKey::from_bytes([7; 32]);

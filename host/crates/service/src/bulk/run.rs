@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_waits_for_its_members_and_people_go_on() {
+    fn a_group_waits_for_its_members_and_people_continue() {
         let [a, b, g] = some_names();
         let mut window = Window::new();
         window.push((1, 10), Individual, names(&[a], &[]), false, ());

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_not_as_it_was_is_named() {
+    fn every_changed_input_is_named() {
         assert_eq!(complaint(|_| ()), None);
         assert_eq!(complaint(|now| now.versions.clear()), None, "records are compared separately");
         for (told, change) in [

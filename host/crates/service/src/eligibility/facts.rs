@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn after_so_many_problems_no_further_record_is_looked_at() {
+    fn after_the_maximum_of_problems_no_further_record_is_checked() {
         let generation = generation();
         for (subjects, members, told, last) in [
             (49, 0, 49, "subjects[48].gender"),

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_names_each_field_once_and_its_digest_tells_the_subjects_apart() {
+    fn a_schema_names_each_field_once_and_its_digest_distinguishes_the_subjects() {
         for subject in [Subject::Individual, Subject::Group] {
             let schema = schema(subject, &ExtensionFields::default());
             let mut names: Vec<(RowSpace, &str)> =

@@ -191,7 +191,7 @@ async fn clients_are_rejected_until_they_are_compared() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_are_taken_up_without_anybody_asking() {
+async fn changes_are_applied_without_a_request() {
     let (one, other, _, _keys) = two().await;
     let id = one.create().await;
     let seen = async {
@@ -203,7 +203,7 @@ async fn changes_are_taken_up_without_anybody_asking() {
         .await
         .unwrap();
     tokio::select! {
-        () = other.follower.keep_up() => panic!("it runs until it is dropped"),
+        () = other.follower.maintain() => panic!("it runs until it is dropped"),
         () = seen => {}
         () = tokio::time::sleep(Duration::from_secs(60)) => panic!("nothing was applied"),
     }
@@ -254,7 +254,7 @@ async fn settings_of_two_processes_stand_side_by_side() {
 }
 
 #[tokio::test]
-async fn what_arrives_while_a_process_has_the_turn_is_taken_up_after_it() {
+async fn changes_that_arrive_during_an_update_are_applied_after_it() {
     let (one, other, store, _keys) = two().await;
     let code = CodeUri::parse("urn:open#first").unwrap();
     let is_known = |process: &Process| process.plugins.registry().vocabularies.current().number_of(&code).is_some();
@@ -271,7 +271,7 @@ async fn what_arrives_while_a_process_has_the_turn_is_taken_up_after_it() {
 }
 
 #[tokio::test]
-async fn another_database_that_answers_with_the_same_numbers_is_read_anew() {
+async fn another_database_with_the_same_numbers_is_read_again() {
     let (one, _other, store, keys) = two().await;
     let elsewhere = shared_store();
     let taken_over = Process::start(&elsewhere, &keys).await;

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_who_joined_who_left_and_whose_place_was_changed() {
+    fn reports_joined_left_and_changed_members() {
         use PlaceChange::{Added, Changed, Removed};
         let differ = |before: &[Member], now: &[Member]| {
             let changes = differences(before, now).into_iter();

@@ -73,7 +73,7 @@ impl PluginAdministration {
 
     /// Number of plugins of other processes that could not be applied here.
     #[must_use]
-    pub fn not_taken_up(&self) -> usize {
+    pub fn pending_changes(&self) -> usize {
         self.common().failed.len()
     }
 
@@ -116,7 +116,7 @@ impl PluginAdministration {
     async fn follow_alone(&self, shared: &dyn Shared, ahead: Ahead, now: Timestamp) -> Result<(), AppError> {
         self.bring_in_line(shared, ahead, now).await?;
         // Includes changes that an earlier attempt made and did not load.
-        if self.must_load() { self.load_anew().await } else { Ok(()) }
+        if self.must_load() { self.reload().await } else { Ok(()) }
     }
 
     /// Synchronizes the library with the list of all processes, as far as this server's policy accepts its entries; if
@@ -232,7 +232,7 @@ impl PluginAdministration {
     }
 
     /// Reads every pack again and activates the packs that are compatible.
-    async fn load_anew(&self) -> Result<(), AppError> {
+    async fn reload(&self) -> Result<(), AppError> {
         let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
         let (host, library, decided) = (self.host.clone(), self.library.clone(), deployment.clone());
         let (packs, mut reasons) = blocking(move || load_packs(&host, &library, &decided)).await?;
@@ -307,7 +307,7 @@ impl PluginAdministration {
         if let Some(folder) = &folder {
             self.note_offered(folder).await?;
         }
-        self.load_anew().await?;
+        self.reload().await?;
         let Some(folder) = folder else { return Ok(()) };
         let report = self.sync(&folder, now).await?;
         log_sync_report(&report);

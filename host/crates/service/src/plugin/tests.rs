@@ -81,7 +81,7 @@ fn administrator() -> OpContext {
 }
 
 #[tokio::test]
-async fn what_a_folder_brings_is_installed_only_if_it_goes_with_what_is_in_force() {
+async fn plugins_of_a_folder_are_installed_only_if_they_fit_the_active_ones() {
     let test = TestLibrary::new();
     install(&test, pack("1.0.0"));
     let source = tempfile::tempdir().unwrap();

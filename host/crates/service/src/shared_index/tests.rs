@@ -12,7 +12,7 @@ use daftar_store::partition::{Partition, PartitionDependencies};
 #[derive(Default)]
 struct Fake {
     register: Mutex<Register>,
-    is_away: AtomicBool,
+    is_unavailable: AtomicBool,
     /// Number of records read from it.
     read: AtomicUsize,
     heard: Notify,
@@ -52,14 +52,14 @@ impl Fake {
     }
 
     fn answer(&self) -> Result<Register, StoreError> {
-        if self.is_away.load(Ordering::Relaxed) {
+        if self.is_unavailable.load(Ordering::Relaxed) {
             return Err(StoreError::Failed("the database is unavailable".into()));
         }
         Ok(self.now().clone())
     }
 
-    fn be_away(&self, is_away: bool) {
-        self.is_away.store(is_away, Ordering::Relaxed);
+    fn be_away(&self, is_unavailable: bool) {
+        self.is_unavailable.store(is_unavailable, Ordering::Relaxed);
     }
 }
 
@@ -161,7 +161,7 @@ async fn a_search_sees_what_another_server_wrote_before_it() {
     assert_eq!((people(&index).await, read(&fake)), (3, 3));
     let following = tokio::spawn({
         let index = Arc::clone(&index);
-        async move { index.keep_up().await }
+        async move { index.maintain().await }
     });
     for last in 4..=9 {
         fake.write([last]);
@@ -196,7 +196,7 @@ async fn own_writes_are_there_without_being_read_unless_one_of_another_server_is
 }
 
 #[tokio::test]
-async fn another_history_is_read_anew_and_its_rows_are_other_records() {
+async fn another_history_is_read_again_and_its_rows_are_other_records() {
     let fake = fake(5);
     let index = index(&fake, Columns::default(), None);
     index.sync().await.unwrap();
@@ -263,7 +263,7 @@ async fn an_outage_of_the_database_is_survived() {
     fake.be_away(true);
     let following = tokio::spawn({
         let index = Arc::clone(&index);
-        async move { index.keep_up().await }
+        async move { index.maintain().await }
     });
     while !index.state().has_failed {
         tokio::task::yield_now().await;
@@ -284,7 +284,7 @@ async fn an_outage_of_the_database_is_survived() {
 }
 
 #[tokio::test]
-async fn many_changes_are_taken_up_as_a_whole_and_too_many_are_read_anew() {
+async fn many_changes_are_applied_together_and_too_many_are_read_again() {
     let fake = fake(2);
     let index = index(&fake, Columns::default(), None);
     index.sync().await.unwrap();

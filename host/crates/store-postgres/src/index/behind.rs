@@ -112,7 +112,7 @@ async fn run(database: Arc<Database>, mut heard: watch::Receiver<u64>, mut are_t
         }
         tokio::time::sleep(PAUSE).await;
         heard.borrow_and_update();
-        are_there = !database.is_away() && are_noted(&database).await.unwrap_or(false);
+        are_there = !database.is_unavailable() && are_noted(&database).await.unwrap_or(false);
     }
 }
 

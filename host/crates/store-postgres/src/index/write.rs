@@ -129,7 +129,7 @@ pub(super) struct Members {
     roles: Vec<Option<i64>>,
     first_days: Vec<Day>,
     last_days: Vec<Day>,
-    set_aside: Vec<bool>,
+    deprecate_starter: Vec<bool>,
 }
 
 impl Members {
@@ -141,13 +141,13 @@ impl Members {
             roles: column(rows, |row| row.role),
             first_days: column(rows, |row| row.first_day),
             last_days: column(rows, |row| row.last_day),
-            set_aside: column(rows, |row| row.is_set_aside),
+            deprecate_starter: column(rows, |row| row.is_set_aside),
         }
     }
 
     pub(super) fn parameters(&self) -> [&(dyn ToSql + Sync); 7] {
-        let Self { groups, places, individuals, roles, first_days, last_days, set_aside } = self;
-        [groups, places, individuals, roles, first_days, last_days, set_aside]
+        let Self { groups, places, individuals, roles, first_days, last_days, deprecate_starter } = self;
+        [groups, places, individuals, roles, first_days, last_days, deprecate_starter]
     }
 }
 

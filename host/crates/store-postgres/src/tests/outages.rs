@@ -170,7 +170,7 @@ async fn a_slow_database_fails_requests_that_wait_too_long_and_recovers() {
     holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
     let failed = commit(&store, new_person(2)).await.unwrap_err();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("55P03")), "{failed:?}");
-    assert!(!store.database.is_away(), "one lock is held, and everything else succeeds");
+    assert!(!store.database.is_unavailable(), "one lock is held, and everything else succeeds");
     assert!(store.record(RecordKind::Individual, RecordId(1)).await.unwrap().is_some(), "reads wait for no lock");
     holder.client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(at_last(&store, 2).await, 2);
@@ -181,7 +181,7 @@ async fn a_slow_database_fails_requests_that_wait_too_long_and_recovers() {
     let made = store.usage().connections_made;
     let failed = store.database.query("SELECT pg_sleep(30)", &[]).await.err().unwrap();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("57014")), "{failed:?}");
-    assert!(!store.database.is_away(), "it reported that it cancelled the statement");
+    assert!(!store.database.is_unavailable(), "it reported that it cancelled the statement");
     assert!(store.record(RecordKind::Individual, RecordId(2)).await.unwrap().is_some());
     assert_eq!(store.usage().connections_made, made, "on the same connection");
 }
@@ -199,7 +199,7 @@ async fn previews_that_use_all_of_their_connections_are_no_outage() {
     let failed = partitions.snapshot(&client(4)).await.err().unwrap();
     let said = "previews have every connection";
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains(said)), "{failed:?}");
-    assert!(!store.database.is_away());
+    assert!(!store.database.is_unavailable());
     moments.pop();
     partitions.snapshot(&client(4)).await.unwrap();
 }

@@ -89,7 +89,7 @@ async fn writes_of_different_processes_conflict_as_writes_of_one_do() {
 #[tokio::test]
 async fn a_read_set_stays_valid_after_many_writes_of_another_process() {
     let (_server, one, two) = two().await;
-    let looked_at = create(&one, person(&[])).await.id;
+    let inspected = create(&one, person(&[])).await.id;
     let rests = |since: u64, id: RecordId| Write {
         read_set: vec![ReadSet { since: Sequence(since), records: vec![(RecordKind::Individual, id)] }],
         ..write(vec![Operation::create(person(&[]))])
@@ -103,11 +103,11 @@ async fn a_read_set_stays_valid_after_many_writes_of_another_process() {
     assert!(written > 2_000, "{written}");
     // Groups without a read set have checked none of it.
     let own = create(&one, person(&[])).await.id;
-    assert!(one.commit(rests(1, looked_at)).await.is_ok());
+    assert!(one.commit(rests(1, inspected)).await.is_ok());
     assert!(matches!(one.commit(rests(1, own)).await, Err(StoreError::Overtaken)));
-    let foreign = RecordId(looked_at.0 + 1);
+    let foreign = RecordId(inspected.0 + 1);
     assert!(matches!(one.commit(rests(1, foreign)).await, Err(StoreError::Overtaken)), "created since");
-    assert!(one.commit(rests(1, looked_at)).await.is_ok());
+    assert!(one.commit(rests(1, inspected)).await.is_ok());
 }
 
 #[tokio::test]

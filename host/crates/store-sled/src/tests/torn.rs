@@ -32,8 +32,8 @@ async fn a_write_that_fails_in_the_middle_is_whole_after_the_next_start() {
         assert!(operations.len() > 8 * 2, "people, identifiers, a change, a line of the audit log");
         std::fs::create_dir(path.join("blobs")).unwrap();
         // Copies: the failed database keeps its files locked while this process runs.
-        let (looked_at, after) = (copied(&path), copied(&path));
-        let stopped = StoppedStore::open(looked_at.path(), 1024 * 1024).unwrap();
+        let (inspected, after) = (copied(&path), copied(&path));
+        let stopped = StoppedStore::open(inspected.path(), 1024 * 1024).unwrap();
         assert_eq!(findings(&stopped).await.unwrap(), Vec::<String>::new(), "as a start would find it");
 
         let store = Folder::listening(after.path());

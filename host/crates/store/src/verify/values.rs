@@ -107,7 +107,7 @@ impl AuditValues {
         (self.last, self.values) = (number, self.values.saturating_add(1));
         match record::audit::decode(value) {
             Ok(lines) => {
-                self.is_removal_told |= lines.iter().any(AuditEntry::tells_of_removal);
+                self.is_removal_told |= lines.iter().any(AuditEntry::reports_removal);
                 None
             }
             Err(error) => Some(undecodable(Part::Audit, format!("value {number} of the audit log"), &error)),

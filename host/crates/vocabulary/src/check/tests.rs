@@ -177,7 +177,7 @@ fn refuses_a_description_that_is_not_true() {
 }
 
 #[test]
-fn refuses_a_description_that_is_not_sound() {
+fn rejects_an_invalid_description() {
     let wrong_version = |version: &str| described(|description| description.version = version.to_owned());
     assert_eq!(wrong_version(""), [PackFault::Version(String::new())]);
     assert_eq!(wrong_version("2024 a"), [PackFault::Version("2024 a".to_owned())]);
@@ -247,7 +247,7 @@ fn refuses_concept_groups_that_cannot_be() {
 }
 
 #[test]
-fn tells_all_problems_at_once_and_counts_what_it_leaves_out() {
+fn reports_all_problems_together_and_counts_omitted_ones() {
     let builder = VocabularyBuilder::new("urn:test:list")
         .concept(TestConcept::new("a", "Alpha").parent("x").alias("b"))
         .concept(TestConcept::new("b", "Beta").parent("c"))

@@ -125,7 +125,7 @@ impl Vocabulary {
         let is_alias = |code: &LocalCode| self.find_alias(code.uri.code.as_str()).is_some();
         for code in codes {
             match (code.origin, concepts.get_mut(&code.uri.code)) {
-                (LocalOrigin::StarterSet, Some(starter)) => set_aside(starter, code),
+                (LocalOrigin::StarterSet, Some(starter)) => deprecate_starter(starter, code),
                 (LocalOrigin::StarterSet, None) => {}
                 (LocalOrigin::Deployment, Some(_)) if code.is_active() => taken.push(code.uri.code.clone()),
                 // What was deprecated here and a pack brings again is the pack's from then on.
@@ -191,7 +191,7 @@ fn drop_dangling(concepts: &mut Concepts) {
     }
 }
 
-fn set_aside(starter: &mut Concept, code: &LocalCode) {
+fn deprecate_starter(starter: &mut Concept, code: &LocalCode) {
     let is_starter = starter.properties.iter().any(|(key, value)| key == STARTER_PROPERTY && value == "true");
     if is_starter && !code.is_active() {
         starter.status = ConceptStatus::Inactive;

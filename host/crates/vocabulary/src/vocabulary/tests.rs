@@ -39,7 +39,7 @@ fn finds_by_exact_code_and_by_alias() {
 }
 
 #[test]
-fn tells_everything_that_was_said_of_a_concept() {
+fn returns_every_property_of_a_concept() {
     let vocabulary = housing().vocabulary();
     let concept = vocabulary.find("1.2.1").unwrap();
     assert_eq!(concept.uri().unwrap(), CodeUri::parse("urn:test:housing#1.2.1").unwrap());

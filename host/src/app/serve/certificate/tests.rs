@@ -67,7 +67,7 @@ const BEFORE: &str = "2026-06-01T00:00:00Z";
 const AFTER: &str = "2026-12-01T00:00:00Z";
 
 #[test]
-fn files_that_are_changed_one_after_the_other_are_taken_together() {
+fn files_that_change_sequentially_are_loaded_together() {
     let (cert, key) = made(12);
     for order in [[("cert.pem", &cert), ("key.pem", &key)], [("key.pem", &key), ("cert.pem", &cert)]] {
         let mut files = Files::new(6);
@@ -141,7 +141,7 @@ fn the_reason_names_the_files_and_what_is_wrong() {
 }
 
 #[test]
-fn a_day_is_looked_at_once() {
+fn a_day_is_checked_once() {
     let mut files = Files::new(6);
     files.clock.set("2026-05-20T12:00:00Z".parse().unwrap());
     drop(files.look());

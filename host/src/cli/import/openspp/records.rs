@@ -167,7 +167,7 @@ pub struct Places {
 
 impl Places {
     /// Adds a record.
-    pub fn look_at(&mut self, record: &Value) {
+    pub fn inspect(&mut self, record: &Value) {
         let Some(kind) = record.get("type").and_then(Value::as_str) else { return };
         let count = self.records.entry(kind.to_owned()).or_default();
         *count = count.saturating_add(1);

@@ -42,7 +42,7 @@ pub(super) async fn run(
         let answers = match attempt(app, caller, &transaction, &entries, &order, deadline).await {
             Ok(answers) => answers,
             Err(refusal) => {
-                if is_done_meanwhile(app, caller, &mut once).await? {
+                if is_done_concurrently(app, caller, &mut once).await? {
                     continue;
                 }
                 transaction.abandon(&caller.context, RollbackReason::OtherRefused).await?;
@@ -67,7 +67,7 @@ pub(super) async fn run(
             }
             Err(CommitError::Overtaken) => {
                 transaction.abandon(&caller.context, RollbackReason::Overtaken).await?;
-                is_done_meanwhile(app, caller, &mut once).await?;
+                is_done_concurrently(app, caller, &mut once).await?;
             }
             Err(CommitError::Failed(error)) => {
                 transaction.abandon(&caller.context, RollbackReason::Failed).await?;
@@ -78,9 +78,9 @@ pub(super) async fn run(
     Err(AppError::Overtaken.into())
 }
 
-async fn is_done_meanwhile(app: &AppState, caller: &Caller, once: &mut Option<Once>) -> Result<bool, AppError> {
+async fn is_done_concurrently(app: &AppState, caller: &Caller, once: &mut Option<Once>) -> Result<bool, AppError> {
     match once {
-        Some(once) => once.is_done_meanwhile(&caller.context, &*app.registry.store, 0).await,
+        Some(once) => once.is_done_concurrently(&caller.context, &*app.registry.store, 0).await,
         None => Ok(false),
     }
 }

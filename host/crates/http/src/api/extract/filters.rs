@@ -69,7 +69,7 @@ impl Filters {
 
     /// The fields of the record that parameters check.
     #[must_use]
-    pub fn looked_at(&self, parameters: &Parameters) -> Vec<String> {
+    pub fn inspected(&self, parameters: &Parameters) -> Vec<String> {
         parameters.names().filter_map(|name| self.field(name)).collect()
     }
 

@@ -328,7 +328,7 @@ fn begin_span(app: &AppState, request: &Request, entrance: Entrance) -> Span {
     if !app.program.is_traced() || is_routine(route) {
         return Span::none();
     }
-    let parent = if app.config.otlp.takes_up_traceparent() { remote_parent(app, request, entrance) } else { None };
+    let parent = if app.config.otlp.accepts_traceparent() { remote_parent(app, request, entrance) } else { None };
     spans::request(request.method().as_str(), route, parent)
 }
 

@@ -51,8 +51,8 @@ pub async fn search(call: Auth<scope::ProgramSearch>, parameters: Parameters) ->
     let names = FILTERS.map(|(name, _)| name);
     let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::Program, &names)?;
     let field_of = |name: &str| FILTERS.iter().find(|(known, _)| *known == name)?.1.map(str::to_owned);
-    let looked_at: Vec<String> = search.parameters.names().filter_map(field_of).collect();
-    program::check_search(&call.ctx, &looked_at, &search.paging)?;
+    let inspected: Vec<String> = search.parameters.names().filter_map(field_of).collect();
+    program::check_search(&call.ctx, &inspected, &search.paging)?;
     let conditions = read_conditions(&search.parameters)?;
     let page = program::search(&call.ctx, &call.app.registry, conditions, &search.paging).await?;
     search.answer(&page, |program| body::program(&program.record, &program.fields))
@@ -90,8 +90,8 @@ const MEMBERSHIP_FILTERS: [&str; 3] = ["beneficiary", "program", "status"];
 /// Searches memberships.
 pub async fn search_memberships(call: Auth<scope::ProgramMembershipSearch>, parameters: Parameters) -> ApiResult {
     let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::ProgramMembership, &MEMBERSHIP_FILTERS)?;
-    let looked_at = search.parameters.names().filter(|name| MEMBERSHIP_FILTERS.contains(name)).map(str::to_owned);
-    program_membership::check_search(&call.ctx, &looked_at.collect::<Vec<_>>(), &search.paging)?;
+    let inspected = search.parameters.names().filter(|name| MEMBERSHIP_FILTERS.contains(name)).map(str::to_owned);
+    program_membership::check_search(&call.ctx, &inspected.collect::<Vec<_>>(), &search.paging)?;
     let conditions = read_membership_conditions(&search.parameters)?;
     let page = program_membership::search(&call.ctx, &call.app.registry, conditions, &search.paging).await?;
     search.answer(&page, body::membership)

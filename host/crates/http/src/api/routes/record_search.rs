@@ -139,7 +139,7 @@ pub async fn search_groups(call: Auth<scope::GroupRead>, parameters: Parameters,
     let names = known.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::Group, &names)?;
-    group::check_search(&call.ctx, &known.looked_at(&search.parameters), &search.paging)?;
+    group::check_search(&call.ctx, &known.inspected(&search.parameters), &search.paging)?;
     let request = read_group_conditions(&search.parameters, &known)?;
     let paging = (&search.paging, wanted(search.elements()));
     let page = group::search(&call.ctx, &call.app.registry, languages(&call.app, &headers), request, paging).await?;
@@ -159,7 +159,7 @@ pub fn group_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) ->
     let names = known.names();
     let names: Vec<&str> = names.iter().map(String::as_str).chain(["_last_updated"]).collect();
     parameters.expect_only(&names)?;
-    group::check_search(ctx, &known.looked_at(parameters), &Paging::default())?;
+    group::check_search(ctx, &known.inspected(parameters), &Paging::default())?;
     read_group_conditions(parameters, &known)
 }
 
@@ -201,7 +201,7 @@ pub async fn search_individuals(
         return Err(Problem::malformed(detail).into());
     }
     let is_by_groups = search.parameters.names().any(|name| BY_GROUPS.contains(&name));
-    individual::check_search(&call.ctx, &known.looked_at(&search.parameters), is_by_groups, &search.paging)?;
+    individual::check_search(&call.ctx, &known.inspected(&search.parameters), is_by_groups, &search.paging)?;
     let request = read_individual_conditions(&search.parameters, &known)?;
     let languages = languages(&call.app, &headers);
     let elements = search.elements();
@@ -235,9 +235,9 @@ pub fn individual_request(app: &AppState, parameters: &Parameters, others: &[&st
 /// 400 as [`individual_request`], and 403 naming a field.
 pub fn individual_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> ApiResult<SearchRequest> {
     let request = individual_request(app, parameters, &[])?;
-    let looked_at = individual_filters(app).looked_at(parameters);
+    let inspected = individual_filters(app).inspected(parameters);
     let is_by_groups = parameters.names().any(|name| BY_GROUPS.contains(&name));
-    individual::check_search(ctx, &looked_at, is_by_groups, &Paging::default())?;
+    individual::check_search(ctx, &inspected, is_by_groups, &Paging::default())?;
     Ok(request)
 }
 

@@ -165,7 +165,7 @@ impl Partitioned {
         };
         let size = register.partitions.partition_keys();
         let moment = register.partitions.snapshot(actor).await?;
-        let subjects = if query.is_everybody() && sees.is_none() {
+        let subjects = if query.has_no_conditions() && sees.is_none() {
             all_of(moment.last(kind.record_kind()).await?, size)
         } else {
             let mut subjects: BTreeMap<u64, RoaringBitmap> = BTreeMap::new();
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_is_in_one_partition_each() {
+    fn each_subject_is_in_one_partition() {
         let lengths =
             |last, size| -> Vec<u64> { all_of(RecordId(last), size).values().map(RoaringBitmap::len).collect() };
         assert_eq!(lengths(0, 4), [0_u64; 0]);

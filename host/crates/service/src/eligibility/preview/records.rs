@@ -345,7 +345,7 @@ impl PreviewCache {
         let mut state = self.lock();
         state.usage.read = state.usage.read.saturating_add(1);
         state.take_out(key, first);
-        if state.make_room(asking, key, bytes, self.bytes_max) {
+        if state.make_space(asking, key, bytes, self.bytes_max) {
             state.put(asking, key, first, part);
         }
         columns
@@ -374,7 +374,7 @@ impl State {
     }
 
     /// Drops fields that earlier previews asked for until so many bytes more have room; whether they have it then.
-    fn make_room(&mut self, asking: Asking, of: &FieldKey, bytes: u64, bytes_max: u64) -> bool {
+    fn make_space(&mut self, asking: Asking, of: &FieldKey, bytes: u64, bytes_max: u64) -> bool {
         while self.usage.bytes.saturating_add(bytes) > bytes_max {
             let others = self.fields.iter().filter(|(key, kept)| *key != of && kept.asked_by < asking);
             let Some(longest_ago) = others.min_by_key(|(_, kept)| kept.asked_by).map(|(key, _)| key.clone()) else {

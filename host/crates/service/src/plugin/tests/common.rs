@@ -64,7 +64,7 @@ fn name() -> PluginName {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_process_installs_replaces_and_removes_the_other_takes_up() {
+async fn installs_replacements_and_removals_reach_the_other_process() {
     let store = shared_store();
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     for version in ["1.0.0", "1.1.0"] {
@@ -140,7 +140,7 @@ async fn a_plugin_that_cannot_be_applied_is_reported_and_the_running_one_stays()
         assert_eq!((process.versions(), process.published()), (vec!["1.0.0".to_owned()], 1), "{told}");
         let unloaded = process.plugins.unloaded();
         assert!(unloaded[0].reason.contains(told), "{unloaded:?}");
-        assert_eq!(process.plugins.not_taken_up(), 1);
+        assert_eq!(process.plugins.pending_changes(), 1);
     }
 }
 
@@ -172,7 +172,7 @@ async fn what_could_not_be_loaded_for_want_of_the_store_is_loaded_once_it_answer
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_list_with_the_same_revision_is_taken_up() {
+async fn another_list_with_the_same_revision_is_applied() {
     let (store, elsewhere) = (shared_store(), shared_store());
     let (one, other) = (Process::start(&store).await, Process::start(&elsewhere).await);
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
@@ -192,18 +192,18 @@ async fn who_installs_a_plugin_and_cannot_write_it_tries_again_like_the_others()
     let in_place = one.test.folder.path().join(format!("{}.wasm", digest.to_hex()));
     std::fs::create_dir(&in_place).unwrap();
     one.plugins.install(&administrator(), package).await.unwrap_err();
-    assert_eq!((one.versions(), one.plugins.not_taken_up()), (vec![], 1));
+    assert_eq!((one.versions(), one.plugins.pending_changes()), (vec![], 1));
     assert_eq!(one.plugins.unloaded()[0].name, name());
     other.plugins.apply_plugins(now()).await.unwrap();
     assert_eq!(other.published(), 1, "it applies to all");
     std::fs::remove_dir(&in_place).unwrap();
     one.plugins.apply_plugins(now()).await.unwrap();
     assert_eq!((one.versions(), one.published()), (other.versions(), 1));
-    assert_eq!((one.plugins.not_taken_up(), one.plugins.unloaded()), (0, vec![]));
+    assert_eq!((one.plugins.pending_changes(), one.plugins.unloaded()), (0, vec![]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_that_install_at_the_same_time_come_one_after_the_other() {
+async fn concurrent_installs_are_sequential() {
     let store = shared_store();
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     let administrator = administrator();
@@ -238,7 +238,7 @@ async fn each_process_judges_what_another_installed_by_its_own_policy() {
     for _ in 0..2 {
         other.plugins.apply_plugins(now()).await.unwrap();
     }
-    assert_eq!((other.versions(), other.published(), other.plugins.not_taken_up()), (vec![], 0, 1));
+    assert_eq!((other.versions(), other.published(), other.plugins.pending_changes()), (vec![], 0, 1));
     let unloaded = other.plugins.unloaded();
     assert!(unloaded[0].name == name() && unloaded[0].reason.contains("not signed"), "{unloaded:?}");
     let audited = taken_over(&store).await;
@@ -285,7 +285,7 @@ async fn applied_plugins_are_checked_again_at_the_next_start_and_plugins_install
     let other = restarted(other, trusting()).await;
     assert_eq!((other.versions().len(), other.plugins.unloaded()), (2, vec![]));
     let lax = restarted(lax, trusting()).await;
-    assert_eq!((lax.versions().len(), lax.published(), lax.plugins.not_taken_up()), (1, 0, 1));
+    assert_eq!((lax.versions().len(), lax.published(), lax.plugins.pending_changes()), (1, 0, 1));
     assert_eq!(lax.plugins.unloaded()[0].name, name());
     let limited = TrustedKey::limited(key.public_key(), Some(vec![name()]), None);
     let other = restarted(other, strict([limited])).await;

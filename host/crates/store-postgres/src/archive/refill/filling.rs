@@ -362,7 +362,7 @@ impl Filling {
             }
             Entry::Audit { number, value } => {
                 let lines = record::audit::decode(&value)?;
-                if lines.iter().any(AuditEntry::tells_of_removal) {
+                if lines.iter().any(AuditEntry::reports_removal) {
                     self.removal = Some(number);
                 }
                 self.audit = number.max(self.audit);

@@ -15,7 +15,7 @@ fn code_and_message(generation: &Generation, field: CodedField, text: &str) -> (
 }
 
 #[test]
-fn a_code_becomes_its_number_and_the_edition_in_force() {
+fn a_code_becomes_its_number_and_the_active_edition() {
     let generation = generation();
     let value = generation.resolve(CodedField::Gender, &uri("urn:iso:std:iso:5218#2")).unwrap();
     assert_eq!(generation.code(value.number).unwrap().default_label(), "Female");
