@@ -14,7 +14,7 @@ const SYSTEM_FILES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// Why no certificates are trusted.
+/// Reason why no certificates are trusted.
 #[derive(Debug)]
 pub(crate) enum TrustError {
     /// No file was named, and the system has none.

@@ -28,7 +28,7 @@ use daftar_domain::config::{LogConfig, LogFormat, LogLevel, OtlpConfig};
 /// The most log lines that wait to be written: about 5 MB, and a quarter of a second of requests at 60,000 a second.
 const WAITING_LINES_MAX: usize = 16_384;
 
-/// How many bytes of waiting lines are written at once.
+/// Number of bytes of waiting lines that are written at once.
 const WRITTEN_BYTES: usize = 64 << 10;
 
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
@@ -66,7 +66,7 @@ impl Telemetry {
         self.otlp.as_ref().map(|otlp| otlp.usage())
     }
 
-    /// How many log lines were dropped since the start, for want of room in the buffer.
+    /// Number of log lines that were dropped since the start, for want of room in the buffer.
     #[must_use]
     pub fn dropped_lines(&self) -> u64 {
         self.lines.as_ref().map_or(0, |lines| lines.dropped_lines() as u64)

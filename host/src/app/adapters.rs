@@ -18,7 +18,7 @@ use daftar_vocabulary::{CallingThread, OpenAnswer, OpenPacks, PackOrigin};
 /// What the names of these counters begin with.
 const PREFIX: &str = "limit/";
 
-/// How many counts are removed by one write, at most: the store's lock is held in the meantime.
+/// Number of counts that are removed by one write, at most: the store's lock is held in the meantime.
 const REMOVED_AT_ONCE: usize = 64;
 
 /// Day counts as counters of the store: `limit/<day>/<name>`.

@@ -48,7 +48,7 @@ pub enum Step {
     Comparing,
 }
 
-/// Why a register was not moved.
+/// Reason why a register was not moved.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
     /// One end cannot be opened.
@@ -62,7 +62,7 @@ pub enum MigrateError {
     Backup {
         /// The backup.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
     /// The new end holds no earlier state of the old one.
@@ -71,7 +71,7 @@ pub enum MigrateError {
     /// A store failed, or something that is stored cannot be read or kept.
     #[error("{error}{}", cause_of(.error))]
     Store {
-        /// Why.
+        /// The reason.
         #[from]
         error: StoreError,
     },
@@ -94,7 +94,7 @@ impl From<CatchUpError> for MigrateError {
     }
 }
 
-/// What was done.
+/// The action.
 #[derive(Debug, Clone)]
 pub struct Migrated {
     /// As of which write; absent where nothing was copied.
@@ -187,7 +187,7 @@ impl Source {
         }
     }
 
-    /// Why it failed: what is wrong with the backup, where it is that.
+    /// Reason why it failed: what is wrong with the backup, where it is that.
     fn problem(&self, error: StoreError) -> MigrateError {
         let problem = match &error {
             StoreError::Failed(cause) => cause.downcast_ref::<BackupProblem>().map(ToString::to_string),

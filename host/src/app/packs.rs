@@ -17,7 +17,7 @@ pub use daftar_pack_tools::publisher_files::{
 use daftar_pack_tools::{pack, publisher_files};
 use daftar_sandbox::{CompileIn, PluginHost, PluginHostSettings};
 
-/// Why no pack was built.
+/// Reason why no pack was built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// Something is wrong with the folder or the base.
@@ -28,7 +28,7 @@ pub enum BuildError {
     Host(String),
 }
 
-/// Why no source of a pack was written.
+/// Reason why no source of a pack was written.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportFailure {
     /// Something is wrong with the owner's file.
@@ -56,7 +56,7 @@ pub enum ImportFailure {
     Write {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -162,7 +162,7 @@ pub fn write_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
 /// What an import writes, which is what it may replace.
 const WRITTEN: [&str; 4] = ["pack.toml", "LICENSE-DATA.md", "codes", "labels"];
 
-/// How many names a message lists.
+/// Number of names a message lists.
 const NAMES_MAX: usize = 20;
 
 /// What is in the folder beside the source of a pack, sorted.

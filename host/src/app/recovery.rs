@@ -21,7 +21,7 @@ use daftar_store::change_log::{CHANGES_MAX, HistoryMark, Touched};
 use daftar_store::{ChangeSink, Store, StoreError};
 use daftar_store_sled::{OpenError, SledOptions, SledStore};
 
-/// How many records are read at once while the indexes are built.
+/// Number of records that are read at once while the indexes are built.
 pub(super) const SCAN_RECORDS: usize = 1_024;
 /// The folder of the checkpoints within the data folder.
 pub(super) const CHECKPOINTS_FOLDER: &str = "checkpoints";
@@ -294,7 +294,7 @@ pub(super) fn pages(ids: Option<RoaringTreemap>) -> impl Iterator<Item = Vec<Rec
     std::iter::from_fn(move || Some(ids.by_ref().take(SCAN_RECORDS).collect()).filter(|page: &Vec<_>| !page.is_empty()))
 }
 
-/// Why a checkpoint is not of the history that has that mark at its last write, if it is not.
+/// Reason why a checkpoint is not of the history that has that mark at its last write, if it is not.
 pub(super) fn not_of_this_history(mark: Option<HistoryMark>, file: &CheckpointFile) -> Option<&'static str> {
     match mark {
         None => Some("it is from the future: the store has not seen its last write"),

@@ -42,7 +42,7 @@ const MARKER_TEXT: &str =
 /// Maximum number of events of the final verification that wait to be counted.
 const EVENTS_WAITING: usize = 64;
 
-/// Why a backup was not restored.
+/// Reason why a backup was not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// The database cannot be opened, or holds a register.
@@ -91,7 +91,7 @@ pub enum RestoreError {
     StillMarked {
         /// The marker.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The folder cannot be written.
@@ -99,7 +99,7 @@ pub enum RestoreError {
     Folder {
         /// The folder or file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// There is no space left on the disk.
@@ -109,7 +109,7 @@ pub enum RestoreError {
     NoRoom {
         /// The folder on that disk.
         folder: PathBuf,
-        /// How many bytes were written.
+        /// Number of bytes that were written.
         put_back: u64,
         /// Which part of the register that is.
         part: String,
@@ -131,7 +131,7 @@ pub enum RestoreError {
     /// The store does not take what is in the backup.
     #[error("{error}{}", cause_of(.error))]
     Store {
-        /// Why.
+        /// The reason.
         #[from]
         error: StoreError,
     },

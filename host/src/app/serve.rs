@@ -29,9 +29,9 @@ use self::connection_limiter::ConnectionLimits;
 use super::{App, AppState, PLUGINS_FOLDER, StartError};
 use daftar_domain::config::{ConnectionsConfig, HANDSHAKE_TIMEOUT_MS_DEFAULT, ServerConfig};
 
-/// How many connections a listener of the administrator has: places of its own, which no client can take.
+/// Number of connections a listener of the administrator has: places of its own, which no client can take.
 const ADMIN_CONNECTIONS_MAX: usize = 128;
-/// How long the administrator's client may take nothing of an answer: a backup may wait for a slow disk.
+/// Time that the administrator's client may take nothing of an answer: a backup may wait for a slow disk.
 const ADMIN_WRITE_TIMEOUT_MS: u64 = 300_000;
 /// A response waits for this part of `write_timeout_ms` before the rate of its client is judged in an eviction: a second by default.
 const SLOW_PART: u32 = 30;

@@ -20,7 +20,7 @@ use daftar_service::shared_index::{SharedIndex, Stamp};
 use daftar_service::vocabulary;
 use daftar_store::Store;
 
-/// How often it is asked whether a checkpoint is due.
+/// Number of times that it is asked whether a checkpoint is due.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
 /// A checkpoint is due when so much was written since the last one. Each write takes 10 to 25 µs to apply at the next start
 /// (host/docs/SCALE.md).
@@ -31,17 +31,17 @@ const AGE_DUE: Duration = Duration::from_secs(3_600);
 const AFTER_FAILURE: Duration = Duration::from_secs(600);
 /// By how much the thread that writes a checkpoint stands back for those that serve.
 const NICENESS: i32 = 10;
-/// How often the limits drop what is idle.
+/// Number of times that the limits drop what is idle.
 const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
-/// How often requests of past days are forgotten.
+/// Number of times that requests of past days are forgotten.
 const REQUESTS_INTERVAL: Duration = Duration::from_secs(600);
-/// How often it is checked whether keys, tokens or secrets have expired.
+/// Number of times that it is checked whether keys, tokens or secrets have expired.
 const ACCESS_INTERVAL: Duration = Duration::from_secs(60);
 /// How many clients with old secrets the log names each day; the others are counted.
 const NAMED_MAX: usize = 20;
-/// How often counts of refusals are checked.
+/// Number of times that counts of refusals are checked.
 const COUNTS_INTERVAL: Duration = Duration::from_secs(15);
-/// How often old lines of the audit log are removed, in intervals of the counts: every hour.
+/// Number of times that old lines of the audit log are removed, in intervals of the counts: every hour.
 const REMOVAL_INTERVALS: u64 = 240;
 
 /// Starts everything that runs beside the requests of a server.
@@ -203,7 +203,7 @@ struct Last {
 
 /// What the metrics page reports checkpoints.
 pub(super) struct CheckpointUsage {
-    /// How long ago the last one was written, or read at the start; absent where there is none.
+    /// Time that ago the last one was written, or read at the start; absent where there is none.
     pub(super) age: Option<Duration>,
     /// Writes that it does not show.
     pub(super) writes_behind: u64,

@@ -29,7 +29,7 @@ use daftar_domain::config::{Config, StoreBackend, admin_token_from_environment};
 use daftar_http::admin::plugin::SIGNATURE_HEADER;
 use daftar_http::admin::router::{BASE_PATH, router};
 
-/// How long a command waits for the server, which answers before that; of a long answer, for its next bytes.
+/// Time that a command waits for the server, which answers before that; of a long answer, for its next bytes.
 const TIMEOUT: Duration = Duration::from_secs(150);
 /// How many records of a list are read at a time.
 const PAGE_RECORDS: usize = 100;
@@ -136,7 +136,7 @@ pub fn with_query<'q>(path: &str, parameters: impl IntoIterator<Item = (&'q str,
 /// Reads a response body as its type; members that a newer server added are ignored.
 ///
 /// # Errors
-/// When it is of another type.
+/// If it is of another type.
 pub fn read<T: DeserializeOwned>(body: Value) -> Result<T, CliError> {
     serde_json::from_value(body).map_err(|error| {
         CliError::failed(format_args!("the server's response is not as expected: {error}; is it of another version?"))

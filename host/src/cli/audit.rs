@@ -7,7 +7,7 @@ use super::admin_client::{AdminClient, read, with_query};
 use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::operation::{AuditEntryBody, PageBody};
 
-/// How many entries are read at a time.
+/// Number of entries that are read at a time.
 const PAGE_ENTRIES: usize = 500;
 
 /// What is done with the audit log.
@@ -32,7 +32,7 @@ pub struct QueryArgs {
     /// By `administrator`, `system` or `unknown` (calls without a valid token)
     #[arg(long)]
     actor: Option<String>,
-    /// What was done: `read`, `search`, `create`, `update`, `evaluate`, `administer`, `plugin`, `authenticate`, `audit`; several
+    /// The action: `read`, `search`, `create`, `update`, `evaluate`, `administer`, `plugin`, `authenticate`, `audit`; several
     /// after one another
     #[arg(long, num_args = 1..)]
     action: Vec<String>,

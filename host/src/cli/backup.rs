@@ -147,7 +147,7 @@ fn copy(
 struct Copying<R, W> {
     from: R,
     to: W,
-    /// Why it could not be written.
+    /// Reason why it could not be written.
     failed: Option<io::Error>,
 }
 
@@ -165,7 +165,7 @@ impl<R: Read, W: Write> Read for Copying<R, W> {
 /// Reads a backup whole, and says what it holds and who signed it.
 ///
 /// # Errors
-/// What is wrong with it, or with its signature.
+/// The problem with it, or with its signature.
 pub(super) fn check(global: &GlobalArgs, file: &Path, trusted_key: Option<&str>) -> Result<(), CliError> {
     let config = global.config()?;
     let trust = trust_of(&config, trusted_key)?;

@@ -63,7 +63,7 @@ pub enum ClientCommand {
     RotateSecret {
         /// The client's id
         id: String,
-        /// How long the older secrets stay good, such as `24h`, `90m` or `7d`; without it they, and the tokens that the client
+        /// Time that the older secrets stay good, such as `24h`, `90m` or `7d`; without it they, and the tokens that the client
         /// holds, are refused at once
         #[arg(long, value_name = "TIME", value_parser = overlap_of_secret)]
         overlap: Option<u32>,
@@ -323,7 +323,7 @@ pub enum KeyCommand {
         /// What the new key signs: a replaced key of decisions stays accepted, one of tokens as long as its tokens are good
         #[arg(long = "use", value_name = "USE", value_enum, default_value = "tokens")]
         usage: KeyUse,
-        /// How long tokens signed with the old key are accepted, such as `48h` or `7d`; at least the token lifetime, which is the default
+        /// Time that tokens signed with the old key are accepted, such as `48h` or `7d`; at least the token lifetime, which is the default
         #[arg(long, value_name = "TIME", value_parser = overlap_of_key)]
         overlap: Option<u32>,
     },

@@ -31,9 +31,9 @@ use daftar_domain::{address, person_name};
 use daftar_service::client::ClientChanges;
 use daftar_service::codes::LanguagePreference;
 
-/// How many people the register has.
+/// Number of people the register has.
 const PEOPLE: usize = 1_000;
-/// How many records are written at the same time.
+/// Number of records that are written at the same time.
 const WRITERS: usize = 32;
 /// What the demo's client may do.
 const SCOPES: [&str; 4] = ["individual:all", "group:all", "eligibility:all", "vocabulary:read"];

@@ -72,7 +72,7 @@ pub enum CodeCommand {
 /// What is said about a local code.
 #[derive(Debug, Args)]
 pub struct CodeArgs {
-    /// What it is called, as `<language>=<label>`; may be repeated
+    /// Its name, as `<language>=<label>`; may be repeated
     #[arg(long = "label", value_name = "LANGUAGE=LABEL")]
     labels: Vec<String>,
     /// Where more is said about it, a URI

@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked, and the exit code that says so. `host/docs/CLI.md` has the table.
+//! Reason why a command did not do what it was asked, and the exit code that says so. `host/docs/CLI.md` has the table.
 
 use std::fmt::Display;
 use std::io;
@@ -43,7 +43,7 @@ impl ErrorKind {
     }
 }
 
-/// Why a command did not do what it was asked: one sentence that says what happened, to what, and what to do.
+/// Reason why a command did not do what it was asked: one sentence that says what happened, to what, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CliError {

@@ -26,7 +26,7 @@ use super::{CliError, GlobalArgs, output};
 const EXPRESSION_FILE_BYTES_MAX: u64 = 1 << 20;
 /// The biggest file of records that is read: what one request may have.
 const RECORDS_FILE_BYTES_MAX: u64 = 8 << 20;
-/// How many records are picked where none is named.
+/// Number of records that are picked where none is named.
 const SAMPLE: u32 = 10;
 
 /// What is tried, and on whom.

@@ -221,7 +221,7 @@ impl TableWriter {
     /// A table by a mapping.
     ///
     /// # Errors
-    /// What is wrong with the mapping.
+    /// The problem with the mapping.
     pub fn new(text: &MappingText, bytes: Vec<u8>, is_tabs: bool) -> Result<Self, String> {
         let names = text.header();
         let delimiter = text.delimiter()?.unwrap_or(if is_tabs { b'\t' } else { b',' });

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::CliError;
 use crate::app::packs::{folder_of, write_file};
 
-/// How many bytes are read from the disk at once.
+/// Number of bytes that are read from the disk at once.
 pub const BUFFER_BYTES: usize = 1 << 18;
 
 /// A file's name with something after it.
@@ -32,7 +32,7 @@ pub fn save(path: &Path, progress: &impl Serialize) -> io::Result<()> {
 /// The content of a file; nothing where there is none.
 ///
 /// # Errors
-/// When it is there and cannot be read.
+/// If it is there and cannot be read.
 pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match std::fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

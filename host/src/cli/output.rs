@@ -42,7 +42,7 @@ pub fn json(value: &Value) {
 /// Prints a response body: with `--json` exactly as it came, else its type as `print` does.
 ///
 /// # Errors
-/// When it is not of that type.
+/// If it is not of that type.
 pub fn body<T: DeserializeOwned>(global: &GlobalArgs, body: Value, print: impl FnOnce(T)) -> Result<(), CliError> {
     if global.json {
         json(&body)

@@ -85,7 +85,7 @@ fn expect_folder(dir: &Path) -> Result<(), CliError> {
     }
 }
 
-/// What is wrong with a source, as the command's error; in JSON the list is printed and the error is short.
+/// The problem with a source, as the command's error; in JSON the list is printed and the error is short.
 fn reported(global: &GlobalArgs, errors: &PackErrors) -> CliError {
     if !global.json {
         return CliError::input(errors);

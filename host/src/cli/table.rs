@@ -109,7 +109,7 @@ pub struct Mapping {
     pub constants: Vec<(Path, Value)>,
     /// Into which groups people go.
     pub household: Option<Household>,
-    /// How many columns the header has.
+    /// Number of columns the header has.
     pub width: usize,
 }
 
@@ -137,7 +137,7 @@ impl MappingText {
     /// What stands between cells, where it is said.
     ///
     /// # Errors
-    /// When it is no single byte.
+    /// If it is no single byte.
     pub fn delimiter(&self) -> Result<Option<u8>, String> {
         let Some(text) = self.0.as_ref().and_then(|file| file.delimiter.as_ref()) else { return Ok(None) };
         match text.as_bytes() {
@@ -193,7 +193,7 @@ impl MappingText {
 /// A record that is being put together.
 pub type Body = Map<String, Value>;
 
-/// What is wrong with a cell: the field, the kind of fault, one sentence.
+/// The problem with a cell: the field, the kind of fault, one sentence.
 pub type CellProblem = (String, &'static str, String);
 
 /// A row that was taken.

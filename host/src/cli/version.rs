@@ -24,7 +24,7 @@ const SHORT_COMMIT: usize = 12;
 pub struct Build {
     /// The name of the commit, with `-modified` behind it where something was changed after it.
     pub commit: Option<&'static str>,
-    /// When it was made, in seconds since 1970: the same sources say the same, whenever they are built.
+    /// Time at which it was made, in seconds since 1970: the same sources say the same, whenever they are built.
     pub committed_s: Option<&'static str>,
 }
 

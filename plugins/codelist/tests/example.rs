@@ -23,7 +23,7 @@ fn reads_the_descriptions() {
     let bytes = example();
     let first = VocabularyDescription::new("urn:ex:a", "A", "D", "1", "en")
         .with_source("S")
-        .with_licence("CC0-1.0", "No attribution")
+        .with_licence("CC0-1.0", "Nobody")
         .with_language("fr")
         .with_completeness(Completeness::Fragment)
         .hierarchical()

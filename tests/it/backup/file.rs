@@ -51,8 +51,8 @@ fn faults_of_a_file_are_reported_and_none_of_it_is_served() {
     };
     let newer = [b"daftar-backup-file 2".as_slice(), &whole[20..]].concat();
     let cases = [
-        ("cut", whole[..whole.len() - 1].to_vec(), "was cut off"),
-        ("half", whole[..whole.len() / 2].to_vec(), "was cut off"),
+        ("cut", whole[..whole.len() - 1].to_vec(), "was truncated"),
+        ("half", whole[..whole.len() / 2].to_vec(), "was truncated"),
         ("empty", Vec::new(), "this is no backup"),
         ("foreign", b"PK\x03\x04 and so on".to_vec(), "this is no backup"),
         ("newer", newer, "the backup is of format 2, and this daftar reads formats up to 1"),

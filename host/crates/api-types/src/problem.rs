@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::public::eligibility::Diagnostic;
 
-/// Why a request was refused (RFC 9457).
+/// Reason why a request was refused (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem<'a> {
     /// The address of the page about the code.
@@ -29,7 +29,7 @@ pub struct Problem<'a> {
     /// The problems of single fields, at most 50 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldProblem>,
-    /// How many problems of single fields were found beside those listed; absent when there are none. The server looks for 100 at most.
+    /// Number of problems of single fields that were found beside those listed; absent when there are none. The server looks for 100 at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub errors_omitted: Option<u64>,
@@ -44,10 +44,10 @@ pub struct Problem<'a> {
     pub missing: Option<Vec<String>>,
 }
 
-/// What is wrong with one field of a body.
+/// The problem with one field of a body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FieldProblem {
-    /// Where it stands, such as `address[0].country`.
+    /// Path of the field, such as `address[0].country`.
     pub field: String,
     /// The stable name of the problem.
     pub code: String,

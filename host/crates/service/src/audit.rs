@@ -265,9 +265,9 @@ fn status_at_once(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome) -
     if is_change && outcome == AuditOutcome::Allowed { ctx.trail.success_status() } else { None }
 }
 
-/// How long alike refusals are counted together.
+/// Time that alike refusals are counted together.
 const WINDOW: SignedDuration = SignedDuration::from_secs(60);
-/// How many kinds of refusals are distinguished in that time. With lines of some 100 bytes the log grows by no more than about
+/// Number of kinds of refusals that are distinguished in that time. With lines of some 100 bytes the log grows by no more than about
 /// 10 MB a day.
 const KEYS_MAX: usize = 32;
 

@@ -52,7 +52,7 @@ use daftar_store::archive::{Archive, Entry, ItemKind, Mark, Snapshot};
 use daftar_store::change_log::RegisterId;
 use daftar_store::{BEFORE_FIRST_RELEASE, StoreError};
 
-/// Why a backup cannot be read, or not be trusted.
+/// Reason why a backup cannot be read, or not be trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupProblem {
     /// It is something else.
@@ -221,7 +221,7 @@ mod writer;
 
 /// Maximum number of blocks that wait for the reader.
 const BLOCKS_WAITING: usize = 2;
-/// How long a block waits before the reader is given up: it would keep others from making a backup for ever.
+/// Time that a block waits before the reader is given up: it would keep others from making a backup for ever.
 const READER_PATIENCE: Duration = Duration::from_secs(60);
 /// The parts that plugins' files are cut into, in bytes.
 const PLUGIN_PART_BYTES: usize = 256 * 1024;
@@ -354,7 +354,7 @@ fn head(mark: &Mark, keys: Keys, now: Timestamp) -> Head {
     }
 }
 
-/// Why making a backup ended early.
+/// Reason why making a backup ended early.
 enum Interrupted {
     /// The reader has disconnected, or reads nothing any more.
     Reader(&'static str),

@@ -122,7 +122,7 @@ pub struct BulkLine {
     pub on_existing: OnExisting,
 }
 
-/// What was done with a line.
+/// The action with a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
     /// It made a record.
@@ -398,7 +398,7 @@ impl Preparer {
     }
 }
 
-/// How long an import may be silent before another one may begin.
+/// Time that an import may be silent before another one may begin.
 pub const REMEMBERED_FOR: SignedDuration = SignedDuration::from_secs(30);
 
 /// How a refusal begins that says that it is another's turn.

@@ -169,7 +169,7 @@ pub struct NewLocalCode {
     pub uri: CodeUri,
     /// The code of the same vocabulary that it is a kind of.
     pub specialises: Option<CodeUri>,
-    /// What it is called, which is required, and the rest of what can be changed later.
+    /// Its name, which is required, and the rest of what can be changed later.
     pub details: LocalCodeChange,
 }
 
@@ -193,7 +193,7 @@ pub struct LocalCodeView {
     pub code: LocalCode,
     /// True if its vocabulary is active and has it.
     pub is_active: bool,
-    /// How many records hold it in a coded field; none for an ID type, which stands in no coded field.
+    /// Number of records that hold it in a coded field; none for an ID type, which stands in no coded field.
     pub records: Option<u64>,
 }
 

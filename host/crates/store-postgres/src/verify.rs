@@ -522,7 +522,7 @@ impl RawValues for PostgresValues {
         }
         let hexadecimal: String = digest.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let name = format!("the photo with the digest {hexadecimal}…");
-        Some(finding(Part::Photos, name, "its bytes are not those that it was stored with", Remedy::Restore))
+        Some(finding(Part::Photos, name, "its bytes do not match its digest", Remedy::Restore))
     }
 
     fn has_client(&self, id: &ClientId) -> Result<bool, Finding> {

@@ -137,12 +137,12 @@ fn promises(description: &VocabularyDescription, concepts: &[Concept], push: &mu
     }
 }
 
-/// What is wrong with a text of one line.
+/// The problem with a text of one line.
 fn line_fault(text: &str, bytes_max: usize) -> Option<TextFault> {
     text_fault(text, bytes_max).or_else(|| text.contains(char::is_control).then_some(TextFault::ControlCharacter))
 }
 
-/// What is wrong with a text that may have several lines.
+/// The problem with a text that may have several lines.
 fn lines_fault(text: &str, bytes_max: usize) -> Option<TextFault> {
     let is_forbidden = |character: char| character.is_control() && character != '\n';
     text_fault(text, bytes_max).or_else(|| text.contains(is_forbidden).then_some(TextFault::ControlCharacter))

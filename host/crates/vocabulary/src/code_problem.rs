@@ -1,4 +1,4 @@
-//! Why a code cannot stand where a client put it.
+//! Reason why a code cannot stand where a client put it.
 //!
 //! **Invariant:** each problem has a name that does not change, and a sentence that says what is wrong and what would be
 //! right. Neither says anything about a person.
@@ -15,11 +15,11 @@ use daftar_domain::module::InactiveModule;
 pub struct Suggestion {
     /// `<namespace>#<code>`
     pub uri: String,
-    /// What it is called in the vocabulary's default language.
+    /// Its name in the vocabulary's default language.
     pub display: String,
 }
 
-/// What is wrong with a code.
+/// The problem with a code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodeProblem {
     /// The namespace is that of no vocabulary that the registry has a use for.
@@ -92,7 +92,7 @@ pub enum CodeProblem {
     Malformed {
         /// The code.
         uri: CodeUri,
-        /// What is wrong and what would be right, in the pack's words.
+        /// The problem and what would be right, in the pack's words.
         sentence: String,
     },
     /// Capital and small letters differ from the code's.

@@ -48,7 +48,7 @@ pub struct CodeDisplay<'a> {
     pub namespace: &'a str,
     /// The code alone.
     pub code: &'a str,
-    /// What it is called; the code itself where its vocabulary is gone or no longer has it.
+    /// Its name; the code itself where its vocabulary is gone or no longer has it.
     pub display: &'a str,
     /// The language of `display`; none where that is the code itself.
     pub language: Option<&'a str>,
@@ -241,7 +241,7 @@ impl Generation {
         self.index.table().number(uri)
     }
 
-    /// How many codes are numbered; every number that a record written under this generation can hold is below it.
+    /// Number of codes that are numbered; every number that a record written under this generation can hold is below it.
     #[must_use]
     pub fn code_count(&self) -> usize {
         self.index.table().code_count()

@@ -10,7 +10,7 @@
 use super::compact::ConceptIndex;
 use super::vocabulary::{ConceptRef, Vocabulary};
 
-/// How many codes are suggested.
+/// Number of codes that are suggested.
 pub const SUGGESTIONS_MAX: usize = 5;
 /// How many prefixes one search checks. Two edits away from a code of ICD-11 are some 5,000.
 const STEPS_MAX: usize = 20_000;

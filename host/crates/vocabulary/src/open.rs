@@ -22,16 +22,16 @@ use daftar_domain::vocabulary::Concept;
 /// How many concepts a code may have above it that its vocabulary does not list.
 pub const ABOVE_MAX: usize = 16;
 
-/// How many codes are put to a pack at once: they share one budget of fuel.
+/// Number of codes that are put to a pack at once: they share one budget of fuel.
 const BATCH_CODES: usize = 256;
 
-/// How long a pack is asked about the codes of one request: a back-stop, a thousand language tags take a tenth of it.
+/// Time that a pack is asked about the codes of one request: a back-stop, a thousand language tags take a tenth of it.
 const ASKING_MAX: Duration = Duration::from_secs(3);
 
 /// The most that is taken of a pack about one code, in bytes of text: a dozen levels with labels in forty languages.
 pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// How many answers are remembered, twice over: the younger half and the older one.
+/// Number of answers that are remembered, twice over: the younger half and the older one.
 const REMEMBERED_MAX: usize = 2_048;
 
 /// How much text is remembered, twice over, in bytes.
@@ -49,13 +49,13 @@ pub enum CallingThread {
 /// What a pack says of a code: its concept, or the sentence that says what is wrong.
 pub type OpenAnswer = Result<Concept, String>;
 
-/// Why a pack did not answer. It says nothing about the code: the same question may be answered later.
+/// Reason why a pack did not answer. It says nothing about the code: the same question may be answered later.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the pack of the open vocabulary `{namespace}` does not answer, retry later")]
 pub struct OpenUnavailable {
     /// The vocabulary.
     pub namespace: Namespace,
-    /// Why, for the log.
+    /// Reason why, for the log.
     pub reason: String,
 }
 
@@ -64,7 +64,7 @@ pub trait OpenPacks: Send + Sync {
     /// One answer a code, in order.
     ///
     /// # Errors
-    /// Why there is none; for the log.
+    /// Reason why there is none; for the log.
     fn resolve(
         &self,
         pack: &PackOrigin,
@@ -266,7 +266,7 @@ impl OpenCodes {
         Ok(asked)
     }
 
-    /// How many answers are remembered.
+    /// Number of answers that are remembered.
     #[cfg(test)]
     pub(super) fn remembered_count(&self) -> usize {
         let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);

@@ -68,7 +68,7 @@ pub struct Found<'a> {
 /// A page of what a search found.
 #[derive(Debug)]
 pub struct FoundPage<'a> {
-    /// How many concepts match.
+    /// Number of concepts match.
     pub total: usize,
     /// Those of the page, the best first.
     pub found: Vec<Found<'a>>,
@@ -125,7 +125,7 @@ pub const QUERY_BYTES_MAX: usize = 1_000;
 /// The most words of one query.
 pub const QUERY_WORDS_MAX: usize = 50;
 
-/// Why a text cannot be searched for.
+/// Reason why a text cannot be searched for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SearchQueryError {
     /// Nothing was typed.
@@ -166,7 +166,7 @@ impl SearchQuery {
     /// Reads a query.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problem with it.
     pub fn parse(text: &str) -> Result<Self, SearchQueryError> {
         if text.len() > QUERY_BYTES_MAX {
             return Err(SearchQueryError::TooLong(text.len()));

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::compact::{Span, Texts, to_u32};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 
-/// Why a stored table cannot be used.
+/// Reason why a stored table cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// Two numbers for one code.
@@ -116,7 +116,7 @@ impl CodeTable {
         Ok(table)
     }
 
-    /// How many codes are numbered; every number is below it.
+    /// Number of codes that are numbered; every number is below it.
     #[must_use]
     pub fn code_count(&self) -> usize {
         self.codes.len()

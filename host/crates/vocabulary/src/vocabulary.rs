@@ -114,7 +114,7 @@ impl Vocabulary {
         &self.languages
     }
 
-    /// How many concepts it has.
+    /// Number of concepts it has.
     #[must_use]
     pub fn concept_count(&self) -> usize {
         self.codes.len()

@@ -7,11 +7,11 @@
 pub struct Expression {
     /// The field's path below `me`.
     pub path: String,
-    /// Whether `not` stands before it.
+    /// True if `not` stands before it.
     pub is_negated: bool,
 }
 
-/// What is wrong with an expression, and where; columns count from 1, in characters.
+/// The problem with an expression, and where; columns count from 1, in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// Stable name of the fault.
@@ -20,7 +20,7 @@ pub struct ParseError {
     pub message: String,
     /// Where it begins.
     pub column: u32,
-    /// How many characters it concerns.
+    /// Number of characters it concerns.
     pub length: u32,
 }
 

@@ -289,7 +289,7 @@ pub(super) fn plugins(patient: &Patient) -> Vec<Check> {
     checks
 }
 
-/// What is wrong with one plugin; nothing where nothing is.
+/// The problem with one plugin; nothing where nothing is.
 fn plugin_checks(patient: &Patient, plugin: &InspectedPlugin) -> Vec<Check> {
     let (name, data_dir) = (&plugin.name, patient.data_dir.display());
     let again = format!("install it again: `daftar plugin install FILE --data-dir {data_dir}`");

@@ -31,17 +31,17 @@ const BUFFER_BYTES_MAX: usize = 128 << 10;
 const HTTP2_HEADER_BYTES_MAX: u32 = 64 << 10;
 /// How many requests a client may take back before they are checked (CVE-2023-44487).
 const HTTP2_RESETS_WAITING_MAX: usize = 20;
-/// How many streams may end by a fault of the client (RUSTSEC-2024-0003).
+/// Number of streams that may end by a fault of the client (RUSTSEC-2024-0003).
 const HTTP2_FAULTS_MAX: usize = 128;
 /// What is on its way to us of one body, and of all of a connection.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// How often it is asked whether the client of an HTTP/2 connection is still there, and how long it may take to say so.
+/// Number of times that it is asked whether the client of an HTTP/2 connection is still there, and how long it may take to say so.
 const HTTP2_PING_EVERY: Duration = Duration::from_secs(30);
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a connection that does nothing may take to be closed in order.
+/// Time that a connection that does nothing may take to be closed in order.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a connection that is not served has for its handshake, and for the head of its request.
+/// Time that a connection that is not served has for its handshake, and for the head of its request.
 const REFUSED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How far the server has come in stopping.

@@ -23,9 +23,9 @@ use daftar_domain::audit::stored_address;
 use daftar_http::api::middleware::entrance::Refusal;
 use daftar_http::transport::{Cut, Transport};
 
-/// How many connections beyond the others are open at once for being told that there is no place, and for probes of health.
+/// Number of connections beyond the others that are open at once for being told that there is no place, and for probes of health.
 const REFUSED_MAX: usize = 64;
-/// How many of them from one address.
+/// Number of them that from one address.
 const REFUSED_PER_ADDRESS_MAX: usize = 16;
 /// A connection whose client reads its response at this rate keeps its slot.
 const FAST_BYTES_PER_S: u64 = 16 << 10;
@@ -37,7 +37,7 @@ pub(super) struct ConnectionLimits {
     pub(super) max: usize,
     /// From one address.
     pub(super) per_address_max: usize,
-    /// How long a response waits for its client before its rate is judged.
+    /// Time that a response waits for its client before its rate is judged.
     pub(super) slow_after: Duration,
 }
 
@@ -103,7 +103,7 @@ pub(super) struct ConnectionSlot {
     pub(super) activity: Arc<Activity>,
     /// Told when it is to leave.
     pub(super) leave: Arc<Notify>,
-    /// Why it is not served.
+    /// Reason why it is not served.
     pub(super) refusal: Option<Refusal>,
 }
 

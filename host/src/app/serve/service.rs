@@ -76,9 +76,9 @@ impl Future for Answering {
 
 /// The most bytes that are read and dropped: as many as a body may have.
 const DROPPED_BYTES_MAX: usize = RECORD_BYTES_MAX;
-/// How long that may take.
+/// Time that that may take.
 const DROPPING_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long nothing may arrive in the meantime.
+/// Time that nothing may arrive in the meantime.
 const DROPPING_STALL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The body of a request on its way to its handler.

@@ -28,7 +28,7 @@ pub struct RuleFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
-    /// What it is called.
+    /// Its name.
     title: String,
     /// What it means, in plain words.
     #[serde(rename = "about")]

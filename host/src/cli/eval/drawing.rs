@@ -173,7 +173,7 @@ impl Paint {
 
 /// How much of a part's text is shown, in characters.
 const TEXT_CHARACTERS_MAX: usize = 100;
-/// How far the tree is indented at most, in levels.
+/// Progress of the tree indented at most, in levels.
 const INDENT_MAX: usize = 30;
 
 /// Prints the result of one record with its tree.

@@ -13,7 +13,7 @@ use crate::cli::{CliError, files};
 
 /// The version of the progress file's form.
 const VERSION: u32 = 1;
-/// How often it is written down how far the export came.
+/// Number of times that it is written down how far the export came.
 const SAVED_EVERY: Duration = Duration::from_secs(1);
 
 /// How far an export came.
@@ -45,7 +45,7 @@ impl OutputFile {
     /// Creates a file, or resumes one.
     ///
     /// # Errors
-    /// When it is there already, cannot be written, or was begun with another export.
+    /// If it is there already, cannot be written, or was begun with another export.
     pub fn open(path: &Path, asked: &str, resume: bool) -> Result<Self, CliError> {
         let (partial, progress_path) =
             (files::with_suffix(path, ".partial"), files::with_suffix(path, ".progress.json"));

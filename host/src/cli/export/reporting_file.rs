@@ -135,7 +135,7 @@ impl ReportingFile {
         format!("{}.parquet", self.table.name)
     }
 
-    /// How many rows it has.
+    /// Number of rows it has.
     #[must_use]
     pub const fn rows(&self) -> u64 {
         self.rows

@@ -26,7 +26,7 @@ use crate::app::packs::folder_of;
 use crate::cli::CliError;
 use crate::cli::files::{remove, with_suffix};
 
-/// How many fields are counted by themselves: their names come from the file.
+/// Number of fields that are counted by themselves: their names come from the file.
 const FIELDS_MAX: usize = 1_000;
 
 /// The lines, and what is not in them.
@@ -36,12 +36,12 @@ pub struct Translated {
     pub lines: PathBuf,
     /// The file of what has no place; none where everything has.
     pub unmapped: Option<PathBuf>,
-    /// How often which field has none.
+    /// Number of times that which field has none.
     pub counts: BTreeMap<String, u64>,
 }
 
 impl Translated {
-    /// How many things have no place.
+    /// Number of things that have no place.
     pub fn count(&self) -> u64 {
         self.counts.values().sum()
     }

@@ -34,7 +34,7 @@ pub fn sentence(counts: &ImportCounts) -> String {
 pub struct Identity {
     /// SHA-256 of the file, and of what else decides what is sent.
     pub sha256: String,
-    /// How long the file is.
+    /// Time that the file is.
     pub bytes: u64,
     /// What becomes of records that are there.
     pub on_existing: String,
@@ -50,7 +50,7 @@ pub struct Progress {
     of: Identity,
     /// Position to resume from.
     pub next: Mark,
-    /// How long the rejects file was then, and that of rejected rows.
+    /// Time that the rejects file was then, and that of rejected rows.
     pub rejects_bytes: (u64, u64),
     /// What became of the lines so far.
     pub counts: ImportCounts,
@@ -71,7 +71,7 @@ impl Progress {
     /// Reads it, if it is there.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
+    /// If it is there and cannot be read.
     pub fn load(path: &Path) -> Result<Option<Self>, CliError> {
         let text = files::read_if_there(path).map_err(|error| CliError::cannot_read(path, &error))?;
         let Some(text) = text else { return Ok(None) };

@@ -20,7 +20,7 @@ use crate::cli::files::remove;
 use daftar_api_types::admin::operation::{ImportCounts, ImportLine, StoppedBody};
 use daftar_service::bulk;
 
-/// How often a part is sent that a busy server did not take, a second after one another.
+/// Number of times that a part is sent that a busy server did not take, a second after one another.
 const ATTEMPTS_MAX: u32 = 45;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The status of what may be sent again.
@@ -190,7 +190,7 @@ impl Rejects {
         Ok(Self { lines, rows })
     }
 
-    /// How long they are.
+    /// Time that they are.
     pub fn bytes(&self) -> (u64, u64) {
         (self.lines.bytes, self.rows.as_ref().map_or(0, |rows| rows.bytes))
     }

@@ -153,7 +153,7 @@ impl<R: Read> Sheet<R> {
     }
 }
 
-/// How many bytes are read from the disk at once.
+/// Number of bytes that are read from the disk at once.
 const READ_BYTES: usize = 1 << 18;
 
 /// Cuts records out of bytes, by the rules of RFC 4180: line ends within quotation marks belong to the cell.
@@ -170,7 +170,7 @@ struct Scanner<R> {
 struct Scanned {
     /// Its bytes, with the line end.
     pub raw: Vec<u8>,
-    /// How many lines it takes.
+    /// Number of lines it takes.
     pub lines: u64,
     /// Whether a quotation mark was never closed, or too late: then it is the first line alone.
     pub is_open: bool,

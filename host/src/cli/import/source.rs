@@ -21,7 +21,7 @@ const SHOWN_BYTES: usize = 200;
 pub struct Source {
     path: PathBuf,
     file: File,
-    /// How long it was when it was opened: what is added later is not read.
+    /// Time that it was when it was opened: what is added later is not read.
     pub bytes: u64,
     /// Where the next part begins: at first the first line or row.
     pub mark: Mark,
@@ -43,7 +43,7 @@ impl Source {
     /// Opens a file.
     ///
     /// # Errors
-    /// When it is no file, or cannot be read.
+    /// If it is no file, or cannot be read.
     pub fn open(path: &Path, mapping: Option<&Path>) -> Result<Self, CliError> {
         let failed = |error: std::io::Error| CliError::cannot_read(path, &error);
         // Before it is opened: opening a pipe would wait for who writes to it.
@@ -114,7 +114,7 @@ impl Source {
     /// Checks that the file is what it was: parts that were read later may have been something else.
     ///
     /// # Errors
-    /// When it was changed or added to.
+    /// Time at which it was changed or added to.
     pub fn check_unchanged(&mut self, digest: &str) -> Result<(), CliError> {
         let now = self.file.metadata().map_err(CliError::failed)?.len();
         if now == self.bytes && self.digest()? == digest {
@@ -253,7 +253,7 @@ pub struct Unit {
 pub struct EarlyReject {
     /// Its number in the file.
     pub line: u64,
-    /// What is wrong.
+    /// The problem.
     pub errors: Vec<CellProblem>,
     /// What it says, as far as it is kept.
     pub text: Option<Vec<u8>>,

@@ -9,7 +9,7 @@ use super::value::Writing;
 use super::{Column, ConstantFile, Household, HouseholdFile, Mapping, MappingFile, empty_cell};
 use daftar_domain::record::RecordKind;
 
-/// How many columns are named in a message.
+/// Number of columns that are named in a message.
 const NAMED_MAX: usize = 20;
 
 /// A mapping on its way to fitting a header, with everything that is wrong so far.

@@ -191,7 +191,7 @@ fn unusable(error: ExporterBuildError) -> String {
     format!("`otlp.endpoint` cannot be used: {error}")
 }
 
-/// How many spans the collector says that it did not take; meaningless for metrics.
+/// Number of spans the collector says that it did not take; meaningless for metrics.
 fn rejected(answer: &[u8]) -> usize {
     let partial = ExportTraceServiceResponse::decode(answer).ok().and_then(|answer| answer.partial_success);
     partial.and_then(|partial| usize::try_from(partial.rejected_spans).ok()).unwrap_or(0)

@@ -11,7 +11,7 @@ use super::change;
 pub struct NewClient {
     /// Its name.
     pub name: String,
-    /// What it is granted.
+    /// Its grants.
     #[serde(default)]
     pub scopes: Vec<NewGrant>,
     /// The organization that it belongs to, as consents name it.
@@ -107,9 +107,9 @@ pub struct ClientBody {
     pub effective_rate_limit_per_minute: u32,
     /// Requests a day that count: its own limit, or the default.
     pub effective_rate_limit_per_day: u32,
-    /// When it was registered.
+    /// Time at which it was registered.
     pub created_at: String,
-    /// When it was last changed.
+    /// Time at which it was last changed.
     pub updated_at: String,
     /// Its valid secrets, by age.
     pub secrets: Vec<SecretBody>,
@@ -118,14 +118,14 @@ pub struct ClientBody {
 /// When a secret was created and how long it is valid, never the secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretBody {
-    /// When it was created.
+    /// Time at which it was created.
     pub created_at: String,
-    /// When it expires, where another one replaces it.
+    /// Expiry, if another one replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// How old it is, in days.
+    /// Its age, in days.
     pub age_days: u32,
-    /// How to replace it, where it is too old.
+    /// Command that replaces it, if it is too old.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }
@@ -163,7 +163,7 @@ pub struct RotatedSecretBody {
 /// Replaces a key that signs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SigningKeyRotation {
-    /// What the new key signs: `tokens`, also where absent, or `decisions`.
+    /// Purpose of the new key: `tokens` (the default) or `decisions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub r#use: Option<String>,
     /// For how many seconds tokens of the replaced key are accepted; as long as a token is valid, where absent.
@@ -180,9 +180,9 @@ pub struct SigningKeyBody {
     pub r#use: String,
     /// `signs` or `accepted`.
     pub status: String,
-    /// When it was created.
+    /// Time at which it was created.
     pub created_at: String,
-    /// How old it is, in days.
+    /// Its age, in days.
     pub age_days: i64,
     /// Until when it is accepted, where it was replaced.
     #[serde(skip_serializing_if = "Option::is_none")]

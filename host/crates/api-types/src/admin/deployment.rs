@@ -56,7 +56,7 @@ pub struct LocalCodeBody {
     pub namespace: String,
     /// The code within its vocabulary.
     pub code: String,
-    /// Whether the deployment added it; `false` of a code of a starter set.
+    /// True if the deployment added it; `false` of a code of a starter set.
     pub local: bool,
     /// `active` or `deprecated`.
     pub status: String,
@@ -80,21 +80,21 @@ pub struct LocalCodeBody {
     /// For an ID type: the records that carry it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_type: Option<String>,
-    /// Whether its vocabulary is active and has it.
+    /// True if its vocabulary is active and has it.
     pub active: bool,
-    /// How many records have it in a coded field; absent for an ID type.
+    /// Number of records that have it in a coded field; absent for an ID type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<u64>,
-    /// When it was added.
+    /// Time at which it was added.
     pub created_at: String,
-    /// When it was last changed.
+    /// Time at which it was last changed.
     pub updated_at: String,
 }
 
 /// Defines a concept group for the deployment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewConceptGroup {
-    /// What belongs to it, in one sentence.
+    /// Its content, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The codes that belong to it.
@@ -119,20 +119,20 @@ pub enum Selection {
 pub struct ConceptGroupBody {
     /// Its name.
     pub name: String,
-    /// What belongs to it, in one sentence.
+    /// Its content, in one sentence.
     pub description: String,
-    /// Whose definition is active: `none`, `deployment` or `plugin`.
+    /// Origin of the active definition: `none`, `deployment` or `plugin`.
     pub defined_by: String,
     /// The plugin that defines it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
-    /// Whether it has a definition.
+    /// True if it has a definition.
     pub is_set: bool,
     /// The codes that belong to it.
     pub includes: Vec<Selection>,
     /// The codes that do not, although `includes` has them.
     pub excludes: Vec<Selection>,
-    /// How many codes belong to it.
+    /// Number of codes that belong to it.
     pub members: usize,
 }
 
@@ -150,7 +150,7 @@ pub struct IdentifierSystemBody {
     pub uri: String,
     /// `id_type` for a code of the ID types, or `registered`.
     pub origin: String,
-    /// When it was registered.
+    /// Time at which it was registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
 }

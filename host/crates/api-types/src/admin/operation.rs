@@ -26,7 +26,7 @@ pub struct AuditEntryBody {
     /// The address, or the network of an IPv6 address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// What was done, such as `read`.
+    /// The action, such as `read`.
     pub action: String,
     /// `allowed`, `refused` or `failed`.
     pub outcome: String,
@@ -52,18 +52,18 @@ pub struct AuditEntryBody {
     /// A note of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// How many alike the entry stands for.
+    /// Number of equal entries that this one represents.
     pub count: u64,
 }
 
-/// How a server is set up.
+/// The setup of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckupBody {
     /// The worst state of all checks: `ok`, `warning` or `problem`.
     pub state: String,
-    /// How many checks have a warning.
+    /// Number of checks that have a warning.
     pub warnings: usize,
-    /// How many checks have a problem.
+    /// Number of checks that have a problem.
     pub problems: usize,
     /// The checks.
     pub checks: Vec<CheckBody>,
@@ -93,9 +93,9 @@ pub struct CheckBody {
     pub check: String,
     /// `ok`, `not_known`, `warning` or `problem`.
     pub state: String,
-    /// What was found.
+    /// The finding.
     pub message: String,
-    /// How to fix it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
@@ -104,11 +104,11 @@ pub struct CheckBody {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerificationLine {
-    /// How far it is.
+    /// Its progress.
     Progress {
         /// The part of the register.
         part: String,
-        /// How many items were verified.
+        /// Number of items that were verified.
         done: u64,
         /// About how many there are, where that is known.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,22 +127,22 @@ pub enum VerificationLine {
 pub struct FindingBody {
     /// The part of the register.
     pub part: String,
-    /// Where.
+    /// The place.
     pub place: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// How to fix it.
+    /// The remedy.
     pub remedy: String,
 }
 
 /// The result of a verification run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerificationBody {
-    /// Whether nothing is corrupt.
+    /// True if nothing is corrupt.
     pub valid: bool,
-    /// How many items were verified.
+    /// Number of items that were verified.
     pub checked: u64,
-    /// How many of them are corrupt.
+    /// Number of them that are corrupt.
     pub findings: u64,
     /// The same by part of the register.
     pub parts: Vec<VerifiedPartBody>,
@@ -153,13 +153,13 @@ pub struct VerificationBody {
 pub struct VerifiedPartBody {
     /// The part.
     pub part: String,
-    /// How many items were verified.
+    /// Number of items that were verified.
     pub checked: u64,
-    /// How many of them are corrupt.
+    /// Number of them that are corrupt.
     pub findings: u64,
 }
 
-/// How many lines of an import ended how.
+/// Number of lines of an import, by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportCounts {
     /// All.
@@ -186,7 +186,7 @@ pub enum ImportLine {
         status: u16,
         /// One sentence.
         detail: String,
-        /// What is wrong with which field.
+        /// The problem with which field.
         errors: Vec<ImportErrorBody>,
     },
     /// All lines are done.
@@ -201,7 +201,7 @@ pub enum ImportLine {
     },
     /// It stopped, by no fault of a line: lines after the last durable one may have been written.
     Stopped {
-        /// Why.
+        /// The reason.
         stopped: StoppedBody,
         /// The last line that was done; `null` where there was none.
         durable: Option<u64>,
@@ -219,7 +219,7 @@ pub enum ImportLine {
     },
 }
 
-/// What is wrong with a field of a line.
+/// The problem with a field of a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportErrorBody {
     /// The field.
@@ -230,7 +230,7 @@ pub struct ImportErrorBody {
     pub message: String,
 }
 
-/// Why an import or export stopped.
+/// Reason why an import or export stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoppedBody {
     /// The status that a response would have had.
@@ -242,34 +242,34 @@ pub struct StoppedBody {
 /// A line of an export that is no record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportLine {
-    /// How far the export is.
+    /// Progress of the export.
     #[serde(rename = "$export")]
     pub export: ExportProgress,
 }
 
-/// How far an export is. A line that has members of several kinds is of the first of them.
+/// Progress of an export. A line that has members of several kinds is of the first of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ExportProgress {
     /// It stopped: the next one continues at the last cursor.
     Stopped {
-        /// Why.
+        /// The reason.
         stopped: StoppedBody,
     },
     /// All records were sent.
     Done {
         /// Always `true`.
         done: bool,
-        /// How many records this response has.
+        /// Number of records in this response.
         records: u64,
         /// When the export began, which all its records are of.
         as_of: String,
     },
     /// There is more.
     Cursor {
-        /// Where another request continues.
+        /// Position at which another request continues.
         cursor: String,
-        /// How many records this response has so far.
+        /// Number of records in this response so far.
         records: u64,
     },
 }
@@ -283,7 +283,7 @@ pub struct BrokenRuleBody<D> {
     pub eligibility: String,
     /// One sentence.
     pub message: String,
-    /// What is wrong, as `$validate` reports it.
+    /// The problem, as `$validate` reports it.
     pub diagnostics: Vec<D>,
 }
 

@@ -24,23 +24,23 @@ pub struct PluginBody {
     pub interface: String,
     /// The digest of its component.
     pub digest: String,
-    /// Who signed it.
+    /// The signer.
     pub signer: String,
     /// The size of its component.
     pub size_bytes: usize,
     /// The size of its machine code.
     pub compiled_bytes: usize,
-    /// When it was installed.
+    /// Time at which it was installed.
     pub installed_at: String,
     /// Its licence.
     pub licence: String,
-    /// Whom its licence asks to name.
+    /// Attribution that its licence requires.
     pub attribution: String,
     /// Its limits.
     pub limits: PluginLimitsBody,
-    /// How many calls were made.
+    /// Number of calls that were made.
     pub calls: u64,
-    /// How many of them failed.
+    /// Number of them that failed.
     pub faults: u64,
     /// The failed ones, by kind of fault.
     pub faults_by_kind: Vec<FaultsBody>,
@@ -89,12 +89,12 @@ pub struct PluginLimitsBody {
     pub concurrent_requests: usize,
 }
 
-/// How many calls failed with one kind of fault.
+/// Number of calls that failed with one kind of fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultsBody {
     /// The kind of fault.
     pub kind: String,
-    /// How many.
+    /// The number.
     pub count: u64,
 }
 
@@ -151,7 +151,7 @@ pub struct LogLinesBody {
 pub struct BreakerBody {
     /// `closed`, `open` or `half_open`.
     pub state: String,
-    /// How often it suspended the plugin.
+    /// Number of times that it suspended the plugin.
     pub suspensions: u64,
 }
 
@@ -169,7 +169,7 @@ pub struct LastFaultBody {
 pub struct UnloadedPluginBody {
     /// Its name.
     pub name: String,
-    /// Why it is not active.
+    /// Reason why it is not active.
     pub reason: String,
     /// Its version.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,15 +180,15 @@ pub struct UnloadedPluginBody {
     /// The digest of its component.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Who signed it.
+    /// The signer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signer: Option<String>,
-    /// When it was installed.
+    /// Time at which it was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub installed_at: Option<String>,
 }
 
-/// What installing a plugin would change.
+/// The effect of an installation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpgradeReportBody {
     /// Its name.
@@ -197,7 +197,7 @@ pub struct UpgradeReportBody {
     pub from: Option<String>,
     /// Its version.
     pub to: String,
-    /// Why installing it would be rejected.
+    /// Reason why installing it would be rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
     /// The extension fields of the installed version that it lacks.
@@ -213,7 +213,7 @@ pub struct UpgradeReportBody {
     pub records: Vec<TouchedRecordBody>,
 }
 
-/// How a vocabulary would change.
+/// Changes of a vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VocabularyChangeBody {
     /// Its namespace.
@@ -222,19 +222,19 @@ pub struct VocabularyChangeBody {
     pub from: Option<String>,
     /// The new version; `null` where it would be removed.
     pub to: Option<String>,
-    /// How many codes would be new.
+    /// Number of codes that would be new.
     pub codes_added: usize,
-    /// How many codes would be removed.
+    /// Number of codes that would be removed.
     pub removed_codes: usize,
-    /// How many codes would not be active any more.
+    /// Number of codes that would not be active any more.
     pub codes_retired: usize,
-    /// How many codes would have another name.
+    /// Number of codes that would have another name.
     pub codes_relabelled: usize,
-    /// How many records have a code that would be removed or retired.
+    /// Number of records that have a code that would be removed or retired.
     pub records_touched: u64,
     /// The codes that would change.
     pub codes: Vec<TouchedCodeBody>,
-    /// How many more codes would change.
+    /// Number of further codes that would change.
     pub codes_not_named: usize,
     /// The local codes of the vocabulary.
     pub local_codes: Vec<String>,
@@ -252,7 +252,7 @@ pub struct TouchedCodeBody {
     /// Its new name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_display: Option<String>,
-    /// How many records have it.
+    /// Number of records that have it.
     pub records: u64,
     /// The code to use in its place.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,20 +11,20 @@ use super::preview::problem;
 /// The responses, in the order of the entries.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct BatchAnswer<'a> {
-    /// Whether the entries belong together.
+    /// The type, after that of the request.
     #[serde(rename = "type")]
     pub kind: BatchAnswerKind,
     /// One response for each entry.
     pub entry: Vec<BatchAnswerEntry<'a>>,
 }
 
-/// Whether the entries of a response belong together.
+/// Type of a batch response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BatchAnswerKind {
-    /// All of them are done or none.
+    /// The entries were one transaction: all were applied, or none.
     TransactionResponse,
-    /// Each is done by itself.
+    /// The entries were independent.
     BatchResponse,
 }
 

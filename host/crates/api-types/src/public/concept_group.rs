@@ -21,7 +21,7 @@ pub struct ConceptGroup<'a> {
     /// The plugin that defines it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub module: Option<Cow<'a, str>>,
-    /// Whether it includes nothing yet, so that rules cannot decide about any code.
+    /// True if it includes nothing yet, so that rules cannot decide about any code.
     pub unset: bool,
     /// Its definition.
     pub definition: Definition<'a>,
@@ -74,7 +74,7 @@ pub struct Selection<'a> {
     /// `true` for a code that the administrator added.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub local: bool,
-    /// Whether all codes below it belong to the selection.
+    /// True if all codes below it belong to the selection.
     pub descendants: bool,
 }
 

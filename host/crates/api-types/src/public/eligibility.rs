@@ -81,7 +81,7 @@ pub(super) fn expression() -> Object {
 /// The result of a validation.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Validated<'a> {
-    /// Whether the expression can be evaluated.
+    /// True if the expression can be evaluated.
     pub valid: bool,
     /// The type of its value; `null` where it is unknown.
     #[schema(required)]
@@ -107,7 +107,7 @@ pub struct RuleCost {
     pub list_items: u32,
 }
 
-/// Whether a diagnostic makes an expression invalid.
+/// Severity of a diagnostic: an error makes the expression invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -131,7 +131,7 @@ impl Severity {
 /// An error or a warning about a part of an expression.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Diagnostic<'a> {
-    /// Whether it makes the expression invalid.
+    /// True if it makes the expression invalid.
     pub severity: Severity,
     /// The stable name of the problem.
     pub code: Cow<'a, str>,
@@ -168,7 +168,7 @@ pub struct Evaluation<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = Date)]
     pub as_of: Option<Cow<'a, str>>,
-    /// Whether each result comes with its explanation; of 100 subjects at most.
+    /// True if each result comes with its explanation; of 100 subjects at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<bool>,
     /// A decision to be repeated: on its day, with the records as they were then.
@@ -203,7 +203,7 @@ pub struct SubjectResult<'a> {
     /// The errors of the evaluation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<RowError<'a>>,
-    /// How the outcome was computed, where the request asks for it.
+    /// Explanation of the outcome, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation<'a>>,
     /// The reason why the subject has no outcome.
@@ -254,7 +254,7 @@ pub struct Explanation<'a> {
     /// The parts of this part.
     #[schema(no_recursion)]
     pub children: Vec<Explanation<'a>>,
-    /// Whether parts are left out because there are too many.
+    /// True if parts are left out because there are too many.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }

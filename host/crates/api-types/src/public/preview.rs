@@ -26,7 +26,7 @@ pub struct PreviewRequest<'a> {
     /// The number of subjects to show.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<u32>,
-    /// Whether the outcome of each subject is returned, as lines.
+    /// True if the outcome of each subject is returned, as lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subjects: Option<bool>,
     /// The day that counts as today.

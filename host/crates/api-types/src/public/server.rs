@@ -34,7 +34,7 @@ pub enum GrantType {
 pub struct Token<'a> {
     /// The token.
     pub access_token: Cow<'a, str>,
-    /// How it is sent.
+    /// Its transport.
     pub token_type: TokenType,
     /// Its lifetime in seconds.
     #[schema(minimum = 1)]
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Token<'_> {
     }
 }
 
-/// How a token is sent.
+/// Transport of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum TokenType {
     /// As `Authorization: Bearer <token>`.
@@ -127,7 +127,7 @@ pub struct Metadata<'a> {
     /// The page that shows it.
     #[schema(format = "uri")]
     pub docs: Cow<'a, str>,
-    /// How a client gets a token.
+    /// The token endpoint.
     pub token: MetadataToken<'a>,
     /// Kinds of records and lists, with their operations.
     pub resources: Vec<MetadataResource<'a>>,
@@ -147,7 +147,7 @@ pub enum ServerName {
     Daftar,
 }
 
-/// How a client gets a token.
+/// The token endpoint.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct MetadataToken<'a> {
     /// The URL that issues tokens.
@@ -204,7 +204,7 @@ pub struct MetadataParameter<'a> {
     pub name: Cow<'a, str>,
     /// Its meaning.
     pub description: Cow<'a, str>,
-    /// Whether it may be given several times.
+    /// True if it may be given several times.
     pub repeatable: bool,
 }
 

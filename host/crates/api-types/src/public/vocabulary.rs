@@ -34,15 +34,15 @@ pub struct Vocabulary<'a> {
     pub languages: Cow<'a, [String]>,
     /// The number of its codes.
     pub code_count: usize,
-    /// Whether codes are below other codes.
+    /// True if codes are below other codes.
     pub hierarchical: bool,
-    /// How many of the publication's codes it has.
+    /// Share of the publication's codes that it contains.
     pub completeness: Completeness,
-    /// Whether the server needs it.
+    /// True if the server needs it.
     pub system: bool,
-    /// Whether the administrator may add codes.
+    /// True if the administrator may add codes.
     pub extensible: bool,
-    /// Whether codes exist beside those that are listed.
+    /// True if codes exist beside those that are listed.
     pub open: bool,
     /// The plugin that provides it; `null` for a vocabulary of the server.
     #[schema(required)]
@@ -60,7 +60,7 @@ pub struct Vocabulary<'a> {
     pub superseded_by: Option<Cow<'a, str>>,
 }
 
-/// How many codes of a publication a vocabulary has.
+/// Share of a publication's codes that a vocabulary contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Completeness {
@@ -126,7 +126,7 @@ pub struct Text<'a> {
     pub value: Cow<'a, str>,
 }
 
-/// Whether new records may hold a code.
+/// Status of a code: new records accept only `active` ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CodeStatus {
@@ -153,7 +153,7 @@ pub struct Concept<'a> {
     pub children_count: usize,
     /// The number of codes below it on all levels.
     pub descendants_count: usize,
-    /// Whether new records may hold it.
+    /// True if new records may hold it.
     pub status: CodeStatus,
     /// `false` for a heading that only groups other codes.
     pub selectable: bool,
@@ -181,7 +181,7 @@ pub struct FoundCode<'a> {
     /// The code with its name.
     #[serde(flatten)]
     pub coded: LabelledCode<'a>,
-    /// Whether new records may hold it.
+    /// True if new records may hold it.
     pub status: CodeStatus,
     /// `false` for a heading that only groups other codes.
     pub selectable: bool,
@@ -196,7 +196,7 @@ pub struct FoundCode<'a> {
 /// The text of a code that matched a search.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Match<'a> {
-    /// How it matched.
+    /// Kind of the match.
     pub kind: MatchKind,
     /// The text.
     pub text: Cow<'a, str>,
@@ -205,7 +205,7 @@ pub struct Match<'a> {
     pub language: Option<Cow<'a, str>>,
 }
 
-/// How a text matched a search, the best first.
+/// Kinds of matches of a search, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MatchKind {
@@ -309,10 +309,10 @@ pub struct ShownCode<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = r"^[^\x00]*$")]
     pub language: Option<Cow<'a, str>>,
-    /// Whether the name is in the default language.
+    /// True if the name is in the default language.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<bool>,
-    /// Whether the administrator added the code.
+    /// True if the administrator added the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local: Option<bool>,
 }
@@ -324,12 +324,12 @@ pub struct Validities<'a> {
     pub results: Vec<Validity<'a>>,
 }
 
-/// Whether new records may hold a code.
+/// True if new records may hold a code.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Validity<'a> {
     /// The code as the request has it.
     pub uri: Cow<'a, str>,
-    /// Whether they may.
+    /// True if they may.
     pub valid: bool,
     /// The stable name of the problem.
     #[serde(skip_serializing_if = "Option::is_none")]

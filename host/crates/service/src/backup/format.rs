@@ -46,7 +46,7 @@ pub struct Head {
     pub register: String,
     /// The write after which everything stood as it is in the backup.
     pub sequence: u64,
-    /// When it was begun: RFC 3339.
+    /// Time at which it was begun: RFC 3339.
     pub at: String,
     /// True if the keys are in it, without which no client's secret and no token is good.
     pub keys: bool,

@@ -21,9 +21,9 @@ pub struct BackupReader<R> {
     pub(super) head: Head,
     /// The checksum of everything that has been read.
     pub(super) chain: Chain,
-    /// How many bytes have been read.
+    /// Number of bytes that have been read.
     pub(super) at: u64,
-    /// How many blocks have been read.
+    /// Number of blocks that have been read.
     blocks: u64,
     /// How many bytes these are unpacked.
     pub(super) bytes: u64,

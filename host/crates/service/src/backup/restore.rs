@@ -11,7 +11,7 @@ use super::item::Item;
 use super::reader::{BackupReader, Next};
 use super::signature::BackupSignature;
 
-/// How many blocks are read ahead while one is put back.
+/// Number of blocks that are read ahead while one is put back.
 const BLOCKS_AHEAD: usize = 2;
 
 /// What a backup holds.
@@ -23,7 +23,7 @@ pub struct Contents {
     pub counts: BTreeMap<String, u64>,
     /// In how many blocks.
     pub blocks: u64,
-    /// How long it is.
+    /// Its length.
     pub bytes: u64,
     /// The checksum of everything.
     pub checksum: Chain,
@@ -54,7 +54,7 @@ pub fn head_of(from: impl Read) -> Result<Head, BackupProblem> {
 /// Reads a backup to its end and says what it holds.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem with it.
 pub fn inspect(from: impl Read, depth: Depth, heard: Heard<'_>) -> Result<Contents, BackupProblem> {
     read(from, depth, heard, |_, _| Ok(()))
 }
@@ -129,7 +129,7 @@ impl ReadAhead {
     /// What the backup held, when it was whole.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problem with it.
     pub fn finish(self) -> Result<Contents, BackupProblem> {
         // A caller that stopped does not wait for the rest.
         drop(self.items);

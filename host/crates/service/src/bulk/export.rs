@@ -15,10 +15,10 @@ use daftar_domain::error::AppError;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::value::Reference;
 
-/// How many exports are sent at once.
+/// Number of exports that are sent at once.
 pub const EXPORTS_MAX: usize = 8;
 
-/// How many records are read from the store at once.
+/// Number of records that are read from the store at once.
 pub const PAGE_RECORDS: usize = 500;
 
 /// A page ends with the record with which its photos take that much: a page waits in memory for as long as its reader takes nothing, and

@@ -22,9 +22,9 @@ use super::{Done, Importer, Name, Names, PreparedLine, PreparedWork, Work, is_no
 use daftar_domain::error::AppError;
 use daftar_domain::record::RecordKind;
 
-/// How many lines the window holds.
+/// Number of lines in the window.
 pub const WINDOW_LINES_MAX: usize = 2_048;
-/// How many bytes the lines of the window had.
+/// Total size of the lines in the window, in bytes.
 pub const WINDOW_BYTES_MAX: usize = 24 << 20;
 
 type Job = Pin<Box<dyn Future<Output = (u64, LineResult)> + Send>>;
@@ -219,7 +219,7 @@ impl<W> Window<W> {
         Self { first: 0, slots: VecDeque::new(), brought: HashMap::new(), lanes: Default::default(), bytes: 0 }
     }
 
-    /// How many lines it holds, and how many bytes these had.
+    /// Number of its lines, and their size in bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         (self.slots.len(), self.bytes)
     }

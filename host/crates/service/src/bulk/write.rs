@@ -29,10 +29,10 @@ use daftar_domain::value::Values;
 use daftar_store::overlay::is_of_dry_run;
 use daftar_vocabulary::LanguagePreference;
 
-/// Why a membership that is only checked goes against its program, which is not asked.
+/// Reason why a membership that is only checked goes against its program, which is not asked.
 const DRY_RUN: &str = "a dry run";
 
-/// How often a line is tried that asks a program's rule while too many rules wait, and after what time.
+/// Number of times that a line is tried that asks a program's rule while too many rules wait, and after what time.
 const TRIES: u32 = 300;
 const TRIED_AGAIN: Duration = Duration::from_millis(100);
 

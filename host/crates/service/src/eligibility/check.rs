@@ -29,7 +29,7 @@ pub struct Checked {
     pub summary: Option<RuleSummary>,
     /// The fields that it reads, named as missing facts are: `me.birth_date`, `members`.
     pub references: Vec<String>,
-    /// What is wrong with it or doubtful, by place.
+    /// The problem with it or doubtful, by place.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -162,7 +162,7 @@ pub(super) fn bindings(
     Ok(Bindings { answers, texts })
 }
 
-/// What is wrong with the groups and codes that questions name, or doubtful: a concept group that is unset leaves every answer
+/// The problem with the groups and codes that questions name, or doubtful: a concept group that is unset leaves every answer
 /// that depends on it undetermined.
 fn diagnostics_of(generation: &Generation, questions: &[PlacedQuestion]) -> Vec<Diagnostic> {
     let told = questions.iter().filter_map(|placed| match generation.answer(&placed.question) {

@@ -39,7 +39,7 @@ pub const PEOPLE_MAX: usize = 20_000;
 pub const EXPLAINED_MAX: usize = 100;
 /// The most parts of all explanations of one answer.
 const EXPLAINED_PARTS_MAX: usize = 20_000;
-/// How many records with their versions one audit entry names.
+/// Number of records with their versions that one audit entry names.
 const VERSIONS_PER_ENTRY: usize = 100;
 
 /// A subject to decide about.

@@ -113,7 +113,7 @@ pub struct InlineSubject {
 }
 
 impl InlineSubject {
-    /// How many people it reports.
+    /// Number of reported individuals.
     #[must_use]
     pub fn people(&self) -> usize {
         let itself = match self.me {

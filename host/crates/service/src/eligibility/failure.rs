@@ -1,4 +1,4 @@
-//! Why a rule gave no answer, and what that means for the client; and which expressions exhausted a budget, remembered for a short while, so that
+//! Reason why a rule gave no answer, and what that means for the client; and which expressions exhausted a budget, remembered for a short while, so that
 //! a client that sends one again is answered immediately and occupies no thread of the sandbox.
 //!
 //! **Invariant:** what an expression does to the engine is its author's to fix: 422, never a 5xx.
@@ -20,7 +20,7 @@ use daftar_domain::eligibility::{Diagnostic, Severity};
 use daftar_domain::error::{AppError, ExpressionProblem};
 use daftar_sandbox::{EngineError, FaultKind};
 
-/// Why there is no answer: for a reason of ours, or of the engine's.
+/// Reason why there is no answer: for a reason of ours, or of the engine's.
 pub(super) enum Failure {
     /// Of ours.
     App(AppError),
@@ -132,7 +132,7 @@ pub(super) fn engine_error(error: EngineError) -> AppError {
     }
 }
 
-/// How long it is remembered.
+/// Time for which it is remembered.
 const REMEMBERED: SignedDuration = SignedDuration::from_secs(30);
 
 /// The most expressions remembered of one client.
@@ -164,7 +164,7 @@ struct Entry {
 }
 
 impl ExhaustedExpressions {
-    /// Why that would exhaust its budget again, if the same client just asked the same about as many or fewer.
+    /// Reason why that would exhaust its budget again, if the same client just asked the same about as many or fewer.
     pub(super) fn recall(&self, actor: &Actor, asked: &Asked, now: Timestamp) -> Option<String> {
         let Actor::Client(client) = actor else { return None };
         let clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -79,7 +79,7 @@ pub struct PreviewRequest {
     pub expression: String,
     /// Whom it is asked about.
     pub among: SubjectSelection,
-    /// How many subjects are shown.
+    /// Number of subjects that are shown.
     pub sample: u32,
     /// On which day; today, where absent.
     pub as_of: Option<Date>,

@@ -184,7 +184,7 @@ pub(super) fn gaps(ctx: &OpContext, kind: Subject, references: &[Reference]) -> 
     gaps
 }
 
-/// Why a field cannot be read, under the stable name of the reason.
+/// Reason why a field cannot be read, under the stable name of the reason.
 fn gap(ctx: &OpContext, resource: Resource, path: Option<&str>) -> Option<(&'static str, AppError)> {
     if !ctx.holds(resource, Action::Read) {
         return Some(("missing_scope", missing_scope(ctx, resource)));

@@ -15,9 +15,9 @@ pub struct PackProblems {
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackProblem {
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// What is wrong, and what would be right.
+    /// The problem, and what would be right.
     pub fault: PackFault,
 }
 
@@ -34,7 +34,7 @@ pub enum Place {
     ConceptGroup(String),
 }
 
-/// What is wrong with a text.
+/// The problem with a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TextFault {
     /// Nothing is there.
@@ -56,7 +56,7 @@ pub enum TextFault {
     NotNormalized,
 }
 
-/// What is wrong with a part of a pack.
+/// The problem with a part of a pack.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackFault {
     /// There is more of something than is taken.
@@ -77,7 +77,7 @@ pub enum PackFault {
     Text {
         /// Which text, such as `label in fr`.
         what: String,
-        /// What is wrong with it.
+        /// The problem with it.
         fault: TextFault,
     },
     /// Two vocabularies of one namespace.
@@ -120,7 +120,7 @@ pub enum PackFault {
     /// A code that stands more than once.
     #[error("the code occurs {times} times; a code stands once")]
     CodeTwice {
-        /// How often it stands.
+        /// Number of its occurrences.
         times: usize,
     },
     /// A parent that is not there.

@@ -327,16 +327,16 @@ fn pregnancy_status() -> Option<VocabularyDescription> {
     })
 }
 
-/// What is wrong, and through whom.
+/// The problem, and through whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishProblem {
     /// The pack by its plugin's name; none for what the deployment itself defined.
     pub plugin: Option<String>,
-    /// What is wrong.
+    /// The problem.
     pub fault: PublishFault,
 }
 
-/// What is wrong between packs.
+/// The problem between packs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PublishFault {
     /// Another pack brings the vocabulary already.
@@ -380,7 +380,7 @@ pub enum PublishFault {
     NotExtensible {
         /// The vocabulary.
         namespace: Namespace,
-        /// How many local codes are active.
+        /// Number of local codes that are active.
         count: usize,
     },
     /// Local codes hang too deep.
@@ -398,7 +398,7 @@ pub enum PublishFault {
     /// An extension field that cannot be.
     #[error("{fault}{}", by.as_ref().map(|by| format!(" of `{by}`")).unwrap_or_default())]
     ExtensionField {
-        /// Why.
+        /// The reason.
         fault: ExtensionFieldFault,
         /// The pack whose field it clashes with.
         by: Option<String>,

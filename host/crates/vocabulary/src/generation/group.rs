@@ -86,7 +86,7 @@ impl PublishedGroup {
         self.known.unknown.iter().map(CodeNumber)
     }
 
-    /// How many codes certainly belong to it.
+    /// Number of codes that certainly belong to it.
     #[must_use]
     pub fn member_count(&self) -> usize {
         usize::try_from(self.known.yes.len()).unwrap_or(usize::MAX)

@@ -26,7 +26,7 @@ const SYSTEM_EDITS_MAX: usize = 3;
 /// Where two systems differ in a longer part, they are not compared: an error is no way to keep the server busy.
 const DIFFERENT_BYTES_MAX: usize = 24;
 
-/// What is wrong with an identifier. Says nothing of its value.
+/// The problem with an identifier. Says nothing of its value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentifierProblem {
     /// The system is none that is known here.
@@ -129,7 +129,7 @@ impl IdentifierRules {
 /// Compiles a pattern so that the whole value has to match.
 ///
 /// # Errors
-/// Why it is no regular expression, or that it takes too much room.
+/// Reason why it is no regular expression, or that it takes too much room.
 pub fn check_pattern(pattern: &ValuePattern) -> Result<(), String> {
     compile(pattern).map(drop)
 }
@@ -158,7 +158,7 @@ impl Generation {
     /// True if a record of that kind may be given that identifier.
     ///
     /// # Errors
-    /// What is wrong with it, without its value.
+    /// The problem with it, without its value.
     pub fn check_identifier(&self, kind: RecordKind, identifier: &Identifier) -> Result<(), IdentifierProblem> {
         let system = &identifier.key.system;
         if self.registered_systems.contains(system) {
@@ -224,7 +224,7 @@ fn id_type(system: &SystemUri) -> Option<CodeUri> {
     (uri.namespace.as_str() == ID_TYPE_NAMESPACE).then_some(uri)
 }
 
-/// How many edits lie between two systems, where they are few. Systems are ASCII.
+/// Number of edits that lie between two systems, where they are few. Systems are ASCII.
 fn edits(one: &str, other: &str) -> Option<usize> {
     let alike = |one: &(u8, u8)| one.0 == one.1;
     let front = one.bytes().zip(other.bytes()).take_while(alike).count();

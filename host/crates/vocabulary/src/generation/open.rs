@@ -25,7 +25,7 @@ pub(super) struct OpenConcepts {
     vocabulary: Option<Arc<Vocabulary>>,
     /// Normal spellings by other ones.
     spellings: HashMap<Code, Code>,
-    /// What is wrong with codes that the pack refused.
+    /// The problem with codes that the pack refused.
     malformed: HashMap<Code, String>,
 }
 
@@ -46,7 +46,7 @@ impl OpenConcepts {
     }
 }
 
-/// Why what packs said cannot be put beside what they list.
+/// Reason why what packs said cannot be put beside what they list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenProblem {
     /// It is corrupt.

@@ -21,7 +21,7 @@ impl Generation {
     /// The value that a new record keeps for a code in a field.
     ///
     /// # Errors
-    /// What is wrong with the code, and what would be right.
+    /// The problem with the code, and what would be right.
     pub fn resolve(&self, field: CodedField, uri: &CodeUri) -> Result<CodedValue, CodeProblem> {
         let (installed, concept) = self.usable(field.path(), field.namespaces(), uri)?;
         if let Some(wanted) = field.relation_kind()
@@ -44,7 +44,7 @@ impl Generation {
     /// The same for a field that takes codes of `namespaces`, such as one that a module declares.
     ///
     /// # Errors
-    /// What is wrong with the code, and what would be right.
+    /// The problem with the code, and what would be right.
     pub fn resolve_in(&self, field: &str, namespaces: &[&str], uri: &CodeUri) -> Result<CodedValue, CodeProblem> {
         let (installed, concept) = self.usable(field, namespaces, uri)?;
         self.value(installed, concept).ok_or_else(|| self.unknown(installed, uri))
@@ -53,7 +53,7 @@ impl Generation {
     /// True if a code is an ID type that new identifiers may use as their system.
     ///
     /// # Errors
-    /// What is wrong with the code, and what would be right.
+    /// The problem with the code, and what would be right.
     pub fn check_identifier_system(&self, uri: &CodeUri) -> Result<(), CodeProblem> {
         self.usable(IDENTIFIER_SYSTEM, &[ID_TYPE_NAMESPACE], uri).map(|_| ())
     }
@@ -61,7 +61,7 @@ impl Generation {
     /// True if there is such a code, in use or not.
     ///
     /// # Errors
-    /// What is wrong with the code, and what would be right.
+    /// The problem with the code, and what would be right.
     pub fn check_known(&self, uri: &CodeUri) -> Result<ConceptRef<'_>, CodeProblem> {
         self.exact(uri).map(|(_, concept)| concept)
     }
@@ -161,7 +161,7 @@ impl Generation {
         Ok((installed, concept))
     }
 
-    /// Why a code is not among those of its vocabulary. What is likeliest and cheapest to find is looked for first.
+    /// Reason why a code is not among those of its vocabulary. What is likeliest and cheapest to find is looked for first.
     fn unknown(&self, installed: &Installed, uri: &CodeUri) -> CodeProblem {
         if let Some(malformed) = self.malformed(uri) {
             return malformed;
@@ -222,7 +222,7 @@ const TELLING_CODE_BYTES_MIN: usize = 2;
 /// Digits alone say something from that many on: every classification has a `01`.
 const TELLING_NUMBER_BYTES_MIN: usize = 4;
 
-/// Why there is no such code, or why a new record may not hold it.
+/// Reason why there is no such code, or why a new record may not hold it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookUpProblem {
     /// No vocabulary has the namespace, and no field waits for one that has.
@@ -291,7 +291,7 @@ impl Generation {
     /// The concept of a code in its exact spelling, in use or not.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason for its absence.
     pub fn look_up(&self, uri: &CodeUri) -> Result<ConceptRef<'_>, LookUpProblem> {
         match self.named(&uri.namespace) {
             Ok(_) => self.check_known(uri).map_err(LookUpProblem::Code),
@@ -303,7 +303,7 @@ impl Generation {
     /// The concept of a code or of another name of one, with whether it was that.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason for its absence.
     pub fn look_up_by_any_name(&self, uri: &CodeUri) -> Result<(ConceptRef<'_>, bool), LookUpProblem> {
         match self.look_up(uri) {
             Ok(concept) => Ok((concept, false)),
@@ -338,7 +338,7 @@ impl Generation {
     /// True if a new record may hold the code.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason.
     pub fn check_code(&self, uri: &CodeUri) -> Result<ConceptRef<'_>, LookUpProblem> {
         let concept = self.look_up(uri)?;
         self.in_use(uri, concept).map_err(LookUpProblem::Code)?;

@@ -251,7 +251,7 @@ fn mark(these: &mut [u8], others: &[u8], touched: &mut Vec<u32>, label: u32, mar
     *known |= marks;
 }
 
-/// How many slips are tried for one word. The longest word of ICD-11 needs some two thousand.
+/// Number of slips that are tried for one word. The longest word of ICD-11 needs some two thousand.
 const STEPS_MAX: usize = 20_000;
 /// A shorter word is taken as it is typed: one slip turns it into almost any other.
 const EDITED_CHARS_MIN: usize = 3;

@@ -15,7 +15,7 @@ pub struct ConceptRef<'a> {
     pub(super) index: ConceptIndex,
 }
 
-/// What a concept is called, or a text about it, in one language.
+/// Name of a concept, or a text about it, in one language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label<'a> {
     /// The text.
@@ -113,21 +113,21 @@ impl<'a> ConceptRef<'a> {
             .find(|concept| concept.status() == ConceptStatus::Active)
     }
 
-    /// What it is called in the language that serves the reader best.
+    /// Its name in the language that serves the reader best.
     #[must_use]
     pub fn label(self, languages: &LanguagePreference) -> Label<'a> {
         let labels = self.vocabulary.labels.of(self.index);
         self.text(labels, languages).unwrap_or(Label { text: self.code(), language: "", is_fallback: true })
     }
 
-    /// What it is called in the vocabulary's default language.
+    /// Its name in the vocabulary's default language.
     #[must_use]
     pub fn default_label(self) -> &'a str {
         let labels = self.vocabulary.labels.of(self.index);
         labels.first().map_or(self.code(), |label| self.vocabulary.texts.get(label.text))
     }
 
-    /// What it is called, by language, the default one first.
+    /// Its name, by language, the default one first.
     pub fn labels(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.vocabulary.labels.of(self.index).iter().map(move |label| self.localized(label))
     }
@@ -191,7 +191,7 @@ impl<'a> ConceptRef<'a> {
         self.vocabulary.hierarchy.children(self.index).iter().map(move |index| self.sibling(*index))
     }
 
-    /// How many concepts name it as a parent.
+    /// Number of concepts name it as a parent.
     #[must_use]
     pub fn child_count(self) -> usize {
         self.vocabulary.hierarchy.children(self.index).len()
@@ -207,7 +207,7 @@ impl<'a> ConceptRef<'a> {
         self.vocabulary.hierarchy.descendants(self.index).map(move |index| self.sibling(index))
     }
 
-    /// How many concepts are below it.
+    /// Number of concepts that are below it.
     #[must_use]
     pub fn descendant_count(self) -> usize {
         self.vocabulary.hierarchy.descendant_count(self.index)

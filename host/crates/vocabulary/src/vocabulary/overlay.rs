@@ -14,7 +14,7 @@ use daftar_domain::vocabulary::{Completeness, Concept, ConceptStatus, LocalizedT
 /// The property that says which version was the last to have a code that is only kept.
 pub(crate) const LAST_VERSION: &str = "last_version";
 
-/// Why local codes do not go with a vocabulary.
+/// Reason why local codes do not go with a vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OverlayFault {
     /// The pack brings codes, or other names of codes, that are active local codes.

@@ -193,7 +193,7 @@ fn report_leaves(path: &str, value: Value, lost: &mut Vec<Lost>) {
     }
 }
 
-/// Why something has no place.
+/// Reason why something has no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// Records here have no such field.

@@ -17,7 +17,7 @@ use daftar_index::RowMarks;
 /// The first year of each age band; each ends where the next begins, the last never. Ages that rules ask for begin a band.
 pub const AGE_BANDS: [u8; 14] = [0, 5, 10, 15, 18, 25, 35, 45, 55, 60, 65, 70, 75, 80];
 
-/// How many of some subjects have which outcome.
+/// Number of subjects by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All of them.

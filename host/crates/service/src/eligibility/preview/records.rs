@@ -243,7 +243,7 @@ pub(super) struct PreviewCache {
 #[derive(Debug, Default)]
 struct State {
     fields: BTreeMap<FieldKey, CachedField>,
-    /// How many previews have begun.
+    /// Number of previews that have begun.
     begun: u64,
     usage: PreviewCacheUsage,
 }
