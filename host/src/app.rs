@@ -39,7 +39,7 @@ use crate::telemetry::{MetricsSnapshot, Telemetry};
 /// The folder of installed plugins within the data folder.
 const PLUGINS_FOLDER: &str = "plugins";
 
-/// Time that a server that stops takes to give back what it holds of limits.
+/// Time for a server that stops to return its reserved quota.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(5);
 
 /// A register that is open: the state that requests work on, and the parts that keep it going.

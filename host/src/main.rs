@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use daftar::cli::Build;
 
-/// Time that the text of the stamp may be, in bytes.
+/// Maximum length of the text of the stamp, in bytes.
 const TEXT_LENGTH: usize = 16 * 1024;
 
 /// Facts about a program that are known only when it is built: the digests of the plugins that were made with it, and its commit.

@@ -118,7 +118,7 @@ pub fn examine(patient: &Patient) -> Vec<Check> {
     checks
 }
 
-/// Time that ago something was, in words.
+/// An elapsed time in words.
 fn age(now: Timestamp, at: Timestamp) -> String {
     let seconds = now.duration_since(at).as_secs().max(0);
     let (number, unit) = match seconds {

@@ -28,7 +28,7 @@ use daftar_store_sled::StoreRecorders;
 /// Upper bounds of the times that are distinguished, in seconds.
 const TIMES_S: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
-/// Number of times that recorded times are put into their buckets; until then each takes room.
+/// Interval at which recorded durations are added to their buckets; until then each takes memory.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 const REQUEST_TIMES: &str = "daftar_http_request_duration_seconds";

@@ -31,7 +31,7 @@ use daftar_domain::config::{ConnectionsConfig, HANDSHAKE_TIMEOUT_MS_DEFAULT, Ser
 
 /// Number of connections a listener of the administrator has: places of its own, which no client can take.
 const ADMIN_CONNECTIONS_MAX: usize = 128;
-/// Time that the administrator's client may take nothing of an answer: a backup may wait for a slow disk.
+/// Time for which the administrator's client may read nothing of a response: a backup may wait for a slow disk.
 const ADMIN_WRITE_TIMEOUT_MS: u64 = 300_000;
 /// A response waits for this part of `write_timeout_ms` before the rate of its client is judged in an eviction: a second by default.
 const SLOW_PART: u32 = 30;

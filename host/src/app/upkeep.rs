@@ -20,7 +20,7 @@ use daftar_service::shared_index::{SharedIndex, Stamp};
 use daftar_service::vocabulary;
 use daftar_store::Store;
 
-/// Number of times that it is asked whether a checkpoint is due.
+/// Interval of checks for a due checkpoint.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
 /// A checkpoint is due when so much was written since the last one. Each write takes 10 to 25 µs to apply at the next start
 /// (host/docs/SCALE.md).
@@ -31,17 +31,17 @@ const AGE_DUE: Duration = Duration::from_secs(3_600);
 const AFTER_FAILURE: Duration = Duration::from_secs(600);
 /// By how much the thread that writes a checkpoint stands back for those that serve.
 const NICENESS: i32 = 10;
-/// Number of times that the limits drop what is idle.
+/// Interval at which the limits drop idle entries.
 const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
-/// Number of times that requests of past days are forgotten.
+/// Interval at which requests of past days are deleted.
 const REQUESTS_INTERVAL: Duration = Duration::from_secs(600);
-/// Number of times that it is checked whether keys, tokens or secrets have expired.
+/// Interval of checks for expired keys, tokens and secrets.
 const ACCESS_INTERVAL: Duration = Duration::from_secs(60);
 /// How many clients with old secrets the log names each day; the others are counted.
 const NAMED_MAX: usize = 20;
-/// Number of times that counts of refusals are checked.
+/// Interval of checks of the counts of rejections.
 const COUNTS_INTERVAL: Duration = Duration::from_secs(15);
-/// Number of times that old lines of the audit log are removed, in intervals of the counts: every hour.
+/// Interval at which old audit entries are removed, in intervals of the counts: every hour.
 const REMOVAL_INTERVALS: u64 = 240;
 
 /// Starts everything that runs beside the requests of a server.
@@ -203,7 +203,7 @@ struct Last {
 
 /// What the metrics page reports checkpoints.
 pub(super) struct CheckpointUsage {
-    /// Time that ago the last one was written, or read at the start; absent where there is none.
+    /// Age of the last one that was written, or read at the start; absent if there is none.
     pub(super) age: Option<Duration>,
     /// Writes that it does not show.
     pub(super) writes_behind: u64,

@@ -29,7 +29,7 @@ use daftar_domain::config::{Config, StoreBackend, admin_token_from_environment};
 use daftar_http::admin::plugin::SIGNATURE_HEADER;
 use daftar_http::admin::router::{BASE_PATH, router};
 
-/// Time that a command waits for the server, which answers before that; of a long answer, for its next bytes.
+/// Time that a command waits for a response of the server, or for the next bytes of a long response.
 const TIMEOUT: Duration = Duration::from_secs(150);
 /// How many records of a list are read at a time.
 const PAGE_RECORDS: usize = 100;

@@ -23,23 +23,23 @@ pub enum ClientCommand {
         /// Display name
         #[arg(long)]
         name: String,
-        /// Scopes, such as `individual:read`; several after one another
-        #[arg(long, num_args = 1..)]
+        /// Scopes, such as `individual:read`, separated by commas or spaces; repeatable
+        #[arg(long, num_args = 1.., value_delimiter = ',')]
         scope: Vec<String>,
-        /// Requests a minute instead of 60
+        /// Requests per minute instead of 60
         #[arg(long, value_name = "N")]
         rate_limit_per_minute: Option<u32>,
-        /// Requests a day instead of 10000
+        /// Requests per day instead of 10000
         #[arg(long, value_name = "N")]
         rate_limit_per_day: Option<u32>,
         /// The organization that it belongs to, as consents name it
-        #[arg(long, value_name = "O")]
+        #[arg(long, value_name = "ORGANIZATION")]
         organization: Option<String>,
         /// Legal basis for processing; with `consent`, the client sees only records covered by a consent to its organization
-        #[arg(long, value_name = "B")]
+        #[arg(long, value_name = "BASIS")]
         legal_basis: Option<String>,
-        /// With the legal basis `consent`: only what is consented to for this purpose
-        #[arg(long, value_name = "P")]
+        /// With legal basis `consent`: only records whose consent covers this purpose
+        #[arg(long, value_name = "PURPOSE")]
         purpose: Option<String>,
     },
     /// List all clients
@@ -63,8 +63,8 @@ pub enum ClientCommand {
     RotateSecret {
         /// The client's id
         id: String,
-        /// Time that the older secrets stay good, such as `24h`, `90m` or `7d`; without it they, and the tokens that the client
-        /// holds, are refused at once
+        /// Overlap in which the older secrets stay valid, such as `24h`, `90m` or `7d`; without it they, and the tokens that the client
+        /// holds, are rejected immediately
         #[arg(long, value_name = "TIME", value_parser = overlap_of_secret)]
         overlap: Option<u32>,
     },
@@ -76,18 +76,18 @@ pub enum ClientCommand {
         #[arg(long)]
         name: Option<String>,
         /// The organization that it belongs to, as consents name it; empty for none
-        #[arg(long, value_name = "O")]
+        #[arg(long, value_name = "ORGANIZATION")]
         organization: Option<String>,
         /// Legal basis for processing, such as `consent` or `public_task`; empty for none
-        #[arg(long, value_name = "B")]
+        #[arg(long, value_name = "BASIS")]
         legal_basis: Option<String>,
-        /// With the legal basis `consent`: only what is consented to for this purpose; empty for any purpose
-        #[arg(long, value_name = "P")]
+        /// With legal basis `consent`: only records whose consent covers this purpose; empty for any purpose
+        #[arg(long, value_name = "PURPOSE")]
         purpose: Option<String>,
-        /// Requests a minute; 0 for the default
+        /// Requests per minute; 0 for the default
         #[arg(long, value_name = "N")]
         rate_limit_per_minute: Option<u32>,
-        /// Requests a day; 0 for the default
+        /// Requests per day; 0 for the default
         #[arg(long, value_name = "N")]
         rate_limit_per_day: Option<u32>,
     },
@@ -201,6 +201,11 @@ fn created(global: &GlobalArgs, NewClientBody { client_secret, client }: NewClie
         scopes(&client)
     );
     output::done(global, &body, words);
+    if client.organization.is_none() && client.scopes.iter().any(|scope| scope.starts_with("consent:")) {
+        output::note(format_args!(
+            "note: a client sees the consents given to its organization, and {id} has none: `daftar client set {id} --organization NAME`"
+        ));
+    }
     Ok(())
 }
 
@@ -323,7 +328,7 @@ pub enum KeyCommand {
         /// What the new key signs: a replaced key of decisions stays accepted, one of tokens as long as its tokens are good
         #[arg(long = "use", value_name = "USE", value_enum, default_value = "tokens")]
         usage: KeyUse,
-        /// Time that tokens signed with the old key are accepted, such as `48h` or `7d`; at least the token lifetime, which is the default
+        /// Time for which tokens of the old key are accepted, such as `48h` or `7d`; at least the token lifetime, which is the default
         #[arg(long, value_name = "TIME", value_parser = overlap_of_key)]
         overlap: Option<u32>,
     },

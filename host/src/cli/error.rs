@@ -1,4 +1,4 @@
-//! Reason why a command did not do what it was asked, and the exit code that says so. `host/docs/CLI.md` has the table.
+//! The error of a command with its exit code. `host/docs/CLI.md` has the table.
 
 use std::fmt::Display;
 use std::io;
@@ -43,7 +43,7 @@ impl ErrorKind {
     }
 }
 
-/// Reason why a command did not do what it was asked: one sentence that says what happened, to what, and what to do.
+/// The error of a command: one sentence with the problem, the object and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CliError {

@@ -225,7 +225,7 @@ fn referred(subject: SubjectKind, given: Value) -> Value {
 }
 
 /// An expression as it was typed, or the content of a file or of standard input.
-fn read_expression(given: &str) -> Result<String, CliError> {
+pub(super) fn read_expression(given: &str) -> Result<String, CliError> {
     let text = match given.strip_prefix('@') {
         Some(path) => bounded(Path::new(path), EXPRESSION_FILE_BYTES_MAX)?,
         None if given == "-" => {

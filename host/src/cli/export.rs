@@ -45,11 +45,11 @@ pub struct ExportArgs {
     /// The folder of the tables; it is made, or it is empty
     #[arg(long, value_name = "DIR", requires = "format")]
     out: Option<PathBuf>,
-    /// Only records of this type; several after one another
-    #[arg(long = "type", value_parser = KINDS, num_args = 1..)]
+    /// Only records of these types, separated by commas; repeatable
+    #[arg(long = "type", value_parser = KINDS, value_delimiter = ',')]
     kinds: Vec<String>,
-    /// Only people whom a search finds, as its parameters: `gender=urn:iso:std:iso:5218#2`; several after one another
-    #[arg(long, value_name = "NAME=VALUE", num_args = 1..)]
+    /// Only individuals that a search finds, as its parameters: `gender=urn:iso:std:iso:5218#2`; repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
     filter: Vec<String>,
     /// Which field is which column of a table; the mapping of an import, the other way round
     #[arg(long, value_name = "FILE")]

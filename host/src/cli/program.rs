@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::admin_client::{AdminClient, Payload, part, read};
 use super::eval::drawing::{Paint, draw};
+use super::eval::read_expression;
 use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::ListBody;
 use daftar_api_types::admin::operation::BrokenRuleBody;
@@ -55,8 +56,8 @@ pub enum ProgramCommand {
 /// What a program may have.
 #[derive(Debug, Args)]
 pub struct MoreArgs {
-    /// Who may be enrolled, such as `age_years(me.birth_date) >= 60`
-    #[arg(long, value_name = "EXPR")]
+    /// Eligibility rule, such as `age_years(me.birth_date) >= 60`; `@FILE` reads a file, `-` standard input
+    #[arg(long, value_name = "EXPR", value_parser = read_expression)]
     eligibility: Option<String>,
     /// Reject enrolments that do not meet the eligibility rule
     #[arg(long)]

@@ -70,7 +70,7 @@ fn say(ready: &str) {
     }
 }
 
-/// Time that the server may take: a probe that asks every few seconds gives up after about as long.
+/// Time limit of the server's response: a probe that runs every few seconds gives up after about as long.
 const TIMEOUT: Duration = Duration::from_secs(4);
 /// The longest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;

@@ -236,7 +236,7 @@ fn requested_tables_are_written_and_an_empty_register_gives_empty_tables() {
     assert!(FILES.iter().all(|file| rows(&empty, file.trim_end_matches(".parquet")).is_empty()));
     fill(app.data_dir(), folder.path());
     let groups = folder.path().join("groups");
-    drop(export(app.data_dir(), &groups, &["--type", "Group", "Program"]).expect_success());
+    drop(export(app.data_dir(), &groups, &["--type", "Group,Program"]).expect_success());
     assert_eq!(names(&groups), ["household.parquet", "household_member.parquet", "program.parquet"]);
     let women = folder.path().join("women");
     drop(export(app.data_dir(), &women, &["--filter", &format!("gender={FEMALE}")]).expect_success());

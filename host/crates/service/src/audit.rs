@@ -265,7 +265,7 @@ fn status_at_once(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome) -
     if is_change && outcome == AuditOutcome::Allowed { ctx.trail.success_status() } else { None }
 }
 
-/// Time that alike refusals are counted together.
+/// Interval in which equal rejections are counted together.
 const WINDOW: SignedDuration = SignedDuration::from_secs(60);
 /// Number of kinds of refusals that are distinguished in that time. With lines of some 100 bytes the log grows by no more than about
 /// 10 MB a day.

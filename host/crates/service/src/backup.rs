@@ -221,7 +221,7 @@ mod writer;
 
 /// Maximum number of blocks that wait for the reader.
 const BLOCKS_WAITING: usize = 2;
-/// Time that a block waits before the reader is given up: it would keep others from making a backup for ever.
+/// Timeout of a reader: without it one reader would prevent further backups for ever.
 const READER_PATIENCE: Duration = Duration::from_secs(60);
 /// The parts that plugins' files are cut into, in bytes.
 const PLUGIN_PART_BYTES: usize = 256 * 1024;

@@ -398,7 +398,7 @@ impl Preparer {
     }
 }
 
-/// Time that an import may be silent before another one may begin.
+/// Time without a request after which another import may begin.
 pub const REMEMBERED_FOR: SignedDuration = SignedDuration::from_secs(30);
 
 /// How a refusal begins that says that it is another's turn.

@@ -25,7 +25,7 @@ use daftar_domain::organization::{LegalBasis, Organization};
 use daftar_domain::scope::Scope;
 use daftar_store::{Operation, Store, StoreError, Written};
 
-/// Number of times that a change is tried again that another process was quicker than.
+/// Attempts for a change that conflicts with changes by other processes.
 const ATTEMPTS_MAX: usize = 8;
 
 /// What clients are administered with.

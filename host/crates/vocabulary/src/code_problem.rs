@@ -1,4 +1,4 @@
-//! Reason why a code cannot stand where a client put it.
+//! Reasons why a code is rejected at its place.
 //!
 //! **Invariant:** each problem has a name that does not change, and a sentence that says what is wrong and what would be
 //! right. Neither says anything about a person.

@@ -19,7 +19,7 @@ pub const EXTRA_INTERVALS_MAX: usize = 2_000_000;
 /// The longest stretch of a cycle that is shown.
 const CYCLE_SHOWN_MAX: usize = 10;
 
-/// Reason why links between concepts are not a hierarchy.
+/// Error of links between concepts that are not a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HierarchyFault {
     /// Concepts that are above themselves: each list goes from a concept to its parent and so on, back to the first.

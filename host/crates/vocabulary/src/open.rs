@@ -25,7 +25,7 @@ pub const ABOVE_MAX: usize = 16;
 /// Number of codes that are put to a pack at once: they share one budget of fuel.
 const BATCH_CODES: usize = 256;
 
-/// Time that a pack is asked about the codes of one request: a back-stop, a thousand language tags take a tenth of it.
+/// Time limit for a pack to validate the codes of one request: a backstop, a thousand language tags take a tenth of it.
 const ASKING_MAX: Duration = Duration::from_secs(3);
 
 /// The most that is taken of a pack about one code, in bytes of text: a dozen levels with labels in forty languages.

@@ -111,7 +111,7 @@ const MIB: u64 = 1 << 20;
 const FREE_PROBLEM_BYTES: u64 = 256 * MIB;
 /// With less than this, or less than the register takes now, it is time to free space.
 const FREE_WARNING_BYTES: u64 = 1_024 * MIB;
-/// Number of times that something is written down to see how long it takes.
+/// Number of test writes that are timed.
 const SYNCS: usize = 5;
 /// What is written.
 const SYNC_BYTES: usize = 4_096;
@@ -200,7 +200,7 @@ fn kind(folder: &Path, magic: u64) -> Check {
     }
 }
 
-/// Time that it takes to write a few bytes down, each time. The file has no name, and is gone with its last handle.
+/// Durations of writes of a few bytes. The file has no name and disappears with its last handle.
 fn sync_times(folder: &Path) -> std::io::Result<Vec<Duration>> {
     let mut file = tempfile::tempfile_in(folder)?;
     let mut times = Vec::with_capacity(SYNCS);

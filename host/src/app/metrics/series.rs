@@ -125,7 +125,7 @@ impl MetricsSnapshot {
             gauge "daftar_response_cache_entries" = number(bodies.entries);
             /// Memory of bodies that are kept.
             gauge "daftar_response_cache_bytes" = number(bodies.bytes);
-            /// Time that ago the last checkpoint was written, or read at the start.
+            /// Age of the last checkpoint that was written, or read at the start.
             gauge "daftar_checkpoint_age_seconds" = checkpoints.and_then(|usage| usage.age).map(|age| age.as_secs_f64());
             /// Writes that the last checkpoint does not show.
             gauge "daftar_checkpoint_lag_writes" = checkpoints.map(|usage| number(usage.writes_behind));
@@ -196,7 +196,7 @@ impl MetricsSnapshot {
             gauge "daftar_index_bytes" = number(index.bytes);
             /// Records that cannot be read and that it leaves out.
             gauge "daftar_index_unreadable_records" = number(index.unreadable);
-            /// Number of times that it was read from all records.
+            /// Number of times it was built from all records.
             counter "daftar_index_rebuilds_total" = index.rebuilds;
             /// Questions that the database answered because it was behind.
             counter "daftar_index_fallbacks_total" = index.fallbacks;
@@ -217,11 +217,11 @@ impl MetricsSnapshot {
             gauge "daftar_change_feed_lagging" = flag(usage.is_behind);
             /// Plugins that other processes installed and that cannot run here.
             gauge "daftar_plugins_not_synchronized" = number(app.plugins.pending_changes());
-            /// Number of times that clients or settings were applied that other processes changed.
+            /// Number of applied changes of clients or settings by other processes.
             counter "daftar_change_feed_changes_total" = usage.taken_up;
-            /// Number of times that the database was asked whether anything changed.
+            /// Number of polls of the database for changes.
             counter "daftar_change_feed_polls_total" = usage.compared;
-            /// Number of times that changes by other processes could not be applied.
+            /// Number of changes by other processes that could not be applied.
             counter "daftar_change_feed_failures_total" = usage.failed;
         }
     }
@@ -382,7 +382,7 @@ impl MetricsSnapshot {
             counter "daftar_plugin_fuel_total" [of] = usage.fuel;
             /// Requests refused because too much waited or the plugin was suspended.
             counter "daftar_plugin_rejected_total" [of] = usage.rejected;
-            /// Number of times that a plugin was suspended.
+            /// Number of suspensions of plugins.
             counter "daftar_plugin_suspensions_total" [of] = usage.suspensions;
             /// Log lines of a plugin, written or suppressed.
             counter "daftar_plugin_log_lines_total" [of] by "outcome" =

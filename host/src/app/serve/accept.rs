@@ -17,11 +17,11 @@ use daftar_auth::limits::response_memory::{ClosesSlowest, ResponseMemory};
 use daftar_domain::network::Network;
 use daftar_http::api::middleware::entrance::Refusal;
 
-/// Time that is waited before the next connection is taken when the process has no descriptor or memory left for one.
+/// Pause before the next connection is accepted if the process lacks descriptors or memory for one.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
-/// Number of times that at most the log says the same of connections.
+/// Minimum interval between equal log entries about connections.
 const LOGGED_EVERY: Duration = Duration::from_secs(60);
-/// Time that it may take until what was interrupted is gone.
+/// Time for interrupted connections to end.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A listener that is served.
@@ -30,7 +30,7 @@ pub(super) struct Acceptor {
     pub(super) connections: Connections,
     pub(super) limits: ConnectionLimits,
     pub(super) admission: Admission,
-    /// Time that requests in progress may take when the server stops.
+    /// Time for requests in progress when the server stops.
     pub(super) shutdown_timeout: Duration,
     /// What counts the responses of these connections, if they are counted.
     pub(super) response_memory: Option<Arc<ResponseMemory>>,

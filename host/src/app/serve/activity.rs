@@ -66,7 +66,7 @@ struct End {
     at_ms: u64,
 }
 
-/// Time that a connection may continue.
+/// Maximum lifetime of a connection from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     /// It is fine, at least until then.
@@ -80,7 +80,7 @@ pub(super) enum Due {
 pub(super) struct ReadingRate {
     /// On average, since something waits.
     pub(super) bytes_per_s: u64,
-    /// Time that something has been waiting.
+    /// Time since the wait began.
     pub(super) time: Duration,
     /// Bytes that wait.
     pub(super) unread: u64,
@@ -135,7 +135,7 @@ impl Activity {
         InFlight { activity: Arc::clone(self), id }
     }
 
-    /// Time that it has been waiting for a request, and whether one ever came; none while something is done for it.
+    /// Time since it is idle, and true if it had a request; none while a request is in progress.
     pub(super) fn waiting(&self) -> Option<(bool, Duration)> {
         let now_ms = self.now_ms();
         let state = self.state();
@@ -226,7 +226,7 @@ impl State {
     }
 }
 
-/// Time that so many bytes take at the lowest rate.
+/// Time for so many bytes at the lowest rate.
 fn slowest_ms(bytes: u64) -> u64 {
     bytes.saturating_mul(1_000) / MIN_BYTES_PER_S
 }

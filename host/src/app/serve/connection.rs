@@ -36,12 +36,12 @@ const HTTP2_FAULTS_MAX: usize = 128;
 /// What is on its way to us of one body, and of all of a connection.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// Number of times that it is asked whether the client of an HTTP/2 connection is still there, and how long it may take to say so.
+/// Interval of keep-alive pings of HTTP/2 connections, and the timeout of their responses.
 const HTTP2_PING_EVERY: Duration = Duration::from_secs(30);
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time that a connection that does nothing may take to be closed in order.
+/// Time for an idle connection to close gracefully.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time that a connection that is not served has for its handshake, and for the head of its request.
+/// Timeout of the handshake, and of the head of the request, of a connection without a slot.
 const REFUSED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How far the server has come in stopping.

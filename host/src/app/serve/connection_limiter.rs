@@ -37,7 +37,7 @@ pub(super) struct ConnectionLimits {
     pub(super) max: usize,
     /// From one address.
     pub(super) per_address_max: usize,
-    /// Time that a response waits for its client before its rate is judged.
+    /// Time after which the rate of a waiting response is measured.
     pub(super) slow_after: Duration,
 }
 

@@ -76,9 +76,9 @@ impl Future for Answering {
 
 /// The most bytes that are read and dropped: as many as a body may have.
 const DROPPED_BYTES_MAX: usize = RECORD_BYTES_MAX;
-/// Time that that may take.
+/// Time limit of that.
 const DROPPING_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time that nothing may arrive in the meantime.
+/// Maximum time without any data.
 const DROPPING_STALL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The body of a request on its way to its handler.

@@ -153,7 +153,7 @@ fn chart(paint: &Paint, title: &str, rows: &[(String, Counts)], lines: &mut Vec<
     }
 }
 
-/// Time that a bar is: something, where there is anything.
+/// Length of a bar: at least one mark for a count above zero.
 fn length(count: u64, most: u64) -> usize {
     let scaled = count.saturating_mul(BAR_WIDTH).checked_div(most).unwrap_or_default();
     usize::try_from(scaled.max(count.min(1))).unwrap_or_default()

@@ -13,7 +13,7 @@ use crate::cli::{CliError, files};
 
 /// The version of the progress file's form.
 const VERSION: u32 = 1;
-/// Number of times that it is written down how far the export came.
+/// Interval at which the progress of an export is saved.
 const SAVED_EVERY: Duration = Duration::from_secs(1);
 
 /// How far an export came.

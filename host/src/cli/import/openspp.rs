@@ -36,7 +36,7 @@ pub struct Translated {
     pub lines: PathBuf,
     /// The file of what has no place; none where everything has.
     pub unmapped: Option<PathBuf>,
-    /// Number of times that which field has none.
+    /// Fields without a target, with their counts.
     pub counts: BTreeMap<String, u64>,
 }
 

@@ -34,7 +34,7 @@ pub fn sentence(counts: &ImportCounts) -> String {
 pub struct Identity {
     /// SHA-256 of the file, and of what else decides what is sent.
     pub sha256: String,
-    /// Time that the file is.
+    /// Length of the file, in bytes.
     pub bytes: u64,
     /// What becomes of records that are there.
     pub on_existing: String,
@@ -50,7 +50,7 @@ pub struct Progress {
     of: Identity,
     /// Position to resume from.
     pub next: Mark,
-    /// Time that the rejects file was then, and that of rejected rows.
+    /// Length of the rejects file at that point, and of the file of rejected rows.
     pub rejects_bytes: (u64, u64),
     /// What became of the lines so far.
     pub counts: ImportCounts,

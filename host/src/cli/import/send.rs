@@ -20,7 +20,7 @@ use crate::cli::files::remove;
 use daftar_api_types::admin::operation::{ImportCounts, ImportLine, StoppedBody};
 use daftar_service::bulk;
 
-/// Number of times that a part is sent that a busy server did not take, a second after one another.
+/// Attempts to send a part to a busy server, one second apart.
 const ATTEMPTS_MAX: u32 = 45;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The status of what may be sent again.
@@ -190,7 +190,7 @@ impl Rejects {
         Ok(Self { lines, rows })
     }
 
-    /// Time that they are.
+    /// Their lengths, in bytes.
     pub fn bytes(&self) -> (u64, u64) {
         (self.lines.bytes, self.rows.as_ref().map_or(0, |rows| rows.bytes))
     }

@@ -21,7 +21,7 @@ const SHOWN_BYTES: usize = 200;
 pub struct Source {
     path: PathBuf,
     file: File,
-    /// Time that it was when it was opened: what is added later is not read.
+    /// Length when it was opened, in bytes: data that is added later is not read.
     pub bytes: u64,
     /// Where the next part begins: at first the first line or row.
     pub mark: Mark,
@@ -114,7 +114,7 @@ impl Source {
     /// Checks that the file is what it was: parts that were read later may have been something else.
     ///
     /// # Errors
-    /// Time at which it was changed or added to.
+    /// If it was changed or appended to.
     pub fn check_unchanged(&mut self, digest: &str) -> Result<(), CliError> {
         let now = self.file.metadata().map_err(CliError::failed)?.len();
         if now == self.bytes && self.digest()? == digest {

@@ -23,11 +23,11 @@ use crate::telemetry::MetricsSnapshot;
 
 /// Maximum number of spans in one batch.
 pub(super) const BATCH_SPANS: usize = 512;
-/// Time that fewer of them wait.
+/// Time that fewer spans wait.
 const SPANS_WAIT: Duration = Duration::from_secs(1);
 /// Maximum number of attempts for a batch.
 const ATTEMPTS_MAX: u32 = 6;
-/// Time that after the first failure it is tried again; each time twice as long.
+/// Time before the first retry; doubled with each further one.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 
 /// State of the sender thread.

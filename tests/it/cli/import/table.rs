@@ -174,7 +174,7 @@ fn an_export_gives_what_is_asked_for_and_tables_come_back() {
     };
     let (_, women) = export("women.ndjson", &["--filter", &format!("gender={FEMALE}")]);
     assert_eq!(women.lines().count(), 1, "{women}");
-    let (_, groups) = export("groups.ndjson", &["--type", "Group", "Program"]);
+    let (_, groups) = export("groups.ndjson", &["--type", "Group", "--type", "Program"]);
     let kinds: Vec<Value> =
         groups.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].clone()).collect();
     assert_eq!(kinds, [json!("Group"), json!("Program")]);

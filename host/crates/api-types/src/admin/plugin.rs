@@ -151,7 +151,7 @@ pub struct LogLinesBody {
 pub struct BreakerBody {
     /// `closed`, `open` or `half_open`.
     pub state: String,
-    /// Number of times that it suspended the plugin.
+    /// Number of suspensions of the plugin.
     pub suspensions: u64,
 }
 

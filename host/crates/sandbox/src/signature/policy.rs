@@ -84,7 +84,7 @@ pub struct TrustPolicy {
 pub enum SignatureProblem {
     /// There is no signature.
     #[error(
-        "it is not signed, and its digest {digest} is not one that this program was built with; install it with the `.sig` file of a key in `[plugins] trusted_keys`, or use `--allow-unsigned`"
+        "it is not signed, and its digest {digest} is not one that this program was built with; install it with the `.sig` file of a key in `[plugins] trusted_keys` of the configuration file, which is read at the start, or use `--allow-unsigned`"
     )]
     Unsigned {
         /// The file's digest.

@@ -32,7 +32,7 @@ use daftar_vocabulary::LanguagePreference;
 /// Reason why a membership that is only checked goes against its program, which is not asked.
 const DRY_RUN: &str = "a dry run";
 
-/// Number of times that a line is tried that asks a program's rule while too many rules wait, and after what time.
+/// Attempts for a line whose program's rule has to wait, and the time between them.
 const TRIES: u32 = 300;
 const TRIED_AGAIN: Duration = Duration::from_millis(100);
 

@@ -1,4 +1,4 @@
-//! Reason why a rule gave no answer, and what that means for the client; and which expressions exhausted a budget, remembered for a short while, so that
+//! Errors of rules and their meaning for the client; expressions that exhausted a budget, remembered for a short while, so that
 //! a client that sends one again is answered immediately and occupies no thread of the sandbox.
 //!
 //! **Invariant:** what an expression does to the engine is its author's to fix: 422, never a 5xx.
@@ -20,7 +20,7 @@ use daftar_domain::eligibility::{Diagnostic, Severity};
 use daftar_domain::error::{AppError, ExpressionProblem};
 use daftar_sandbox::{EngineError, FaultKind};
 
-/// Reason why there is no answer: for a reason of ours, or of the engine's.
+/// Error of an evaluation: of the server or of the engine.
 pub(super) enum Failure {
     /// Of ours.
     App(AppError),

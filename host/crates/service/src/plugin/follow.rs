@@ -389,7 +389,11 @@ impl PluginAdministration {
         prepared: Prepared,
     ) -> Result<(SyncedFile, Option<Box<Prepared>>), AppError> {
         Ok(match self.install_prepared(ctx, prepared, "[plugins] allow_unsigned").await? {
-            Ok(installed) => (SyncedFile::Installed(installed.manifest().name.clone()), None),
+            Ok(installed) => {
+                // At once: the first start installs all plugins, which takes seconds.
+                tracing::info!(plugin = %installed.manifest().name, "plugin installed");
+                (SyncedFile::Installed(installed.manifest().name.clone()), None)
+            }
             Err((error, prepared)) => (SyncedFile::Refused(error), prepared),
         })
     }
@@ -413,7 +417,8 @@ fn log_sync_report(report: &SyncReport) {
     for (path, outcome) in report {
         let file = file_name(path);
         match outcome {
-            SyncedFile::Installed(name) => tracing::info!(file, plugin = %name, "plugin installed"),
+            // Logged when it was installed.
+            SyncedFile::Installed(_) => {}
             SyncedFile::UpToDate(name) => tracing::debug!(file, plugin = %name, "plugin is installed already"),
             SyncedFile::RemainsRemoved(name) => {
                 tracing::info!(file, plugin = %name, "plugin was removed by hand and stays removed");

@@ -129,7 +129,7 @@ impl IdentifierRules {
 /// Compiles a pattern so that the whole value has to match.
 ///
 /// # Errors
-/// Reason why it is no regular expression, or that it takes too much room.
+/// Error of a regular expression: invalid or too large.
 pub fn check_pattern(pattern: &ValuePattern) -> Result<(), String> {
     compile(pattern).map(drop)
 }

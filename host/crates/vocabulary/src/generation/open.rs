@@ -46,7 +46,7 @@ impl OpenConcepts {
     }
 }
 
-/// Reason why what packs said cannot be put beside what they list.
+/// Error of a response of a pack that contradicts its codes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenProblem {
     /// It is corrupt.

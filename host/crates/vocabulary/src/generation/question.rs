@@ -20,7 +20,7 @@ const NAME_EDITS_MAX: usize = 3;
 /// A longer name is no misspelt one. In bytes.
 const NAME_SEARCHED_BYTES_MAX: usize = 128;
 
-/// Reason why a question has no answer: the expression is wrong.
+/// Error of a question: the expression is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionProblem {
     /// There is no concept group of that name.

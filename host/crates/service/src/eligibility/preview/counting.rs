@@ -35,7 +35,7 @@ const SLICE_RECORDS: usize = 2_048;
 const SLICE_ROWS_MAX: usize = 64 * BATCH_ROWS_MAX;
 /// The least of them: an instance of the engine that compiles the rule takes as long as some ten thousand subjects.
 const SLICE_ROWS_MIN: usize = 4 * BATCH_ROWS_MAX;
-/// Time that the calls of a time slice may take before the next one begins: many times what they take for a rule of ordinary cost, so that a
+/// Time limit of the calls of a time slice: many times what they take for a rule of ordinary cost, so that a
 /// rule that is expensive for each subject does not delay the previews of others by every subject of its slice.
 const SLICE_MAX: Duration = Duration::from_millis(250);
 
