@@ -114,7 +114,7 @@ fn so_many_requests_are_worked_on_at_once() {
     assert_eq!(client.post("/Individual", &json!({})).status, 422, "the second place");
     let second = start_request(&client);
     let refused = client.post("/Individual", &json!({}));
-    assert_retry_after(&refused, "too many requests");
+    assert_retry_after(&refused, "too many concurrent requests");
     assert_eq!(refused.code(), "overloaded");
     let token = app.token_request().body(daftar_tests::token::FORM, "grant_type=client_credentials").send();
     assert_eq!((token.status, &token.json()["error"]), (503, &json!("temporarily_unavailable")));

@@ -37,15 +37,9 @@ struct Term {
     instead: String,
     #[serde(default)]
     except: Vec<String>,
-    only: Option<Only>,
-}
-
-/// The only places in which a term is private.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Only {
-    Names,
-    Texts,
+    /// True if the term is private in names, and ordinary English in texts.
+    #[serde(default)]
+    names_only: bool,
 }
 
 /// The list.
@@ -80,9 +74,8 @@ fn check_file(file: &TextFile, terms: &Terms) -> Vec<Finding> {
         for term in &terms.term {
             let allowed = term.except.iter().any(|phrase| has_words(&text, phrase));
             let is_in = |of: &String| {
-                let in_text = term.only != Some(Only::Names) && has_words(&text, of);
-                let in_name = term.only != Some(Only::Texts) && name.as_ref().is_some_and(|name| has_words(name, of));
-                in_text || in_name
+                let in_name = name.as_ref().is_some_and(|name| has_words(name, of));
+                in_name || (!term.names_only && has_words(&text, of))
             };
             if let Some(found) = term.terms.iter().find(|of| !allowed && is_in(of)) {
                 let message = format!("`{found}` is a private term; instead: {} ({TERMS_FILE})", term.instead);
@@ -93,7 +86,7 @@ fn check_file(file: &TextFile, terms: &Terms) -> Vec<Finding> {
     findings
 }
 
-/// Whether a text has these words next to each other. Both are lower-case.
+/// True if a text has these words next to each other. Both are lower-case.
 fn has_words(text: &str, words: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric() || character == '_';
     text.match_indices(words).any(|(at, _)| {
@@ -142,19 +135,18 @@ mod tests {
     fn findings(files: &[(&str, &str)]) -> Vec<(String, usize)> {
         let terms = Terms {
             term: vec![
-                term(&["whoever"], None, &[]),
-                term(&["take up", "taken up"], None, &["take up arms"]),
-                term(&["moment"], Some(Only::Names), &[]),
-                term(&["answer"], Some(Only::Texts), &[]),
+                term(&["whoever"], false, &[]),
+                term(&["take up", "taken up"], false, &["take up arms"]),
+                term(&["moment"], true, &[]),
             ],
         };
         let findings = check(&Sources::of(files), &terms);
         findings.into_iter().filter_map(|finding| Some((finding.file, finding.line?))).collect()
     }
 
-    fn term(terms: &[&str], only: Option<Only>, except: &[&str]) -> Term {
+    fn term(terms: &[&str], names_only: bool, except: &[&str]) -> Term {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        Term { terms: owned(terms), instead: "another".to_owned(), except: owned(except), only }
+        Term { terms: owned(terms), instead: "another".to_owned(), except: owned(except), names_only }
     }
 
     #[test]
@@ -180,7 +172,7 @@ mod tests {
     fn a_term_is_private_only_where_the_list_says_so() {
         let found = findings(&[(
             "a.rs",
-            "// one moment\n// an answer\nfn answer() {}\n// they take up arms\n// the uptake of whoever_it_is",
+            "// one moment\nfn moment() {}\n// they take up arms\n// the uptake of whoever_it_is",
         )]);
         assert_eq!(found, [("a.rs".to_owned(), 2)]);
     }

@@ -26,7 +26,7 @@ const POLICY: &str = "content-security-policy.txt";
 
 /// The address of the site without its last `/`.
 pub async fn home(_: DocumentationCall, _: NoParameters) -> Response {
-    (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, HOME)]).into_response()
+    redirect(StatusCode::PERMANENT_REDIRECT, HOME)
 }
 
 /// The first page; in a program without the site, a redirect to the page of the API.
@@ -34,7 +34,11 @@ pub async fn index(_: DocumentationCall, _: NoParameters, headers: HeaderMap) ->
     if SITE.is_there() {
         return serve(&headers, INDEX);
     }
-    Ok((StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, API_PAGE)]).into_response())
+    Ok(redirect(StatusCode::TEMPORARY_REDIRECT, API_PAGE))
+}
+
+fn redirect(status: StatusCode, location: &'static str) -> Response {
+    (status, [(header::LOCATION, location), (header::CACHE_CONTROL, "no-cache")]).into_response()
 }
 
 /// A page or a file.
