@@ -228,7 +228,7 @@ pub(super) fn quoted(items: &[String], word: &str) -> String {
 
 /// What to do where a vocabulary is not installed.
 pub(super) fn remedy(module: Option<&InactiveModule>) -> String {
-    module.map_or_else(|| "install a pack that brings it".to_owned(), ToString::to_string)
+    module.map_or_else(|| "install a pack that contains it".to_owned(), ToString::to_string)
 }
 
 fn in_brackets(module: Option<&InactiveModule>) -> String {

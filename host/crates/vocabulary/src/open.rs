@@ -188,7 +188,7 @@ impl OpenCodes {
         thread: CallingThread,
     ) -> Result<Vec<AskedCode>, OpenUnavailable> {
         let unavailable = |reason: String| OpenUnavailable { namespace: namespace.clone(), reason };
-        let pack = generation.pack_of(namespace).ok_or_else(|| unavailable("no pack brings it".to_owned()))?;
+        let pack = generation.pack_of(namespace).ok_or_else(|| unavailable("no pack contains it".to_owned()))?;
         let begun = Instant::now();
         let resolve = |codes: &[Code]| -> Result<Vec<OpenAnswer>, OpenUnavailable> {
             let mut all = Vec::with_capacity(codes.len());

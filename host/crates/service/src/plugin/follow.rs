@@ -151,7 +151,7 @@ impl PluginAdministration {
             match self.apply_plugin(shared, wanted, prepared, now).await? {
                 Ok(()) => {
                     self.common().must_load = true;
-                    tracing::info!(plugin.name = %name, "a plugin that another process installed is here");
+                    tracing::info!(plugin.name = %name, "plugin of another process loaded");
                 }
                 Err(reason) => {
                     if known.failed.get(&name) != Some(&reason) {

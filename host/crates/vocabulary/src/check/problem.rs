@@ -70,7 +70,7 @@ pub enum PackFault {
         max: usize,
     },
     /// No vocabularies and no concept groups.
-    #[error("it brings no vocabulary and no concept group; a pack has at least one of them")]
+    #[error("it contains no vocabulary and no concept group; at least one is required")]
     Nothing,
     /// A text that cannot stand as it is.
     #[error("its {what} {fault}")]
@@ -81,7 +81,7 @@ pub enum PackFault {
         fault: TextFault,
     },
     /// Two vocabularies of one namespace.
-    #[error("the pack has this vocabulary twice; a namespace stands for one vocabulary")]
+    #[error("the pack contains this vocabulary twice; a namespace identifies one vocabulary")]
     VocabularyTwice,
     /// The version cannot be kept beside codes.
     #[error("its version `{0}` is not 1 to {VERSION_BYTES_MAX} visible ASCII characters, such as `2022` or `2024-01`")]
@@ -96,7 +96,7 @@ pub enum PackFault {
     #[error("the default language `{0}` is not among its languages; add it there")]
     DefaultLanguageNotListed(String),
     /// More or fewer concepts than promised.
-    #[error("it promises {promised} concepts and brings {actual}; the two must be equal")]
+    #[error("it declares {promised} concepts and contains {actual}; the two must be equal")]
     Count {
         /// What the description says.
         promised: u32,
@@ -105,20 +105,20 @@ pub enum PackFault {
     },
     /// Said to be flat, and is not.
     #[error(
-        "it says that it is not hierarchical, and concepts have parents; say `hierarchical`, or leave the parents out"
+        "it is declared as not hierarchical, but concepts have parents; declare `hierarchical`, or remove the parents"
     )]
     NotFlat,
     /// Said to be hierarchical, and is not.
-    #[error("it says that it is hierarchical, and no concept has a parent; name the parents, or do not say it")]
+    #[error("it is declared as hierarchical, but no concept has a parent; add the parents, or remove the declaration")]
     NotHierarchical,
     /// Said to be empty, and is not.
-    #[error("it says that it is empty and brings concepts; say `full` or `fragment`")]
+    #[error("it is declared as empty, but contains concepts; declare `full` or `fragment`")]
     NotEmpty,
     /// Has nothing and does not say so.
-    #[error("it brings no concepts; a list without codes says `empty`")]
+    #[error("it contains no concepts; declare `empty` for a list without codes")]
     Empty,
     /// A code that stands more than once.
-    #[error("the code occurs {times} times; a code stands once")]
+    #[error("the code occurs {times} times; a code must be unique")]
     CodeTwice {
         /// Number of its occurrences.
         times: usize,
@@ -179,7 +179,7 @@ pub enum PackFault {
     #[error("its alias `{0}` is a code of this vocabulary; an alias leads to one code only")]
     AliasIsCode(String),
     /// An alias that leads to two codes.
-    #[error("its alias `{alias}` also stands for `{other}`; an alias leads to one code only")]
+    #[error("its alias `{alias}` is also an alias of `{other}`; an alias must identify one code")]
     AliasTwice {
         /// The alias.
         alias: String,
@@ -192,13 +192,13 @@ pub enum PackFault {
     )]
     PropertyKey(String),
     /// A property that is there twice.
-    #[error("it has the property `{0}` twice; a key stands once")]
+    #[error("it has the property `{0}` twice; a key must be unique")]
     PropertyTwice(String),
     /// A concept group's name of the wrong shape.
     #[error("its name is not 1 to {NAME_BYTES_MAX} lower-case letters, digits and underscores, a letter first")]
     ConceptGroupName,
     /// Two concept groups of one name.
-    #[error("the pack has this concept group twice; a name stands for one concept group")]
+    #[error("the pack contains this concept group twice; a name identifies one concept group")]
     ConceptGroupTwice,
     /// A selection of a code that its own vocabulary, in this pack, does not have.
     #[error("it selects `{0}`, which this pack's own vocabulary does not have; add the code or select another")]

@@ -41,7 +41,10 @@ fn a_vocabulary_that_a_field_waits_for_is_known_by_name() {
     let generation = testing::generation();
     let problem = generation.named(&Namespace::parse("urn:who:icd-11").unwrap()).unwrap_err();
     assert_eq!(problem.reason(), "vocabulary_not_installed");
-    assert_eq!(problem.to_string(), "the vocabulary `urn:who:icd-11` is not installed; install a pack that brings it");
+    assert_eq!(
+        problem.to_string(),
+        "the vocabulary `urn:who:icd-11` is not installed; install a pack that contains it"
+    );
 }
 
 #[test]

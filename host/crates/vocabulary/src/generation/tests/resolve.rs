@@ -47,7 +47,7 @@ fn a_vocabulary_that_is_not_here_is_said_to_be_missing() {
     let generation = generation_of([empty.pack()]);
     let (code, message) = code_and_message(&generation, CodedField::Gender, "urn:iso:std:iso:5218#2");
     assert_eq!(code, "vocabulary_not_installed");
-    insta::assert_snapshot!(message, @"`urn:iso:std:iso:5218#2`: the vocabulary `urn:iso:std:iso:5218` is not installed; install a pack that brings it");
+    insta::assert_snapshot!(message, @"`urn:iso:std:iso:5218#2`: the vocabulary `urn:iso:std:iso:5218` is not installed; install a pack that contains it");
     let named = generation_of([registry_pack()]).with_modules(Arc::new(KnownModules::of_project()));
     let (_, message) = code_and_message(&named, CodedField::Occupation, "urn:ilo:isco-08#6111");
     insta::assert_snapshot!(message, @"`urn:ilo:isco-08#6111`: the vocabulary `urn:ilo:isco-08` is not installed; the module `isco-08` provides it: the administrator installs it with `daftar plugin install`");
