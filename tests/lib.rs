@@ -1,4 +1,4 @@
-//! What the end-to-end tests share: the real server on free ports, clients by role, requests byte for byte.
+//! Shared parts of the end-to-end tests: the real server on free ports, clients by role, requests byte for byte.
 //!
 //! **Invariant:** no connection made here leaves the loopback interface, and nothing is installed or fetched.
 //!

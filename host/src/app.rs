@@ -47,7 +47,7 @@ const GIVE_BACK_MAX: Duration = Duration::from_secs(5);
 pub struct App {
     state: AppState,
     upkeep: Arc<Upkeep>,
-    /// What runs beside the requests; stopped with the server.
+    /// Background tasks; stopped with the server.
     maintenance: AbortHandle,
 }
 
@@ -65,7 +65,7 @@ struct Upkeep {
     keeper: Keeper,
     /// Histograms for the metrics page and for a collector.
     metrics: Arc<Metrics>,
-    /// What is sent to a collector.
+    /// Export to a collector.
     telemetry: Telemetry,
     /// The plugins that the program was built with.
     pinned: PinnedDigests,
@@ -98,7 +98,7 @@ impl Program for Upkeep {
     }
 }
 
-/// How a register is opened.
+/// Options to open a register.
 pub struct AppOptions {
     /// The folder of the register.
     pub data_dir: PathBuf,
@@ -110,13 +110,13 @@ pub struct AppOptions {
     pub clock: Arc<dyn Clock>,
     /// Names requests, clients and tokens.
     pub ids: Arc<dyn IdSource>,
-    /// Where plugins are compiled: by default in this very process, without any bound.
+    /// Place of compilation of plugins: by default in this process, without limits.
     pub compile_in: CompileIn,
     /// Digests of plugins that need no signature.
     pub pinned: PinnedDigests,
     /// When the program's sources were committed, where that is known.
     pub built_from: Option<Timestamp>,
-    /// Where spans and series are sent: by default nowhere.
+    /// Destination of spans and metrics: by default none.
     pub telemetry: Telemetry,
 }
 
@@ -153,10 +153,10 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error("{0}")]
     Store(String),
-    /// What the register is kept in does not answer, or cannot be used now.
+    /// The storage backend does not respond, or cannot be used now.
     #[error("{0}")]
     Unavailable(String),
-    /// What the register is kept in does not let this process in, or a file with a secret is open to others.
+    /// The storage backend denies access, or other accounts can read a file with a secret.
     #[error("{0}")]
     Denied(String),
     /// The settings name what cannot be used.
@@ -185,7 +185,7 @@ pub enum StartError {
 }
 
 impl App {
-    /// What is sent to a collector.
+    /// Export to a collector.
     #[must_use]
     pub fn telemetry(&self) -> &Telemetry {
         &self.upkeep.telemetry

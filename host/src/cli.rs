@@ -13,6 +13,7 @@ mod deployment;
 mod doctor;
 mod error;
 mod eval;
+mod examples;
 mod export;
 mod files;
 mod import;
@@ -48,7 +49,7 @@ pub struct Cli {
     command: Command,
 }
 
-/// What every command understands.
+/// Options of all commands.
 #[derive(Debug, Clone, Args)]
 pub struct GlobalArgs {
     /// Data folder
@@ -79,7 +80,7 @@ pub struct GlobalArgs {
     /// The plugins that this program was built with.
     #[arg(skip)]
     pinned: PinnedDigests,
-    /// What this program was built of.
+    /// Source of this program's build.
     #[arg(skip)]
     build: Build,
 }
@@ -90,7 +91,7 @@ impl GlobalArgs {
         Ok(self.config.as_deref().map_or_else(Config::from_environment, Config::load)?)
     }
 
-    /// How this program opens the register in a folder.
+    /// Options with which this program opens the register in a folder.
     fn app_options(&self, data_dir: PathBuf) -> AppOptions {
         AppOptions {
             compile_in: CompileIn::this_program(),
@@ -215,7 +216,7 @@ pub fn main(pinned: &str, build: Build) -> ExitCode {
 
 /// The commands, which say of themselves what they were built of.
 fn command(build: &Build) -> clap::Command {
-    Cli::command().version(build.short())
+    examples::with_examples(Cli::command()).version(build.short())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// Where systems keep the certificates of the authorities that they trust.
+/// Paths of the CA certificates of systems.
 const SYSTEM_FILES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

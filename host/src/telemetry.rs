@@ -33,7 +33,7 @@ const WRITTEN_BYTES: usize = 64 << 10;
 
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// What is sent to a collector, where the settings ask for it, and what became of log lines. Every handle is to the same.
+/// Export to a collector, if configured, and figures of log lines. All handles refer to the same state.
 #[derive(Clone, Default)]
 pub struct Telemetry {
     otlp: Option<Arc<Otlp>>,
@@ -60,7 +60,7 @@ impl Telemetry {
         self.otlp.as_ref()?.histogram(name, description, bounds)
     }
 
-    /// What was sent and what was dropped; none, where nothing is sent.
+    /// Sent and dropped data; none without an export.
     #[must_use]
     pub fn usage(&self) -> Option<OtlpUsage> {
         self.otlp.as_ref().map(|otlp| otlp.usage())
@@ -150,7 +150,7 @@ pub fn start(log: &LogConfig, otlp: &OtlpConfig) -> Result<(Telemetry, LogWriter
     Ok((Telemetry { otlp, lines: Some(dropped) }, LogWriter { _worker: worker }))
 }
 
-/// What writes lines.
+/// Writer of lines.
 fn lines(config: &LogConfig, writer: NonBlocking) -> BoxedLayer {
     let level = match config.level {
         LogLevel::Error => LevelFilter::ERROR,

@@ -15,7 +15,7 @@ use daftar_store::Store;
 use daftar_store::shared::{Lease, Shared, Take};
 use daftar_vocabulary::{CallingThread, OpenAnswer, OpenPacks, PackOrigin};
 
-/// What the names of these counters begin with.
+/// Prefix of the names of these counters.
 const PREFIX: &str = "limit/";
 
 /// Number of counts that are removed by one write, at most: the store's lock is held in the meantime.

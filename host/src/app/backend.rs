@@ -31,18 +31,18 @@ pub(super) struct Backend {
     pub(super) store: Arc<dyn Store>,
     /// The whole of it, for backups and verification.
     pub(super) archive: Arc<dyn Archive>,
-    /// What is asked of it beyond single records.
+    /// Operations beyond single records.
     pub(super) index: Arc<dyn Index>,
     /// The register in memory.
     pub(super) columns: Arc<Columns>,
     pub(super) bodies: Arc<ResponseCache>,
     /// Keeps the register in memory on disk as well; absent where that cannot be done.
     pub(super) checkpoints: Option<Arc<Checkpoints>>,
-    /// What brings the register in memory forward, where other processes write to it too.
+    /// Applies writes of other processes to the register in memory.
     pub(super) shared_index: Option<Arc<SharedIndex>>,
     /// The register in partitions, where it is in a database.
     pub(super) parted: Option<Arc<PartedRegister>>,
-    /// What other processes share of it; nothing where there are no others.
+    /// State shared with other processes; none without others.
     pub(super) shared: Option<Arc<dyn Shared>>,
     pub(super) keeper: Keeper,
 }
@@ -149,7 +149,7 @@ impl Followed {
     }
 }
 
-/// How the database that the settings name is reached.
+/// Connection options of the configured database.
 ///
 /// # Errors
 /// If they name none, or its URL cannot be read.
@@ -198,7 +198,7 @@ impl ChangeSink for Unheard {
 }
 
 impl Keeper {
-    /// What it has to do, what it did, and what it takes.
+    /// Figures of its work and memory.
     pub(super) fn usage(&self) -> StoreUsage {
         match self {
             Self::Embedded(store) => store.usage(),

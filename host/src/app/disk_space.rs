@@ -1,15 +1,15 @@
-//! How much room there is on disks, and how much is taken.
+//! Free and used space of disks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How much may still be written to the disk of a folder.
+/// Free space of the disk of a folder.
 pub(super) fn free(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// How much the files in a folder hold; what cannot be read counts nothing.
+/// Size of the files in a folder; unreadable ones count zero.
 pub(super) fn bytes_in(folder: &Path) -> u64 {
     let mut folders: Vec<PathBuf> = vec![folder.to_owned()];
     let mut sum = 0_u64;

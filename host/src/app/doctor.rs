@@ -25,7 +25,7 @@ const SECONDS_OF_A_DAY: i64 = 86_400;
 /// Number of days in a warning's "old", for keys that sign tokens.
 const SIGNING_KEY_DAYS_MAX: i64 = 365;
 
-/// What is checked.
+/// The area of a check.
 #[derive(Debug, Clone)]
 pub struct Patient {
     /// The settings that a server has or would be started with.
@@ -38,11 +38,11 @@ pub struct Patient {
     pub built_from: Option<Timestamp>,
     /// The plugins that this program was built with.
     pub pinned: PinnedDigests,
-    /// Who looks.
+    /// The checking process.
     pub checked_by: CheckedBy,
 }
 
-/// Who checks a folder.
+/// The process that checks a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckedBy {
     /// A command, while no server answers for the folder.

@@ -58,7 +58,7 @@ const HISTOGRAMS: [(&str, &str, &[f64]); 7] = [
 
 static METADATA: Metadata<'static> = Metadata::new("daftar", Level::INFO, None);
 
-/// What is recorded while the server runs: the histograms.
+/// Histograms of the running server.
 pub struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
@@ -104,7 +104,7 @@ impl Metrics {
         self.histogram(REQUEST_TIMES, labels).record(time.as_secs_f64());
     }
 
-    /// What plugins record their calls with.
+    /// Recorders of plugin calls.
     #[must_use]
     pub fn plugin_calls(self: &std::sync::Arc<Self>) -> CallRecorder {
         let metrics = self.clone();
@@ -113,7 +113,7 @@ impl Metrics {
         })
     }
 
-    /// What the store records its times with. Only a database has a lock that orders the writes of several servers.
+    /// Recorders of the store's durations. Only a database has a lock that orders the writes of several servers.
     #[must_use]
     pub fn store_recorders(&self, backend: StoreBackend) -> StoreRecorders {
         let histogram = |name: &'static str| self.histogram(name, Vec::new());

@@ -21,28 +21,28 @@ pub use daftar_store_postgres::Prepared;
 use daftar_store_postgres::{OpenError as DatabaseError, PostgresRefill, PostgresStore};
 use daftar_store_sled::{OpenError as FolderError, SledOptions, SledRefill, SledStore};
 
-/// What is done.
+/// The operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// An end without a register is filled with everything in the other end, or with a backup; then both are compared.
     Fill {
         /// The end that is filled.
         to: StoreBackend,
-        /// What it is filled from; absent where that is the other end.
+        /// Source of the fill; absent if it is the other backend.
         backup: Option<PathBuf>,
     },
-    /// What was written to the folder since the database was filled from it is applied to the database, and compared.
+    /// Applies the writes to the folder since the database was filled, and compares both.
     CatchUp,
     /// The registers of both ends are compared whole.
     Compare,
 }
 
-/// What is reported in the meantime.
+/// Reports of progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Things are copied.
     Copying,
-    /// What was written since is brought.
+    /// Later writes are applied.
     CatchingUp,
     /// Both are read and compared.
     Comparing,
@@ -99,9 +99,9 @@ impl From<CatchUpError> for MigrateError {
 pub struct Migrated {
     /// As of which write; absent where nothing was copied.
     pub copied: Option<(Mark, Counts)>,
-    /// What was brought of what was written since; absent where that was not asked for.
+    /// Applied later writes; absent if they were not requested.
     pub caught_up: Option<CaughtUp>,
-    /// How both compare.
+    /// Result of the comparison.
     pub comparison: Comparison,
 }
 
@@ -163,7 +163,7 @@ async fn caught_up(
     Ok(Migrated { copied: None, caught_up: Some(caught_up), comparison })
 }
 
-/// Where a register comes from that goes to this backend.
+/// Source of a register for this backend.
 fn other(backend: StoreBackend) -> StoreBackend {
     match backend {
         StoreBackend::Sled => StoreBackend::Postgres,
@@ -171,7 +171,7 @@ fn other(backend: StoreBackend) -> StoreBackend {
     }
 }
 
-/// What a register is copied from.
+/// Source of the copy.
 enum Source {
     /// A store.
     Store(Arc<dyn Archive>),

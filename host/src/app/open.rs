@@ -56,7 +56,7 @@ impl App {
     /// Opens the register in a folder, which is made where it does not exist.
     ///
     /// # Errors
-    /// What cannot be opened and what to do about it. A plugin that cannot be loaded is no error: it is logged, and the rest
+    /// Error of opening, with its remedy. A plugin that cannot be loaded is no error: it is logged, and the rest
     /// is served.
     pub async fn open(config: Config, options: AppOptions) -> Result<Self, StartError> {
         let started = Instant::now();
@@ -229,13 +229,13 @@ async fn check_common_key(shared: &dyn Shared, data_dir: &Path, hasher: &SecretH
     )))
 }
 
-/// What is active until the packs are read.
+/// The vocabularies before the packs are read.
 fn empty_generation() -> Result<Generation, StartError> {
     let built = GenerationBuilder::new().build(Arc::new(CodeTable::default()));
     built.map_err(|_| StartError::Plugins("a generation without any pack cannot be made".to_owned()))
 }
 
-/// Whose plugins are installed.
+/// Trust policy of plugins.
 pub(super) fn trust(config: &PluginsConfig, pinned: PinnedDigests) -> TrustPolicy {
     let unsigned = if config.allow_unsigned { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
     TrustPolicy::new(config.trusted_keys.iter().cloned(), pinned, unsigned)

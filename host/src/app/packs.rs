@@ -34,7 +34,7 @@ pub enum ImportFailure {
     /// Something is wrong with the owner's file.
     #[error("{0}")]
     File(#[from] ImportError),
-    /// What was made of the file is no sound pack.
+    /// The content of the file is not a valid pack.
     #[error("what the file holds makes no pack:\n{0}")]
     Source(#[from] PackErrors),
     /// There is something where the source should go.
@@ -48,7 +48,7 @@ pub enum ImportFailure {
     WouldLose {
         /// The folder.
         folder: PathBuf,
-        /// What is in it, below the folder.
+        /// Its files, relative to the folder.
         names: Vec<String>,
     },
     /// The folder cannot be written.
@@ -107,7 +107,7 @@ pub fn import(
         let settings = std::fs::read_to_string(folder.join("pack.toml")).map_err(failed)?;
         kept = HandWritten::of(&settings).map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
     }
-    // Whether it can be written is known before a large file is read; nothing is left behind when the reading is interrupted.
+    // Tested before a large file is read; an interruption leaves nothing behind.
     drop(temporary_next_to(folder).map_err(failed)?);
     let import = publisher_files::read(format, file, options, progress)?;
     let temporary = temporary_next_to(folder).map_err(failed)?;
@@ -159,13 +159,13 @@ pub fn write_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What an import writes, which is what it may replace.
+/// Files that an import writes and may replace.
 const WRITTEN: [&str; 4] = ["pack.toml", "LICENSE-DATA.md", "codes", "labels"];
 
 /// Number of names a message lists.
 const NAMES_MAX: usize = 20;
 
-/// What is in the folder beside the source of a pack, sorted.
+/// Other files in the folder of a pack's source, sorted.
 ///
 /// # Errors
 /// The folder cannot be read.

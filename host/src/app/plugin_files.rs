@@ -49,7 +49,7 @@ pub fn read(file: &Path) -> Result<PluginFile, String> {
     Ok(PluginFile { bytes, signature })
 }
 
-/// What can be reported a plugin's file without running anything of it.
+/// Facts about a plugin file that need no execution.
 ///
 /// # Errors
 /// The step that refuses it, and why.
@@ -74,7 +74,7 @@ pub fn sign(file: &Path, bytes: &[u8], key: &PrivateKey) -> Result<PluginSignatu
     Ok(signature)
 }
 
-/// What guests are compiled for.
+/// Compilation target of guests.
 const TARGET: &str = "wasm32-unknown-unknown";
 
 /// The file with what a plugin says about itself.
@@ -83,11 +83,11 @@ const MANIFEST_FILE: &str = "plugin.toml";
 /// A plugin that was built, and passed every step of an install but the last.
 #[derive(Debug)]
 pub struct BuiltPlugin {
-    /// What it says about itself.
+    /// Its manifest.
     pub manifest: PluginManifest,
     /// The component.
     pub bytes: Vec<u8>,
-    /// How many codes it lists, if it is a pack.
+    /// Number of its codes, if it is a pack.
     pub codes: Option<usize>,
 }
 

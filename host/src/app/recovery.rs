@@ -38,7 +38,7 @@ pub(super) struct Recovered {
     pub(super) store: Arc<SledStore>,
     pub(super) columns: Arc<Columns>,
     pub(super) bodies: Arc<ResponseCache>,
-    /// Where checkpoints are kept; absent where the folder cannot be used.
+    /// Folder of checkpoints; absent if it cannot be used.
     pub(super) checkpoints: Option<CheckpointFolder>,
     /// The last write that a checkpoint on disk shows.
     pub(super) checkpointed: Option<Sequence>,
@@ -91,7 +91,7 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
     Ok(Recovered { store, columns, bodies, checkpoints, checkpointed })
 }
 
-/// Where checkpoints are kept; nothing where they cannot be.
+/// Folder of checkpoints; none if there is none.
 pub(super) fn checkpoint_folder(data_dir: &Path) -> Option<CheckpointFolder> {
     let folder = CheckpointFolder::open(data_dir.join(CHECKPOINTS_FOLDER));
     let folder = folder.inspect_err(|error| {

@@ -58,7 +58,7 @@ pub enum RestoreError {
     Occupied {
         /// The folder.
         folder: PathBuf,
-        /// What is in it.
+        /// Its content.
         found: Vec<String>,
     },
     /// There is a restore in the folder that was not finished.
@@ -81,7 +81,7 @@ pub enum RestoreError {
     Unconfirmed {
         /// The data folder.
         folder: PathBuf,
-        /// What the database said.
+        /// Message of the database.
         error: StoreError,
     },
     /// Everything was restored, and the marker cannot be taken away.
@@ -113,7 +113,7 @@ pub enum RestoreError {
         put_back: u64,
         /// Which part of the register that is.
         part: String,
-        /// How much would do.
+        /// Required space.
         needed: String,
     },
     /// The keys cannot be put back.
@@ -125,7 +125,7 @@ pub enum RestoreError {
     /// The store cannot be made.
     #[error("{0}")]
     Open(#[from] OpenError),
-    /// What was restored cannot be verified.
+    /// The restored register cannot be verified.
     #[error("the restored register cannot be verified: {0}")]
     Verification(String),
     /// The store does not take what is in the backup.
@@ -146,28 +146,28 @@ fn listed(names: &[String]) -> String {
     text.join(", ")
 }
 
-/// What is behind an error of the store, to be reported after it.
+/// Cause of an error of the store, appended to its message.
 pub(super) fn cause_of(error: &StoreError) -> String {
     std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default()
 }
 
-/// Whose backups are restored, and whose plugins are loaded of them.
+/// Trust policy of backups and of the plugins in them.
 #[derive(Debug, Clone, Default)]
 pub struct RestoreTrust {
-    /// Whose backups.
+    /// Trusted signers of backups.
     pub backups: BackupTrust,
-    /// What this program was built with.
+    /// Plugins of this program's build.
     pub pinned: PinnedDigests,
 }
 
-/// What was restored.
+/// The restored content.
 #[derive(Debug, Clone)]
 pub struct Restored {
-    /// Who signed the backup.
+    /// Signer of the backup.
     pub authenticity: Authenticity,
     /// The plugins that the configuration does not accept: they are there and are not loaded.
     pub refused_plugins: Vec<RefusedPlugin>,
-    /// What the backup held.
+    /// Content of the backup.
     pub contents: Contents,
     /// True if the folder has keys now.
     pub has_keys: bool,
@@ -213,7 +213,7 @@ pub async fn restore(
     let judged = tokio::task::spawn_blocking(move || backups.judge_file(&mut peeked).map(|judged| (judged, peeked)));
     let judged = judged.await.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
     let ((authenticity, verified), mut peeked) = judged?;
-    // What is wrong with the backup is reported when it is read.
+    // Problems of the backup are reported when it is read.
     let unpacked = extent_of(&mut peeked).map(|extent| extent.unpacked).unwrap_or_default();
     io::Seek::rewind(&mut peeked).map_err(BackupProblem::from)?;
     let mut put_back = PutBack { unpacked, put: 0 };
@@ -231,7 +231,7 @@ struct Source {
     file: File,
     /// The checksum of what was verified, where a signature was.
     verified: Option<Chain>,
-    /// Whose plugins are loaded, and whether what the backup says of them can be believed.
+    /// Trust policy of plugins, and true if the backup's statements about them are authentic.
     plugins: (TrustPolicy, bool),
 }
 
@@ -357,7 +357,7 @@ async fn put(
     Ok(refill.put(entries).await?)
 }
 
-/// What is in the folder; nothing where there is none.
+/// Content of the folder; none if it does not exist.
 fn found_in(data_dir: &Path) -> Result<Vec<String>, RestoreError> {
     let entries = match fs::read_dir(data_dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -379,7 +379,7 @@ fn mark(data_dir: &Path) -> Result<(), RestoreError> {
     let write = || {
         DirBuilder::new().recursive(true).mode(0o700).create(data_dir)?;
         let mut options = fs::OpenOptions::new();
-        // Who comes second finds it and does nothing.
+        // A second process finds it and does nothing.
         let mut marker = options.create_new(true).write(true).mode(0o600).open(data_dir.join(MARKER))?;
         marker.write_all(MARKER_TEXT.as_bytes())?;
         marker.sync_all()?;
@@ -410,7 +410,7 @@ pub fn is_unfinished(data_dir: &Path) -> bool {
 /// Refuses a folder whose restore was not finished.
 ///
 /// # Errors
-/// What to do about it.
+/// The remedy.
 pub(super) fn refuse_unfinished(data_dir: &Path) -> Result<(), StartError> {
     if !is_unfinished(data_dir) {
         return Ok(());
@@ -421,17 +421,17 @@ pub(super) fn refuse_unfinished(data_dir: &Path) -> Result<(), StartError> {
     )))
 }
 
-/// What the system says of a full disk and of a used-up quota: ENOSPC and EDQUOT. A database reports it as text only.
+/// Messages of the system for a full disk and an exhausted quota: ENOSPC and EDQUOT. A database reports it as text only.
 const FULL: [&str; 2] = ["os error 28)", "os error 122)"];
 /// Below this a disk counts as full: the database allocates half of it at a time.
 const FREE_MIN: u64 = 1 << 20;
 
-/// How far a restore came, in bytes of the backup unpacked.
+/// Progress of a restore, in unpacked bytes of the backup.
 #[derive(Debug, Clone, Copy)]
 struct PutBack {
     /// All of it; 0 where that is not known.
     pub unpacked: u64,
-    /// How much of it was put back.
+    /// Restored part.
     pub put: u64,
 }
 
@@ -459,7 +459,7 @@ fn shortage(put_back: &PutBack, written: u64) -> (String, String) {
     let PutBack { unpacked, put } = *put_back;
     let (all, done) = (u128::from(unpacked), u128::from(put));
     let percent = done.saturating_mul(100).checked_div(all).unwrap_or_default();
-    // What was put last may not have been written.
+    // The last item may not have been written.
     let at_this_rate = u128::from(written).saturating_mul(all).checked_div(done).unwrap_or_default();
     let needed = u64::try_from(at_this_rate).unwrap_or(u64::MAX).max(unpacked).max(written);
     let at_least = if put == 0 { "more than" } else { "about" };

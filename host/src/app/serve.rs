@@ -67,7 +67,7 @@ impl Listeners {
         config.public_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"))
     }
 
-    /// Where the metrics page is without a token, if it has a listener of its own.
+    /// Address of the metrics page without a token, if it has a separate listener.
     #[must_use]
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
@@ -80,7 +80,7 @@ impl Listeners {
         self.admin.local_addr().map(|address| format!("{scheme}://{address}")).unwrap_or_default()
     }
 
-    /// Where the admin API is for this machine.
+    /// Address of the admin API on this machine.
     #[must_use]
     pub fn admin_url(&self) -> String {
         let listener = self.admin_here.as_ref().unwrap_or(&self.admin);

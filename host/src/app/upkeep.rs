@@ -1,4 +1,4 @@
-//! What runs beside the requests: checkpoints, limits, the audit log, keys and secrets.
+//! Background tasks: checkpoints, limits, the audit log, keys and secrets.
 //!
 //! A checkpoint is made soon after a start that had none, when much was written since the last one, and at the end.
 
@@ -37,7 +37,7 @@ const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
 const REQUESTS_INTERVAL: Duration = Duration::from_secs(600);
 /// Interval of checks for expired keys, tokens and secrets.
 const ACCESS_INTERVAL: Duration = Duration::from_secs(60);
-/// How many clients with old secrets the log names each day; the others are counted.
+/// Maximum number of clients with old secrets that the log names each day; others are counted.
 const NAMED_MAX: usize = 20;
 /// Interval of checks of the counts of rejections.
 const COUNTS_INTERVAL: Duration = Duration::from_secs(15);
@@ -182,7 +182,7 @@ pub(super) fn warn_of_old_secrets(app: &StateParts) {
 pub(super) struct Checkpoints {
     folder: CheckpointFolder,
     columns: Arc<Columns>,
-    /// What brings the columns forward, where other servers write too.
+    /// Applies writes of other servers to the columns.
     shared_index: Option<Arc<SharedIndex>>,
     store: Arc<dyn Store>,
     last: Mutex<Last>,
@@ -190,7 +190,7 @@ pub(super) struct Checkpoints {
     writing: tokio::sync::Mutex<()>,
 }
 
-/// What is on disk.
+/// State on disk.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     /// The last write that a checkpoint shows; none, where there is no checkpoint.
@@ -201,7 +201,7 @@ struct Last {
     has_failed: bool,
 }
 
-/// What the metrics page reports checkpoints.
+/// Checkpoint figures of the metrics page.
 pub(super) struct CheckpointUsage {
     /// Age of the last one that was written, or read at the start; absent if there is none.
     pub(super) age: Option<Duration>,
@@ -250,7 +250,7 @@ impl Checkpoints {
         }
     }
 
-    /// How old the last one is, how many writes came after it, and whether the last try failed.
+    /// Age of the last one, number of later writes, and true if the last attempt failed.
     pub(super) fn usage(&self) -> CheckpointUsage {
         let last = self.last();
         CheckpointUsage {

@@ -31,7 +31,7 @@ use daftar_http::admin::router::{BASE_PATH, router};
 
 /// Time that a command waits for a response of the server, or for the next bytes of a long response.
 const TIMEOUT: Duration = Duration::from_secs(150);
-/// How many records of a list are read at a time.
+/// Number of records of a list that are read at a time.
 const PAGE_RECORDS: usize = 100;
 /// The biggest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
@@ -40,7 +40,7 @@ const ANSWER_BYTES_MAX: u64 = 64 << 20;
 pub enum AdminClient {
     /// A server that runs.
     Remote {
-        /// Where, without a path.
+        /// The place, without a path.
         url: String,
         /// Its admin token.
         token: AdminToken,
@@ -49,7 +49,7 @@ pub enum AdminClient {
     },
     /// The folder of a server that is stopped.
     Local {
-        /// What runs the request.
+        /// Runner of the request.
         runtime: Runtime,
         /// The register.
         app: App,
@@ -85,7 +85,7 @@ impl Payload {
     /// A body as JSON.
     ///
     /// # Errors
-    /// When it cannot be JSON, which is a defect.
+    /// If it cannot be JSON, which is a defect.
     pub fn json(body: &impl Serialize) -> Result<Self, CliError> {
         Ok(Self::of("application/json", serde_json::to_vec(body).map_err(CliError::failed)?))
     }
@@ -368,7 +368,7 @@ fn untrusted(error: TrustError) -> CliError {
     }
 }
 
-/// What an answer says that is a refusal.
+/// Message of a rejection.
 fn refused(status: u16, answer: Download<'_>) -> Result<CliError, CliError> {
     let (message, code) = match serde_json::from_slice::<Problem<'_>>(&read_whole(answer)?) {
         Ok(Problem { detail, code, .. }) => (detail, Some(code)),

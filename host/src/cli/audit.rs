@@ -10,14 +10,14 @@ use daftar_api_types::admin::operation::{AuditEntryBody, PageBody};
 /// Number of entries that are read at a time.
 const PAGE_ENTRIES: usize = 500;
 
-/// What is done with the audit log.
+/// Operations on the audit log.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
     /// Search the audit log, newest entries first
     Query(QueryArgs),
 }
 
-/// What to look for: all conditions have to hold.
+/// Conditions of a query: all must match.
 #[derive(Debug, Args)]
 pub struct QueryArgs {
     /// From this time or day, such as `2026-01-31T12:00:00Z` or `2026-01-31` (UTC)

@@ -22,7 +22,7 @@ use daftar_service::backup::{
 /// The largest file with a public key that is read, in bytes.
 const KEY_FILE_BYTES_MAX: u64 = 16 << 10;
 
-/// What is backed up, and to where.
+/// Source and destination of a backup.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
     /// Output file; `-` for standard output
@@ -183,7 +183,7 @@ pub(super) fn check(global: &GlobalArgs, file: &Path, trusted_key: Option<&str>)
     Ok(())
 }
 
-/// Whose backups are accepted: those of the key that is named, or of the keys of the configuration that may sign backups.
+/// Trusted signers of backups: the named key, or the keys of the configuration that may sign backups.
 pub(super) fn trust_of(config: &Config, trusted_key: Option<&str>) -> Result<BackupTrust, CliError> {
     let Some(text) = trusted_key else {
         let keys = config.plugins.trusted_keys.iter().filter(|key| key.may_sign_backups());
@@ -258,7 +258,7 @@ pub(in crate::cli) fn print(contents: &Contents) {
     });
 }
 
-/// Who signed a backup, in a word for programs.
+/// Signer of a backup, as a machine-readable word.
 pub(in crate::cli) const fn name_of(authenticity: Authenticity) -> &'static str {
     match authenticity {
         Authenticity::Signed(_) => "verified",
@@ -286,7 +286,7 @@ const REPORTED_FROM: u64 = 10_000;
 /// Says how far it is.
 pub(in crate::cli) struct Progress {
     bar: ProgressBar,
-    /// What is done, such as `backed up`.
+    /// Name of the completed operation, such as `backed up`.
     done: &'static str,
     says_lines: bool,
     tenths: u64,

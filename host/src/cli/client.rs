@@ -15,7 +15,7 @@ use daftar_service::client::OVERLAP_S_MAX;
 /// Follows a secret that is shown.
 const KEEP_SECRET: &str = "The secret is shown this once: keep it in a safe place.";
 
-/// What is done with clients.
+/// Operations on clients.
 #[derive(Debug, Subcommand)]
 pub enum ClientCommand {
     /// Register a client; its secret is shown this once
@@ -311,7 +311,7 @@ fn overlap_up_to(text: &str, seconds_max: u32) -> Result<u32, String> {
     seconds.filter(|seconds| *seconds <= seconds_max).ok_or_else(wrong)
 }
 
-/// What a key signs.
+/// Purpose of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum KeyUse {
     /// Access tokens
@@ -320,12 +320,12 @@ pub enum KeyUse {
     Decisions,
 }
 
-/// What is done with the keys that sign tokens and seal decisions.
+/// Operations on the keys that sign tokens and seal decisions.
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
     /// Rotate a signing key. Existing tokens and decisions stay valid
     Rotate {
-        /// What the new key signs: a replaced key of decisions stays accepted, one of tokens as long as its tokens are good
+        /// Purpose of the key: keys for decisions stay accepted after rotation, keys for tokens until their tokens expire
         #[arg(long = "use", value_name = "USE", value_enum, default_value = "tokens")]
         usage: KeyUse,
         /// Time for which tokens of the old key are accepted, such as `48h` or `7d`; at least the token lifetime, which is the default

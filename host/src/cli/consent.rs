@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::admin_client::{AdminClient, Payload, part};
 use super::{CliError, GlobalArgs, output};
 
-/// What is done with consents.
+/// Operations on consents.
 #[derive(Debug, Subcommand)]
 pub enum ConsentCommand {
     /// Record a consent
@@ -68,7 +68,7 @@ pub fn run(global: &GlobalArgs, command: ConsentCommand) -> Result<(), CliError>
 fn execute(global: &GlobalArgs, admin: &AdminClient, command: ConsentCommand) -> Result<(), CliError> {
     let consent = match command {
         ConsentCommand::Create { subject, grantee, scope, fields, purpose, legal_basis, effective, expires } => {
-            // What is not given is sent as null, which is like absent.
+            // Absent values are sent as null, which equals absent.
             let body = json!({
                 "subject": subject,
                 "grantee": grantee,

@@ -35,12 +35,12 @@ use daftar_service::codes::LanguagePreference;
 const PEOPLE: usize = 1_000;
 /// Number of records that are written at the same time.
 const WRITERS: usize = 32;
-/// What the demo's client may do.
+/// Scopes of the demo's client.
 const SCOPES: [&str; 4] = ["individual:all", "group:all", "eligibility:all", "vocabulary:read"];
 /// A limit that a person who tries things out does not meet.
 const REQUESTS_PER_MINUTE: u32 = 600;
 
-/// What the demo is started with.
+/// Options of the demo.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// Address to listen on; port 0 takes any free one
@@ -166,7 +166,7 @@ async fn register_client(app: &AppState) -> Result<(ClientId, SecretString), Cli
     Ok((client.id.clone(), secret))
 }
 
-/// What to paste.
+/// Commands to paste.
 fn guide(url: &str, data_dir: &Path, id: &ClientId, secret: &str) -> String {
     let data_dir = data_dir.display();
     let person = SAMPLE_PERSON;
@@ -268,7 +268,7 @@ fn household(random: &mut StdRng, number: usize, first_person: usize, size: usiz
         let is_female = if at == 0 { random.random_ratio(1, 3) } else { random.random_bool(0.52) };
         let given = pick(random, if is_female { FEMALE } else { MALE });
         let key = identifier(&format!("DEMO-{:06}", first_person + at))?;
-        // What field work looks like: some facts are not recorded.
+        // As in field work, some facts are not recorded.
         let is_birth_date_known = at == 0 || random.random_ratio(19, 20);
         let is_gender_known = at == 0 || random.random_ratio(49, 50);
         let birth_year = 2026 - random.random_range(ages);

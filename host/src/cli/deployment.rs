@@ -26,7 +26,7 @@ pub enum DeploymentCommand {
     IdentifierSystem(IdentifierSystemCommand),
 }
 
-/// What is done with codes of the deployment's own.
+/// Operations on local codes.
 #[derive(Debug, Subcommand)]
 pub enum CodeCommand {
     /// Add a local code to ID types, ethnocultural status or pregnancy status; effective immediately
@@ -69,13 +69,13 @@ pub enum CodeCommand {
     },
 }
 
-/// What is said about a local code.
+/// Properties of a local code.
 #[derive(Debug, Args)]
 pub struct CodeArgs {
     /// Its name, as `<language>=<label>`; may be repeated
     #[arg(long = "label", value_name = "LANGUAGE=LABEL")]
     labels: Vec<String>,
-    /// Where more is said about it, a URI
+    /// URI of a page about it
     #[arg(long, value_name = "URI")]
     reference: Option<String>,
     /// For an ID type: a regular expression that whole values have to match
@@ -89,7 +89,7 @@ pub struct CodeArgs {
     target: Option<String>,
 }
 
-/// What is done with concept groups.
+/// Operations on concept groups.
 #[derive(Debug, Subcommand)]
 pub enum ConceptGroupCommand {
     /// Define a concept group for this deployment, in place of any pack's definition; effective immediately
@@ -105,7 +105,7 @@ pub enum ConceptGroupCommand {
         /// A code that does not belong to it, with everything below it; may be repeated
         #[arg(long, value_name = "CODE")]
         except: Vec<String>,
-        /// What belongs to it, in one sentence
+        /// Its content, in one sentence
         #[arg(long)]
         description: Option<String>,
         /// Take the deployment's definition back: the pack's counts again
@@ -121,7 +121,7 @@ pub enum ConceptGroupCommand {
     },
 }
 
-/// What is done with systems of identifiers.
+/// Operations on identifier systems.
 #[derive(Debug, Subcommand)]
 pub enum IdentifierSystemCommand {
     /// Register a system that identifiers may be of, beside the codes of the ID types; effective immediately

@@ -12,7 +12,7 @@ use crate::app::restore::RestoreError;
 use daftar_domain::config::ConfigError;
 use daftar_domain::error::{why_not_read, why_not_written};
 
-/// What kind of failure it is: each has an exit code of its own. Codes from 64 on have their meaning in `sysexits.h`.
+/// Kind of a failure, each with its own exit code. Codes from 64 on have their meaning in `sysexits.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
@@ -25,7 +25,7 @@ pub enum ErrorKind {
     Findings = 3,
     /// A file that was named cannot be read, or is not what it should be.
     Input = 66,
-    /// What it needs does not answer or is in use: a server, a folder, an address.
+    /// A dependency does not respond or is in use: a server, a folder, an address.
     Unavailable = 69,
     /// A file or folder cannot be written.
     Output = 73,
@@ -47,7 +47,7 @@ impl ErrorKind {
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CliError {
-    /// What kind of failure it is.
+    /// Kind of the failure.
     pub kind: ErrorKind,
     /// The sentence.
     pub message: String,
@@ -66,7 +66,7 @@ impl CliError {
         Self::of(ErrorKind::Failed, message)
     }
 
-    /// What was asked for does not go together.
+    /// The options exclude each other.
     pub fn usage(message: impl Display) -> Self {
         Self::of(ErrorKind::Usage, message)
     }
@@ -86,7 +86,7 @@ impl CliError {
         Self::of(ErrorKind::Input, message)
     }
 
-    /// What is needed does not answer or is in use.
+    /// A dependency does not respond or is in use.
     pub fn unavailable(message: impl Display) -> Self {
         Self::of(ErrorKind::Unavailable, message)
     }

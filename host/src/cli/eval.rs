@@ -29,13 +29,13 @@ const RECORDS_FILE_BYTES_MAX: u64 = 8 << 20;
 /// Number of records that are picked where none is named.
 const SAMPLE: u32 = 10;
 
-/// What is tried, and on whom.
+/// Expression and subjects of a test.
 #[derive(Debug, Args)]
 pub struct EvalArgs {
     /// The expression; `@FILE` takes it from a file, `-` from standard input
     #[arg(value_name = "EXPR", required_unless_present_any = ["program", "cases"], conflicts_with_all = ["program", "cases"])]
     expression: Option<String>,
-    /// What the expression decides about
+    /// Kind of the subjects
     #[arg(long, value_parser = ["individual", "group"], conflicts_with_all = ["program", "cases"])]
     subject: Option<String>,
     /// Take the rule of that program: `SYSTEM|VALUE`
@@ -81,9 +81,9 @@ pub fn run(global: &GlobalArgs, args: EvalArgs) -> Result<(), CliError> {
 struct Subjects {
     /// References and records.
     given: Vec<Value>,
-    /// How many are picked of the register.
+    /// Number of sampled records.
     sample: Option<u32>,
-    /// Whether there is one, whose answer is explained.
+    /// True if a result is explained.
     explain: Option<bool>,
 }
 

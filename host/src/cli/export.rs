@@ -30,7 +30,7 @@ enum Format {
     Parquet,
 }
 
-/// What is exported.
+/// Options of an export.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  daftar export register.ndjson\n  daftar export --format parquet --out reporting --language en"
@@ -176,7 +176,7 @@ fn receive(
     })
 }
 
-/// What an export sends.
+/// Lines of an export.
 enum Line<'a> {
     /// A record as JSON.
     Record(&'a str),
@@ -213,7 +213,7 @@ fn read_lines(
 pub struct TableWriter {
     mapping: Mapping,
     names: Vec<String>,
-    /// What decides which table it is.
+    /// Key that selects the table.
     fingerprint: String,
 }
 
@@ -235,7 +235,7 @@ impl TableWriter {
     /// The first row.
     ///
     /// # Errors
-    /// When it cannot be written, which is a defect.
+    /// If it cannot be written, which is a defect.
     pub fn header(&self) -> Result<Vec<u8>, String> {
         self.write(&self.names)
     }
@@ -243,7 +243,7 @@ impl TableWriter {
     /// The row of a record; nothing where it is of another type.
     ///
     /// # Errors
-    /// When it cannot be written, which is a defect.
+    /// If it cannot be written, which is a defect.
     pub fn row(&self, record: &Value) -> Result<Vec<u8>, String> {
         if record.get("type").and_then(Value::as_str) != Some(self.mapping.kind.name()) {
             return Ok(Vec::new());
@@ -266,7 +266,7 @@ impl TableWriter {
     }
 }
 
-/// What codes are called.
+/// Labels of codes.
 fn label(value: &Value) -> String {
     let one = |value: &Value| value.get("display").and_then(Value::as_str).unwrap_or_default().to_owned();
     let labels = match value {

@@ -23,7 +23,7 @@ pub fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
 /// Writes how far a command has come, whole or not at all.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn save(path: &Path, progress: &impl Serialize) -> io::Result<()> {
     write_file(path, &serde_json::to_vec_pretty(progress).map_err(io::Error::other)?)?;
     File::open(folder_of(path))?.sync_all()
@@ -43,7 +43,7 @@ pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
 /// Takes a file away that is of no use any more.
 ///
 /// # Errors
-/// When it cannot be removed.
+/// If it cannot be removed.
 pub fn remove(path: &Path) -> Result<(), CliError> {
     std::fs::remove_file(path).map_err(|error| CliError::output(format!("cannot remove `{}`: {error}", path.display())))
 }
@@ -51,7 +51,7 @@ pub fn remove(path: &Path) -> Result<(), CliError> {
 /// The SHA-256 of everything that is read, in hexadecimal.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn digest(mut reader: impl Read) -> io::Result<String> {
     let (mut hasher, mut buffer) = (Sha256::new(), vec![0; BUFFER_BYTES]);
     loop {

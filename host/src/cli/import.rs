@@ -32,7 +32,7 @@ use daftar_domain::context::{IdSource, RandomIds};
 /// A mapping that shows everything a mapping can say.
 const EXAMPLE_MAPPING: &str = include_str!("import/example-mapping.toml");
 
-/// What is done with a file of records.
+/// Options of an import.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// The file: one JSON object a line (`.ndjson`, `.jsonl`), or a table with a header (`.csv`, `.tsv`)
@@ -50,7 +50,7 @@ pub struct ImportArgs {
     /// Print a mapping file to begin with
     #[arg(long)]
     example_mapping: bool,
-    /// What to do with a record that already exists
+    /// Handling of a record that already exists
     #[arg(long, value_enum, default_value_t = Existing::Reject)]
     on_existing: Existing,
     /// Resume an interrupted import of this file

@@ -13,7 +13,7 @@ use crate::app::migrate::{Action, MigrateError, Migrated, Prepared, Step, migrat
 use daftar_domain::config::{Config, StoreBackend};
 use daftar_service::migrate::Counts;
 
-/// Where a register is kept.
+/// Location of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Backend {
     /// In the data folder
@@ -49,10 +49,10 @@ struct PrepareArgs {
     url_file: Option<PathBuf>,
 }
 
-/// What is filled, and from what.
+/// Target and source of a fill.
 #[derive(Debug, Args)]
 struct FillArgs {
-    /// Where the register goes: there must be none yet. Without --backup it comes from the other backend, whose servers are stopped
+    /// Target of the register: must be empty. Without --backup it comes from the other backend, whose servers are stopped
     #[arg(long, value_enum)]
     to: Backend,
     /// Fill it from this backup, while the server of the backup continues to run

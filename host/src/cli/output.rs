@@ -1,4 +1,4 @@
-//! What commands print.
+//! Output of commands.
 
 use std::io::{self, Write};
 
@@ -25,7 +25,7 @@ pub fn line(text: impl std::fmt::Display) {
 /// Prints a line on standard output. A reader that has disconnected is not an error.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn line_if_heard(text: impl std::fmt::Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {

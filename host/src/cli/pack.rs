@@ -14,14 +14,14 @@ use crate::app::packs::{
 };
 use crate::app::plugin_files::{self, PrivateKey};
 
-/// What is done with vocabulary packs.
+/// Operations on vocabulary packs.
 #[derive(Debug, Subcommand)]
 pub enum PackCommand {
     /// Build a pack from a folder of plain files; needs no compiler
     Build {
         /// Folder with `pack.toml`, codes and labels
         dir: PathBuf,
-        /// Where the pack is written
+        /// File to write
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
         /// Pack whose data the folder replaces: what the folder does not have (other vocabularies, concept groups, extension
@@ -100,7 +100,7 @@ fn reported(global: &GlobalArgs, errors: &PackErrors) -> CliError {
     CliError::input(format!("{count} problems; `problems` on standard output lists them"))
 }
 
-/// What is read, and what is made of it.
+/// Source and result of an import.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Layout of the file
@@ -135,7 +135,7 @@ pub struct ImportArgs {
     /// The pack's version
     #[arg(long, value_name = "VERSION")]
     pack_version: Option<String>,
-    /// What the pack brings, in one sentence
+    /// Content of the pack, in one sentence
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
     /// The URI that the codes live under

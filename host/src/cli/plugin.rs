@@ -19,7 +19,7 @@ use daftar_api_types::admin::plugin::{
     PluginBody, PluginsBody, TouchedCodeBody, TouchedRecordBody, UnloadedPluginBody, UpgradeReportBody, UseBody,
 };
 
-/// What is done with plugins.
+/// Operations on plugins.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
     /// List installed plugins: version, digest, signer, usage and faults
@@ -118,7 +118,7 @@ fn install(global: &GlobalArgs, file: &Path, path: &str) -> Result<(), CliError>
     })
 }
 
-/// How much of a digest is shown: `sha256:` and twelve digits.
+/// Shown length of a digest: `sha256:` and twelve digits.
 const DIGEST_CHARACTERS: usize = 19;
 
 const HEADINGS: [&str; 9] =

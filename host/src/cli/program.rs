@@ -12,12 +12,12 @@ use daftar_api_types::admin::ListBody;
 use daftar_api_types::admin::operation::BrokenRuleBody;
 use daftar_api_types::public::eligibility::Diagnostic;
 
-/// What is done with programs.
+/// Operations on programs.
 #[derive(Debug, Subcommand)]
 pub enum ProgramCommand {
     /// Add a program
     Create {
-        /// What it is found by: `SYSTEM|VALUE`; several after one another
+        /// Identifiers of the program: `SYSTEM|VALUE`, one or more
         #[arg(long, required = true, num_args = 1.., value_name = "SYSTEM|VALUE")]
         identifier: Vec<String>,
         /// Display name
@@ -53,7 +53,7 @@ pub enum ProgramCommand {
     },
 }
 
-/// What a program may have.
+/// Optional properties of a program.
 #[derive(Debug, Args)]
 pub struct MoreArgs {
     /// Eligibility rule, such as `age_years(me.birth_date) >= 60`; `@FILE` reads a file, `-` standard input
@@ -62,10 +62,10 @@ pub struct MoreArgs {
     /// Reject enrolments that do not meet the eligibility rule
     #[arg(long)]
     enforce_eligibility: bool,
-    /// What it is for
+    /// Purpose of the program
     #[arg(long)]
     description: Option<String>,
-    /// What kind of program, in your own words
+    /// Type of the program, as free text
     #[arg(long)]
     program_type: Option<String>,
     /// The first day, `YYYY-MM-DD`
@@ -258,7 +258,7 @@ fn print(program: &Value) {
     output::labelled(11, warnings.map(|warning| ("warning", output::text_at(warning, "message"))));
 }
 
-/// What is changed of a program.
+/// Changes of a program.
 #[derive(Debug, Args)]
 pub struct UpdateArgs {
     /// One of its identifiers: `SYSTEM|VALUE`

@@ -11,7 +11,7 @@ use super::{CliError, GlobalArgs, output};
 use crate::app::restore::{RefusedPlugin, RestoreError, RestoreTrust, Restored, is_unfinished, restore};
 use daftar_domain::config::StoreBackend;
 
-/// What is restored.
+/// Options of a restore.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
     /// The backup
@@ -78,7 +78,7 @@ pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
     sound(findings.findings())
 }
 
-/// What was wrong when the backup was made is wrong still.
+/// Problems that existed when the backup was made.
 fn sound(findings: u64) -> Result<(), CliError> {
     if findings == 0 {
         return Ok(());

@@ -14,7 +14,7 @@ use crate::app::{App, AppOptions, WorkerBounds, run_worker};
 use crate::telemetry;
 use daftar_api_types::problem::Problem;
 
-/// What the server is started with; each overrides the configuration file.
+/// Options of the server; each overrides the configuration file.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// Address for API clients
@@ -112,7 +112,7 @@ pub fn health(global: &GlobalArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What the process may take.
+/// Limits of the process.
 #[derive(Debug, Args)]
 pub struct CompileArgs {
     /// Address space, in bytes

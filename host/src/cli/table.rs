@@ -71,11 +71,11 @@ pub struct Column {
     pub at: usize,
     /// Its name.
     pub name: String,
-    /// Where its values go.
+    /// Target of its values.
     pub path: Path,
-    /// What they are.
+    /// Their kind.
     pub form: Form,
-    /// How they are written.
+    /// Their format.
     pub writing: Writing,
 }
 
@@ -88,16 +88,16 @@ pub struct Household {
     pub system: String,
     /// The column that says as what a person is a member, and how.
     pub role: Option<Column>,
-    /// What is said of the group by its first row.
+    /// Properties of the group, from its first row.
     pub columns: Vec<Column>,
-    /// What is said of every group.
+    /// Properties of every group.
     pub constants: Vec<(Path, Value)>,
 }
 
 /// A mapping that fits a header.
 #[derive(Debug, Clone)]
 pub struct Mapping {
-    /// What rows are.
+    /// Kind of the rows.
     pub kind: RecordKind,
     /// Between the cells.
     pub delimiter: u8,
@@ -105,7 +105,7 @@ pub struct Mapping {
     pub empty: Vec<String>,
     /// The columns.
     pub columns: Vec<Column>,
-    /// What is said of every record.
+    /// Properties of every record.
     pub constants: Vec<(Path, Value)>,
     /// Into which groups people go.
     pub household: Option<Household>,
@@ -134,7 +134,7 @@ impl MappingText {
         Ok((Self(Some(file)), text))
     }
 
-    /// What stands between cells, where it is said.
+    /// Separator of cells, if given.
     ///
     /// # Errors
     /// If it is no single byte.
@@ -222,7 +222,7 @@ impl Mapping {
         if problems.is_empty() { Ok(Taken { body, household }) } else { Err(problems) }
     }
 
-    /// What the group of a row says by that row.
+    /// Properties of a row's group, from that row.
     ///
     /// # Errors
     /// Everything that is wrong with its cells.

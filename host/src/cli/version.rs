@@ -15,7 +15,7 @@ use daftar_http::api::router::endpoints;
 use daftar_service::backup::FORMAT as BACKUP_FORMAT;
 use daftar_store_sled::FORMAT_VERSION;
 
-/// How much of a commit's name is enough to find it.
+/// Length of an abbreviated commit name.
 const SHORT_COMMIT: usize = 12;
 
 /// The source of the build, as `cargo xtask` passes it to the compiler of a release. Absent in development, and for
@@ -95,7 +95,7 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Where to.
+/// The destination.
 #[derive(Debug, Args)]
 pub struct ManualArgs {
     /// Folder of the pages; made where it is not there

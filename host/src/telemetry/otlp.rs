@@ -30,9 +30,9 @@ use self::sender::{MetricsSender, Outcome, Queue, QueueProcessor, Sender, Stop};
 use super::{BoxedLayer, MetricsSnapshot};
 use daftar_domain::config::OtlpConfig;
 
-/// What this program is called as the maker of spans and metrics.
+/// Name of this program as the source of spans and metrics.
 const SCOPE: &str = "daftar";
-/// How much later than its own bound the thread that sends is still waited for.
+/// Additional time to wait for the sender thread beyond its own limit.
 const GRACE: Duration = Duration::from_millis(200);
 
 /// The way to a collector.
@@ -92,7 +92,7 @@ impl Otlp {
         })
     }
 
-    /// What makes spans of this program's own; none where no request is traced.
+    /// Tracer of this program's spans; none if no request is traced.
     pub fn layer(&self) -> Option<BoxedLayer> {
         let is_ours = filter_fn(|metadata| metadata.is_span() && metadata.target().starts_with("daftar"));
         let layer = tracing_opentelemetry::layer()
@@ -170,14 +170,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the metrics page reports what is sent.
+/// Figures of the export on the metrics page.
 #[derive(Debug, Clone, Copy)]
 pub struct OtlpUsage {
     /// Spans that wait.
     pub queued: usize,
-    /// How many may.
+    /// Their maximum.
     pub queue_max: usize,
-    /// What became of spans.
+    /// Outcomes of spans.
     pub spans: [(&'static str, u64); Outcome::ALL.len()],
     /// Requests to the collector: of what, how many it took, how many failed.
     pub requests: [(&'static str, u64, u64); Signal::ALL.len()],

@@ -17,7 +17,7 @@ pub fn rewritten(
     others: &[(&str, &str)],
     carried: &mut BTreeSet<String>,
 ) -> String {
-    // Where the page stands in the site, to write links relative to it.
+    // Place of the page in the site, for relative links.
     let place = others.iter().find(|(other, _)| *other == from).map(|(_, place)| (*place).to_owned());
     let place = place.or_else(|| Some(from.strip_prefix(PAGES)?.to_owned())).unwrap_or_default();
     let up = "../".repeat(place.matches('/').count());

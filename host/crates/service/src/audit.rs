@@ -271,7 +271,7 @@ const WINDOW: SignedDuration = SignedDuration::from_secs(60);
 /// 10 MB a day.
 const KEYS_MAX: usize = 32;
 
-/// What makes refusals alike.
+/// Properties by which rejections are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Kind {
     actor: Actor,

@@ -77,7 +77,7 @@ pub enum BackupProblem {
         "the backup ends after {bytes} bytes, and its end is missing: the file was truncated, or the backup was interrupted; use another backup"
     )]
     CutOff {
-        /// How much there is.
+        /// The amount.
         bytes: u64,
     },
     /// It was changed.
@@ -85,15 +85,15 @@ pub enum BackupProblem {
     Damaged {
         /// Which block, counted from 1.
         block: u64,
-        /// Where it begins.
+        /// Its start.
         at: u64,
-        /// What shows it.
+        /// Its display.
         reason: String,
     },
     /// Something stands after the end.
     #[error("the backup continues after its end: data was appended to the file; use another backup")]
     Longer,
-    /// What stands after the end begins like a signature and is none.
+    /// The data after the end has the prefix of a signature but is none.
     #[error("the signature of the backup cannot be read: {0}; use another backup")]
     Signature(&'static str),
     /// It has no signature, and one is asked for.
@@ -122,12 +122,12 @@ pub enum BackupProblem {
     /// The file is another one than was verified.
     #[error("the backup was changed while it was read: it is not the one whose signature was verified")]
     Replaced,
-    /// What it holds does not fit together, or cannot be read.
+    /// Its content is inconsistent or cannot be read.
     #[error("block {block} of the backup holds what cannot be restored: {reason}")]
     Content {
         /// Which block, counted from 1.
         block: u64,
-        /// What.
+        /// Kind.
         reason: String,
     },
     /// It does not hold what it says it holds.
@@ -135,9 +135,9 @@ pub enum BackupProblem {
     Count {
         /// Of what.
         name: String,
-        /// What it says.
+        /// Its text.
         told: u64,
-        /// What there is.
+        /// The existing value.
         found: u64,
     },
     /// It cannot be read.
@@ -146,7 +146,7 @@ pub enum BackupProblem {
 }
 
 impl BackupProblem {
-    /// What a stored value that cannot be read says.
+    /// Text in place of a stored value that cannot be read.
     fn content(block: u64, error: &StoreError) -> Self {
         Self::Content { block, reason: error.to_string() }
     }
@@ -157,7 +157,7 @@ impl BackupProblem {
 pub struct BackupFile(pub PathBuf);
 
 impl BackupFile {
-    /// What the store kept. Everything was read, and it was sound, where the snapshot comes to its end.
+    /// Content of the store. If the snapshot ends, everything was read and valid.
     ///
     /// # Errors
     /// If it cannot be read. What is wrong with it stays to be asked for: [`BackupProblem`] is the cause.
@@ -227,7 +227,7 @@ const READER_PATIENCE: Duration = Duration::from_secs(60);
 const PLUGIN_PART_BYTES: usize = 256 * 1024;
 /// The counter of the store that keeps when the last backup was made.
 const LAST_BACKUP: &str = "backup/last";
-/// What the audit log calls a backup.
+/// Target name of a backup in the audit log.
 pub const TARGET: &str = "backup";
 
 /// True if the keys go into a backup.
@@ -235,7 +235,7 @@ pub const TARGET: &str = "backup";
 pub enum Keys {
     /// Included: a holder of the backup can issue tokens, and a restored register continues as the old one.
     Included,
-    /// They do not: they have to be put beside a restored register.
+    /// Not included: the operator has to copy them to a restored register.
     LeftOut,
 }
 
@@ -254,7 +254,7 @@ pub struct Backups {
 /// A backup that is being made: its bytes, block by block, and an error instead of the rest when it cannot be finished.
 pub type BackupBytes = mpsc::Receiver<Result<Vec<u8>, AppError>>;
 
-/// What is taken, fixed at one moment.
+/// The content, at one snapshot.
 struct Taken {
     snapshot: Snapshot,
     plugins: ArchivedPlugins,

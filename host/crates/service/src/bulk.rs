@@ -6,7 +6,7 @@
 //! **Invariant:** lines of one kind are written in their order, and a line that refers to a record of an earlier line is written
 //! after it (`run`). What becomes of a line does not depend on how fast others are written.
 //!
-//! **Invariant:** an import that waits for its next part keeps its turn for [`REMEMBERED_FOR`]: parts of two imports never mix.
+//! **Invariant:** an import that waits for its next part stays the current one for [`SILENCE_MAX`]: parts of two imports never mix.
 
 pub mod export;
 pub mod run;
@@ -41,7 +41,7 @@ use daftar_sandbox::EligibilityEngine;
 use daftar_store::overlay::Overlay;
 use daftar_store::{Store, Write};
 
-/// What becomes of a line whose record is there already.
+/// Handling of a line whose record exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnExisting {
     /// It is refused.
@@ -114,11 +114,11 @@ impl BulkRecord {
 /// A line that could be read.
 #[derive(Debug, Clone)]
 pub struct BulkLine {
-    /// What it says.
+    /// Its text.
     pub record: BulkRecord,
     /// At which version it replaces a record.
     pub condition: VersionCondition,
-    /// What becomes of it when the record is there.
+    /// Handling if the record exists.
     pub on_existing: OnExisting,
 }
 
@@ -169,7 +169,7 @@ impl fmt::Display for ImportId {
     }
 }
 
-/// What stands before the number of a line in the audit log.
+/// Prefix of the number of a line in the audit log.
 const LINE_MARK: &str = " line ";
 const STATUS_CREATED: u16 = 201;
 const STATUS_OK: u16 = 200;
@@ -179,7 +179,7 @@ const STATUS_OK: u16 = 200;
 pub struct Importer {
     /// As whom, and in which request.
     pub ctx: OpContext,
-    /// Where to.
+    /// The destination.
     pub registry: Arc<Registry>,
     /// Decides who may be enrolled.
     pub engine: Arc<dyn EligibilityEngine>,
@@ -210,7 +210,7 @@ pub fn is_no_fault_of_the_line(error: &AppError) -> bool {
     !matches!(error, AppError::DryRun) && error.code().entry().status >= SERVER_ERROR
 }
 
-/// How many lines of the audit log are checked together.
+/// Number of audit entries that are checked together.
 const PAGE_LINES: usize = 1_000;
 
 /// The lines from `first_line` on that the import of that name has written. Its parts came in order, so that what was written
@@ -266,7 +266,7 @@ struct Naming {
     low: RandomState,
 }
 
-/// What a line calls its own record, and which records it refers to.
+/// Identifiers of a line's own record, and its references.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Names {
     pub own: Vec<Name>,
@@ -327,7 +327,7 @@ struct PreparedWork {
     pub work: Work,
 }
 
-/// What is left to do for a line.
+/// Remaining work for a line.
 enum Work {
     /// Nothing but to write.
     Write(Box<Write>),
@@ -384,7 +384,7 @@ impl Preparer {
     async fn work(&self, line: u64, read: BulkLine) -> Result<PreparedWork, AppError> {
         let kind = read.record.kind();
         let names = self.naming.of(&read.record);
-        // What replaces a record is checked against what that holds, and what refers to others finds them, and so in its turn.
+        // A replacement is checked against the stored record, and references find their records, in the order of the lines.
         let work = match read {
             BulkLine { record: BulkRecord::Individual(draft), on_existing: OnExisting::Reject, .. }
                 if names.needs.is_empty() && !edit::must_ask(&self.importer.registry, &draft) =>
@@ -399,12 +399,12 @@ impl Preparer {
 }
 
 /// Time without a request after which another import may begin.
-pub const REMEMBERED_FOR: SignedDuration = SignedDuration::from_secs(30);
+pub const SILENCE_MAX: SignedDuration = SignedDuration::from_secs(30);
 
-/// How a refusal begins that says that it is another's turn.
+/// Prefix of the rejection while another import runs.
 pub const TAKEN: &str = "another import, or another part of this one, is being written";
 
-/// Whose turn it is.
+/// Owner of the time slice.
 pub struct ImportScheduler {
     clock: Arc<dyn Clock>,
     current: Mutex<Option<Current>>,
@@ -423,7 +423,7 @@ pub struct Turn {
 }
 
 impl ImportScheduler {
-    /// No time slice yet.
+    /// A scheduler without a current import.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, current: Mutex::new(None) }
@@ -437,12 +437,12 @@ impl ImportScheduler {
         let now = self.clock.now();
         let mut current = self.lock();
         let is_taken = current.as_ref().is_some_and(|current| {
-            current.is_running || (current.id != *id && now.duration_since(current.since).abs() < REMEMBERED_FOR)
+            current.is_running || (current.id != *id && now.duration_since(current.since).abs() < SILENCE_MAX)
         });
         if is_taken {
             let detail = format!(
                 "{TAKEN}: one at a time; retry when it has ended, or {} seconds after it was interrupted",
-                REMEMBERED_FOR.as_secs()
+                SILENCE_MAX.as_secs()
             );
             return Err(AppError::conflict(ErrorCode::OperationInProgress, detail));
         }
@@ -456,7 +456,7 @@ impl ImportScheduler {
     pub fn interrupted(&self, now: Timestamp) -> Option<Timestamp> {
         let current = self.lock();
         let silent = current.as_ref().filter(|current| !current.is_running && current.dry_run.is_none())?;
-        (now.duration_since(silent.since) >= REMEMBERED_FOR).then_some(silent.since)
+        (now.duration_since(silent.since) >= SILENCE_MAX).then_some(silent.since)
     }
 
     /// Says that an import has ended: another may begin at once.
@@ -515,7 +515,7 @@ mod tests {
         assert_eq!(desk.interrupted(clock.now()), None, "a part of it is being written");
         drop(turn);
         drop(desk.begin(&one).unwrap());
-        clock.advance(REMEMBERED_FOR - SignedDuration::from_millis(1));
+        clock.advance(SILENCE_MAX - SignedDuration::from_millis(1));
         assert!(desk.begin(&two).is_err());
         clock.advance(SignedDuration::from_millis(1));
         drop(desk.begin(&two).unwrap());
@@ -552,7 +552,7 @@ mod tests {
         let id = ImportId::parse("import-one").unwrap();
         drop(desk.begin(&id).unwrap());
         let silent_since = clock.now();
-        clock.advance(REMEMBERED_FOR - SignedDuration::from_secs(1));
+        clock.advance(SILENCE_MAX - SignedDuration::from_secs(1));
         assert_eq!(desk.interrupted(clock.now()), None);
         clock.advance(SignedDuration::from_secs(1));
         assert_eq!(desk.interrupted(clock.now()), Some(silent_since));

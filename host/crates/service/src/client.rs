@@ -1,4 +1,4 @@
-//! What the administrator does with clients.
+//! Operations of the administrator on clients.
 //!
 //! **Invariant:** a change that has begun runs to its end, even if its caller stops waiting: the store and the directory never
 //! part.
@@ -28,12 +28,12 @@ use daftar_store::{Operation, Store, StoreError, Written};
 /// Attempts for a change that conflicts with changes by other processes.
 const ATTEMPTS_MAX: usize = 8;
 
-/// What clients are administered with.
+/// Dependencies of the administration of clients.
 #[derive(Clone)]
 pub struct ClientAdministration {
-    /// Where clients are kept.
+    /// Store of clients.
     pub store: Arc<dyn Store>,
-    /// Where requests look them up.
+    /// Directory for requests.
     pub directory: Arc<ClientDirectory>,
     /// Turns secrets into what is kept of them.
     pub hasher: Arc<SecretHasher>,
@@ -46,16 +46,16 @@ pub struct ClientAdministration {
     pub changing: Arc<AsyncMutex<()>>,
 }
 
-/// What is to be set or changed of a client; what is absent stays, and `Some(None)` takes a setting out.
+/// Changes of a client; absent members stay, and `Some(None)` removes a setting.
 #[derive(Debug, Clone, Default)]
 pub struct ClientChanges {
-    /// What people call it.
+    /// Its display name.
     pub name: Option<ClientName>,
-    /// Whose it is.
+    /// Its owner.
     pub organization: Option<Option<Organization>>,
     /// On what ground it checks personal data.
     pub legal_basis: Option<Option<LegalBasis>>,
-    /// What for, where its legal basis is consent.
+    /// Purpose, if its legal basis is `consent`.
     pub purpose: Option<Option<Purpose>>,
     /// Its own limit a minute.
     pub rate_limit_per_minute: Option<Option<RateLimit>>,
@@ -306,7 +306,7 @@ impl ClientAdministration {
     }
 }
 
-/// What becomes of the tokens that a client holds when it is changed.
+/// Effect of a change on the tokens of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tokens {
     /// They stay good.

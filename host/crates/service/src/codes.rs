@@ -13,7 +13,7 @@ use daftar_domain::vocabulary::{CodedField, DisplayedCode};
 pub use daftar_vocabulary::LanguagePreference;
 use daftar_vocabulary::{CodeProblem, ContentDigest, Generation, LookUpProblem};
 
-/// How codes are shown to one client in one request: one generation, one choice of languages.
+/// Display of codes in one request: one vocabulary snapshot, one choice of languages.
 #[derive(Clone)]
 pub struct CodeView {
     generation: Arc<Generation>,
@@ -39,7 +39,7 @@ impl CodeView {
         self.generation.digest()
     }
 
-    /// What the client is shown of a code.
+    /// Display of a code for the client.
     #[must_use]
     pub fn show(&self, value: CodedValue) -> DisplayedCode {
         match self.generation.display(value, &self.languages) {
@@ -49,7 +49,7 @@ impl CodeView {
     }
 }
 
-/// What is shown of a number that was never given: a damaged record is served rather than hidden.
+/// Display of an unknown number: a damaged record is served rather than hidden.
 fn unknown(value: CodedValue) -> DisplayedCode {
     tracing::error!(number = value.number.0, "a record holds a code number that was never given");
     let text = "unknown".to_owned();
@@ -141,11 +141,11 @@ pub fn resolve(
     resolved.map_err(|problem| problems.push(problem.at(path))).ok()
 }
 
-/// How many wrong codes of one request are reported with what was probably meant. One with more is a mistake of another kind, and
+/// Maximum number of unknown codes of one request that are reported with a suggestion. One with more is a mistake of another kind, and
 /// each search takes its time.
 const SEARCHES_MAX: usize = 50;
 
-/// What a code is refused with where very many of the request are wrong already: without a search for what was meant.
+/// Error of a code if very many codes of the request are invalid: without a search for a suggestion.
 fn without_search(
     generation: &Generation,
     namespaces: &[&str],

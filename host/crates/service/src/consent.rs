@@ -1,4 +1,4 @@
-//! What is done with consents: the administrator gives and withdraws them, the organization that one is given to reads it and
+//! Operations on consents: the administrator gives and withdraws them, the organization that one is given to reads it and
 //! gives it back.
 //!
 //! **Invariant:** a consent never changes but by being withdrawn, and that is never undone. A subject that consents to something else
@@ -34,9 +34,9 @@ pub struct ConsentView {
     pub consent: Arc<Consent>,
     /// `Individual/<system>|<value>` or `Group/<system>|<value>`
     pub subject: String,
-    /// Where it stands.
+    /// Its position.
     pub status: ConsentStatus,
-    /// What of it may be shown.
+    /// Its visible fields.
     pub fields: FieldSet,
 }
 
@@ -129,15 +129,15 @@ async fn find(ctx: &OpContext, registry: &Registry, id: ConsentId) -> Result<Arc
 /// Conditions on consents, all of which must hold. Empty: every consent.
 #[derive(Debug, Default)]
 pub struct ConsentQuery {
-    /// Who consents, of these kinds; each of them.
+    /// Subjects of a consent, of these kinds.
     pub subjects: Vec<(Vec<Subject>, IdentifierKey)>,
     /// To whom.
     pub grantee: Option<Organization>,
 }
 
-/// What a search found.
+/// Result of a search.
 pub struct ConsentPage {
-    /// How many there are in all.
+    /// Total number.
     pub total: u64,
     /// Those of the page, in the order in which they were written down.
     pub consents: Vec<ConsentView>,

@@ -173,7 +173,7 @@ pub struct NewLocalCode {
     pub details: LocalCodeChange,
 }
 
-/// What is to be changed about a local code; what is absent stays.
+/// Changes of a local code; absent members stay.
 #[derive(Debug, Clone, Default)]
 pub struct LocalCodeChange {
     /// All labels: what it is called.
@@ -182,7 +182,7 @@ pub struct LocalCodeChange {
     pub reference: Option<Option<String>>,
     /// The pattern of values, or none; only for ID types.
     pub pattern: Option<Option<ValuePattern>>,
-    /// What carries such identifiers; only for ID types.
+    /// Kind of record with such identifiers; only for ID types.
     pub target: Option<IdTarget>,
 }
 

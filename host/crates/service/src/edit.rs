@@ -34,7 +34,7 @@ use daftar_vocabulary::{Generation, LanguagePreference};
 /// A record as a request gives it: codes by URI, other records by identifier, and a photo where it brings a new one.
 #[derive(Debug, Clone)]
 pub struct Draft<T> {
-    /// What the record is to say; it holds which photo is meant, new or not.
+    /// New content of the record; contains the photo's digest, new or not.
     pub details: Fields<T, CodeUri, IdentifierKey>,
     /// The photo that is to be stored.
     pub photo: Option<Photo>,
@@ -135,7 +135,7 @@ pub(crate) fn must_ask<T: RecordType>(registry: &Registry, draft: &Draft<T>) -> 
 
 /// A new record that was checked.
 pub(crate) struct Prepared {
-    /// What is to be written.
+    /// The content to write.
     pub write: Write,
     /// Numbers of codes that are given with the write; no other operation gives any while it is there.
     pub kept: Option<open_vocabulary::NumberedCodes>,
@@ -385,7 +385,7 @@ impl Hidden {
         Cow::Owned(seen)
     }
 
-    /// What a client wants instead of what it sees, with the rest in the places where it was.
+    /// The record that a client requested, with hidden values unchanged at their places.
     pub(crate) fn retained<T: RecordType>(
         &self,
         before: &Fields<T>,
@@ -439,7 +439,7 @@ const REFUSED: CodedValue = CodedValue { number: CodeNumber(u32::MAX), edition: 
 /// Stands in the same way where a reference leads nowhere; no record has that key.
 pub(crate) const UNRESOLVED: RecordId = RecordId(u64::MAX);
 
-/// How the records that a record refers to are shown now.
+/// Present display of the records that a record refers to.
 #[derive(Debug, Default)]
 pub struct Shown(HashMap<Reference<IdentifierKey>, Option<RecordId>>);
 
@@ -535,7 +535,7 @@ struct Resolving<'r, 'p> {
     held: &'r Held,
     references: Option<(&'r Found, Option<RecordId>)>,
     kind: RecordKind,
-    /// How others can refer to the record itself.
+    /// References to the record itself.
     own: Vec<Reference<IdentifierKey>>,
     problems: &'p mut Vec<FieldProblem>,
     /// Told after the problems of codes.

@@ -122,7 +122,7 @@ fn promises(description: &VocabularyDescription, concepts: &[Concept], push: &mu
     let has_parents = concepts.iter().any(|concept| !concept.parents.is_empty());
     match (description.is_hierarchical, has_parents) {
         (false, true) => push(PackFault::NotFlat),
-        // What is not whole may lack the levels that would show it.
+        // A partial vocabulary may lack the levels that would show it.
         // Codes of an open vocabulary that are not listed may lie below those that are.
         (true, false) if description.completeness == Completeness::Full && !description.is_open => {
             push(PackFault::NotHierarchical)
@@ -170,7 +170,7 @@ fn text_fault(text: &str, bytes_max: usize) -> Option<TextFault> {
 #[cfg(test)]
 mod tests;
 
-/// What a pack brings, sound in itself. Cheap to clone.
+/// The validated content of a pack. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct CheckedPack {
     vocabularies: Vec<Arc<Vocabulary>>,

@@ -30,7 +30,7 @@ pub enum CodeProblem {
     UnknownVocabulary {
         /// The code.
         uri: CodeUri,
-        /// Where it stands.
+        /// Its position.
         field: String,
         /// The vocabularies that the field takes codes of.
         expected: Vec<String>,
@@ -42,7 +42,7 @@ pub enum CodeProblem {
     WrongVocabulary {
         /// The code.
         uri: CodeUri,
-        /// Where it stands.
+        /// Its position.
         field: String,
         /// The vocabularies that the field takes codes of.
         expected: Vec<String>,
@@ -68,7 +68,7 @@ pub enum CodeProblem {
     UnknownCode {
         /// The code.
         uri: CodeUri,
-        /// What was probably meant.
+        /// Closest match.
         nearest: Vec<Suggestion>,
     },
     /// The code is one of another vocabulary.
@@ -84,7 +84,7 @@ pub enum CodeProblem {
     NotInFragment {
         /// The code.
         uri: CodeUri,
-        /// What was probably meant, of what is here.
+        /// Closest match in the installed vocabularies.
         nearest: Vec<Suggestion>,
     },
     /// The code breaks the grammar of its open vocabulary; its pack says how.
@@ -106,7 +106,7 @@ pub enum CodeProblem {
     /// Another name of a code.
     #[error("`{uri}` is another name, not the code; write {right}")]
     Alias {
-        /// What was written.
+        /// The given text.
         uri: CodeUri,
         /// The code.
         right: Suggestion,
@@ -132,7 +132,7 @@ pub enum CodeProblem {
     WrongKind {
         /// The code.
         uri: CodeUri,
-        /// Where it stands.
+        /// Its position.
         field: &'static str,
         /// Its kind.
         kind: Box<str>,
@@ -226,7 +226,7 @@ pub(super) fn quoted(items: &[String], word: &str) -> String {
     joined(&items.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>(), word)
 }
 
-/// What to do where a vocabulary is not installed.
+/// Remedy if a vocabulary is not installed.
 pub(super) fn remedy(module: Option<&InactiveModule>) -> String {
     module.map_or_else(|| "install a pack that contains it".to_owned(), ToString::to_string)
 }

@@ -22,7 +22,7 @@ pub(super) fn to_u32(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }
 
-/// Where a text lies in [`Texts`].
+/// Position of a text in [`Texts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
@@ -94,7 +94,7 @@ impl<T> Lists<T> {
     }
 }
 
-/// What a vector holds of the heap, in bytes.
+/// Heap size of a vector, in bytes.
 pub(super) fn vector_bytes<T>(vector: &Vec<T>) -> usize {
     vector.capacity() * size_of::<T>()
 }

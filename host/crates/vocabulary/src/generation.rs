@@ -112,7 +112,7 @@ impl Generation {
         self.display(CodedValue { number, edition }, languages).map(|shown| shown.to_displayed())
     }
 
-    /// What a rule may read of a code; its display is in the vocabulary's default language.
+    /// The parts of a code that a rule may read; its display is in the vocabulary's default language.
     #[must_use]
     pub fn code_texts(&self, number: CodeNumber) -> Option<CodeTexts> {
         let (namespace, code) = self.table().name(number)?;
@@ -269,11 +269,11 @@ impl Generation {
 #[derive(Debug)]
 pub struct Vocabularies {
     shared: Arc<Shared>,
-    /// What a transaction knows beside it, where this is a transaction's view: `Some` once it has published anything.
+    /// Additional content of a transaction's view: `Some` once the transaction has published something.
     own: Option<ArcSwapOption<Generation>>,
 }
 
-/// What every request and every transaction has in common.
+/// State that requests and transactions share.
 #[derive(Debug)]
 struct Shared {
     current: ArcSwap<Generation>,
@@ -302,7 +302,7 @@ impl Vocabularies {
         Self { shared: Arc::clone(&self.shared), own: Some(ArcSwapOption::empty()) }
     }
 
-    /// What asks packs about codes of open vocabularies.
+    /// Validates codes of open vocabularies by their packs.
     #[must_use]
     pub fn open(&self) -> &OpenCodes {
         &self.shared.open
@@ -316,7 +316,7 @@ impl Vocabularies {
 
     /// The active generation. A request takes it once and keeps it.
     ///
-    /// Where records are read too (a rule over columns), take the records' snapshot first and the generation after: then
+    /// If records are read too (a rule over columns), take the records' snapshot first and the generation after: then
     /// every number in the snapshot is below [`Generation::code_count`], and no code is taken for one that does not exist.
     #[must_use]
     pub fn current(&self) -> Arc<Generation> {

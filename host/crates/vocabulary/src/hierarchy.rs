@@ -1,4 +1,4 @@
-//! Who is above whom, in intervals.
+//! Hierarchy of concepts, as intervals.
 //!
 //! The primary parents make a forest. Numbering it in preorder gives each concept one interval that holds everything
 //! below it in the forest. A concept that reaches more by other parents' links keeps those parts as extra intervals, merged
@@ -11,9 +11,9 @@ use std::hash::Hash;
 
 use super::compact::{ConceptIndex, Lists, to_u32, vector_bytes};
 
-/// How many levels there may be. The deepest known classification, ICD-11 with its blocks, has 11.
+/// Maximum number of levels. The deepest known classification, ICD-11 with its blocks, has 11.
 pub const DEPTH_MAX: usize = 64;
-/// How many extra intervals a vocabulary may need. AGROVOC's crops need a few hundred; a web of random links can need as
+/// Maximum number of extra intervals of a vocabulary. AGROVOC's crops need a few hundred; a web of random links can need as
 /// many as the square of its concepts.
 pub const EXTRA_INTERVALS_MAX: usize = 2_000_000;
 /// The longest stretch of a cycle that is shown.
@@ -91,7 +91,7 @@ impl Hierarchy {
             .copied()
     }
 
-    /// How many are below the concept.
+    /// Number of descendants.
     pub(super) fn descendant_count(&self, concept: ConceptIndex) -> usize {
         let own = self.intervals.get(concept.position()).map_or(0, |(start, end)| end - start - 1);
         let extras = self.extras.of(concept).iter().map(|(start, end)| (end - start) as usize);
@@ -262,7 +262,7 @@ fn number_forest(parents: &Lists<ConceptIndex>, children: &Lists<ConceptIndex>) 
     (intervals, preorder)
 }
 
-/// What each concept reaches beyond its own interval, from the leaves up.
+/// Extra intervals of each concept, from the leaves up.
 fn extra_intervals(
     children: &Lists<ConceptIndex>,
     intervals: &[Interval],
@@ -297,7 +297,7 @@ fn extra_intervals(
     Ok(lists)
 }
 
-/// What of `part` lies outside `own`.
+/// The parts of `part` outside `own`.
 fn outside(part: Interval, own: Interval) -> impl Iterator<Item = Interval> {
     let sides = [(part.0, part.1.min(own.0)), (part.0.max(own.1), part.1)];
     sides.into_iter().filter(|(start, end)| start < end)

@@ -2,9 +2,9 @@
 //!
 //! **Invariant:** a wish is never an error: what cannot be read of it is passed over, and what is too long is cut.
 
-/// How much of an `Accept-Language` header is read, in bytes.
+/// Maximum read length of an `Accept-Language` header, in bytes.
 pub const ACCEPT_LANGUAGE_BYTES_MAX: usize = 1_000;
-/// How many languages of it are kept.
+/// Maximum number of its languages.
 pub const LANGUAGE_RANGES_MAX: usize = 16;
 /// The longest language tag, in bytes; RFC 5646 asks for room for 35.
 pub const LANGUAGE_TAG_BYTES_MAX: usize = 35;
@@ -35,13 +35,13 @@ impl LanguagePreference {
         Self { ranges: weighted.into_iter().map(|(_, range)| range).collect() }
     }
 
-    /// What is wanted, the dearest first, in lower case: two wishes with the same ranges get the same answers.
+    /// Requested language ranges in lower case, by preference: equal ranges get equal responses.
     #[must_use]
     pub fn ranges(&self) -> &[String] {
         &self.ranges
     }
 
-    /// How dear a language is to the reader, 0 the dearest; the same for all that were not asked for.
+    /// Preference rank of a language, 0 for the first; equal for all that were not requested.
     pub(super) fn rank(&self, language: &str) -> u8 {
         let is_meant = |range: &String| {
             let mut wanted = Some(range.as_str());

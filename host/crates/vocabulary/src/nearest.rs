@@ -1,4 +1,4 @@
-//! What was probably meant by a code that is not there.
+//! Closest matches of an unknown code.
 //!
 //! Codes are compared by how many letters must be put in, left out, changed or swapped. The sorted codes are walked like a
 //! tree of prefixes, and a branch is left as soon as its prefix alone is too far away: of ICD-11's 17,546 codes a few
@@ -12,7 +12,7 @@ use super::vocabulary::{ConceptRef, Vocabulary};
 
 /// Number of codes that are suggested.
 pub const SUGGESTIONS_MAX: usize = 5;
-/// How many prefixes one search checks. Two edits away from a code of ICD-11 are some 5,000.
+/// Maximum number of prefixes that a search checks. Two edits away from a code of ICD-11 are some 5,000.
 const STEPS_MAX: usize = 20_000;
 /// A shorter text is searched one edit away only: two edits turn it into almost any other.
 const TWO_EDITS_BYTES_MIN: usize = 4;
@@ -167,7 +167,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Where the codes with that letter end.
+    /// End of the codes with that letter.
     fn branch_end(&self, start: usize, end: usize, depth: usize, letter: u8) -> usize {
         let (mut low, mut high) = (start + 1, end);
         while low < high {

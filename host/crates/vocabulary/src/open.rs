@@ -19,7 +19,7 @@ use super::generation::{Generation, PackOrigin};
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::vocabulary::Concept;
 
-/// How many concepts a code may have above it that its vocabulary does not list.
+/// Maximum number of unlisted ancestors of a code.
 pub const ABOVE_MAX: usize = 16;
 
 /// Number of codes that are put to a pack at once: they share one budget of fuel.
@@ -34,10 +34,10 @@ pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Number of answers that are remembered, twice over: the younger half and the older one.
 const REMEMBERED_MAX: usize = 2_048;
 
-/// How much text is remembered, twice over, in bytes.
+/// Size of the cached text, twice over, in bytes.
 const REMEMBERED_BYTES_MAX: usize = 4 << 20;
 
-/// Where the question is asked from.
+/// Source of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallingThread {
     /// A thread that may wait for the pack; never one of the async runtime's workers.
@@ -46,7 +46,7 @@ pub enum CallingThread {
     Sandbox,
 }
 
-/// What a pack says of a code: its concept, or the sentence that says what is wrong.
+/// Response of a pack about a code: its concept, or a message.
 pub type OpenAnswer = Result<Concept, String>;
 
 /// Reason why a pack did not answer. It says nothing about the code: the same question may be answered later.
@@ -79,7 +79,7 @@ pub trait OpenPacks: Send + Sync {
 pub struct AskedCode {
     /// The code as it was written.
     pub written: CodeUri,
-    /// What the pack said.
+    /// Message of the pack.
     pub answer: Result<ResolvedCode, String>,
 }
 
@@ -88,12 +88,12 @@ pub struct AskedCode {
 pub struct ResolvedCode {
     /// The concept, in its normal spelling.
     pub concept: Concept,
-    /// What lies above it and is not listed.
+    /// Its unlisted ancestors.
     pub above: Vec<Concept>,
 }
 
 impl ResolvedCode {
-    /// How much text it is, in bytes.
+    /// Size of its text, in bytes.
     fn text_bytes(&self) -> usize {
         std::iter::once(&self.concept).chain(&self.above).map(text_bytes).sum()
     }
@@ -150,7 +150,7 @@ impl OpenCodes {
         Self { packs, remembered: Mutex::default() }
     }
 
-    /// What packs say of those codes, each once; codes that need no asking are left out.
+    /// Responses of packs about those codes, each once; codes that need no validation are omitted.
     ///
     /// # Errors
     /// A pack does not answer, or cannot be believed.
@@ -208,7 +208,7 @@ impl OpenCodes {
         let answers = resolve(&codes)?;
         let is_listed =
             |code: &Code| generation.vocabulary(namespace).is_some_and(|listed| listed.find(code.as_str()).is_some());
-        // What is not known yet by its normal spelling: spellings of codes asked for, then what lies above, level by level.
+        // Codes whose normal spelling is unknown: requested spellings, then ancestors, level by level.
         let mut wanted: Vec<Code> = Vec::new();
         for (code, answer) in codes.iter().zip(&answers) {
             let Ok(concept) = answer else { continue };
@@ -305,7 +305,7 @@ fn links(concept: &Concept) -> impl Iterator<Item = &Code> {
     concept.parents.iter().chain(&concept.replaced_by)
 }
 
-/// How much text a concept holds, in bytes.
+/// Size of the text of a concept, in bytes.
 fn text_bytes(concept: &Concept) -> usize {
     let texts = concept.labels.iter().chain(&concept.definitions).map(|text| text.language.len() + text.value.len());
     let properties = concept.properties.iter().map(|(key, value)| key.len() + value.len());
@@ -315,7 +315,7 @@ fn text_bytes(concept: &Concept) -> usize {
     texts.chain(properties).chain(aliases).chain(codes).sum::<usize>() + uri
 }
 
-/// What a concept leads to and is not listed, each once; none when it is too much.
+/// Unlisted ancestors of a concept, each once; none if there are too many.
 fn above(
     concept: &Concept,
     normal: &HashMap<Code, Concept>,

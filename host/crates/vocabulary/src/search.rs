@@ -15,7 +15,7 @@ use self::matches::{Match, matches};
 use super::language::LanguagePreference;
 use super::vocabulary::{ConceptRef, Vocabulary};
 
-/// How well a concept matches, the best first.
+/// Quality of a match, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
     /// It is the code or another name of it, but for case.
@@ -59,9 +59,9 @@ pub enum MatchedText<'a> {
 pub struct Found<'a> {
     /// The concept.
     pub concept: ConceptRef<'a>,
-    /// How well it matches.
+    /// Quality of the match.
     pub grade: Grade,
-    /// What of it matched.
+    /// The matching text.
     pub text: MatchedText<'a>,
 }
 
@@ -74,16 +74,16 @@ pub struct FoundPage<'a> {
     pub found: Vec<Found<'a>>,
 }
 
-/// How and where to search.
+/// Parameters of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchOptions<'a> {
     /// Of equally good labels, the one that the reader understands best counts.
     pub languages: &'a LanguagePreference,
     /// True if codes that are no longer in use are found.
     pub with_inactive: bool,
-    /// How many of the best are passed over.
+    /// Number of best matches to skip.
     pub offset: usize,
-    /// How many are returned.
+    /// Number of matches to return.
     pub count: usize,
 }
 
@@ -150,7 +150,7 @@ pub enum SearchQueryError {
 pub struct SearchQuery {
     text: String,
     terms: Vec<Term>,
-    /// How many words a label has that consists of just these.
+    /// Number of words of a label that consists of just these.
     words: u8,
 }
 
@@ -158,7 +158,7 @@ pub struct SearchQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Term {
     pub text: String,
-    /// Where it stands in a label that begins with the query.
+    /// Position in a label that begins with the query.
     pub position: u8,
 }
 
@@ -204,7 +204,7 @@ impl SearchQuery {
         Ok(Self { text: text.to_owned(), terms, words: position })
     }
 
-    /// What was typed, without space around it.
+    /// The query without surrounding space.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

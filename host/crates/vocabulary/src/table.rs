@@ -43,7 +43,7 @@ pub struct CodeTable {
     places: HashMap<Namespace, u32>,
 }
 
-/// What is numbered of one vocabulary.
+/// Numbers of one vocabulary.
 #[derive(Clone)]
 struct Numbered {
     namespace: Namespace,

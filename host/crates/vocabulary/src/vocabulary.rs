@@ -41,7 +41,7 @@ struct Property {
     value: Span,
 }
 
-/// What is true of a concept or not.
+/// Flags of a concept.
 #[derive(Debug, Clone, Copy)]
 struct Flags {
     is_active: bool,
@@ -90,7 +90,7 @@ impl fmt::Debug for Vocabulary {
 }
 
 impl Vocabulary {
-    /// What its pack says about it.
+    /// Its description in the pack.
     #[must_use]
     pub fn description(&self) -> &VocabularyDescription {
         &self.description
@@ -152,7 +152,7 @@ impl Vocabulary {
         (first..first + count).map(|place| self.reference(ConceptIndex::at(place)))
     }
 
-    /// What finds concepts by the words of their labels.
+    /// Index of concepts by the words of their labels.
     pub(super) fn search_index(&self) -> &SearchIndex {
         self.search.get_or_init(|| SearchIndex::build(self))
     }
@@ -189,7 +189,7 @@ impl Vocabulary {
         self.hierarchy.preorder().iter().map(|index| self.reference(*index))
     }
 
-    /// What it holds in memory, in bytes.
+    /// Its memory, in bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.texts.heap_bytes()

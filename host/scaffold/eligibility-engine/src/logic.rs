@@ -18,7 +18,7 @@ pub struct ParseError {
     pub code: &'static str,
     /// One sentence that says what would be right.
     pub message: String,
-    /// Where it begins.
+    /// Its start.
     pub column: u32,
     /// Number of characters it concerns.
     pub length: u32,
@@ -48,7 +48,7 @@ pub fn parse(text: &str, truths: &[&str]) -> Result<Expression, ParseError> {
 }
 
 impl Expression {
-    /// What it says of a value; a missing one stays missing.
+    /// Result for a value; a missing one stays missing.
     pub fn truth(&self, value: Option<bool>) -> Option<bool> {
         value.map(|value| value != self.is_negated)
     }

@@ -1,4 +1,4 @@
-//! What the codes are and mean: plain Rust, tested natively.
+//! The codes and their meaning: plain Rust, tested natively.
 //!
 //! As an example: sources of water, and how far away they are. The sources are listed; a distance such as `well:250` (a well
 //! 250 metres away) is read by `resolve`, because the vocabulary says that it is open. A list that is only data needs no code
@@ -16,7 +16,7 @@ pub const LISTED: [(&str, &str, &str); 3] =
 /// The greatest distance, in metres.
 const METRES_MAX: u32 = 50_000;
 
-/// What the vocabulary says about itself.
+/// Description of the vocabulary.
 pub fn description() -> VocabularyDescription {
     VocabularyDescription::new(NAMESPACE, "Source of water", "Housing", "1", "en")
         .with_language("fr")

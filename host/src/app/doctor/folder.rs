@@ -21,7 +21,7 @@ use daftar_index::checkpoint::{CheckpointFolder, is_of_another_version};
 use daftar_sandbox::{FileState, InspectedPlugin, inspect_installed};
 
 const FOLDER: CheckArea = CheckArea::DataFolder;
-/// What group and others may do in the folder of a register: nothing.
+/// Permissions of group and others in the folder of a register: none.
 const OTHERS_MASK: u32 = 0o077;
 
 /// Checks the folder.

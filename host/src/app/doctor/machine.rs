@@ -23,7 +23,7 @@ const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(120);
 const SILENCE_MAX: SignedDuration = SignedDuration::from_hours(24 * 365);
 const SET_IT: &str = "set the machine's clock and let it be kept right: `timedatectl set-ntp true`, or chrony";
 
-/// What the system says of the clock.
+/// State of the clock, reported by the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClockSync {
     Synchronized,
@@ -113,7 +113,7 @@ const FREE_PROBLEM_BYTES: u64 = 256 * MIB;
 const FREE_WARNING_BYTES: u64 = 1_024 * MIB;
 /// Number of test writes that are timed.
 const SYNCS: usize = 5;
-/// What is written.
+/// Written content.
 const SYNC_BYTES: usize = 4_096;
 /// Every write waits for the disk once: past this few are done in a second.
 const SYNC_WARNING: Duration = Duration::from_millis(50);
@@ -170,7 +170,7 @@ fn room(folder: &Path, free: u64, register: u64) -> Check {
     Check::ok(DISK, "room", message)
 }
 
-/// What kind of disk it is, by the numbers of `statfs` (Linux, `linux/magic.h`).
+/// Kind of a file system, by the numbers of `statfs` (Linux, `linux/magic.h`).
 fn kind(folder: &Path, magic: u64) -> Check {
     let shown = Patient::shown(folder);
     let on_disk = "put the data folder on a disk of this machine: move it while the server is stopped, and name it with --data-dir";
@@ -269,9 +269,9 @@ fn files_shown(limit: u64) -> String {
 }
 
 const MEMORY: CheckArea = CheckArea::Memory;
-/// What a server takes with all packs and hardly any record (host/docs/SCALE.md).
+/// Memory of a server with all packs and few records (host/docs/SCALE.md).
 const BASE_BYTES: u64 = 150 * MIB;
-/// What compiling a plugin takes beside it, in a process of its own.
+/// Additional memory to compile a plugin, in a separate process.
 const COMPILING_BYTES: u64 = 256 * MIB;
 const CGROUPS: &str = "/sys/fs/cgroup";
 
@@ -301,7 +301,7 @@ fn largest_file(folder: &Path) -> u64 {
     entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).max().unwrap_or_default()
 }
 
-/// How much memory the process may have, and who says so.
+/// Memory limit of the process, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Allowed {
     bytes: u64,

@@ -1,4 +1,4 @@
-//! What a running server knows of itself beside its files.
+//! Checks of a running server, in addition to its files.
 
 use jiff::Timestamp;
 
@@ -142,7 +142,7 @@ async fn last_backup(app: &StateParts, now: Timestamp, data_dir: &str) -> Result
     let query = AuditQuery { target: Some(BACKUP.to_owned()), ..AuditQuery::default() };
     let page = app.audit.look(query, AuditPosition::END, BACKUP_LINES).await?;
     let failed = |at: Timestamp| {
-        // What was interrupted has a second line, of the same request's time.
+        // An interrupted operation has a second entry with the time of the same request.
         page.entries.iter().any(|line| line.outcome == AuditOutcome::Failed && line.at == at)
     };
     let made = page.entries.iter().filter(|line| line.outcome == AuditOutcome::Allowed).map(|line| line.at);
@@ -172,7 +172,7 @@ fn clocks(difference: ClockDifference) -> Check {
     Check::ok(CheckArea::Clock, "database", format_args!("the clock of this server is {shown}"))
 }
 
-/// Who else may read the database.
+/// Other roles that may read the database.
 fn readers(OtherReaders { of_tables, of_reports }: &OtherReaders) -> Check {
     let (area, name) = (CheckArea::Database, "readers");
     let listed = |roles: &[String]| roles.iter().map(|role| format!("`{role}`")).collect::<Vec<_>>().join(", ");
@@ -190,7 +190,7 @@ fn readers(OtherReaders { of_tables, of_reports }: &OtherReaders) -> Check {
     Check::ok(area, name, message)
 }
 
-/// How a plugin fares; nothing where nothing is to be said.
+/// Check of a plugin; none without findings.
 fn plugin_checks(plugin: &InstalledPlugin, data_dir: &str) -> Vec<Check> {
     let (name, usage) = (&plugin.manifest().name, plugin.loaded().usage());
     let show = format!("`daftar plugin show {name} --data-dir {data_dir}` shows its faults; install a fixed version");
@@ -208,7 +208,7 @@ fn plugin_checks(plugin: &InstalledPlugin, data_dir: &str) -> Vec<Check> {
             checks.push(Check::warning(CheckArea::Plugins, "breaker", message, &show));
         }
     }
-    // What a caller's expression exhausts is the caller's business; a pack is asked by the host alone.
+    // Budgets that expressions exhaust concern their callers; only the host calls a pack.
     let is_own = |kind: FaultKind| plugin.manifest().kind == PluginKind::VocabularyPack || is_suspicious(kind);
     let own: Vec<String> = usage
         .faults

@@ -62,7 +62,7 @@ impl Folder {
         }
     }
 
-    /// What is found, apart from what depends on the machine that runs the tests.
+    /// Findings, except those that depend on the machine of the tests.
     fn found(&self) -> Vec<(CheckArea, &'static str, CheckState)> {
         bad(&examine(&self.patient()))
     }

@@ -73,7 +73,7 @@ impl MetricsSnapshot {
             gauge "process_start_time_seconds" = started_s();
             /// Files and connections that the process has open.
             gauge "process_open_fds" = files;
-            /// How many it may.
+            /// Its maximum.
             gauge "process_max_fds" = getrlimit(Resource::Nofile).current.map(number);
             /// Processor time that the process took.
             counter "process_cpu_seconds_total" = u64::try_from(used.tv_sec).unwrap_or(0);
@@ -86,7 +86,7 @@ impl MetricsSnapshot {
             series! { self:
                 /// Clients or addresses that a bucket of the rate limits keeps.
                 gauge "daftar_rate_limit_keys" [of] = number(bucket.keys);
-                /// How many it may.
+                /// Its maximum.
                 gauge "daftar_rate_limit_keys_limit" [of] = number(bucket.keys_max);
                 /// Calls that were answered 429, by bucket and reason.
                 counter "daftar_rate_limit_rejections_total" [of] by "reason" = bucket.refused;
@@ -107,17 +107,17 @@ impl MetricsSnapshot {
             gauge "daftar_store_up" = flag(usage.is_sound);
             /// Jobs that wait for the store's writer or are being written.
             gauge "daftar_store_writes_waiting" = number(usage.waiting);
-            /// How many may; one more is answered 503.
+            /// Their maximum; further ones get 503.
             gauge "daftar_store_writes_waiting_limit" = number(usage.waiting_max);
             /// Lines of the audit log that wait to be written.
             gauge "daftar_audit_entries_waiting" = number(usage.audit_lines);
-            /// How many may; one more is answered 503.
+            /// Their maximum; further ones get 503.
             gauge "daftar_audit_entries_waiting_limit" = number(usage.audit_lines_max);
             /// Memory of the lines that wait.
             gauge "daftar_audit_entries_waiting_bytes" = number(usage.audit_bytes);
             /// Requests of one client that are remembered by their Idempotency-Key, at most.
             gauge "daftar_idempotency_keys_limit" = number(app.config.server.idempotency_keys_max);
-            /// What the files of the store take on disk.
+            /// Size of the store's files on disk.
             gauge "daftar_store_disk_bytes" = usage.disk_bytes.map(number);
             /// Bodies of people that were asked for, by whether they were kept.
             counter "daftar_response_cache_lookups_total" by "outcome" = [("hit", bodies.hits), ("miss", bodies.misses)];
@@ -171,13 +171,13 @@ impl MetricsSnapshot {
             /// Connections for reads, by use.
             gauge "daftar_database_connections" by "state" =
                 [("idle", number(usage.connections_idle)), ("in_use", number(in_use))];
-            /// How many there may be.
+            /// Their maximum.
             gauge "daftar_database_connections_limit" = number(usage.connections_max);
             /// Reads that wait for one.
             gauge "daftar_database_connection_requests_waiting" = number(usage.connections_waited_for);
             /// Partitions of the register that are in memory for previews.
             gauge "daftar_partitions" = partitions.map(|kept| number(kept.partitions));
-            /// What they take.
+            /// Their memory.
             gauge "daftar_partitions_bytes" = partitions.map(|kept| number(kept.bytes));
             /// Connections that were made since the start.
             counter "daftar_database_connections_opened_total" = usage.connections_made;
@@ -209,7 +209,7 @@ impl MetricsSnapshot {
         let difference = app.clock_difference().map(|difference| difference.seconds());
         let usage = app.follower.as_ref().map_or(FollowerUsage::ALONE, |follower| follower.usage());
         series! { self:
-            /// How far the clock of this server is ahead of the database's; below zero where it is behind.
+            /// Offset of this server's clock to that of the database; negative if it is behind.
             gauge "daftar_clock_difference_seconds" = difference.or_else(|| app.follower.is_none().then_some(0.0));
             /// 1 while changes by other processes are heard of as they are made.
             gauge "daftar_change_feed_up" = flag(usage.is_listening);
@@ -236,7 +236,7 @@ impl MetricsSnapshot {
         series! { self:
             /// Spans that wait for the collector.
             gauge "daftar_otlp_spans_queued" = number(usage.queued);
-            /// How many may; one more is dropped.
+            /// Their maximum; further ones are dropped.
             gauge "daftar_otlp_spans_queued_limit" = number(usage.queue_max);
             /// Spans by what became of them; all but `sent` were dropped.
             counter "daftar_otlp_spans_total" by "outcome" = usage.spans;
@@ -307,15 +307,15 @@ impl MetricsSnapshot {
         series! { self:
             /// Connections that are open, of all listeners.
             gauge "daftar_connections" = number(usage.connections);
-            /// How many connections the public listener may have open.
+            /// Maximum number of open connections of the public listener.
             gauge "daftar_connections_limit" = number(app.config.server.connections.max);
             /// Requests of the public listener that are worked on.
             gauge "daftar_http_requests_in_flight" = number(usage.requests);
-            /// How many may be.
+            /// Their maximum.
             gauge "daftar_http_requests_in_flight_limit" = number(usage.requests_max);
             /// Memory of finished responses that wait for their clients.
             gauge "daftar_responses_waiting_bytes" = number(memory.bytes);
-            /// How much memory they may take.
+            /// Their maximum memory.
             gauge "daftar_responses_waiting_bytes_limit" = number(memory.bytes_max);
             /// Clients and addresses for which finished responses wait.
             gauge "daftar_responses_waiting_clients" = number(memory.clients);
@@ -354,7 +354,7 @@ impl MetricsSnapshot {
             series! { self:
                 /// Work that waits for a plugin thread.
                 gauge "daftar_plugin_queue_waiting" [("priority", priority)] = number(waiting);
-                /// How much may wait; one more is refused.
+                /// Maximum that may wait; further ones are rejected.
                 gauge "daftar_plugin_queue_limit" [("priority", priority)] = number(most);
             }
         }
@@ -392,7 +392,7 @@ impl MetricsSnapshot {
                 usage.faults.iter().map(|(kind, count)| (kind.name(), *count));
             /// 1 for the state that a plugin's breaker is in.
             gauge "daftar_plugin_breaker_state" [of] by "state" = states.map(is_in);
-            /// What one call, instance or plugin may use at most.
+            /// Limits of one call, instance or plugin.
             gauge "daftar_plugin_limit" [of] by "limit" = limits.map(|(limit, allowed, _)| (limit, allowed));
             /// The most that was used of a limit since the plugin was loaded.
             gauge "daftar_plugin_limit_peak" [of] by "limit" = limits.map(|(limit, _, peak)| (limit, peak));

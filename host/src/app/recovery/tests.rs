@@ -34,7 +34,7 @@ use daftar_store_sled::SledStore;
 const WORDS: [&str; 7] = ["Abebe", "Élan", "ገብረ", "中", "de la", "Ḥaile", "O'Neil"];
 const ORGANIZATIONS: [&str; 3] = ["Health", "Education", "Food"];
 
-/// What is written next: the kind of record, which one, and what it says, all from numbers.
+/// The next write: kind, record and content, derived from numbers.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     kind: u8,
@@ -315,7 +315,7 @@ proptest! {
             assert_eq!(answers(&loaded.snapshot()), answers(&rebuilt.snapshot()));
             assert_eq!(answers(&loaded.snapshot()), answers(&world.columns.snapshot()));
 
-            // What is written after the start meets the same register.
+            // Later writes apply to the same register.
             for steps in &before {
                 world.write(steps).await;
             }

@@ -32,11 +32,11 @@ pub(super) struct Acceptor {
     pub(super) admission: Admission,
     /// Time for requests in progress when the server stops.
     pub(super) shutdown_timeout: Duration,
-    /// What counts the responses of these connections, if they are counted.
+    /// Accounting of the responses of these connections, if any.
     pub(super) response_memory: Option<Arc<ResponseMemory>>,
 }
 
-/// Whom a listener takes connections from.
+/// Sources from which a listener accepts connections.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Admission {
     /// They stand for many clients.
@@ -157,7 +157,7 @@ impl LogThrottle {
     }
 }
 
-/// What is open beside the connections of the public listener: the store, checkpoints, plugins, the administrator.
+/// Descriptors in addition to connections of the public listener: store, checkpoints, plugins, administrator.
 pub(in crate::app) const OTHERS: u64 = 512;
 
 /// Sees to it that so many connections can be open, and says how many can be.

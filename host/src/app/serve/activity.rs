@@ -19,7 +19,7 @@ use daftar_http::transport::Cut;
 /// The lowest rate at which a client may take responses, in bytes a second.
 pub(super) const MIN_BYTES_PER_S: u64 = 1_024;
 
-/// What one connection is doing.
+/// Activity of a connection.
 #[derive(Debug)]
 pub(super) struct Activity {
     begun: Instant,
@@ -75,7 +75,7 @@ pub(super) enum Due {
     Over(Cut),
 }
 
-/// How fast a client takes what waits for it.
+/// Rate at which a client reads its responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReadingRate {
     /// On average, since something waits.
@@ -145,7 +145,7 @@ impl Activity {
         Some((state.is_known, Duration::from_millis(now_ms.saturating_sub(state.waiting_since_ms))))
     }
 
-    /// How fast the client takes its responses; none while nothing waits for it.
+    /// Rate at which the client reads its responses; none while nothing waits.
     pub(super) fn reading_rate(&self) -> Option<ReadingRate> {
         let now_ms = self.now_ms();
         let state = self.state();

@@ -48,7 +48,7 @@ pub(super) struct CertificateKeeper {
     first: Stamps,
 }
 
-/// What handshakes show.
+/// The certificate of handshakes.
 #[derive(Debug)]
 struct Shown(ArcSwap<CertifiedKey>);
 
@@ -81,7 +81,7 @@ impl CertificateKeeper {
         Ok(keeper)
     }
 
-    /// What shakes hands by it: TLS 1.2 and 1.3, and nothing older.
+    /// Acceptor of handshakes: TLS 1.2 and 1.3 only.
     ///
     /// # Errors
     /// [`StartError::Certificate`] where the cryptography cannot do that.
@@ -149,7 +149,7 @@ impl CertificateKeeper {
                     tracing::info!(tls.expires = %expires, "the certificate was taken from its files");
                 }
                 self.warn_of_expiry(expires);
-                // What changed while it was read is checked again.
+                // Files that changed during the read are checked again.
                 Watch { taken: now, refused: None, warned_on: today }
             }
             Err(reason) => {
@@ -191,7 +191,7 @@ pub(super) fn hangups() -> Option<Signal> {
         .ok()
 }
 
-/// What was seen so far.
+/// State of the last check.
 #[derive(Debug, Clone, Copy)]
 struct Watch {
     /// The files of the certificate in use.
@@ -206,7 +206,7 @@ fn stamps(config: &TlsConfig) -> Stamps {
     [&config.cert, &config.key].map(|path| FileStamp::of(path))
 }
 
-/// What is in the files of a certificate that can be used.
+/// Content of the files of a valid certificate.
 pub(in crate::app) struct Seen {
     /// The certificate itself, without those that signed it.
     pub leaf: CertificateDer<'static>,

@@ -25,15 +25,15 @@ use daftar_domain::config::ConnectionsConfig;
 use daftar_http::api::middleware::entrance::Peer;
 use daftar_http::transport::{Cut, Transport};
 
-/// What one connection may buffer of what it reads and writes. The longest head of a request has to fit.
+/// Buffer size of a connection, for reads and writes. The longest head of a request has to fit.
 const BUFFER_BYTES_MAX: usize = 128 << 10;
 /// The most bytes of the headers of a request over HTTP/2, as its RFC counts them.
 const HTTP2_HEADER_BYTES_MAX: u32 = 64 << 10;
-/// How many requests a client may take back before they are checked (CVE-2023-44487).
+/// Maximum number of resets by a client before they are checked (CVE-2023-44487).
 const HTTP2_RESETS_WAITING_MAX: usize = 20;
 /// Number of streams that may end by a fault of the client (RUSTSEC-2024-0003).
 const HTTP2_FAULTS_MAX: usize = 128;
-/// What is on its way to us of one body, and of all of a connection.
+/// Flow-control window of one body, and of a connection.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 /// Interval of keep-alive pings of HTTP/2 connections, and the timeout of their responses.
@@ -44,7 +44,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout of the handshake, and of the head of the request, of a connection without a slot.
 const REFUSED_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How far the server has come in stopping.
+/// Phase of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// It serves.
@@ -55,7 +55,7 @@ pub(super) enum Phase {
     Ended,
 }
 
-/// What all connections of a listener have in common.
+/// State that all connections of a listener share.
 pub(super) struct Connections {
     pub(super) router: Router,
     pub(super) tls: Option<TlsAcceptors>,
@@ -68,7 +68,7 @@ pub(super) struct Connections {
     refusing_limits: ConnectionsConfig,
 }
 
-/// What speaks TLS with clients.
+/// TLS acceptor.
 #[derive(Clone)]
 pub(super) struct TlsAcceptors {
     /// HTTP/2 and HTTP/1.1 inside.

@@ -30,7 +30,7 @@ const REFUSED_PER_ADDRESS_MAX: usize = 16;
 /// A connection whose client reads its response at this rate keeps its slot.
 const FAST_BYTES_PER_S: u64 = 16 << 10;
 
-/// How many connections there may be.
+/// Maximum number of connections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionLimits {
     /// In all.
@@ -66,7 +66,7 @@ struct Places {
 struct Member {
     activity: Arc<Activity>,
     leave: Arc<Notify>,
-    /// Where it is counted, if it is served; its place is given away already, if it is neither.
+    /// Its slot, if it is served; none if the slot was reassigned.
     kind: Kind,
 }
 
@@ -99,7 +99,7 @@ pub(super) struct IncomingConnection {
 pub(super) struct ConnectionSlot {
     limiter: Arc<ConnectionLimiter>,
     id: u64,
-    /// What the connection is doing.
+    /// Activity of the connection.
     pub(super) activity: Arc<Activity>,
     /// Told when it is to leave.
     pub(super) leave: Arc<Notify>,

@@ -1,4 +1,4 @@
-//! What answers the requests of one connection: the router, told who asks, and the connection told what is in progress.
+//! Service of one connection: passes requests with their source to the router, and tracks requests in progress.
 //!
 //! **Invariant:** a part counts as taken when HTTP/1.1 or HTTP/2 lets go of it: once the socket has accepted its last byte.
 //!
@@ -154,7 +154,7 @@ const PART_BYTES_MAX: usize = 32 << 10;
 /// The body of a response. Its request is in progress until the socket has all of it, or the client left.
 pub(super) struct CountedBody {
     body: Body,
-    /// What was taken of the body and is not handed over yet.
+    /// Received part of the body that was not passed on yet.
     rest: VecDeque<Bytes>,
     rest_bytes: usize,
     /// True if `rest` is all there is.

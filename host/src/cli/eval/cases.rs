@@ -30,14 +30,14 @@ pub struct RuleFile {
 struct Content {
     /// Its name.
     title: String,
-    /// What it means, in plain words.
+    /// Its definition, in plain words.
     #[serde(rename = "about")]
     _about: String,
     #[serde(default = "individual")]
     subject: SubjectKind,
     /// The day that counts as today.
     as_of: String,
-    /// What must be installed or set up beside the packs that ship, in plain words.
+    /// Requirements in addition to the shipped packs, in plain words.
     #[serde(default)]
     needs: String,
     expression: String,
@@ -48,7 +48,7 @@ struct Content {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
-    /// What it shows.
+    /// Its display.
     name: String,
     /// The record, as the body of a create.
     record: Value,
@@ -156,7 +156,7 @@ fn show(paint: &Paint, file: &RuleFile, problems: &[String]) {
     }
 }
 
-/// What came out otherwise than the file says.
+/// Differences from the expected results of the file.
 fn problems_of(admin: &AdminClient, file: &RuleFile) -> Vec<String> {
     let cases = &file.content.cases;
     let results = match evaluated(admin, &file.content) {

@@ -18,7 +18,7 @@ use daftar_domain::config::colours_are_unwanted;
 const TAB_COLUMNS: usize = 4;
 /// The widest line that is shown whole, in columns.
 const LINE_COLUMNS_MAX: usize = 110;
-/// How much of a longer line is shown before the place, in columns.
+/// Columns shown before the position in a longer line.
 const BEFORE_COLUMNS: usize = 40;
 
 /// The lines of one diagnostic, each ended, with an empty one after them.
@@ -111,13 +111,13 @@ fn cells(line: &str) -> Vec<Cell> {
     cells
 }
 
-/// Whether a terminal shows a character where it stands: no controls, nothing that turns the direction of the text.
+/// True if a terminal shows a character in place: no controls, nothing that turns the direction of the text.
 fn is_harmless(character: char) -> bool {
     let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !character.is_control() && !turns && character != '\u{feff}'
 }
 
-/// What a text means.
+/// Meaning of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     /// It holds.
@@ -171,7 +171,7 @@ impl Paint {
     }
 }
 
-/// How much of a part's text is shown, in characters.
+/// Shown length of a part's text, in characters.
 const TEXT_CHARACTERS_MAX: usize = 100;
 /// Progress of the tree indented at most, in levels.
 const INDENT_MAX: usize = 30;
@@ -188,7 +188,7 @@ pub fn show(paint: &Paint, result: &SubjectResult<'_>) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What an outcome lacks: the facts that would decide, and the errors.
+/// Missing facts and errors of an outcome.
 pub fn lacking(result: &SubjectResult<'_>) -> String {
     let missing = result.missing.iter().flat_map(|missing| missing.iter().cloned());
     let errors =

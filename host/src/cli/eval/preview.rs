@@ -13,10 +13,10 @@ use super::drawing::{Meaning, Paint};
 use crate::cli::admin_client::{AdminClient, Payload, read};
 use crate::cli::{CliError, GlobalArgs, output};
 
-/// How wide the longest bar is, in characters.
+/// Width of the longest bar, in characters.
 const BAR_WIDTH: u64 = 40;
 
-/// How a rule is asked about the whole register.
+/// Request of a preview.
 #[derive(Debug, Args)]
 pub struct PreviewArgs {
     /// Evaluate all records of the register, or those that `--filter` finds, and count

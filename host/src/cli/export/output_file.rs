@@ -16,7 +16,7 @@ const VERSION: u32 = 1;
 /// Interval at which the progress of an export is saved.
 const SAVED_EVERY: Duration = Duration::from_secs(1);
 
-/// How far an export came.
+/// Progress of an export.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
@@ -25,7 +25,7 @@ pub struct Progress {
     /// Position to resume from, if any.
     pub cursor: Option<String>,
     bytes: u64,
-    /// How many records there are.
+    /// Number of records.
     pub records: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct OutputFile {
     progress_path: PathBuf,
     out: BufWriter<File>,
     bytes: u64,
-    /// How far is known to be whole.
+    /// Length of the part that is known to be complete.
     pub progress: Progress,
     saved: Option<Instant>,
 }
@@ -110,7 +110,7 @@ impl OutputFile {
     /// The written part is complete, and would resume here.
     ///
     /// # Errors
-    /// When it cannot be written down.
+    /// If it cannot be written.
     pub fn advance(&mut self, cursor: Option<&str>, records: u64) -> Result<(), CliError> {
         self.progress.cursor = cursor.map(str::to_owned);
         self.progress.records = records;
@@ -127,7 +127,7 @@ impl OutputFile {
     /// Gives the file its name, and says what it holds.
     ///
     /// # Errors
-    /// When it cannot be brought to disk.
+    /// If it cannot be flushed to disk.
     pub fn finish(mut self) -> Result<String, CliError> {
         let mut finished = || -> std::io::Result<String> {
             self.out.flush()?;

@@ -25,7 +25,7 @@ use daftar_domain::schema::reporting::{Column, ColumnType, Source, Table};
 const GROUP_ROWS: u64 = 50_000;
 /// A row group ends with the row with which its values take that much memory.
 const GROUP_BYTES: usize = 32 << 20;
-/// How much a value is counted beside the bytes of its text: the value itself and its levels.
+/// Accounted size of a value in addition to the bytes of its text.
 const VALUE_BYTES: usize = 40;
 
 /// The file.
@@ -45,7 +45,7 @@ impl ReportingFile {
     /// Begins the file of a table in a folder, for its owner alone.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn begin(folder: &Path, table: Table) -> Result<Self, CliError> {
         let path = folder.join(format!("{}.parquet", table.name));
         let partial = files::with_suffix(&path, ".partial");
@@ -107,7 +107,7 @@ impl ReportingFile {
     /// Writes what is left and brings the file to disk; gives its SHA-256.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn finish(&mut self, as_of: &str) -> Result<String, CliError> {
         if self.group_rows > 0 {
             self.write_group()?;
@@ -121,7 +121,7 @@ impl ReportingFile {
     /// Gives the file its name.
     ///
     /// # Errors
-    /// When it cannot be renamed.
+    /// If it cannot be renamed.
     pub fn name_it(&mut self) -> Result<(), CliError> {
         let renamed = std::fs::rename(&self.partial, &self.path);
         renamed.map_err(|error| CliError::cannot_write(&self.path, &error))?;
@@ -143,7 +143,7 @@ impl ReportingFile {
 
     /// Takes the file away.
     pub fn discard(&self) {
-        // Where that fails it stays, and is in the way of the next export, which names it.
+        // If that fails it stays, and the next export reports it.
         let _is_gone = std::fs::remove_file(if self.is_named { &self.path } else { &self.partial }).is_ok();
     }
 }

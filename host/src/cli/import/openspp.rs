@@ -168,7 +168,7 @@ impl OutputFiles {
         let Self { lines, unmapped, lines_path, unmapped_path, counts } = self;
         keep(lines, &lines_path)?;
         let unmapped = if counts.is_empty() {
-            // What an earlier run left would be taken for this one's.
+            // Files of an earlier run would be mistaken for those of this run.
             if unmapped_path.exists() {
                 remove(&unmapped_path)?;
             }

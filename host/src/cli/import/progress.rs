@@ -1,4 +1,4 @@
-//! How far an import has come, in a file beside its input.
+//! Progress of an import, in a file next to its input.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub struct Identity {
     pub sha256: String,
     /// Length of the file, in bytes.
     pub bytes: u64,
-    /// What becomes of records that are there.
+    /// Handling of existing records.
     pub on_existing: String,
 }
 
@@ -52,7 +52,7 @@ pub struct Progress {
     pub next: Mark,
     /// Length of the rejects file at that point, and of the file of rejected rows.
     pub rejects_bytes: (u64, u64),
-    /// What became of the lines so far.
+    /// Outcomes of the lines so far.
     pub counts: ImportCounts,
 }
 
@@ -113,7 +113,7 @@ impl Progress {
     /// Writes it, whole or not at all.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), CliError> {
         files::save(path, self).map_err(|error| CliError::cannot_write(path, &error))
     }

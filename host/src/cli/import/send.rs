@@ -31,11 +31,11 @@ pub struct Sender<'s> {
     pub admin: &'s AdminClient,
     pub on_existing: &'static str,
     pub id: String,
-    /// Whether lines are only checked.
+    /// True if lines are only checked.
     pub is_rehearsal: bool,
 }
 
-/// What became of a part.
+/// Outcome of a part.
 pub struct Answer {
     pub counts: ImportCounts,
     /// The lines that were refused: the number that each was sent under, and what is wrong.
@@ -117,7 +117,7 @@ pub struct Rejects {
 struct Output {
     path: PathBuf,
     file: File,
-    /// What it begins with, when anything follows.
+    /// Its first byte, if any.
     header: Vec<u8>,
     bytes: u64,
 }
@@ -198,7 +198,7 @@ impl Rejects {
     /// Adds what was refused of a part, and says how its lines ended.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn add(&mut self, part: &Part, answer: Answer) -> Result<ImportCounts, CliError> {
         let mut lines: Vec<(u64, String)> = part.rejects.iter().map(|reject| (reject.line, early(reject))).collect();
         for (sent, errors) in &answer.rejected {

@@ -15,7 +15,7 @@ use daftar_http::admin::import_lines::LINE_BYTES_MAX;
 /// The most columns.
 const COLUMNS_MAX: usize = 1_000;
 
-/// What the header says: the mapping that fits, and where the rows begin.
+/// Result of the header: the mapping, and the start of the rows.
 ///
 /// # Errors
 /// Everything that is wrong, in sentences.
@@ -94,7 +94,7 @@ impl<R: Read> Sheet<R> {
             self.mark.line = line.saturating_add(row.lines);
             self.row(&mut part, line, &row);
         }
-        // Who comes later joins the group that is there.
+        // A later caller joins the existing group.
         self.close(&mut part);
         self.mark.unit = part.next.unit;
         part.next = self.mark;
@@ -172,7 +172,7 @@ struct Scanned {
     pub raw: Vec<u8>,
     /// Number of lines it takes.
     pub lines: u64,
-    /// Whether a quotation mark was never closed, or too late: then it is the first line alone.
+    /// True if a quotation mark was not closed in time: then it is only the first line.
     pub is_open: bool,
 }
 

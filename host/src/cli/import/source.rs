@@ -14,7 +14,7 @@ use crate::cli::table::{CellProblem, Mapping, MappingText};
 use crate::cli::{CliError, files};
 use daftar_http::admin::import_lines::LINE_BYTES_MAX;
 
-/// How much of a line that is too long is kept to show which one it is.
+/// Length of the excerpt of a line that is too long.
 const SHOWN_BYTES: usize = 200;
 
 /// The file.
@@ -23,14 +23,14 @@ pub struct Source {
     file: File,
     /// Length when it was opened, in bytes: data that is added later is not read.
     pub bytes: u64,
-    /// Where the next part begins: at first the first line or row.
+    /// Start of the next part: initially the first line or row.
     pub mark: Mark,
     table: Option<Table>,
     /// Approximate size of a part in bytes, within bounds.
     pub part_bytes: usize,
 }
 
-/// What is known of a table.
+/// Facts about a table.
 struct Table {
     mapping: Arc<Mapping>,
     /// The header as it stands in the file.
@@ -101,12 +101,12 @@ impl Source {
     /// The SHA-256 of what was there when it was opened, in hexadecimal.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn digest(&mut self) -> Result<String, CliError> {
         let failed = |error: std::io::Error| CliError::input(format!("cannot read the file: {error}"));
         self.file.seek(SeekFrom::Start(0)).map_err(failed)?;
         let digest = files::digest((&mut self.file).take(self.bytes)).map_err(failed)?;
-        // What a table becomes is decided by its mapping too.
+        // The result of a table depends on its mapping, too.
         let mapping = self.table.as_ref().and_then(|table| table.digest.as_deref());
         Ok(mapping.map_or(digest.clone(), |mapping| format!("{digest}+{mapping}")))
     }
@@ -219,7 +219,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// How many bytes a part has at most, but for one line that is longer.
+/// Maximum size of a part in bytes, except for one longer line.
 pub const PART_BYTES_MAX: usize = 2 << 20;
 
 /// A place in a file.
@@ -242,7 +242,7 @@ impl Mark {
 /// A line that is sent.
 #[derive(Debug, Clone)]
 pub struct Unit {
-    /// Where it is in the body, without its end.
+    /// Its start in the body.
     pub range: Range<usize>,
     /// The line of the file that it comes from.
     pub line: u64,
@@ -255,16 +255,16 @@ pub struct EarlyReject {
     pub line: u64,
     /// The problem.
     pub errors: Vec<CellProblem>,
-    /// What it says, as far as it is kept.
+    /// Excerpt of its text.
     pub text: Option<Vec<u8>>,
-    /// Whether it is a row of a table.
+    /// True if it is a row of a table.
     pub is_row: bool,
 }
 
 /// A part.
 #[derive(Debug)]
 pub struct Part {
-    /// What is sent, a line each.
+    /// Lines of the response.
     pub body: Vec<u8>,
     /// The number of the first line that is sent.
     pub first_unit: u64,
@@ -272,7 +272,7 @@ pub struct Part {
     pub units: Vec<Unit>,
     /// The lines that are not.
     pub rejects: Vec<EarlyReject>,
-    /// Where the next part begins.
+    /// Start of the next part.
     pub next: Mark,
     begins_at: u64,
 }
@@ -308,7 +308,7 @@ impl Part {
         Some((unit.line, self.body.get(unit.range.clone())?))
     }
 
-    /// Whether the file has ended before it.
+    /// True if the file ends before it.
     #[must_use]
     pub fn is_end(&self) -> bool {
         self.next.offset == self.begins_at

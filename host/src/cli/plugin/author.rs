@@ -10,7 +10,7 @@ use crate::app::plugin_files::{self, ExportName, PluginSignature, PrivateKey, SI
 use crate::cli::{CliError, GlobalArgs, output};
 use daftar_domain::manifest::PluginName;
 
-/// What a new plugin is.
+/// Options of a new plugin.
 #[derive(Debug, Args)]
 pub struct NewArgs {
     /// `vocabulary-pack` or `eligibility-engine`
@@ -18,17 +18,17 @@ pub struct NewArgs {
     kind: String,
     /// The plugin's name: lower-case letters, digits and hyphens
     name: String,
-    /// Where the folder is made; beside the name where absent
+    /// Folder to create; named after the plugin if absent
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
-/// What is built.
+/// The build.
 #[derive(Debug, Args)]
 pub struct BuildArgs {
     /// Folder with `plugin.toml` and the sources
     dir: PathBuf,
-    /// Where the plugin is written; `NAME.wasm` in the folder where absent
+    /// File to write; `NAME.wasm` in the folder if absent
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Do not run the plugin's own tests
@@ -36,7 +36,7 @@ pub struct BuildArgs {
     skip_tests: bool,
 }
 
-/// What is wrapped.
+/// Options of a wrap.
 #[derive(Debug, Args)]
 pub struct WrapArgs {
     /// Core module or component, compiled against the plugin interface
@@ -45,10 +45,10 @@ pub struct WrapArgs {
     /// `describe=daftar:plugin/vocabulary@0.1.0#describe`; repeatable
     #[arg(long = "export", value_name = "FROM=TO")]
     exports: Vec<ExportName>,
-    /// What the plugin says about itself, as TOML
+    /// Manifest of the plugin, as TOML
     #[arg(long, value_name = "FILE")]
     manifest: PathBuf,
-    /// Where the plugin is written
+    /// File to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -102,7 +102,7 @@ fn written(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
 /// A new pair of keys.
 #[derive(Debug, Args)]
 pub struct KeygenArgs {
-    /// Where the private key is written; an existing file is not written over
+    /// File for the private key; an existing file is not overwritten
     #[arg(short, long, value_name = "FILE", default_value = "plugin-key.pem")]
     output: PathBuf,
 }

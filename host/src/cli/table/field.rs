@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use daftar_domain::record::RecordKind;
 use daftar_domain::schema::{self, Field, Kind};
 
-/// What the values of a field are. Mappings name the forms of fields that modules add, which are neither references nor members.
+/// Type of the values of a field. Mappings name the forms of fields that modules add, which are neither references nor members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
@@ -88,7 +88,7 @@ fn add(fields: &mut Vec<(String, Form)>, path: String, field: &Field) {
     fields.push((path, form));
 }
 
-/// What the values of a field are; nothing is known of the fields that modules add, which are texts where nothing else is said.
+/// Type of the values of a field; nothing is known of the fields that modules add, which are texts where nothing else is said.
 ///
 /// # Errors
 /// One sentence that names the field, and the nearest that there is.

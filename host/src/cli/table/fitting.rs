@@ -40,7 +40,7 @@ impl<'h> Fitting<'h> {
         }
     }
 
-    /// What a mapping file says of the header.
+    /// Header part of a mapping file.
     pub(super) fn file(&mut self, file: &MappingFile, delimiter: u8) -> Mapping {
         let kind = match &file.kind {
             None => RecordKind::Individual,
@@ -64,7 +64,7 @@ impl<'h> Fitting<'h> {
         Mapping { kind, delimiter, empty, columns, constants, household, width }
     }
 
-    /// What the header says where no mapping is given: its columns are fields.
+    /// Mapping of a header without a mapping file: its columns are fields.
     pub(super) fn header_of_fields(&mut self, delimiter: u8) -> Mapping {
         let kind = RecordKind::Individual;
         let writings: Vec<Writing> = self
@@ -81,7 +81,7 @@ impl<'h> Fitting<'h> {
         Mapping { kind, delimiter, empty: empty_cell(), columns, constants: Vec::new(), household: None, width }
     }
 
-    /// What was read; what is wrong with it is kept.
+    /// The parsed content, with its problems.
     fn taken<T>(&mut self, read: Result<T, String>) -> Option<T> {
         read.map_err(|problem| self.problems.push(problem)).ok()
     }

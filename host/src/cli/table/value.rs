@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::field::Form;
 
-/// How the values of a column are written, and to which field they go.
+/// Format of the values of a column, and their field.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Writing {
@@ -17,34 +17,34 @@ pub struct Writing {
     pub name: String,
     /// The path of the field.
     pub field: String,
-    /// Whether it holds what a code is called: written by an export, passed over by an import.
+    /// True if it contains the display of a code: written by an export, ignored by an import.
     pub label: bool,
     /// Formats of days, the first that fits: `%d/%m/%Y`. Years with two digits are refused.
     pub date: Vec<String>,
-    /// What stands for which value: a code's URI, or another text; for nothing at all, where it is empty.
+    /// Replacement of each value: a URI of a code or another text; empty for no value.
     pub codes: BTreeMap<String, String>,
     /// The vocabulary that bare codes are of.
     pub system: Option<String>,
-    /// What stands between the items of a list.
+    /// Separator of list items.
     pub separator: Option<String>,
-    /// What stands for `true`.
+    /// Texts that mean `true`.
     #[serde(rename = "true")]
     pub yes: Vec<String>,
-    /// What stands for `false`.
+    /// Texts that mean `false`.
     #[serde(rename = "false")]
     pub no: Vec<String>,
-    /// What stands before the values: of references `Individual/SYSTEM|`.
+    /// Prefix of the values: `Individual/SYSTEM|` for references.
     pub prefix: Option<String>,
-    /// What values are, of a field that a module adds.
+    /// Type of the values of a module's field.
     #[serde(rename = "as")]
     pub form: Option<Form>,
 }
 
-/// What stands between items of a list where nothing is said.
+/// Default separator of list items.
 const SEPARATOR: &str = ";";
 
 impl Writing {
-    /// Whether a cell stands for nothing.
+    /// True if a cell means no value.
     #[must_use]
     pub fn is_nothing(&self, cell: &str) -> bool {
         self.codes.get(cell.trim()).is_some_and(String::is_empty)
@@ -201,7 +201,7 @@ fn shown(text: &str) -> String {
     text.chars().take(40).map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
-/// What a spreadsheet takes a cell for a formula by (OWASP, CSV injection).
+/// Characters that start a formula in spreadsheets (OWASP, CSV injection).
 const BEGINNINGS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 /// A text as a cell: with an apostrophe before what would be taken for a formula.
@@ -219,7 +219,7 @@ pub fn unguarded(cell: &str) -> &str {
     }
 }
 
-/// Whether a text begins like a formula, after any number of apostrophes.
+/// True if a text starts like a formula, after any number of apostrophes.
 fn is_guarded_or_formula(text: &str) -> bool {
     text.trim_start_matches('\'').starts_with(BEGINNINGS)
 }

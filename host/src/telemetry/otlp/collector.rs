@@ -32,7 +32,7 @@ use daftar_domain::config::{OtlpConfig, read_private};
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
 daftar_domain::named_enum! {
-    /// What is sent, with its name on the metrics page, in logs and in the collector's paths.
+    /// Kind of the exported data, with its name on the metrics page, in logs and in the collector's paths.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Signal {
         /// Spans.
@@ -42,7 +42,7 @@ daftar_domain::named_enum! {
     }
 }
 
-/// What the collector said.
+/// Response of the collector.
 #[derive(Debug)]
 pub(super) enum Answer {
     /// It has everything, but for so many spans.

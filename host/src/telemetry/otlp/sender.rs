@@ -172,7 +172,7 @@ impl Sender {
 }
 
 daftar_domain::named_enum! {
-    /// What became of a span, with its name on the metrics page.
+    /// Outcome of a span, with its name on the metrics page.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Outcome {
         /// The collector has it.
@@ -186,7 +186,7 @@ daftar_domain::named_enum! {
     }
 }
 
-/// What was sent and dropped since the start.
+/// Sent and dropped data since the start.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     spans: [AtomicU64; Outcome::ALL.len()],

@@ -15,7 +15,7 @@ use daftar_sandbox::{PACKAGE_BYTES_MAX, PluginList};
 use daftar_store::archive::{Entry, ItemKind};
 use daftar_store::{StoreError, record};
 
-/// What has been seen of a backup.
+/// Verified part of a backup.
 #[derive(Default)]
 pub struct Examiner {
     counts: BTreeMap<String, u64>,
@@ -55,7 +55,7 @@ impl Examiner {
     /// Checks the whole: compares what came with what the backup says of itself.
     ///
     /// # Errors
-    /// What does not agree.
+    /// A difference.
     pub fn finish(mut self, head: &Head, end: &End) -> Result<BTreeMap<String, u64>, BackupProblem> {
         self.end_plugin()?;
         self.ends_record()?;

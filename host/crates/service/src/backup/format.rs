@@ -22,9 +22,9 @@ use super::BackupProblem;
 
 /// The format that this daftar writes, and the only one that it reads.
 pub const FORMAT: u64 = 1;
-/// How the first line begins.
+/// Prefix of the first line.
 pub(super) const MAGIC: &str = "daftar-backup-file ";
-/// How it began before the first release.
+/// Its first line before the first release.
 pub(super) const MAGIC_BEFORE_FIRST_RELEASE: &str = "daftar-backup ";
 /// The longest first line, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -37,7 +37,7 @@ pub(super) const BLOCK_BYTES: usize = 1024 * 1024;
 /// The most that a block holds, packed or unpacked: more than the longest thing.
 pub(super) const BLOCK_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What a backup says of itself in its first line.
+/// Header of a backup: its first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The version of the daftar that made it.
@@ -54,14 +54,14 @@ pub struct Head {
     pub records: BTreeMap<String, u64>,
 }
 
-/// What a backup says of itself in its last block.
+/// Trailer of a backup: its last block.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// How many things of each kind are in it.
+    /// Number of items of each kind.
     pub counts: BTreeMap<String, u64>,
     /// In how many blocks, this one left out.
     pub blocks: u64,
-    /// How many bytes these are unpacked.
+    /// Their unpacked size, in bytes.
     pub bytes: u64,
 }
 
@@ -95,7 +95,7 @@ impl Head {
     }
 }
 
-/// What a block is.
+/// Kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockKind {
     /// The last one; its payload is an [`End`] as JSON.
@@ -104,7 +104,7 @@ pub(super) enum BlockKind {
     Items = 1,
 }
 
-/// How a block's payload is packed.
+/// Compression of a block's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
     /// Not at all.
@@ -167,12 +167,12 @@ impl BlockHead {
 pub struct Chain([u8; CHECKSUM_BYTES]);
 
 impl Chain {
-    /// That of the first line, its end included.
+    /// Checksum of the first line, including its end.
     pub(super) fn of_line(line: &[u8]) -> Self {
         Self(Sha256::digest(line).into())
     }
 
-    /// That of a block after what was so far.
+    /// Checksum of a block, chained with the previous ones.
     #[must_use]
     pub(super) fn with(self, head: &[u8], payload: &[u8]) -> Self {
         Self(Sha256::new().chain_update(self.0).chain_update(head).chain_update(payload).finalize().into())

@@ -21,7 +21,7 @@ pub enum Item {
     Key {
         /// Its name in the folder of keys.
         name: String,
-        /// What it holds.
+        /// Its content.
         text: SecretString,
     },
     /// The list of installed plugins, as its file holds it.

@@ -17,7 +17,7 @@ use super::writer::unpacked;
 /// A backup that is being read.
 pub struct BackupReader<R> {
     from: R,
-    /// What the backup says of itself.
+    /// Header of the backup.
     pub(super) head: Head,
     /// The checksum of everything that has been read.
     pub(super) chain: Chain,
@@ -25,7 +25,7 @@ pub struct BackupReader<R> {
     pub(super) at: u64,
     /// Number of blocks that have been read.
     blocks: u64,
-    /// How many bytes these are unpacked.
+    /// Their unpacked size, in bytes.
     pub(super) bytes: u64,
     /// The signature that was found after the end.
     pub(super) signature: Option<BackupSignature>,
@@ -40,7 +40,7 @@ pub struct Block {
     begins_at: u64,
 }
 
-/// What comes next in a backup.
+/// The next item of a backup.
 pub enum Next {
     /// Things.
     Items(Block),
@@ -89,7 +89,7 @@ impl<R: Read> BackupReader<R> {
         Ok(Self { from, head, chain: Chain::of_line(&line), at, blocks: 0, bytes: 0, signature: None })
     }
 
-    /// What comes next. After the end nothing more may be asked.
+    /// The next item. Must not be called after the end.
     ///
     /// # Errors
     /// When the backup is cut off, damaged, or continues after its end.
@@ -165,16 +165,16 @@ fn rest(from: impl Read) -> Result<Vec<u8>, BackupProblem> {
     if line.len() > SIGNATURE_LINE_BYTES_MAX { Err(BackupProblem::Longer) } else { Ok(line) }
 }
 
-/// How much a backup is.
+/// Size of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// How many bytes it is unpacked.
+    /// Its unpacked size, in bytes.
     pub unpacked: u64,
     /// True if something stands after its last block, which is a signature or a fault.
     pub is_signed: bool,
 }
 
-/// How much a backup is, as the heads of its blocks tell it: nothing else of them is read, and nothing checked.
+/// Size of a backup, from the headers of its blocks: nothing else is read, and nothing checked.
 ///
 /// # Errors
 /// If a head cannot be read.

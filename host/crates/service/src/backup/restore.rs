@@ -14,12 +14,12 @@ use super::signature::BackupSignature;
 /// Number of blocks that are read ahead while one is put back.
 const BLOCKS_AHEAD: usize = 2;
 
-/// What a backup holds.
+/// Content of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
-    /// What it says of itself.
+    /// Its own description.
     pub head: Head,
-    /// How many things of each kind are in it.
+    /// Number of items of each kind.
     pub counts: BTreeMap<String, u64>,
     /// In how many blocks.
     pub blocks: u64,
@@ -27,11 +27,11 @@ pub struct Contents {
     pub bytes: u64,
     /// The checksum of everything.
     pub checksum: Chain,
-    /// Who signed it, as the file says.
+    /// Signer, as named in the file.
     pub signature: Option<BackupSignature>,
 }
 
-/// How far into a backup things are checked.
+/// Depth of the checks of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// Its blocks are whole, and its end is there: what can be seen while it arrives.
@@ -43,7 +43,7 @@ pub enum Depth {
 /// Hears how many things have been checked, after each block.
 pub type Heard<'h> = &'h mut dyn FnMut(&Head, u64);
 
-/// What a backup says of itself in its first line.
+/// Header of a backup: its first line.
 ///
 /// # Errors
 /// If it is no backup, or one that this daftar cannot read.
@@ -126,7 +126,7 @@ impl ReadAhead {
         self.items.recv().ok()
     }
 
-    /// What the backup held, when it was whole.
+    /// Content of the backup, if it was complete.
     ///
     /// # Errors
     /// The problem with it.

@@ -1,4 +1,4 @@
-//! Who signed a backup: an Ed25519 signature over its last checksum, which covers everything in it, in one line after the last block.
+//! Signature of a backup: an Ed25519 signature over its last checksum, which covers everything in it, in one line after the last block.
 //!
 //! **Invariant:** a backup is signed by the holder of the private key, never by the server, which never sees that key.
 //!
@@ -15,7 +15,7 @@ use super::restore::{Contents, Depth, inspect};
 use daftar_domain::plugin_key::{PluginKey, PluginKeyId};
 use daftar_sandbox::{PluginSignature, PrivateKey};
 
-/// What the line begins with, and the signed text as well.
+/// Prefix of the line and of the signed text.
 pub(super) const SIGNATURE_MAGIC: &str = "daftar-backup-signature";
 /// The longest line, in bytes; a valid one has less than 150.
 pub(super) const SIGNATURE_LINE_BYTES_MAX: usize = 512;
@@ -63,12 +63,12 @@ impl fmt::Display for BackupSignature {
     }
 }
 
-/// What is signed: `daftar-backup-signature 1 `, then the last checksum as 64 hexadecimal digits.
+/// Signed content: `daftar-backup-signature 1 `, then the last checksum as 64 hexadecimal digits.
 fn signed_text(checksum: &Chain) -> Vec<u8> {
     format!("{SIGNATURE_MAGIC} 1 {}", checksum.to_hex()).into_bytes()
 }
 
-/// Whose backups are accepted.
+/// Trusted signers of backups.
 #[derive(Debug, Clone, Default)]
 pub struct BackupTrust {
     keys: Vec<PluginKey>,
@@ -76,7 +76,7 @@ pub struct BackupTrust {
     is_required: bool,
 }
 
-/// Who signed a backup, as far as that is known.
+/// Signer of a backup, if known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authenticity {
     /// A trusted key.
@@ -126,7 +126,7 @@ impl BackupTrust {
     /// # Errors
     /// As [`Self::judge`]; or what is wrong with the backup.
     pub fn judge_file(&self, file: &mut File) -> Result<(Authenticity, Option<Chain>), BackupProblem> {
-        // What is wrong with a file without a signature is found when it is read.
+        // Problems of a file without a signature are found when it is read.
         let is_signed = extent_of(&mut *file).is_ok_and(|extent| extent.is_signed);
         file.rewind()?;
         if !is_signed {

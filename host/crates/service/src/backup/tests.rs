@@ -43,7 +43,7 @@ async fn store() -> SledStore {
     store
 }
 
-/// What a backup of that store holds, and its head.
+/// Content of a backup of that store, with its header.
 async fn contents() -> (Head, Vec<Item>) {
     let store = store().await;
     let mut snapshot = store.snapshot().await.unwrap();
@@ -290,7 +290,7 @@ fn a_backup_of_format_1_is_read() {
     assert_eq!(as_written(&block.items().unwrap()), as_written(&sample_items()));
     let reader::Next::End(End { blocks, counts, .. }) = reader.next_block().unwrap() else { panic!("there is an end") };
     assert_eq!((blocks, counts["settings"], counts["older_versions"]), (1, 5, 1));
-    // How well it is packed may change; the first line and what is packed may not.
+    // The compression may change; the first line and the packed content may not.
     let first_line = |bytes: &[u8]| bytes.split(|byte| *byte == b'\n').next().map(<[u8]>::to_vec);
     assert_eq!(first_line(&today), first_line(&bytes));
 }
@@ -350,7 +350,7 @@ async fn a_signature_covers_everything_and_is_judged_by_the_keys_that_are_truste
     let claimed = claimed.replace(&other.public_key().id().to_string(), &id.to_string());
     let claimed = read(&[bytes.as_slice(), claimed.as_bytes()].concat(), Depth::Blocks).unwrap();
     assert!(matches!(some.judge(&claimed), Err(BackupProblem::SignatureMismatch { .. })));
-    // What a plugin's key signs of a plugin is no signature of a backup.
+    // The signature of a plugin is no signature of a backup.
     let plain = key.sign(unsigned.checksum.to_hex().as_bytes()).to_string();
     let renamed = plain.replace("daftar-plugin-signature", "daftar-backup-signature");
     let renamed = read(&[bytes.as_slice(), renamed.as_bytes()].concat(), Depth::Blocks).unwrap();

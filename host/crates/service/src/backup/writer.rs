@@ -19,7 +19,7 @@ const PACKED_FROM_BYTES: usize = 256;
 pub struct Finished {
     /// The last blocks.
     pub blocks: Vec<Vec<u8>>,
-    /// How much was written, by what it is.
+    /// Written amount, by kind.
     pub counts: BTreeMap<String, u64>,
 }
 

@@ -31,7 +31,7 @@ pub struct Exported {
     pub record: ChangedRecord,
     /// The bytes of its photo.
     pub photo: Option<Arc<[u8]>>,
-    /// What the records are called that it refers to: `<kind>/<system>|<value>`.
+    /// Its references: `<kind>/<system>|<value>`.
     pub named: HashMap<Reference, String>,
 }
 
@@ -43,7 +43,7 @@ pub struct ExportedPage {
     pub last: Option<RecordId>,
 }
 
-/// What of the records is wanted.
+/// Requested parts of the records.
 #[derive(Debug, Clone, Copy)]
 pub struct ExportRequest<'a> {
     /// The keys of the records, where not all of the kind are.
@@ -111,7 +111,7 @@ async fn as_of(
     Ok(Some(record))
 }
 
-/// What a record was called at an instant.
+/// Identifiers of a record at a point in time.
 async fn called(registry: &Registry, Reference { kind, id }: Reference, at: Timestamp) -> Result<String, AppError> {
     let gone = || AppError::internal(format!("a reference leads to no {kind}"));
     let present = registry.store.record(kind, id).await?.ok_or_else(gone)?;

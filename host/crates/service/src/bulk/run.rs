@@ -61,7 +61,7 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Run<S
     /// The next lines that are done, in their order; empty when all are.
     ///
     /// # Errors
-    /// What stopped it, once, after the lines before it were reported.
+    /// The error that stopped it, once, after the previous lines were reported.
     pub async fn next(&mut self) -> Result<Vec<(u64, LineResult)>, AppError> {
         loop {
             let keep = |result: &LineResult| result.as_ref().is_err_and(is_no_fault_of_the_line);
@@ -170,7 +170,7 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Run<S
     }
 }
 
-/// What became of a line.
+/// Outcome of a line.
 pub(super) type LineResult = Result<Done, AppError>;
 
 const LANES: usize = RecordKind::ALL.len();

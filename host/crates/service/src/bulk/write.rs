@@ -96,7 +96,7 @@ impl Importer {
             return Ok(Done::Skipped);
         }
         if is_of_dry_run(existing) {
-            // What an earlier line would make is not there to be compared with.
+            // The record of an earlier line does not exist in a dry run, so it cannot be compared.
             return Ok(Done::Updated);
         }
         let ctx = self.context(line, STATUS_OK);
@@ -182,7 +182,7 @@ impl Importer {
         Ok(())
     }
 
-    /// A membership that is only checked asks no program: whom it would ask about may be in the rehearsal alone.
+    /// A dry run evaluates no program: the subject may exist only in the dry run.
     fn unasked(&self, mut draft: MembershipDraft) -> MembershipDraft {
         if self.is_rehearsal && !draft.has(OVERRIDE) {
             draft.set(OVERRIDE, Some(Values::default().with(OVERRIDE_REASON, DRY_RUN.to_owned())));
@@ -300,7 +300,7 @@ impl Importer {
     }
 }
 
-/// What could be done is done, where it was only to be checked.
+/// Success of a dry run.
 fn rehearsed(result: LineResult, done: Done) -> LineResult {
     match result {
         Err(AppError::DryRun) => Ok(done),

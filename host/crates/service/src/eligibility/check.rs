@@ -22,7 +22,7 @@ use daftar_domain::explanation::RuleSummary;
 use daftar_sandbox::{EligibilityEngine, EngineError, Priority, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::{Generation, QuestionProblem};
 
-/// What is known of an expression before it is evaluated.
+/// Facts about an expression before its evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
     /// The type of its value and what it costs; nothing, where the engine could not make a rule of it.
@@ -90,7 +90,7 @@ pub async fn check_expression(
     if checked.is_valid() { Ok(checked.diagnostics) } else { Err(refused(checked.diagnostics)) }
 }
 
-/// What is known of a compiled expression; on a thread of the sandbox.
+/// Facts about a compiled expression; on a thread of the sandbox.
 fn checked(
     ctx: &OpContext,
     registry: &Registry,
@@ -113,7 +113,7 @@ fn names(references: &[Reference]) -> Vec<String> {
     names
 }
 
-/// What the missing fact of a concept group that is not set begins with.
+/// Prefix of the missing fact of an undefined concept group.
 const MISSING_GROUP_PREFIX: &str = "concept_group.";
 
 /// The active vocabularies with what packs of open vocabularies say about some codes; on a thread of the sandbox.

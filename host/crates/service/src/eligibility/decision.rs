@@ -1,4 +1,4 @@
-//! What is needed to repeat an answer, and whether it can be repeated here.
+//! Inputs of a decision, and checks of its repetition.
 //!
 //! **Invariant:** a decision names what the answer depended on and nothing else: a pack or a concept group that the rule does not ask
 //! about may change, and the decision is repeated all the same.
@@ -10,7 +10,7 @@
 //! A decision that is sent back names versions of records, older ones too, and these are read. Without a seal a client could name any
 //! version of any record that it may read today.
 //!
-//! What is signed is the sequence of these parts: a text as its length in bytes (32 bits, big endian) and its bytes in UTF-8, a count as
+//! The signed content is the sequence of these parts: a text as its length in bytes (32 bits, big endian) and its bytes in UTF-8, a count as
 //! 32 bits, a version as 64 bits, both big endian.
 //!
 //! 1. the text `daftar decision 1`
@@ -78,7 +78,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// What an answer of a compiled rule depends on, no records read yet.
+    /// Inputs of a compiled rule, before any record is read.
     pub(super) fn of(
         session: &RuleSession,
         expression: &str,
@@ -301,7 +301,7 @@ impl Sealer {
     }
 }
 
-/// What is signed, part by part.
+/// Signed content, part by part.
 #[derive(Default)]
 struct Signed(Vec<u8>);
 

@@ -3,7 +3,7 @@
 //! **Invariant:** a client that enrols learns the outcome of a program's rule and the names of missing facts, never a fact: the rule is the
 //! administrator's, so that no client can put a question of its own this way.
 //!
-//! **Invariant:** an explanation has `DEPTH_MAX` levels at most, for any report of the engine: readers of JSON have bounds of their own.
+//! **Invariant:** an explanation has `DEPTH_MAX` levels at most, regardless of the depth that the engine reports: readers of JSON have bounds of their own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,14 +53,14 @@ pub enum SubjectInput {
     Inline(Box<InlineSubject>),
 }
 
-/// What is asked.
+/// The request.
 #[derive(Debug, Clone)]
 pub struct EvaluateRequest {
     /// The rule.
     pub expression: String,
     /// The program whose rule it is, by reference and at that version.
     pub program: Option<(String, VersionId)>,
-    /// What it decides about.
+    /// Kind of its subjects.
     pub subject: Subject,
     /// About whom.
     pub subjects: Vec<SubjectInput>,
@@ -72,14 +72,14 @@ pub struct EvaluateRequest {
     pub repeated: Option<Arc<Decision>>,
 }
 
-/// What the rule says of one subject.
+/// Result for one subject.
 #[derive(Debug)]
 pub enum SubjectResult {
     /// The rule's word.
     Outcome {
-        /// What it says.
+        /// Its text.
         outcome: RowOutcome,
-        /// How it came about, where that was asked and the engine can tell.
+        /// Its explanation, if requested and supported by the engine.
         explanation: Option<Box<ExplanationTree>>,
     },
     /// There is no such subject, or it is hidden.
@@ -91,9 +91,9 @@ pub enum SubjectResult {
 pub struct Evaluated {
     /// One a subject, in the order asked.
     pub results: Vec<SubjectResult>,
-    /// What is needed to repeat it.
+    /// Its inputs, for a repetition.
     pub decision: Decision,
-    /// What is doubtful about the rule.
+    /// Warnings about the rule.
     pub warnings: Vec<Diagnostic>,
     /// The fields that the rule reads, named as missing facts are.
     pub fields: Vec<String>,
@@ -248,7 +248,7 @@ impl Evaluation {
         Ok(Evaluated { results: results(all, &outcomes, explanations), decision, warnings, fields, generation })
     }
 
-    /// How the answer about each subject comes about, where that was asked.
+    /// Explanation of each subject's result, if requested.
     fn explanations(
         &self,
         session: &mut RuleSession,
@@ -357,8 +357,8 @@ pub async fn ask_program(
     }
 }
 
-/// References to up to `count` records, spread evenly over the register in the order of registration: the same ones as long as
-/// the register is empty. For the administrator: requires no scope.
+/// References to up to `count` records, spread evenly over the register in the order of registration: the same ones until
+/// another record is registered. For the administrator: requires no scope.
 ///
 /// # Errors
 /// If the store fails.
@@ -386,13 +386,13 @@ const DEPTH_MAX: usize = 50;
 pub struct Node {
     /// Its text.
     pub text: String,
-    /// What it came to.
+    /// Its value.
     pub part: ExplainedPart,
     /// The parts that it is made of, in the order of the text.
     pub children: Vec<Node>,
 }
 
-/// How the answer for one subject came about.
+/// Explanation of the result for one subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplanationTree {
     /// The whole expression.

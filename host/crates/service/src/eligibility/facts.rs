@@ -1,4 +1,4 @@
-//! What is known of a subject: from the register, or as given in the request, whose codes are checked as those of records to be stored.
+//! Facts about a subject: from the register, or from the request, whose codes are checked as those of records to be stored.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(super) enum Known<D> {
 }
 
 impl<D> Known<D> {
-    /// What is known.
+    /// The known facts.
     pub fn details(&self) -> &D {
         match self {
             Self::Stored(seen) => &seen.record.details,
@@ -39,7 +39,7 @@ impl<D> Known<D> {
         }
     }
 
-    /// What of it the rule may see.
+    /// Its fields that the rule may read.
     pub fn fields(&self) -> &FieldSet {
         match self {
             Self::Stored(seen) => &seen.fields,
@@ -95,7 +95,7 @@ impl From<&MembershipView> for MembershipFact {
 /// A person given in a request, its codes not checked yet.
 #[derive(Debug, Clone)]
 pub struct InlinePerson {
-    /// What is said of it.
+    /// Its properties.
     pub details: IndividualDetails<CodeUri, IdentifierKey>,
     /// Its place in the household.
     pub role: Option<CodeUri>,
@@ -166,7 +166,7 @@ pub(super) fn with_inline(
     if problems.is_empty() { Ok(all) } else { Err(AppError::Invalid(problems)) }
 }
 
-/// What an inline record says; where that adds problems, or there are as many as are reported, nothing.
+/// Content of an inline record; none if it has problems, or the maximum of problems is reached.
 fn facts(generation: &Generation, inline: &InlineSubject, problems: &mut Vec<FieldProblem>) -> SubjectFacts {
     let me = match &inline.me {
         InlineMe::Person(person) => Me::Person(person_of(generation, person, problems)),

@@ -141,12 +141,12 @@ const OF_CLIENT_MAX: usize = 64;
 /// The most expressions remembered in all.
 const ALL_MAX: usize = 4_096;
 
-/// What was asked: everything that decides how much it costs, but about how many.
+/// Identity of a request: everything that decides its cost, except the number of subjects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asked {
     /// Digest of the expression.
     pub expression_digest: String,
-    /// What it decides about, and with which engine.
+    /// Kind of its subjects, and its engine.
     pub under: String,
     /// About how many.
     pub subjects: usize,

@@ -275,12 +275,12 @@ enum Cell<'a> {
     Code(u32),
 }
 
-/// Where the values of a column are found in rows: worked out of the path once for a column.
+/// Source of the values of a column in rows: resolved from the path once per column.
 #[derive(Clone, Copy)]
 enum Place<'p> {
     /// The role in the household. It is the household's to show.
     Role,
-    /// What the program of a membership is called.
+    /// Identifier of the program of a membership.
     Program,
     /// A field of the record that is as if it were `true` where nothing is recorded.
     InUse(&'static Field),
@@ -372,7 +372,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// What a row says in a place; nothing where it is missing or hidden.
+/// Value of a row at a place; none if it is missing or hidden.
 fn cell<'a>(row: &Row<'a>, place: Place<'_>) -> Option<Cell<'a>> {
     match *row {
         Row::Record { values, extension, role, fields } => {
@@ -409,7 +409,7 @@ fn cell<'a>(row: &Row<'a>, place: Place<'_>) -> Option<Cell<'a>> {
     }
 }
 
-/// What a part says in a field that stands in a field of others.
+/// Value of a part in a nested field.
 fn within<'a>(values: &'a Values, field: &Field, part: &'static Field) -> Option<Cell<'a>> {
     match values.value(field.tag)? {
         Value::Struct(parts) => Cell::of(parts.value(part.tag)?, &part.kind),

@@ -20,7 +20,7 @@ use daftar_domain::record::{Fields, Record, RecordId, RecordKind, VersionId};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_vocabulary::Generation;
 
-/// How many groups of one person are read before others have their turn.
+/// Number of groups of one individual that are read before other work is scheduled.
 const GROUPS_PER_TURN: usize = 32;
 /// The most groups that one request verifies for households.
 const GROUPS_MAX: usize = 20_000;
@@ -34,21 +34,21 @@ pub(super) fn household_code(generation: &Generation) -> Option<CodeNumber> {
     generation.number_of(&CodeUri::parse(HOUSEHOLD).ok()?)
 }
 
-/// What a rule reads beside the subject itself.
+/// Records that a rule reads in addition to the subject.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Needs {
-    /// Who lives with it.
+    /// Members of its household.
     pub household: bool,
     /// Its memberships in programs.
     pub programs: bool,
 }
 
-/// What was fetched.
+/// The fetched records.
 #[derive(Default)]
 pub(super) struct Loaded {
     /// The subjects that the register has, by their place in the request.
     pub stored: BTreeMap<usize, Result<SubjectFacts, AppError>>,
-    /// What was read of the register for it.
+    /// Data that was read from the register for it.
     pub reads: Reads,
 }
 
@@ -92,7 +92,7 @@ impl Evaluation {
         }
     }
 
-    /// What the rule may see of a record: what its author may.
+    /// Fields of a record that the rule may read: those of its author.
     async fn seen(&self, kind: RecordKind, id: RecordId) -> Result<Option<FieldSet>, AppError> {
         match self.authority {
             Authority::Caller => {
@@ -329,7 +329,7 @@ fn is_stored_as(member: &PersonInHousehold, id: RecordId) -> bool {
     }
 }
 
-/// What was read of the register for one rule, each person once.
+/// Data that was read from the register for one rule, each individual once.
 #[derive(Default)]
 pub(super) struct Reads {
     /// Every record read, by reference, with its version.
@@ -338,7 +338,7 @@ pub(super) struct Reads {
     named: HashSet<(RecordKind, RecordId)>,
     /// The active households of people, up to two of each.
     households: HashMap<RecordId, Vec<Arc<Group>>>,
-    /// Whom the groups of a decision that is repeated name.
+    /// Members of the groups of a repeated decision.
     groups_then: Option<HashMap<RecordId, Vec<RecordId>>>,
     rows: usize,
     groups: usize,

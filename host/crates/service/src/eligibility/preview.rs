@@ -63,7 +63,7 @@ pub const PREVIEWS_MAX: usize = 256;
 /// The most previews of one client at once.
 pub const PREVIEWS_OF_CLIENT_MAX: usize = PREVIEWS_MAX / 4;
 
-/// Whom a preview is about.
+/// Subjects of a preview.
 #[derive(Debug, Clone)]
 pub enum SubjectSelection {
     /// People.
@@ -77,7 +77,7 @@ pub enum SubjectSelection {
 pub struct PreviewRequest {
     /// The rule.
     pub expression: String,
-    /// Whom it is asked about.
+    /// Subjects of the request.
     pub among: SubjectSelection,
     /// Number of subjects that are shown.
     pub sample: u32,
@@ -131,7 +131,7 @@ impl Previews {
     }
 }
 
-/// What is asked of each subject.
+/// Options for each subject.
 #[derive(Debug, Clone)]
 struct Question {
     expression: String,
@@ -277,7 +277,7 @@ pub async fn prepare(
     })
 }
 
-/// What is broken down for the client, and what is left out as it may not see it.
+/// Breakdowns for the client, and withheld ones.
 fn breakdowns(ctx: &OpContext, kind: Subject) -> (Breakdowns, Vec<&'static str>) {
     let resource = kind.record_kind().resource();
     let may = |field: &str| visibility::check_read(ctx, resource, field, FieldUse::Rule).is_ok();

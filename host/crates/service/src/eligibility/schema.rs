@@ -20,7 +20,7 @@ use daftar_domain::vocabulary::CodedField;
 
 /// The path of a person's role in the household.
 pub const ROLE_PATH: &str = "role";
-/// What stands in a path between a list and a part of each item.
+/// Separator in a path between a list and a part of its items.
 pub(super) const LIST_MARK: &str = "[].";
 
 /// The schema of rules about one kind of subject, with the fields that modules add to records.
@@ -154,7 +154,7 @@ pub(super) fn check_stored(ctx: &OpContext, kind: Subject, references: &[Referen
     Ok(())
 }
 
-/// What a rule reads that this client may not read of the register: on stored records it is refused for that. Nothing is said to
+/// Fields of a rule that this client may not read from the register: rejected for stored records. Not reported to
 /// a client that may not read such subjects at all: its rules are about records that it brings.
 pub(super) fn gaps(ctx: &OpContext, kind: Subject, references: &[Reference]) -> Vec<Diagnostic> {
     if !ctx.holds(resource_of(kind), Action::Read) {
@@ -225,7 +225,7 @@ fn resource_of(kind: Subject) -> Resource {
     kind.record_kind().resource()
 }
 
-/// What one path of a rule about such subjects reads: whose field, or whose records at all.
+/// Source of one path of a rule about such subjects: a field or whole records.
 fn needs_of(kind: Subject, space: RowSpace, path: &str) -> Vec<(Resource, Option<&str>)> {
     match space {
         RowSpace::Me if path == ROLE_PATH => household(kind),

@@ -1,4 +1,4 @@
-//! How much a pack may bring. Each bound is several times what the largest known classification needs, and none is more
+//! Limits of the content of a pack. Each bound is several times what the largest known classification needs, and none is more
 //! than what the pack builder takes.
 
 /// Vocabularies of one pack.
@@ -27,5 +27,5 @@ pub const NAME_BYTES_MAX: usize = 64;
 pub const CONCEPT_GROUPS_MAX: usize = 1_000;
 /// Selections in one concept group, included and excluded ones together.
 pub const SELECTIONS_MAX: usize = 10_000;
-/// How many problems of one pack are reported; the rest is counted.
+/// Maximum number of reported problems of one pack; further ones are counted.
 pub const PROBLEMS_MAX: usize = 1_000;

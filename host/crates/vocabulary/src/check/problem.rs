@@ -1,4 +1,4 @@
-//! What can be wrong with a pack's contents: every problem says where it is, what it is, and what would be right.
+//! Problems of a pack's content: each has a position, a cause and a remedy.
 
 use std::fmt;
 
@@ -62,11 +62,11 @@ pub enum PackFault {
     /// There is more of something than is taken.
     #[error("there are {actual} {what}; at most {max} are taken")]
     TooMany {
-        /// What there is too much of.
+        /// Kind of the items.
         what: &'static str,
-        /// How much there is.
+        /// Actual number.
         actual: usize,
-        /// How much is taken.
+        /// Maximum number.
         max: usize,
     },
     /// No vocabularies and no concept groups.
@@ -98,9 +98,9 @@ pub enum PackFault {
     /// More or fewer concepts than promised.
     #[error("it declares {promised} concepts and contains {actual}; the two must be equal")]
     Count {
-        /// What the description says.
+        /// Number in the description.
         promised: u32,
-        /// What came.
+        /// Number in the content.
         actual: usize,
     },
     /// Said to be flat, and is not.
@@ -221,13 +221,13 @@ impl PackProblems {
         &self.problems
     }
 
-    /// How many more there are, beyond [`PROBLEMS_MAX`].
+    /// Number of problems beyond [`PROBLEMS_MAX`].
     #[must_use]
     pub fn left_out(&self) -> usize {
         self.left_out
     }
 
-    /// How many there are in all.
+    /// Total number of problems.
     #[must_use]
     pub fn count(&self) -> usize {
         self.problems.len() + self.left_out

@@ -25,7 +25,7 @@ use daftar_domain::vocabulary::{Completeness, ConceptGroup, VocabularyDescriptio
 /// The place of the pack of a vocabulary that no pack brings.
 const NO_PACK: usize = usize::MAX;
 
-/// Where a pack came from.
+/// Origin of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackOrigin {
     /// The plugin's name.
@@ -161,7 +161,7 @@ impl GenerationBuilder {
     #[must_use]
     pub fn unnumbered(&self, table: &CodeTable) -> (Vec<CodeUri>, Vec<(Namespace, String)>) {
         let (mut codes, mut editions) = (Vec::new(), Vec::new());
-        // What does not go together has no need of numbers: building says why.
+        // A conflict needs no numbers: building reports it.
         for (vocabulary, _) in self.overlaid().as_deref().unwrap_or(&self.vocabularies) {
             let namespace = vocabulary.namespace();
             let new = vocabulary.preorder().filter(|concept| table.number_of(namespace, concept.code()).is_none());
@@ -362,7 +362,7 @@ pub enum PublishFault {
         name: String,
         /// The code.
         uri: CodeUri,
-        /// What was probably meant.
+        /// Closest match.
         nearest: Vec<Suggestion>,
     },
     /// A pack brings codes, or other names of codes, that are local codes here.

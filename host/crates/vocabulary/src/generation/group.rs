@@ -25,7 +25,7 @@ pub const WELL_KNOWN_CONCEPT_GROUPS: [(&str, &str); 4] = [
 /// The vocabulary of genders.
 const GENDER_NAMESPACE: &str = "urn:iso:std:iso:5218";
 
-/// Who defined a concept group.
+/// Origin of the definition of a concept group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DefinedBy {
     /// No definition: a well-known name, unset.
@@ -63,7 +63,7 @@ impl PublishedGroup {
         &self.definition
     }
 
-    /// Who defined it.
+    /// Origin of its definition.
     #[must_use]
     pub fn defined_by(&self) -> &DefinedBy {
         &self.defined_by
@@ -98,7 +98,7 @@ impl PublishedGroup {
         usize::try_from(self.known.unknown.len()).unwrap_or(usize::MAX)
     }
 
-    /// What an outcome names as missing when membership in it is not known.
+    /// Name of the missing fact if membership in the group is unknown.
     #[must_use]
     pub fn missing_name(&self) -> String {
         format!("concept_group.{}", self.definition.name)
@@ -166,13 +166,13 @@ fn followed(selections: &[Selection], index: &Index) -> Known {
     let mut alone = RoaringBitmap::new();
     for selection in selections {
         match selection {
-            // Whether a code is that code needs no vocabulary. A local code counts wherever the one that it specialises does.
+            // Equality of codes needs no vocabulary. A local code counts wherever the one that it specialises does.
             Selection::Code(uri) => {
                 alone.extend(index.table().number(uri).map(|number| number.0));
                 alone.extend(index.local_below(uri));
             }
             Selection::DescendantsOf(uri) => {
-                // What is below a code that was followed was followed with it.
+                // Descendants of a visited code were visited with it.
                 let is_followed = index.table().number(uri).is_some_and(|number| known.yes.contains(number.0));
                 if !is_followed {
                     index.add_at_or_below(uri, &mut known);

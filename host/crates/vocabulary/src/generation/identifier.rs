@@ -1,4 +1,4 @@
-//! What identifiers of a type look like, as the administrator said when adding the type.
+//! Patterns of identifiers of a type, defined by the administrator.
 //!
 //! **Invariant:** a rule that cannot be read any more lets nothing pass.
 
@@ -19,11 +19,11 @@ const PATTERN_MEMORY_BYTES_MAX: usize = 256 * 1024;
 /// The deepest nesting of a pattern.
 const PATTERN_NESTING_MAX: u32 = 24;
 
-/// How many known systems an error lists.
+/// Maximum number of known systems in an error.
 const LISTED_SYSTEMS_MAX: usize = 30;
 /// The most edits between a system and the one that was probably meant.
 const SYSTEM_EDITS_MAX: usize = 3;
-/// Where two systems differ in a longer part, they are not compared: an error is no way to keep the server busy.
+/// Systems that differ in a longer part are not compared: this bounds the cost of an error.
 const DIFFERENT_BYTES_MAX: usize = 24;
 
 /// The problem with an identifier. Says nothing of its value.
@@ -41,7 +41,7 @@ pub enum IdentifierProblem {
         nearest: Option<String>,
         /// The first of those that are known.
         known: Vec<String>,
-        /// How many more are known.
+        /// Number of further known systems.
         more: usize,
     },
     /// The system is an ID type that new identifiers may not use.
@@ -52,9 +52,9 @@ pub enum IdentifierProblem {
     WrongTarget {
         /// The system.
         system: String,
-        /// What carries it.
+        /// Kind of the record.
         target: IdTarget,
-        /// What was given one.
+        /// Kinds of records that may have one.
         kind: RecordKind,
     },
     /// The value does not look like one of its system.
@@ -62,12 +62,12 @@ pub enum IdentifierProblem {
     Pattern {
         /// The system.
         system: String,
-        /// What values look like.
+        /// Pattern of values.
         description: String,
     },
 }
 
-/// How identifiers of the types with rules are checked.
+/// Checks of identifiers, by type.
 #[derive(Debug, Default)]
 pub(super) struct IdentifierRules(HashMap<String, IdentifierRule>);
 

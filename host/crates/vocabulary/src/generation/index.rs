@@ -26,7 +26,7 @@ pub(super) struct Installed {
     unknown_codes: RoaringBitmap,
 }
 
-/// Where the concept of a number is.
+/// Position of the concept of a number.
 #[derive(Clone, Copy)]
 struct Slot {
     vocabulary: u32,
@@ -39,7 +39,7 @@ pub(super) struct Index {
     places: HashMap<Namespace, usize>,
     slots: Vec<Option<Slot>>,
     table: Arc<CodeTable>,
-    /// What packs were asked for, by open vocabulary.
+    /// Codes that packs validated, by open vocabulary.
     open: HashMap<Namespace, OpenConcepts>,
 }
 
@@ -98,12 +98,12 @@ impl Index {
         Self { installed, places: self.places.clone(), slots: self.slots.clone(), table, open }
     }
 
-    /// What is known of an open vocabulary beside its list.
+    /// Codes of an open vocabulary in addition to its list.
     pub(super) fn open_of(&self, namespace: &Namespace) -> Option<&OpenConcepts> {
         self.open.get(namespace)
     }
 
-    /// What the pack of an open vocabulary says is wrong with a code.
+    /// Problem of a code, reported by the pack of an open vocabulary.
     pub(super) fn malformed(&self, uri: &CodeUri) -> Option<&str> {
         self.open_of(&uri.namespace)?.malformed(&uri.code)
     }
@@ -167,7 +167,7 @@ impl Index {
         let Some((installed, concept)) = self.concept_of(uri) else {
             known.yes.extend(self.table.number(uri).map(|number| number.0));
             if let Some(open) = self.find(&uri.namespace).filter(|found| found.vocabulary.description().is_open) {
-                // What records hold of an open vocabulary is known with all that lies above it; this is not among it.
+                // Codes in records are known with their ancestors; this code is not one of them.
                 known.unknown |= &open.unknown_codes;
                 return;
             }

@@ -18,7 +18,7 @@ use crate::vocabulary::{ConceptRef, Vocabulary};
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::vocabulary::{Completeness, Concept};
 
-/// What is known of an open vocabulary beside its list.
+/// Codes of an open vocabulary in addition to its list.
 #[derive(Clone, Default)]
 pub(super) struct OpenConcepts {
     /// The concepts in their normal spelling, with what lies above them; none while none was asked for.
@@ -40,7 +40,7 @@ impl OpenConcepts {
         self.spellings.get(code)
     }
 
-    /// What the pack says is wrong with a code.
+    /// Problem of a code, reported by the pack.
     pub(super) fn malformed(&self, code: &Code) -> Option<&str> {
         self.malformed.get(code).map(String::as_str)
     }
@@ -103,7 +103,7 @@ impl Generation {
     /// the last one, good for one request: a record that was read before cannot hold them, and they are never stored.
     ///
     /// # Errors
-    /// What packs said is corrupt.
+    /// A response of a pack is corrupt.
     pub fn with_open(&self, asked: &[Arc<AskedCode>], table: Option<Arc<CodeTable>>) -> Result<Self, OpenProblem> {
         let mut by_namespace: BTreeMap<&Namespace, Vec<&AskedCode>> = BTreeMap::new();
         for code in asked.iter().filter(|code| self.must_ask(&code.written)) {
@@ -146,7 +146,7 @@ fn again(group: &PublishedGroup, index: &Index) -> PublishedGroup {
     PublishedGroup::expand(group.definition().clone(), group.defined_by().clone(), index)
 }
 
-/// What is known of an open vocabulary, with some more codes.
+/// The known codes of an open vocabulary, with further codes.
 fn grown(installed: &Installed, known: OpenConcepts, codes: &[&AskedCode]) -> Result<OpenConcepts, PackProblems> {
     let listed = &installed.vocabulary;
     let OpenConcepts { vocabulary, mut spellings, mut malformed } = known;

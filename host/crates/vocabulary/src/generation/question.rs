@@ -1,4 +1,4 @@
-//! What a rule asks about codes.
+//! Questions of rules about codes.
 //!
 //! The answer is one truth for each code number, so that a rule over a million people asks once.
 //!
@@ -50,7 +50,7 @@ impl QuestionProblem {
         }
     }
 
-    /// What was probably meant, to stand in place of the name or URI: without quotation marks.
+    /// Closest match, as replacement of the name or URI, without quotation marks.
     #[must_use]
     pub fn suggestion(&self) -> Option<&str> {
         match self {
@@ -126,7 +126,7 @@ impl Generation {
         Ok((number, uri))
     }
 
-    /// That there is no concept group of a name, with the names that are like it.
+    /// Error: unknown concept group, with similar names.
     #[must_use]
     pub fn unknown_group(&self, name: &str) -> QuestionProblem {
         let known = self.concept_groups().map(|group| group.definition().name.as_str());

@@ -128,7 +128,7 @@ impl Generation {
         self.index.concept_of(uri).ok_or_else(|| self.unknown(installed, uri))
     }
 
-    /// That no active pack brings the vocabulary of a code.
+    /// Error: no active pack contains the vocabulary of a code.
     pub(super) fn not_installed(&self, uri: &CodeUri) -> CodeProblem {
         CodeProblem::NotInstalled { uri: uri.clone(), module: self.module_of(&uri.namespace) }
     }
@@ -143,7 +143,7 @@ impl Generation {
         Some(CodedValue { number, edition: installed.edition })
     }
 
-    /// What the pack of an open vocabulary says is wrong with a code.
+    /// Problem of a code, reported by the pack of an open vocabulary.
     fn malformed(&self, uri: &CodeUri) -> Option<CodeProblem> {
         let sentence = self.index.malformed(uri)?.to_owned();
         Some(CodeProblem::Malformed { uri: uri.clone(), sentence })
@@ -260,7 +260,7 @@ impl LookUpProblem {
         }
     }
 
-    /// What was probably meant: a code's URI, or a namespace where that was wrong.
+    /// Closest match: a URI of a code, or a namespace if that was invalid.
     #[must_use]
     pub fn suggestion(&self) -> Option<&str> {
         match self {
@@ -275,7 +275,7 @@ impl Generation {
     /// The vocabulary of a namespace.
     ///
     /// # Errors
-    /// That there is none, with the namespace that was probably meant.
+    /// Error: unknown vocabulary, with the closest namespace.
     pub fn named(&self, namespace: &Namespace) -> Result<&Vocabulary, LookUpProblem> {
         self.vocabulary(namespace).map(|vocabulary| &**vocabulary).ok_or_else(|| {
             let (waiting, namespace) = (is_used_by_a_field(namespace), namespace.clone());
@@ -319,7 +319,7 @@ impl Generation {
     /// The concept of a code, or of another name of one, in a version that is not active.
     ///
     /// # Errors
-    /// That it has none, with the codes that were probably meant.
+    /// Error: unknown code, with the closest codes.
     pub fn look_up_earlier<'v>(
         &self,
         version: &'v Vocabulary,
@@ -345,7 +345,7 @@ impl Generation {
         Ok(concept)
     }
 
-    /// What a code that its vocabulary has in no spelling is refused with, without a search for what was meant: none where only
+    /// The error of a code that its vocabulary contains in no spelling, without a search for the closest match: none if only
     /// [`Self::look_up`] can tell.
     #[must_use]
     pub fn plainly_absent(&self, uri: &CodeUri) -> Option<LookUpProblem> {
@@ -392,7 +392,7 @@ impl Generation {
     }
 }
 
-/// That a vocabulary, or what is here of it, has no such code.
+/// Error: a vocabulary, or its installed part, has no such code.
 fn absent(vocabulary: &Vocabulary, uri: &CodeUri, nearest: Vec<Suggestion>) -> CodeProblem {
     let uri = uri.clone();
     match vocabulary.description().completeness {

@@ -23,11 +23,11 @@ pub(super) struct LabelPlace {
     pub language: u16,
     /// Its place among the concept's labels, which stand in the order of the vocabulary's languages.
     pub place: u8,
-    /// How many words it has, where there are fewer than 256.
+    /// Number of its words, if fewer than 256.
     pub words: u8,
 }
 
-/// Where a word occurs.
+/// Occurrences of a word.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Occurrence {
     /// The number of the label.
@@ -41,7 +41,7 @@ pub(super) struct Occurrence {
 pub(crate) struct SearchIndex {
     labels: Vec<LabelPlace>,
     text: String,
-    /// Where each word begins in `text`, and at the end where the last one ends.
+    /// Start of each word in `text`, and the end of the last one.
     starts: Vec<u32>,
     occurrences: Vec<Occurrence>,
     /// By word: where its occurrences begin, and at the end their number.
@@ -87,7 +87,7 @@ impl SearchIndex {
         first..self.partition(first..within.end, |word| word.starts_with(beginning))
     }
 
-    /// Where the words at those places occur.
+    /// Occurrences of the words at those places.
     pub(super) fn occurrences(&self, places: Range<usize>) -> &[Occurrence] {
         let bounds = (self.occurrence_starts.get(places.start), self.occurrence_starts.get(places.end));
         let (Some(start), Some(end)) = bounds else { return &[] };
@@ -197,7 +197,7 @@ pub(super) struct Piece<'a> {
     pub is_run: bool,
 }
 
-/// What a character is to a search.
+/// Class of a character in a search.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Spaced,

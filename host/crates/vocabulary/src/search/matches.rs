@@ -1,4 +1,4 @@
-//! What of one vocabulary matches a query, and how well.
+//! Matches of a query in one vocabulary, with their quality.
 //!
 //! **Invariant:** one search tries [`STEPS_MAX`] slips at the most.
 
@@ -23,7 +23,7 @@ const THERE: u8 = 4;
 #[derive(Clone, Copy)]
 struct Candidate {
     label: u32,
-    /// How many words of the query are only the beginning of one of the label's.
+    /// Number of words of the query that are prefixes of words of the label.
     parts: u8,
     is_in_place: bool,
     has_edit: bool,
@@ -44,7 +44,7 @@ pub(super) struct Match {
 }
 
 impl Match {
-    /// What decides which comes first.
+    /// Sort key of matches.
     pub(super) fn weight(&self) -> (Grade, u8, u8, u8) {
         (self.grade, self.parts, self.language, self.words)
     }
@@ -415,7 +415,7 @@ mod tests {
                 .collect();
             expected.sort();
             let mut found = whole_words(&index, &typed);
-            // What begins so is found without a slip.
+            // Labels with this prefix match exactly.
             found.retain(|word| !word.starts_with(&typed));
             proptest::prop_assert_eq!(found, expected);
         }

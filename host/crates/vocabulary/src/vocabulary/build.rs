@@ -112,7 +112,7 @@ pub(crate) fn hierarchy(concepts: &[Concept]) -> Result<Hierarchy, HierarchyFaul
     Hierarchy::build(parents)
 }
 
-/// What `value` gives for some of the concepts.
+/// The values of `value`, for some of the concepts.
 fn pairs<T>(concepts: &[Concept], mut value: impl FnMut(&Concept) -> Option<T>) -> Vec<(ConceptIndex, T)> {
     let numbered = concepts.iter().enumerate();
     let mut pairs: Vec<(ConceptIndex, T)> =

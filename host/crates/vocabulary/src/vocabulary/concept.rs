@@ -137,13 +137,13 @@ impl<'a> ConceptRef<'a> {
         self.vocabulary.labels.of(self.index).get(usize::from(place)).map(|label| label.language)
     }
 
-    /// What it means, in the language that serves the reader best.
+    /// Its definition in the best language for the reader.
     #[must_use]
     pub fn definition(self, languages: &LanguagePreference) -> Option<Label<'a>> {
         self.text(self.vocabulary.definitions.of(self.index), languages)
     }
 
-    /// What it means, by language, the default one first.
+    /// Its definition by language, the default one first.
     pub(super) fn every_definition(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.vocabulary.definitions.of(self.index).iter().map(move |text| self.localized(text))
     }

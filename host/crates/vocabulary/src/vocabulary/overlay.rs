@@ -128,7 +128,7 @@ impl Vocabulary {
                 (LocalOrigin::StarterSet, Some(starter)) => deprecate_starter(starter, code),
                 (LocalOrigin::StarterSet, None) => {}
                 (LocalOrigin::Deployment, Some(_)) if code.is_active() => taken.push(code.uri.code.clone()),
-                // What was deprecated here and a pack brings again is the pack's from then on.
+                // A locally deprecated code that a pack contains again belongs to the pack.
                 (LocalOrigin::Deployment, Some(_)) => {}
                 (LocalOrigin::Deployment, None) if code.is_active() && is_alias(code) => {
                     taken.push(code.uri.code.clone())

@@ -7,12 +7,12 @@ use super::Codes;
 /// The kinds of records that are taken.
 const KINDS: [&str; 2] = ["Individual", "Group"];
 
-/// Whether a value is a record that is taken.
+/// True if a value is a supported record.
 pub fn is_taken(value: &Value) -> bool {
     value.as_object().is_some_and(is_one_taken)
 }
 
-/// Whether an object is a record that is taken.
+/// True if an object is a supported record.
 pub fn is_one_taken(object: &Map<String, Value>) -> bool {
     object.get("type").and_then(Value::as_str).is_some_and(|kind| KINDS.contains(&kind))
 }
@@ -25,7 +25,7 @@ pub fn who(record: &Map<String, Value>) -> String {
     format!("{kind}/{}|{}", part("system"), part("value"))
 }
 
-/// Whether a value says nothing: null, or a text without a character, as OpenSPP writes what is not recorded.
+/// True if a value is empty: null, or a text without a character, as OpenSPP writes what is not recorded.
 pub fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -53,7 +53,7 @@ impl<'l> Fields<'l> {
         self.left.remove(name).filter(|value| !is_nothing(value))
     }
 
-    /// What a member says that is a text.
+    /// Value of a text member.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.left.get(name).and_then(Value::as_str)
     }

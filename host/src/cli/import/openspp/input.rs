@@ -15,7 +15,7 @@ use daftar_http::admin::import_lines::strict_value;
 /// thirty times as much in a hostile file.
 const JSON_BYTES_MAX: usize = 64 << 20;
 
-/// What is found.
+/// The finding.
 pub enum Piece {
     /// A record, or what stands where one should be.
     Record(Value),
@@ -23,14 +23,14 @@ pub enum Piece {
     Envelope(Value),
     /// A line that is no JSON.
     Broken(Vec<u8>),
-    /// How many records of that kind there are in all, as an answer with some of them says.
+    /// Total number of records of that kind, from a response with some of them.
     Total(String, u64),
 }
 
 /// The file.
 pub struct Input {
     path: PathBuf,
-    /// Where the file is not lines: its documents.
+    /// Documents of a file that does not consist of lines.
     documents: Option<Vec<Value>>,
 }
 
@@ -38,7 +38,7 @@ impl Input {
     /// Opens a file, and finds out what it is.
     ///
     /// # Errors
-    /// When it cannot be read, or is no JSON.
+    /// If it cannot be read, or is no JSON.
     pub fn open(path: &Path) -> Result<Self, CliError> {
         let mut input = Self { path: path.to_owned(), documents: None };
         let mut reader = input.reader()?;

@@ -45,7 +45,7 @@ pub fn individual(record: Map<String, Value>, codes: &Codes, places: &Places, lo
     finish("Individual", fields)
 }
 
-/// What people and groups have alike, and the plain ones of the fields `rows`.
+/// Fields that individuals and groups share, and the plain fields `rows`.
 pub fn shared(fields: &mut Fields<'_>, rows: &[Field], codes: &Codes) {
     drop(fields.take("type"));
     fields.objects("identifier", "identifier", |identifier| {

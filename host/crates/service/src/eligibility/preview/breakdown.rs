@@ -32,7 +32,7 @@ pub struct Counts {
     pub errors: u64,
 }
 
-/// What was counted of some subjects: it adds up.
+/// Counts of some subjects; can be added.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counted {
     pub counts: Counts,
@@ -55,7 +55,7 @@ pub(super) struct OfRegion {
     pub counts: Counts,
 }
 
-/// What was counted so far, and which rows they are: regions are counted at the end, by sets of rows.
+/// Counts so far, with their rows: regions are counted at the end, by sets of rows.
 #[derive(Debug, Default)]
 pub(super) struct SubjectCounter {
     pub counted: Counted,
@@ -64,7 +64,7 @@ pub(super) struct SubjectCounter {
     pub errors: RowMarks,
 }
 
-/// What is broken down.
+/// Breakdowns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Breakdowns {
     pub by_gender: bool,
@@ -106,14 +106,14 @@ impl Counted {
     }
 }
 
-/// What an outcome is counted as: its verdict, and whether something went wrong.
+/// Counter of an outcome: its verdict, and true if there was an error.
 type Kind = u8;
 /// Added to the kind of an outcome where something went wrong.
 const WITH_ERROR: Kind = 3;
 /// Number of kinds.
 const KINDS: usize = 6;
 
-/// How many outcomes of each kind there are.
+/// Number of outcomes of each kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct OfKind([u32; KINDS]);
 
@@ -195,7 +195,7 @@ impl SubjectCounter {
     }
 }
 
-/// What each of so many subjects is counted as.
+/// Counter of each subject.
 fn kinds(subjects: usize, outcomes: &Outcomes) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = outcomes.verdicts.iter().take(subjects).map(|verdict| *verdict as Kind).collect();
     for error in &outcomes.errors {

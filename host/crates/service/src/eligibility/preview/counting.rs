@@ -48,7 +48,7 @@ pub(super) trait Listener: Send + Sync {
     /// When the client has left.
     async fn decided(&self, subjects: u64) -> Result<(), Failure>;
 
-    /// What the rule says of some subjects, in the order of registration, and the consents that open their records.
+    /// Results for some subjects, in the order of registration, and the consents that cover their records.
     ///
     /// # Errors
     /// If the client has left, or the store fails.
@@ -64,10 +64,10 @@ pub(super) struct Counting {
     pub sample: Arc<[u32]>,
 }
 
-/// What the rule says of the subject of a row.
+/// Result for the subject of a row.
 type OfRow = (u32, RowOutcome);
 
-/// What a time slice brought.
+/// Result of a time slice.
 #[derive(Default)]
 struct Slice {
     tally: SubjectCounter,
@@ -227,7 +227,7 @@ impl Counting {
     }
 }
 
-/// How many of so many subjects a time slice has: as few slices as there may be, and no thread without one.
+/// Number of subjects of a time slice: as few slices as possible, and one for each thread.
 fn slice_rows(total: u64, at_once: usize) -> usize {
     let total = usize::try_from(total).unwrap_or(usize::MAX);
     let rounds = total.div_ceil(SLICE_ROWS_MAX).div_ceil(at_once).max(1);

@@ -1,4 +1,4 @@
-//! What a rule reads of many subjects at once: of the columns where a field is one, of the records where it is none; and who lives with each
+//! Facts about many subjects together: from columns if the field is one, else from records; and who lives with each
 //! subject, which the columns say.
 //!
 //! **Invariant:** everything is read as it stood when the snapshot was taken: a record that was written since is read at its version of then.
@@ -81,7 +81,7 @@ impl Facts {
         facts
     }
 
-    /// What the subjects are.
+    /// Kind of the subjects.
     pub fn kind(&self) -> Subject {
         self.inquiry.question.kind
     }
@@ -90,7 +90,7 @@ impl Facts {
         self.inquiry.references.iter()
     }
 
-    /// What the rule reads in a space.
+    /// Fields of a space that the rule reads.
     pub(super) fn of_space(&self, space: RowSpace) -> impl Iterator<Item = &Reference> + Clone {
         self.references().filter(move |reference| reference.space == space)
     }
@@ -143,7 +143,7 @@ impl Facts {
     /// One field of some rows, where it is a column: which are there for the client, and the values.
     pub fn column(&self, kind: Subject, path: &str, rows: &[u32]) -> Option<(Vec<u8>, ColumnValues)> {
         let (valid, values) = match (kind, path) {
-            // What does not say that it is not in use is in use.
+            // Records are active unless they say otherwise.
             (Subject::Individual, "active") => {
                 let (valid, values) = self.view.snapshot.gather(path, rows)?;
                 let ColumnValues::Booleans(values) = values else { return None };
@@ -203,7 +203,7 @@ impl Facts {
         self.add_of_records(RowSpace::Members, Subject::Individual, &people, columns).await
     }
 
-    /// What the rule reads in a space that is no column, in the order of the rule.
+    /// Fields of a space that are no columns, in the order of the rule.
     pub(super) fn of_records(&self, space: RowSpace) -> Vec<&Reference> {
         let fields = self.of_space(space).filter(|reference| !reference.path.is_empty());
         fields.filter(|reference| !self.is_column(reference)).collect()
@@ -290,7 +290,7 @@ impl Households {
         Some(households)
     }
 
-    /// How many subjects these are of.
+    /// Number of their subjects.
     fn subjects(&self) -> usize {
         self.known.len()
     }
@@ -300,7 +300,7 @@ impl Households {
         self.seats.iter().map(|seat| seat.person).collect()
     }
 
-    /// Whose members are whose.
+    /// Members by group.
     ///
     /// # Errors
     /// When there are more than a batch can count.

@@ -1,4 +1,4 @@
-//! Where a preview finds its subjects: in partitions of the register, at one snapshot.
+//! Subjects of a preview: partitions of the register, at one snapshot.
 //!
 //! The register in memory is one partition. A register in a database has as many as it needs, of which a few are worked on concurrently.
 //!
@@ -127,7 +127,7 @@ struct Part {
     sample: Vec<u32>,
 }
 
-/// What the rule says of the subjects of one partition, and the consents that open the records of those that are shown.
+/// Results for the subjects of one partition, and the consents that cover the sampled records.
 struct PartOutcome {
     counted: Counted,
     shown: Vec<Shown>,

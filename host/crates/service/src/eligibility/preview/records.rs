@@ -1,4 +1,4 @@
-//! What is read of the records of some rows: fields that are no columns of the register, and memberships in programs. Fields are kept after they
+//! Data from the records of some rows: fields that are no columns of the register, and memberships in programs. Fields are kept after they
 //! were read: a thousand neighbouring rows of one field at a time.
 //!
 //! Names, addresses, lists of codes and fields of modules would cost every register the memory of columns that most never ask about. So they
@@ -178,7 +178,7 @@ impl Facts {
         older.ok_or_else(|| AppError::internal(format!("an older version of a {} is not there", D::KIND)))
     }
 
-    /// What consents open of a record; nothing, where it is not there for the client.
+    /// Fields of a record that consents cover; none if the record is hidden from the client.
     fn seen(&self, kind: Subject, id: RecordId) -> Option<FieldSet> {
         let ctx = &self.inquiry.ctx;
         let Some(filter) = &ctx.consent else { return Some(FieldSet::All) };
@@ -233,7 +233,7 @@ impl Facts {
 /// The rows of one part: a quarter of a chunk of the register's columns, and no more records than a batch reads.
 pub(super) const PART_ROWS: u32 = 1_024;
 
-/// What is kept.
+/// The cached content.
 #[derive(Debug)]
 pub(super) struct PreviewCache {
     bytes_max: u64,
@@ -248,16 +248,16 @@ struct State {
     usage: PreviewCacheUsage,
 }
 
-/// What the metrics page reports.
+/// Figures of the metrics page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PreviewCacheUsage {
-    /// How much memory the parts take, in bytes.
+    /// Memory of the parts, in bytes.
     pub bytes: u64,
-    /// How many parts that were asked for were there.
+    /// Number of cache hits.
     pub found: u64,
-    /// How many were read of the records.
+    /// Number read from the records.
     pub read: u64,
-    /// How many fields went because there was no space.
+    /// Number of evicted fields.
     pub dropped: u64,
 }
 
@@ -307,7 +307,7 @@ impl PreviewCache {
         Self { bytes_max, state: Mutex::default() }
     }
 
-    /// How much is kept now, and what was done with it.
+    /// Size of the cache and its figures.
     pub fn usage(&self) -> PreviewCacheUsage {
         self.lock().usage
     }
@@ -388,7 +388,7 @@ impl State {
     }
 }
 
-/// How much memory a column takes.
+/// Memory of a column.
 fn bytes_of(column: &Column) -> u64 {
     let values = match &column.values {
         ColumnValues::Booleans(values) => values.capacity(),
@@ -439,7 +439,7 @@ impl Picked {
                 to.valid.push(bit(&from.valid, row));
             }
             append(&mut to.values, &from.values, rows.clone())?;
-            // What follows a column of lists is the column of their items.
+            // A column of lists is followed by the column of their items.
             if let ColumnValues::Lists(offsets) = &from.values {
                 rows = between(offsets, &rows)?;
             }
@@ -495,7 +495,7 @@ fn append_offsets(to: &mut Vec<u32>, from: &[u32], rows: &Range<usize>) -> Resul
     Ok(())
 }
 
-/// What lies between the beginning of the first of some rows and the end of the last.
+/// Range from the start of the first row to the end of the last.
 fn between(offsets: &[u32], rows: &Range<usize>) -> Result<Range<usize>, AppError> {
     let ends = offsets.get(rows.start).zip(offsets.get(rows.end));
     ends.map(|(start, end)| *start as usize..*end as usize).ok_or_else(too_short)

@@ -37,21 +37,21 @@ const CALLER_LEFT: u16 = 499;
 /// The status of a response whose lines are sent as they come.
 const STREAMED: u16 = 200;
 
-/// What a client hears while a preview continues.
+/// Progress of a preview for the client.
 #[derive(Debug)]
 pub enum PreviewEvent {
-    /// How many subjects of how many have been decided.
+    /// Number of decided subjects, and of all.
     Progress(u64, u64),
-    /// What the rule says of some subjects, in the order of registration.
+    /// Results for some subjects, in the order of registration.
     Subjects(Vec<Shown>),
 }
 
-/// What the rule says of a subject that is shown.
+/// Result for a sampled subject.
 #[derive(Debug, Clone)]
 pub struct Shown {
     /// Its reference. Personal data.
     pub subject: String,
-    /// What the rule says.
+    /// Result of the rule.
     pub outcome: RowOutcome,
 }
 
@@ -72,9 +72,9 @@ pub struct Preview {
     pub sample: Vec<Shown>,
     /// The breakdowns that are left out, by name.
     pub withheld: Vec<&'static str>,
-    /// What is needed to repeat it: no records are named.
+    /// Its inputs, for a repetition: names no records.
     pub decision: Decision,
-    /// What is doubtful about the rule.
+    /// Warnings about the rule.
     pub warnings: Vec<Diagnostic>,
     /// The vocabularies that it was made with.
     pub generation: Arc<Generation>,

@@ -1,4 +1,4 @@
-//! What is kept of a partition where bringing it forward is left in the middle.
+//! State of a partition whose update is interrupted.
 
 use futures_util::FutureExt as _;
 
@@ -12,7 +12,7 @@ use daftar_store::shared::History;
 
 const PARTITION: Partition = Partition { kind: Subject::Individual, size: 1_024, number: 0 };
 
-/// How groups are read, which come after people.
+/// Reads groups, after the individuals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Groups {
     AreRead,

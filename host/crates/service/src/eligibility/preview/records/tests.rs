@@ -1,4 +1,4 @@
-//! What is kept, what goes when there is no space, and that rows are put together of parts as they were read.
+//! Caching, eviction, and composition of rows from cached parts.
 
 use proptest::collection::vec;
 use proptest::option;

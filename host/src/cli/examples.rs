@@ -1,0 +1,152 @@
+//! Examples in the help of each command.
+
+use clap::Command;
+
+/// Each line is a command as it is typed; a command has the lines that begin with its name. A test parses all of them.
+const EXAMPLES: &str = "\
+daftar serve --data-dir /var/lib/daftar --config /etc/daftar/daftar.toml
+daftar demo
+daftar client create --name 'payment system' --scope individual:read,vocabulary:read
+daftar client create --name NGO --scope individual:read,consent:read --organization 'Red Cross' --legal-basis consent
+daftar client list --json
+daftar client show client-0123
+daftar client disable client-0123
+daftar client enable client-0123
+daftar client rotate-secret client-0123 --overlap 24h
+daftar client set client-0123 --rate-limit-per-minute 600
+daftar client grant client-0123 --scope individual:read --fields name,telecom,address
+daftar client revoke client-0123 --scope individual:read
+daftar audit query --client client-0123 --from 2026-01-01 --limit 100
+daftar audit query --outcome refused --json
+daftar plugin list
+daftar plugin show isco-08
+daftar plugin inspect crops.wasm
+daftar plugin install crops.wasm
+daftar plugin report isco-08.wasm --records 100
+daftar plugin remove crops
+daftar plugin new --kind vocabulary-pack water-source
+daftar plugin build water-source -o water-source.wasm
+daftar plugin wrap --manifest plugin.toml -o engine.wasm module.wasm
+daftar plugin keygen -o key.pem
+daftar plugin sign crops.wasm --key key.pem
+daftar program create --identifier 'urn:svc:vocab:id-type#tax_id|PENSION' --name 'Old-age pension' --target-type individual --eligibility @pension.cel --enforce-eligibility
+daftar program list --status current
+daftar program show 'urn:svc:vocab:id-type#tax_id|PENSION'
+daftar program update 'urn:svc:vocab:id-type#tax_id|PENSION' --name 'Social pension'
+daftar program check
+daftar program end 'urn:svc:vocab:id-type#tax_id|PENSION' --on 2026-12-31
+daftar eval 'is_female(me) && age_years(me.birth_date) >= 60' --preview
+daftar eval @rule.cel --of 'urn:svc:vocab:id-type#national_id|12345' --explain 'urn:svc:vocab:id-type#national_id|12345'
+daftar eval --cases examples/rules
+daftar consent create --subject 'Individual/urn:svc:vocab:id-type#national_id|12345' --grantee 'Red Cross' --scope individual --effective 2026-01-01
+daftar consent list --grantee 'Red Cross'
+daftar consent show 123e4567-e89b-42d3-a456-426614174000
+daftar consent withdraw 123e4567-e89b-42d3-a456-426614174000
+daftar export register.ndjson
+daftar export women.csv --type Individual --filter gender=urn:iso:std:iso:5218#2 --language fr
+daftar export --format parquet --out tables
+daftar import people.ndjson
+daftar import survey.csv --mapping mapping.toml --dry-run
+daftar import survey.csv --mapping mapping.toml --resume
+daftar pack build icf -o icf.wasm --sign key.pem
+daftar pack import who-tabulation SimpleTabulation-ICF-en.txt -o icf
+daftar pack check icf
+daftar code add 'urn:svc:vocab:id-type#farmer_id' --label 'en=Farmer ID' --pattern 'F-[0-9]{4}' --pattern-description 'F, a hyphen and four digits'
+daftar code set 'urn:svc:vocab:id-type#farmer_id' --label 'en=Farmer card'
+daftar code deprecate 'urn:svc:vocab:id-type#farmer_id' --replaced-by 'urn:svc:vocab:id-type#national_id'
+daftar code list
+daftar code show 'urn:svc:vocab:id-type#farmer_id'
+daftar concept-group set farmers --descendants-of 'urn:ilo:isco-08#61' --except 'urn:ilo:isco-08#613'
+daftar concept-group list
+daftar concept-group show farmers
+daftar identifier-system add https://example.org/farmer-id
+daftar identifier-system list
+daftar identifier-system remove https://example.org/farmer-id
+daftar key rotate --accept-old 48h
+daftar key list
+daftar health
+daftar verify
+daftar doctor --all
+daftar backup register.daftar
+daftar backup register.daftar --sign key.pem
+daftar config check --config daftar.toml
+daftar config show --json
+daftar restore register.daftar --data-dir /var/lib/daftar
+daftar migrate fill --to postgres --config daftar.toml
+daftar migrate catch-up --config daftar.toml
+daftar migrate compare --config daftar.toml
+daftar migrate prepare --config daftar.toml
+daftar version --json
+daftar openapi
+daftar manual man
+";
+
+/// The same command with examples in the help of each of its commands.
+pub fn with_examples(command: Command) -> Command {
+    added("daftar", command)
+}
+
+fn added(path: &str, command: Command) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
+    if names.is_empty() {
+        let examples = of(path);
+        // Help that has text of its own has its examples there.
+        return if examples.is_empty() || command.get_after_help().is_some() {
+            command
+        } else {
+            command.after_help(format!("Examples:\n{examples}"))
+        };
+    }
+    names.into_iter().fold(command, |command, name| {
+        let below = format!("{path} {name}");
+        command.mut_subcommand(name, move |one| added(&below, one))
+    })
+}
+
+/// The examples of a command, a line each, indented.
+fn of(path: &str) -> String {
+    let is_of = |line: &&str| line.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+    EXAMPLES.lines().filter(is_of).map(|line| format!("  {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::CommandFactory;
+
+    /// The words of a line, with single quotation marks as in a shell.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut is_quoted = false;
+        for character in line.chars() {
+            match character {
+                '\'' => is_quoted = !is_quoted,
+                ' ' if !is_quoted => words.push(String::new()),
+                other => words.last_mut().unwrap().push(other),
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn every_example_can_be_parsed() {
+        for line in EXAMPLES.lines() {
+            let parsed = Cli::command().try_get_matches_from(words(line));
+            // A rule in a file is read while the command line is parsed.
+            let is_file = line.contains("@");
+            assert!(is_file || parsed.is_ok(), "{line}\n{}", parsed.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        fn check(path: &str, command: &Command) {
+            for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+                check(&format!("{path} {}", one.get_name()), one);
+            }
+            assert!(command.has_subcommands() || command.get_after_help().is_some(), "`{path}` has no example");
+        }
+        check("daftar", &with_examples(Cli::command()));
+    }
+}
