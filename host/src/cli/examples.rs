@@ -36,7 +36,7 @@ daftar program update 'urn:svc:vocab:id-type#tax_id|PENSION' --name 'Social pens
 daftar program check
 daftar program end 'urn:svc:vocab:id-type#tax_id|PENSION' --on 2026-12-31
 daftar eval 'is_female(me) && age_years(me.birth_date) >= 60' --preview
-daftar eval @rule.cel --of 'urn:svc:vocab:id-type#national_id|12345' --explain 'urn:svc:vocab:id-type#national_id|12345'
+daftar eval @rule.cel --explain 'urn:svc:vocab:id-type#national_id|12345'
 daftar eval --cases examples/rules
 daftar consent create --subject 'Individual/urn:svc:vocab:id-type#national_id|12345' --grantee 'Red Cross' --scope individual --effective 2026-01-01
 daftar consent list --grantee 'Red Cross'
@@ -62,7 +62,7 @@ daftar concept-group show farmers
 daftar identifier-system add https://example.org/farmer-id
 daftar identifier-system list
 daftar identifier-system remove https://example.org/farmer-id
-daftar key rotate --accept-old 48h
+daftar key rotate --overlap 48h
 daftar key list
 daftar health
 daftar verify
@@ -133,9 +133,10 @@ mod tests {
     fn every_example_can_be_parsed() {
         for line in EXAMPLES.lines() {
             let parsed = Cli::command().try_get_matches_from(words(line));
-            // A rule in a file is read while the command line is parsed.
-            let is_file = line.contains("@");
-            assert!(is_file || parsed.is_ok(), "{line}\n{}", parsed.unwrap_err());
+            // The file of a program's rule is read while the command line is parsed.
+            let is_read = |error: &clap::Error| error.to_string().contains("cannot read `pension.cel`");
+            let problem = parsed.err().filter(|error| !is_read(error));
+            assert!(problem.is_none(), "{line}\n{}", problem.unwrap());
         }
     }
 

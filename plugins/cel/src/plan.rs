@@ -62,7 +62,7 @@ pub enum Shape {
 pub enum Question {
     /// The codes of that concept group.
     InGroup(String),
-    /// That code and its descendants.
+    /// The code and its descendants.
     DescendsFrom(String),
     /// The number of that code.
     Code(String),
