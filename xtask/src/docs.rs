@@ -15,6 +15,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
@@ -73,7 +75,7 @@ pub fn build(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
 /// Copies the site of the last [`build`] into a folder, for readers without a server.
 pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<(), Failure> {
     let book = workspace.target().join("docs-build/book");
-    for file in all_files(&book)? {
+    for file in files::all_below(&book, &[])? {
         files::copy(&book.join(&file), &folder.join(&file))?;
     }
     Ok(())
@@ -98,7 +100,7 @@ fn assemble(workspace: &Workspace) -> Result<Vec<(PathBuf, Vec<u8>)>, Failure> {
         let text = links::rewritten(root, from, text, &OTHER_PAGES, &mut carried);
         pages.push((Path::new("src").join(path), text.into_bytes()));
     };
-    for file in all_files(&root.join(PAGES))? {
+    for file in files::all_below(&root.join(PAGES), &[])? {
         if let Some(path) = file.to_str().filter(|path| path.ends_with(".md")) {
             let from = format!("{PAGES}/{path}");
             add(path, &from, &files::read_text(&root.join(&from))?);
@@ -116,7 +118,7 @@ fn assemble(workspace: &Workspace) -> Result<Vec<(PathBuf, Vec<u8>)>, Failure> {
         pages.push((Path::new("src/files").join(&file), files::read(&root.join(&file))?));
     }
     let pictures = root.join(PAGES).join(PICTURES);
-    for file in all_files(&pictures)? {
+    for file in files::all_below(&pictures, &[])? {
         pages.push((Path::new("src").join(PICTURES).join(&file), files::read(&pictures.join(&file))?));
     }
     Ok(pages)
@@ -127,7 +129,7 @@ fn interfaces(folder: &Path) -> Result<String, Failure> {
     let mut text = "# Plugin interfaces\n\nThe WIT package `daftar:plugin@0.1.0`, file by file. [Plugins](../../../host/docs/PLUGINS.md) \
                     describes how the server calls a plugin, and the guides show how to write one.\n"
         .to_owned();
-    for file in all_files(folder)? {
+    for file in files::all_below(folder, &[])? {
         let source = files::read_text(&folder.join(&file))?;
         text.push_str(&format!("\n## `{}`\n\n```wit\n{}\n```\n", file.display(), source.trim_end()));
     }
@@ -140,7 +142,7 @@ fn embed(book: &Path, embedded: &Path) -> Result<(), Failure> {
     let mut scripts = BTreeSet::new();
     // Hidden files are for other hosts of pages.
     let is_shown = |file: &PathBuf| !file.to_string_lossy().starts_with('.');
-    for file in all_files(book)?.into_iter().filter(is_shown) {
+    for file in files::all_below(book, &[])?.into_iter().filter(is_shown) {
         let bytes = files::read(&book.join(&file))?;
         if file.extension().is_some_and(|extension| extension == "html") {
             scripts.extend(inline_scripts(&String::from_utf8_lossy(&bytes)).map(script_digest));
@@ -164,8 +166,10 @@ fn write_compressed(embedded: &Path, file: &Path, bytes: &[u8]) -> Result<(), Fa
 
 /// Fails if a link of a page leads nowhere, and names all of these.
 fn check_links(book: &Path) -> Result<(), Failure> {
-    let pages: Vec<PathBuf> =
-        all_files(book)?.into_iter().filter(|file| file.extension().is_some_and(|is| is == "html")).collect();
+    let pages: Vec<PathBuf> = files::all_below(book, &[])?
+        .into_iter()
+        .filter(|file| file.extension().is_some_and(|is| is == "html"))
+        .collect();
     let mut broken = Vec::new();
     for page in &pages {
         let html = files::read_text(&book.join(page))?;
@@ -204,22 +208,7 @@ fn inline_scripts(html: &str) -> impl Iterator<Item = &str> {
 
 /// A script as a content security policy names it (CSP level 3, section 2.3.1).
 fn script_digest(script: &str) -> String {
-    format!("'sha256-{}'", base64(&Sha256::digest(script)))
-}
-
-/// Base64 with padding (RFC 4648, section 4).
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let word = chunk.iter().fold(0_u32, |word, byte| (word << 8) | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for at in 0..4 {
-            let index = usize::try_from((word >> (18 - 6 * at)) & 63).unwrap_or_default();
-            let letter = ALPHABET.get(index).copied().unwrap_or(b'=');
-            text.push(if at <= chunk.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(script)))
 }
 
 /// The name of a file in the program.
@@ -236,22 +225,6 @@ fn digest(pages: &[(PathBuf, Vec<u8>)]) -> String {
         digest.update(bytes);
     }
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Every file below a folder by its path there, sorted.
-fn all_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut found = Vec::new();
-    let mut folders = vec![PathBuf::new()];
-    while let Some(below) = folders.pop() {
-        let path = folder.join(&below);
-        for entry in fs::read_dir(&path).map_err(|cause| Failure::file(&path, cause))? {
-            let entry = entry.map_err(|cause| Failure::file(&path, cause))?;
-            let name = below.join(entry.file_name());
-            if entry.path().is_dir() { folders.push(name) } else { found.push(name) }
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 fn remove(folder: &Path) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! Files that are written only when their content changes, so that nothing is built again for their date.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::failure::Failure;
@@ -23,6 +23,25 @@ pub fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
         create_folder(folder)?;
     }
     fs::copy(from, to).map_err(|error| Failure::file(from, error)).map(|_| ())
+}
+
+/// Every file below a folder by its path there, sorted, except below entries with one of the names in `skipped`.
+pub fn all_below(folder: &Path, skipped: &[&str]) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(below) = folders.pop() {
+        let path = folder.join(&below);
+        for entry in fs::read_dir(&path).map_err(|cause| Failure::file(&path, cause))? {
+            let entry = entry.map_err(|cause| Failure::file(&path, cause))?;
+            if skipped.iter().any(|name| entry.file_name() == *name) {
+                continue;
+            }
+            let name = below.join(entry.file_name());
+            if entry.path().is_dir() { folders.push(name) } else { found.push(name) }
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 pub fn create_folder(folder: &Path) -> Result<(), Failure> {

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use sha2::{Digest, Sha256};
@@ -74,7 +74,7 @@ fn copy_sources(sources: &Path, place: &Path) -> Result<(), Failure> {
     for old in FOLDERS.map(|name| place.join(name)).iter().filter(|old| old.is_dir()) {
         fs::remove_dir_all(old).map_err(|cause| Failure::file(old, cause))?;
     }
-    for file in all_files(sources)? {
+    for file in files::all_below(sources, &NOT_SOURCES)? {
         files::copy(&sources.join(&file), &place.join(&file))?;
     }
     Ok(())
@@ -101,7 +101,7 @@ fn keep_only(folder: &Path, kept: &HashSet<String>) -> Result<(), Failure> {
 /// Digest of the sources.
 fn digest(sources: &Path) -> Result<String, Failure> {
     let mut digest = Sha256::new();
-    for file in all_files(sources)? {
+    for file in files::all_below(sources, &NOT_SOURCES)? {
         let text = files::read(&sources.join(&file))?;
         digest.update(file.to_string_lossy().as_bytes());
         digest.update([0]);
@@ -109,27 +109,6 @@ fn digest(sources: &Path) -> Result<String, Failure> {
         digest.update(text);
     }
     Ok(hex(digest))
-}
-
-/// Every file of the sources by its path among them, sorted.
-fn all_files(sources: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut found = Vec::new();
-    let mut folders = vec![PathBuf::new()];
-    while let Some(folder) = folders.pop() {
-        for name in names(&sources.join(&folder))? {
-            let path = folder.join(&name);
-            if NOT_SOURCES.contains(&name.as_str()) {
-                continue;
-            }
-            if sources.join(&path).is_dir() {
-                folders.push(path);
-            } else {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 fn names(folder: &Path) -> Result<Vec<String>, Failure> {

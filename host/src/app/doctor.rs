@@ -80,12 +80,15 @@ impl Patient {
 #[must_use]
 pub fn settings(file: Option<&Path>) -> (Config, Vec<Check>) {
     let area = CheckArea::Settings;
-    let Some(file) = file else {
-        let message = "no configuration file was named, the defaults hold; name the server's with --config FILE";
-        return (Config::default(), vec![Check::ok(area, "file", message)]);
+    let (shown, loaded) = match file {
+        Some(file) => (Patient::shown(file), Config::load(file)),
+        None => ("the environment".to_owned(), Config::from_environment()),
     };
-    let shown = Patient::shown(file);
-    match Config::load(file) {
+    match loaded {
+        Ok(config) if file.is_none() => {
+            let message = "no configuration file was named, the defaults hold; name the server's with --config FILE";
+            (config, vec![Check::ok(area, "file", message)])
+        }
         Ok(config) => (config, vec![Check::ok(area, "file", format_args!("{shown} is right"))]),
         Err(error) => {
             let remedy = format!(

@@ -188,7 +188,7 @@ fn acceptors(app: &AppState, listeners: Listeners, tls: Option<TlsAcceptors>) ->
     };
     acceptors.push(for_administrator(admin, admin_tls, router));
     let limits = ConnectionLimits {
-        max: usize::try_from(accept::make_space(server.connections.max)).unwrap_or(usize::MAX),
+        max: usize::try_from(accept::raise_descriptor_limit(server.connections.max)).unwrap_or(usize::MAX),
         per_address_max: usize::try_from(server.connections.per_address_max).unwrap_or(usize::MAX),
         slow_after: Duration::from_millis(server.connections.write_timeout_ms) / SLOW_PART,
     };

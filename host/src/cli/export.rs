@@ -32,9 +32,6 @@ enum Format {
 
 /// Options of an export.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  daftar export register.ndjson\n  daftar export --format parquet --out reporting --language en"
-)]
 pub struct ExportArgs {
     /// The file: one JSON object a line (`.ndjson`, `.jsonl`), or a table (`.csv`, `.tsv`) by a mapping
     #[arg(value_name = "FILE", required_unless_present = "format", conflicts_with_all = ["format", "out"])]

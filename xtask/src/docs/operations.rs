@@ -168,15 +168,20 @@ impl Request {
         text
     }
 
+    /// The headers as members of an object.
+    fn quoted_headers(&self) -> String {
+        let quoted: Vec<String> = self.headers.iter().map(|(name, value)| format!("\"{name}\": \"{value}\"")).collect();
+        quoted.join(", ")
+    }
+
     fn python(&self) -> String {
         let mut text = format!(
             "import requests\n\nresponse = requests.request(\n    \"{}\",\n    \"{}\",\n",
             self.method, self.url
         );
-        let headers: Vec<String> =
-            self.headers.iter().map(|(name, value)| format!("\"{name}\": \"{value}\"")).collect();
+        let headers = self.quoted_headers();
         if !headers.is_empty() {
-            let _ = writeln!(text, "    headers={{{}}},", headers.join(", "));
+            let _ = writeln!(text, "    headers={{{headers}}},");
         }
         if let Some(body) = &self.body {
             let _ = writeln!(text, "    data='''{body}''',");
@@ -186,10 +191,9 @@ impl Request {
 
     fn javascript(&self) -> String {
         let mut text = format!("const response = await fetch(\"{}\", {{\n  method: \"{}\",\n", self.url, self.method);
-        let headers: Vec<String> =
-            self.headers.iter().map(|(name, value)| format!("\"{name}\": \"{value}\"")).collect();
+        let headers = self.quoted_headers();
         if !headers.is_empty() {
-            let _ = writeln!(text, "  headers: {{ {} }},", headers.join(", "));
+            let _ = writeln!(text, "  headers: {{ {headers} }},");
         }
         if let Some(body) = &self.body {
             let _ = writeln!(text, "  body: `{body}`,");

@@ -160,8 +160,8 @@ impl LogThrottle {
 /// Descriptors in addition to connections of the public listener: store, checkpoints, plugins, administrator.
 pub(in crate::app) const OTHERS: u64 = 512;
 
-/// Sees to it that so many connections can be open, and says how many can be.
-pub(super) fn make_space(connections: u64) -> u64 {
+/// Raises the limit of open files for so many connections, and returns the number of connections that it permits.
+pub(super) fn raise_descriptor_limit(connections: u64) -> u64 {
     let wanted = connections.saturating_add(OTHERS);
     let limit = getrlimit(Resource::Nofile);
     let current = limit.current.unwrap_or(u64::MAX);
