@@ -53,3 +53,14 @@ fn every_problem_of_file_and_environment_is_reported() {
     let told = text(&refused.stderr);
     assert!(told.contains("`server.listen`") && told.contains("token.lifetime_s"), "{told}");
 }
+
+#[test]
+fn doctor_checks_the_environment_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut doctor = Command::new(artifacts::program());
+    doctor.args(["doctor", "--data-dir"]).arg(folder.path()).env("DAFTAR_LOG__LEVEL", "loud");
+    let told = doctor.output().unwrap();
+    assert!(!told.status.success());
+    let said = text(&told.stdout) + &text(&told.stderr);
+    assert!(said.contains("unknown variant `loud`"), "{said}");
+}
