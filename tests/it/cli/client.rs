@@ -139,3 +139,16 @@ fn a_server_that_died_is_not_taken_for_a_running_one() {
     std::fs::write(app.data_dir().join("server.json"), stale.to_string()).unwrap();
     assert_eq!(json_of(app.data_dir(), &["list"]), json!({"data": []}));
 }
+
+#[test]
+fn a_consent_scope_without_an_organization_is_noted() {
+    let app = TestApp::start();
+    let create = |more: &[&str]| {
+        let arguments = ["client", "create", "--name", "office", "--scope", "individual:read,consent:read"];
+        run(app.data_dir(), &[&arguments[..], more].concat()).expect_success()
+    };
+    let noted = create(&[]);
+    assert!(noted.stderr.contains("daftar client set") && noted.stderr.contains("--organization"), "{noted:?}");
+    assert!(noted.stdout.contains("individual:read consent:read"), "scopes by comma: {noted:?}");
+    assert_eq!(create(&["--organization", "Red Cross"]).stderr, "");
+}

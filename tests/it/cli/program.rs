@@ -15,8 +15,12 @@ fn json_of(data_dir: &Path, arguments: &[&str]) -> Value {
 
 fn administer(data_dir: &Path) {
     let arguments = ["create", "--identifier", ID, "--name", "Pension", "--target-type", "individual"];
-    let more = ["--eligibility", "age_years(me.birth_date) >= 60", "--enforce-eligibility", "--start", "2026-01-01"];
+    let rule = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(rule.path(), "age_years(me.birth_date) >= 60\n").unwrap();
+    let from_file = format!("@{}", rule.path().display());
+    let more = ["--eligibility", &from_file, "--enforce-eligibility", "--start", "2026-01-01"];
     let created = json_of(data_dir, &[&arguments[..], &more].concat());
+    assert_eq!(created["eligibility"], "age_years(me.birth_date) >= 60");
     assert_eq!((&created["enforce_eligibility"], &created["period"]), (&json!(true), &json!({"start": "2026-01-01"})));
     assert_eq!(json_of(data_dir, &["list"])["data"], json!([created]));
     let update = ["update", ID, "--name", "Old age", "--enforce", "false", "--no-eligibility"];

@@ -14,10 +14,7 @@ pub(super) fn variables() -> Vec<(String, String)> {
     texts.filter(|(name, _)| name.strip_prefix(PREFIX).is_some_and(|path| path.contains(SEPARATOR))).collect()
 }
 
-/// Sets the settings of variables in a table.
-///
-/// # Errors
-/// One problem for each variable that names a setting as a section.
+/// Sets the settings of variables in a table. Returns one problem for each variable that names a setting as a section.
 pub(super) fn apply(table: &mut Table, variables: Vec<(String, String)>) -> Vec<String> {
     let set = |(name, text): (String, String)| {
         let path = name.strip_prefix(PREFIX)?.to_lowercase();
