@@ -270,7 +270,7 @@ fn in_runtime<T>(future: impl Future<Output = T>) -> T {
 
 proptest! {
     #[test]
-    fn a_checkpoint_that_is_brought_up_to_date_equals_a_rebuilt_register(
+    fn an_updated_checkpoint_equals_a_rebuilt_register(
         before in vec(vec(any_step(), 1..4), 0..25),
         between in vec(vec(any_step(), 1..4), 0..12),
         after in vec(vec(any_step(), 1..4), 0..12),
