@@ -14,10 +14,10 @@ fn report_builder() {
     let target = std::env::var_os("TARGET").and_then(|target| target.into_string().ok());
     println!("cargo::rustc-env=DAFTAR_TARGET={}", target.unwrap_or_else(unknown));
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let said =
+    let message =
         Command::new(rustc).arg("--version").output().ok().and_then(|output| String::from_utf8(output.stdout).ok());
-    let said = said.map(|said| said.trim().to_owned()).filter(|said| !said.is_empty());
-    println!("cargo::rustc-env=DAFTAR_RUSTC={}", said.unwrap_or_else(unknown));
+    let message = message.map(|message| message.trim().to_owned()).filter(|message| !message.is_empty());
+    println!("cargo::rustc-env=DAFTAR_RUSTC={}", message.unwrap_or_else(unknown));
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
     let wasmtime = std::fs::read_to_string(&lock).ok().and_then(|text| {
         let (_, package) = text.split_once("name = \"wasmtime\"\nversion = \"")?;

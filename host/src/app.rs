@@ -209,8 +209,8 @@ impl App {
         self.state.clone()
     }
 
-    /// Makes a checkpoint, so that the next start is quick, and leaves what other processes share. To be called when nothing is written any
-    /// more.
+    /// Makes a checkpoint, so that the next start is quick, and leaves what other processes share. To be called when
+    /// nothing is written any more.
     pub async fn checkpoint(&self) {
         if let Some(checkpoints) = &self.upkeep.checkpoints {
             checkpoints.finish().await;
@@ -218,8 +218,8 @@ impl App {
         self.leave().await;
     }
 
-    /// Gives back what of limits is held for requests that do not come any more, and brings to the database what waits; where no other
-    /// process shares the register there is nothing to leave.
+    /// Returns reserved quota of clients without further requests, and writes pending values to the database; where no
+    /// other process shares the register there is nothing to leave.
     pub async fn leave(&self) {
         if self.follower.is_none() {
             return;
@@ -230,12 +230,12 @@ impl App {
                 "calls that are held of clients' limits cannot be given back; their counts of today stay a little too high"
             );
         }
-        // From here on nothing asks the database any more.
+        // No statement is sent to the database from here on.
         self.maintenance.abort();
         self.upkeep.keeper.close().await;
     }
 
-    /// Stops what runs beside the requests. The store brings everything to disk when the last handle to it is gone.
+    /// Stops the background tasks. The store writes everything to disk when its last handle is dropped.
     pub fn close(&self) {
         self.plugins.stop_compiling();
         self.maintenance.abort();

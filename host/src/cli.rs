@@ -1,6 +1,7 @@
 //! The command line: a file for each command, or for commands of one kind.
 //!
-//! A failure is a sentence on standard error, or with `--json` one object there, and an exit code (`error.rs`, `host/docs/CLI.md`).
+//! A failure is a sentence on standard error, or with `--json` one object there, and an exit code (`error.rs`,
+//! `host/docs/CLI.md`).
 
 mod admin_client;
 mod audit;
@@ -141,7 +142,8 @@ enum Command {
     Health,
     /// Verify the register on disk and in memory and report errors; read-only
     Verify(verify::VerifyArgs),
-    /// Diagnose the installation (configuration, keys, certificate, clock, disk, memory, plugins) and print the fix of each problem; read-only
+    /// Diagnose the installation (configuration, keys, certificate, clock, disk, memory, plugins) and print the fix of
+    /// each problem; read-only
     Doctor(doctor::DoctorArgs),
     /// Back up the register to one file, from a running or stopped server
     Backup(backup::BackupArgs),
@@ -150,8 +152,8 @@ enum Command {
     Config(config::ConfigCommand),
     /// Restore a backup into an empty data folder
     Restore(restore::RestoreArgs),
-    /// Move the register from one backend into another, and compare both thing by thing: of a stopped server, or of one that continues
-    /// from its backup first and what was written since at the end
+    /// Move the register from one backend into another, and compare both thing by thing: of a stopped server, or of one
+    /// that continues from its backup first and what was written since at the end
     Migrate(migrate::MigrateArgs),
     /// Print version, commit, interface versions and storage formats
     Version,
@@ -174,7 +176,7 @@ pub fn main(pinned: &str, build: Build) -> ExitCode {
     let parsed = command(&build).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let mut cli = match parsed {
         Ok(cli) => cli,
-        Err(told) => return ExitCode::from(output::print_usage(&told, wants_json)),
+        Err(reported) => return ExitCode::from(output::print_usage(&reported, wants_json)),
     };
     cli.global.pinned = PinnedDigests::parse(pinned);
     cli.global.build = build;

@@ -1,7 +1,7 @@
 //! daftar: a registry server for social protection.
 //!
-//! This package puts the crates below `host/crates` together: it opens a register, listens, and is led from the command line. See
-//! ARCHITECTURE.md for the map.
+//! This package puts the crates below `host/crates` together: it opens a register, listens, and is led from the command
+//! line. See ARCHITECTURE.md for the map.
 //!
 //! **Invariant:** only the crates `daftar-sandbox` and `daftar-pack-tools` name wasmtime, and nothing here knows the expression language: an
 //! expression is opaque text that the eligibility engine reads inside its sandbox.

@@ -7,10 +7,12 @@ use daftar::cli::Build;
 /// Maximum length of the text of the stamp, in bytes.
 const TEXT_LENGTH: usize = 16 * 1024;
 
-/// Facts about a program that are known only when it is built: the digests of the plugins that were made with it, and its commit.
+/// Facts about a program that are known only when it is built: the digests of the plugins that were made with it, and
+/// its commit.
 ///
-/// `cargo xtask` finds the mark in the finished program and replaces the text behind it, so that nothing is linked twice. The text consists
-/// of lines `name=value` and is filled up with spaces; a program that was built without `cargo xtask` knows neither plugins nor commit.
+/// `cargo xtask` finds the mark in the finished program and replaces the text behind it, so that nothing is linked
+/// twice. The text consists of lines `name=value` and is filled up with spaces; a program that was built without `cargo
+/// xtask` knows neither plugins nor commit.
 #[repr(C, align(64))]
 struct Stamp {
     mark: [u8; 32],

@@ -40,14 +40,15 @@ pub struct Telemetry {
     lines: Option<ErrorCounter>,
 }
 
-/// Writes out the log lines that still wait when it is dropped, within a second. To be kept until the program ends.
+/// Writes out the log lines that still wait when it is dropped, within a second. The caller keeps it until the program
+/// ends.
 pub struct LogWriter {
     _worker: WorkerGuard,
 }
 
 impl Telemetry {
-    /// Sends metrics from now on, as often as the settings say. Gauges and counters are read from `source`, the first time here and
-    /// later in the thread that sends; none means that the server is gone.
+    /// Sends metrics from now on, as often as the settings say. Gauges and counters are read from `source`, the first
+    /// time here and later in the thread that sends; none means that the server has stopped.
     pub fn send_metrics_of(&self, source: impl Fn() -> Option<MetricsSnapshot> + Send + Sync + 'static) {
         if let Some(otlp) = &self.otlp {
             otlp.send_metrics_of(Box::new(source));
@@ -109,8 +110,8 @@ impl<T> Series<T> {
     }
 }
 
-/// Gauges and counters as they are at one time, for the metrics page and for a collector. A series that the next snapshot
-/// lacks has ended, such as those of a plugin that was removed.
+/// Gauges and counters as they are at one time, for the metrics page and for a collector. A series that the next
+/// snapshot lacks has ended, such as those of a plugin that was removed.
 #[derive(Debug, Default)]
 pub struct MetricsSnapshot {
     /// Series of gauges.
@@ -131,8 +132,8 @@ impl MetricsSnapshot {
     }
 }
 
-/// Starts logging to standard error, and sending where the settings ask for it. Logs nothing new when logging has been started
-/// already, as in tests. Nothing is logged any more once the writer is dropped.
+/// Starts logging to standard error, and sending where the settings ask for it. Logs nothing new when logging has been
+/// started already, as in tests. Nothing is logged any more once the writer is dropped.
 ///
 /// # Errors
 /// One sentence, where files that are needed for sending cannot be used.

@@ -1,5 +1,5 @@
-//! The bare server that reads and writes are compared with: a process of its own on the same framework, listener and allocator, which reads
-//! and parses the same requests and sends the same bytes, and does nothing else.
+//! The bare server that reads and writes are compared with: a process of its own on the same framework, listener and
+//! allocator, which reads and parses the same requests and sends the same bytes, and does nothing else.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! Codes over HTTP, with every plugin and module that was built: one code, searches with misspelt labels, starts and memory.
+//! Codes over HTTP, with every plugin and module that was built: one code, searches with misspelt labels, starts and
+//! memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -123,7 +124,8 @@ fn search(
     Ok(())
 }
 
-/// A label with one letter of one word left out, doubled, changed or swapped with the next; none where no word is long enough.
+/// A label with one letter of one word left out, doubled, changed or swapped with the next; none where no word is long
+/// enough.
 fn misspelt(label: &str, dice: &mut Dice) -> Option<String> {
     let is_long = |word: &str| word.chars().filter(|letter| letter.is_alphabetic()).count() >= LETTERS_MIN;
     let mut words: Vec<String> = label.split(' ').map(str::to_owned).collect();

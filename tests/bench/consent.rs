@@ -1,5 +1,5 @@
-//! A client with the legal basis `consent`: searches among a million people of whom half a million consented, in process; and over HTTP
-//! whether the response time distinguishes a hidden person from one who does not exist.
+//! A client with the legal basis `consent`: searches among a million people of whom half a million consented, in
+//! process; and over HTTP whether the response time distinguishes a hidden person from one who does not exist.
 
 use std::hint::black_box;
 use std::sync::Arc;

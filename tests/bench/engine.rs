@@ -1,8 +1,8 @@
-//! The eligibility engine in its sandbox, in process and on one core: as it ships, and built to go row by row; a fresh instance with the
-//! compilation of a rule.
+//! The eligibility engine in its sandbox, in process and on one core: as it ships, and built to go row by row; a fresh
+//! instance with the compilation of a rule.
 //!
-//! The batches are those of the benchmark outside of the sandbox (`plugins/cel/benches`), the same values in the same order, whose rows
-//! `cargo xtask bench` hands over in a file.
+//! The batches are those of the benchmark outside of the sandbox (`plugins/cel/benches`), the same values in the same
+//! order, whose rows `cargo xtask bench` hands over in a file.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -180,7 +180,8 @@ fn slices_of(
     has_gaps: bool,
     slices: u64,
 ) -> Result<(Spread, usize), String> {
-    let answers = session.questions().iter().map(|asked| generation.answer(&asked.question)).collect::<Result<_, _>>();
+    let answers =
+        session.questions().iter().map(|requested| generation.answer(&requested.question)).collect::<Result<_, _>>();
     let answers = answers.map_err(|problem| format!("a question has no answer: {problem:?}"))?;
     session.bind(&Bindings { answers, texts: Vec::new() }).map_err(|error| error.to_string())?;
     let batch = batch(session, generation, has_gaps)?;

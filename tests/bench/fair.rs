@@ -1,4 +1,5 @@
-//! Cost of one client's most expensive requests to another client: explanations of expensive rules, and streamed previews that are not read.
+//! Cost of one client's most expensive requests to another client: explanations of expensive rules, and streamed
+//! previews that are not read.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -96,8 +97,8 @@ fn measure(
     Ok(())
 }
 
-/// A rule that costs next to nothing to evaluate and nearly as much as a call may to explain; each is different, so that none is answered
-/// from memory.
+/// A rule that costs next to nothing to evaluate and nearly as much as a call may to explain; each is different, so
+/// that none is answered from memory.
 fn expensive(number: u64) -> Value {
     let list = "[1,2,3,4,5,6,7,8,9,10]";
     let opened: String = ["a", "b", "c", "d", "e"].map(|name| format!("{list}.all({name}, ")).concat();

@@ -1,4 +1,5 @@
-//! Latency of ordinary requests while a plugin misbehaves, and time until an endless loop is stopped, measured from outside.
+//! Latency of ordinary requests while a plugin misbehaves, and time until an endless loop is stopped, measured from
+//! outside.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -21,7 +22,8 @@ const ACCEPTED: [&str; 2] = [ENGINE, "chatty"];
 const CONNECTIONS: usize = 2;
 /// The time limit of a call, in milliseconds.
 const CALL_MS: u32 = 200;
-/// Number of concurrent hostile requests: one for each plugin thread of a machine with two cores, and as many that wait.
+/// Number of concurrent hostile requests: one for each plugin thread of a machine with two cores, and as many that
+/// wait.
 const HOSTILE: usize = 4;
 /// Number of people in the register.
 const PEOPLE: u64 = 10_000;

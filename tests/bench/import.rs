@@ -1,4 +1,5 @@
-//! `daftar import` of people in households into a running server. The register that it fills is the one that other benchmarks share.
+//! `daftar import` of people in households into a running server. The register that it fills is the one that other
+//! benchmarks share.
 
 use std::time::Duration;
 
@@ -43,8 +44,8 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
         let importing = scope.spawn(|| server.command(&["import", path]));
         // About as long as the import takes.
         let taken = load(Duration::from_millis((beside / 20).max(200))).run(&reads);
-        let told: Value = importing.join().map_err(|_| "the import failed".to_owned())??;
-        Ok::<_, String>((import_rate(&told)?, taken?))
+        let reported: Value = importing.join().map_err(|_| "the import failed".to_owned())??;
+        Ok::<_, String>((import_rate(&reported)?, taken?))
     })?;
     let what = "`daftar import` beside a client that reads, records";
     report.row(Row::new("import.beside", what, "1/s", Spread::of([rate])));

@@ -1,4 +1,5 @@
-//! Latency of ordinary clients while others are rejected as fast as they can send; and the limiter with a million addresses, in process.
+//! Latency of ordinary clients while others are rejected as fast as they can send; and the limiter with a million
+//! addresses, in process.
 
 mod memory;
 

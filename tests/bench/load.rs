@@ -1,8 +1,9 @@
-//! The load generator: a closed loop over kept connections on one thread, and an open loop that sends at a fixed rate.
+//! The load generator: a closed loop over persistent connections on one thread, and an open loop that sends at a fixed
+//! rate.
 //!
-//! The closed loop sends a request on each connection as soon as the response to the last one is there. While the server stalls it sends
-//! nothing, so that its p99 is not that of clients who come independently of each other (coordinated omission). The open loop times each
-//! response from when its request was due.
+//! The closed loop sends a request on each connection as soon as the response to the last one is there. While the
+//! server stalls it sends nothing, so that its p99 is not that of clients who come independently of each other
+//! (coordinated omission). The open loop times each response from when its request was due.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -53,7 +54,8 @@ pub struct Load {
     pub duration: Duration,
     /// The statuses that responses may have.
     pub statuses: &'static [u16],
-    /// After how many requests a connection is replaced by one from a loopback address that was not used before; never where absent.
+    /// After how many requests a connection is replaced by one from a loopback address that was not used before; never
+    /// where absent.
     pub requests_per_address: Option<u32>,
 }
 

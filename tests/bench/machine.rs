@@ -94,7 +94,8 @@ pub fn processor_seconds(pid: u32) -> f64 {
     ticks / TICKS_PER_SECOND + children.map(processor_seconds).sum::<f64>()
 }
 
-/// The fields 14 to 17 of the line, counted behind the name, which may hold anything: its own and those of children that ended.
+/// The fields 14 to 17 of the line, counted behind the name, which may hold anything: its own and those of children
+/// that ended.
 fn ticks(stat: &str) -> Option<f64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
     let fields = behind_name.split_whitespace().skip(11).take(4);

@@ -1,5 +1,5 @@
-//! The benchmarks: figures, not assertions. This program is the load generator; what is measured runs in processes of its own, but for what
-//! says that it is measured in process.
+//! The benchmarks: figures, not assertions. This program is the load generator; what is measured runs in processes of
+//! its own, but for what says that it is measured in process.
 
 #![expect(clippy::print_stdout, reason = "figures on standard output are what a benchmark is for")]
 

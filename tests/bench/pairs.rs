@@ -1,7 +1,8 @@
-//! Tests whether two kinds of responses can be distinguished by their times: the probability that of one of each kind the first takes
-//! longer, 0.5 if they cannot.
+//! Tests whether two kinds of responses can be distinguished by their times: the probability that of one of each kind
+//! the first takes longer, 0.5 if they cannot.
 
-/// The chance that one of the first is longer than one of the others: the Mann-Whitney statistic over its greatest value.
+/// The chance that one of the first is longer than one of the others: the Mann-Whitney statistic over its greatest
+/// value.
 pub fn chance_of_longer(times: &[f64], others: &[f64]) -> f64 {
     let mut sorted = others.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -1,4 +1,5 @@
-//! Made-up people with names of several languages and scripts, in households, as clients send them: the same for the same seed.
+//! Made-up people with names of several languages and scripts, in households, as clients send them: the same for the
+//! same seed.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Plugins: installs by the command, and replacing plugins on a server under load: no request may be lost or fail, whichever version answers
-//! it.
+//! Plugins: installs by the command, and replacing plugins on a server under load: no request may be lost or fail,
+//! whichever version answers it.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,8 @@ use crate::setup::{Setup, everything};
 
 /// Number of connections that send at the same time.
 const CONNECTIONS: usize = 8;
-/// Duration of the load during replacement of plugins, in rounds of ordinary length: compiling the engine alone takes some seconds.
+/// Duration of the load during replacement of plugins, in rounds of ordinary length: compiling the engine alone takes
+/// some seconds.
 const SWAP_ROUNDS: u32 = 10;
 /// Number of people in the register.
 const PEOPLE: u64 = 100;

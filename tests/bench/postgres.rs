@@ -1,6 +1,6 @@
-//! The same register in the embedded store and in PostgreSQL, with one server, two and three: the same requests for all, each round reads
-//! other people than the one before. How much of its time the lock is held that orders the writes of all servers says how far more of them,
-//! on machines of their own, would write more.
+//! The same register in the embedded store and in PostgreSQL, with one server, two and three: the same requests for
+//! all, each round reads other people than the one before. The share of time under the lock that orders the writes of
+//! all servers limits how far more of them, on machines of their own, would write more.
 //!
 //! The database runs on the machine that it shares with the servers and with the load.
 
@@ -31,7 +31,7 @@ const CONNECTIONS: usize = 18;
 const CREATES_MAX: u64 = 20_000;
 /// Timeout until a server is ready.
 const READY_MAX: Duration = Duration::from_secs(300);
-/// Time for which a group of writes held the lock that orders the writes of all servers.
+/// Time for which a group of writes had the lock that orders the writes of all servers.
 const LOCK_HELD: &str = "daftar_database_lock_held_duration_seconds";
 /// Number of repetitions of each search in a round.
 const SEARCHES: u64 = 40;
@@ -74,10 +74,10 @@ impl Database {
         std::fs::create_dir(&moved).map_err(|error| error.to_string())?;
         copy(&register.folder.join("data"), &moved.join("data"))?;
         let started = Instant::now();
-        let told = run_command(&moved, Some(&config), &["migrate", "fill", "--to", "postgres"])?;
+        let reported = run_command(&moved, Some(&config), &["migrate", "fill", "--to", "postgres"])?;
         let seconds = started.elapsed().as_secs_f64();
         std::fs::remove_dir_all(moved).map_err(|error| error.to_string())?;
-        let same = told.get("same").and_then(Value::as_object).into_iter().flatten();
+        let same = reported.get("same").and_then(Value::as_object).into_iter().flatten();
         let records: f64 = same.filter_map(|(_, count)| count.as_f64()).sum();
         let name = url.rsplit('/').next().unwrap_or_default().to_owned();
         for statement in ["VACUUM ANALYZE", "CHECKPOINT"] {
@@ -299,7 +299,8 @@ impl Measured<'_> {
         Ok(())
     }
 
-    /// The first preview of each rule, later ones, and those of one more person, whom another server wrote where there are several.
+    /// The first preview of each rule, later ones, and those of one more person, whom another server wrote where there
+    /// are several.
     fn previews(
         &self,
         report: &mut Report,
@@ -332,7 +333,8 @@ impl Measured<'_> {
             );
             let mut after = Vec::new();
             for create in self.register.creates(token, self.setup.times(PREVIEWS)) {
-                // A connection of its own: the previews before may take longer than a server waits for the next request.
+                // A connection of its own: the previews before may take longer than a server waits for the next
+                // request.
                 Connection::to(last.address)?.timed(&create, 201)?;
                 after.push(ask(connection, &request, self.register.people)?);
             }

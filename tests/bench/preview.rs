@@ -1,5 +1,5 @@
-//! `$preview` over a whole register, over HTTP: after a start, with columns in memory, of a rule over a field that is no column; what reads
-//! take during it, and its memory.
+//! `$preview` over a whole register, over HTTP: after a start, with columns in memory, of a rule over a field that is
+//! no column; what reads take during it, and its memory.
 
 use serde_json::{Value, json};
 
@@ -101,13 +101,13 @@ fn reads_during_previews(
     let previews = RULES.iter().map(|rule| preview(token, rule.subject_name(), rule.expression));
     let previews = cycle(previews.collect());
     let load = Load::new(server.address, CONNECTIONS, setup.window());
-    let (mut alone, mut beside, mut asked) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut alone, mut beside, mut requested) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..setup.rounds() {
         alone.push(load.run(&reads)?);
         std::thread::scope(|scope| {
             let asking = scope.spawn(|| load.run(&previews));
             beside.push(load.run(&reads)?);
-            asked.push(asking.join().map_err(|_| "the previews failed".to_owned())??);
+            requested.push(asking.join().map_err(|_| "the previews failed".to_owned())??);
             Ok::<_, String>(())
         })?;
     }
@@ -118,7 +118,7 @@ fn reads_during_previews(
             report.row(Row::new(format!("preview.read-{id}.{of}"), what, "ms", times));
         }
     }
-    let rate = Spread::of(asked.iter().map(crate::load::Taken::per_second));
+    let rate = Spread::of(requested.iter().map(crate::load::Taken::per_second));
     report.row(Row::new("preview.beside", "previews beside these reads", "1/s", rate));
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! `GET /Individual/{identifier}` and `/health/live` over 16 connections, against a bare server that sends the same bytes: with a warm and a
-//! cold response cache, with the default log and with the log level `warn`.
+//! `GET /Individual/{identifier}` and `/health/live` over 16 connections, against a bare server that sends the same
+//! bytes: with a warm and a cold response cache, with the default log and with the log level `warn`.
 
 use std::sync::Arc;
 

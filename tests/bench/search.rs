@@ -1,4 +1,5 @@
-//! Sequential searches of people over HTTP, each with its exact total and a page of 20; pages of lists, the first and one far down.
+//! Sequential searches of people over HTTP, each with its exact total and a page of 20; pages of lists, the first and
+//! one far down.
 
 use crate::http::{Connection, get};
 use crate::people::{Dice, SEED, day, name};

@@ -88,7 +88,7 @@ impl Server {
         Ok(Self { child, folder: folder.to_owned(), config: config.map(Path::to_owned), address, start_ms })
     }
 
-    /// A token of a client, asked for from an address that has not asked before.
+    /// A token of a client, requested from a new address.
     pub fn token(&self, client: &Credentials) -> Result<String, String> {
         let mut connection = Connection::from(fresh_address(), self.address)?;
         let body = connection.json(&token_request(&client.id, &client.secret), 200)?;
@@ -109,10 +109,10 @@ impl Server {
     /// The sum of a histogram without labels on its metrics page; 0 before anything was recorded.
     pub fn histogram_sum(&self, name: &str) -> Result<f64, String> {
         let of_folder = |file: &str| std::fs::read_to_string(self.folder.join("data").join(file));
-        let told: Value = serde_json::from_str(&of_folder("server.json").map_err(|error| error.to_string())?)
+        let reported: Value = serde_json::from_str(&of_folder("server.json").map_err(|error| error.to_string())?)
             .map_err(|error| error.to_string())?;
         let address =
-            told.get("admin_url").and_then(Value::as_str).and_then(|url| url.rsplit('/').next()?.parse().ok());
+            reported.get("admin_url").and_then(Value::as_str).and_then(|url| url.rsplit('/').next()?.parse().ok());
         let token = of_folder("admin.token").map_err(|error| error.to_string())?;
         let mut connection = Connection::to(address.ok_or("the server does not say where its administrator asks")?)?;
         let (status, page) = connection.exchange(&get("/metrics", token.trim()))?;

@@ -160,7 +160,8 @@ impl Setup {
         Ok(register)
     }
 
-    /// The register with so many people that all benchmarks of this run share. They leave it as it is but for new people.
+    /// The register with so many people that all benchmarks of this run share. They leave it as it is but for new
+    /// people.
     pub fn shared(&self, people: u64) -> Result<Rc<Register>, String> {
         if let Some(register) = self.registers.borrow().get(&people) {
             return Ok(Rc::clone(register));

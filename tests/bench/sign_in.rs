@@ -1,8 +1,9 @@
-//! Tests whether the time of a rejected token request distinguishes an unknown client, a wrong secret and a disabled client, over HTTP.
+//! Tests whether the time of a rejected token request distinguishes an unknown client, a wrong secret and a disabled
+//! client, over HTTP.
 //!
-//! Rejections of the three kinds are timed alternately, in an order that changes from round to round, each round from an address of its own,
-//! as an attacker would do it. The figure is the share of pairs in which one takes longer (`pairs.rs`). No client is used more often than is
-//! answered without a delay.
+//! Rejections of the three kinds are timed alternately, in an order that changes from round to round, each round from
+//! an address of its own, as an attacker would do it. The figure is the share of pairs in which one takes longer
+//! (`pairs.rs`). No client is used more often than is answered without a delay.
 
 use daftar::auth::failed_sign_ins::FREE_FAILURES;
 use daftar_tests::fresh_address;
@@ -35,15 +36,15 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     for round in 0..rounds as usize {
         let (active, disabled) = clients.get(round % clients.len()).ok_or("there are no clients")?;
         let wrong: String = active.secret.chars().rev().collect();
-        let asked = [
+        let requested = [
             token_request(&format!("client-{round:032x}"), &active.secret),
             token_request(&active.id, &wrong),
             token_request(&disabled.id, &disabled.secret),
         ];
         let mut connection = Connection::from(fresh_address(), server.address)?;
         for kind in order(round) {
-            let (Some(asked), Some(times)) = (asked.get(kind), times.get_mut(kind)) else { continue };
-            times.push(connection.timed(asked, 401)?.0);
+            let (Some(requested), Some(times)) = (requested.get(kind), times.get_mut(kind)) else { continue };
+            times.push(connection.timed(requested, 401)?.0);
         }
     }
     for ((id, kind), times) in KINDS.into_iter().zip(&times) {

@@ -1,5 +1,5 @@
-//! The token endpoint against a bare server that sends the same bytes, both with five requests on each connection, for no address may ask
-//! for more in a minute; and what it costs to check a token, in process.
+//! The token endpoint against a bare server that sends the same bytes, both with five requests on each connection, for
+//! no address may ask for more in a minute; and what it costs to check a token, in process.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use daftar_tests::fresh_address;
 
 /// Number of connections at a time.
 const CONNECTIONS: usize = 16;
-/// Number of tokens that are checked in turn: more than one, as with several clients.
+/// Number of tokens that are checked round-robin: more than one, as with several clients.
 const TOKENS: usize = 100;
 /// Number of checks timed at a time.
 const CHECKS: u64 = 20_000;

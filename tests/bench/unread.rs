@@ -1,4 +1,5 @@
-//! The memory of responses that are not read: many clients ask for the largest photo concurrently, and take the first bytes of it.
+//! The memory of responses that are not read: many clients ask for the largest photo concurrently, and take the first
+//! bytes of it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

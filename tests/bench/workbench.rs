@@ -1,5 +1,5 @@
-//! Waiting times of a person at the workbench, in a headless browser: until the page can be used, and the longest time for which it is
-//! unresponsive during previews of a hundred thousand people.
+//! Waiting times of a person at the workbench, in a headless browser: until the page can be used, and the longest time
+//! for which it is unresponsive during previews of a hundred thousand people.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -79,8 +79,8 @@ fn measure(place: &Path, given: &Value) -> Result<serde_json::Map<String, Value>
     let mut node = Command::new("node");
     node.arg(place.join("measure.mjs")).env("DAFTAR_WORKBENCH_WALK", given.to_string()).stdin(Stdio::null());
     let output = node.output().map_err(|error| format!("`node`: {error}"))?;
-    let told = String::from_utf8_lossy(&output.stdout);
-    let figures = told.lines().find_map(|line| line.strip_prefix("figures "));
+    let reported = String::from_utf8_lossy(&output.stdout);
+    let figures = reported.lines().find_map(|line| line.strip_prefix("figures "));
     let figures = figures.and_then(|text| serde_json::from_str(text).ok());
-    figures.ok_or_else(|| format!("the browser came to no end: {told}{}", String::from_utf8_lossy(&output.stderr)))
+    figures.ok_or_else(|| format!("the browser came to no end: {reported}{}", String::from_utf8_lossy(&output.stderr)))
 }

@@ -1,5 +1,5 @@
-//! Creates with codes, an identifier and an address, and changes, over HTTP with all checks; creates against a bare server that reads the
-//! same bodies and sends the same bytes. Then reads, searches and creates at the same time.
+//! Creates with codes, an identifier and an address, and changes, over HTTP with all checks; creates against a bare
+//! server that reads the same bodies and sends the same bytes. Then reads, searches and creates at the same time.
 
 use std::sync::Arc;
 

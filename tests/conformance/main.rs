@@ -1,5 +1,5 @@
-//! Checks a running server against its OpenAPI document, with third-party tools: a linter for the document, a fuzzer for the
-//! server. `cargo xtask conformance` installs the tools and runs this.
+//! Checks a running server against its OpenAPI document, with third-party tools: a linter for the document, a fuzzer
+//! for the server. `cargo xtask conformance` installs the tools and runs this.
 //!
 //! **Invariant:** no limit of the server is switched off. Each request comes from an address of its own, as if from another
 //! client; the client's own bucket has the maximum size that an administrator can configure.
@@ -57,10 +57,10 @@ fn lint(tools: &Path, document: &Path) -> bool {
         .args(["--max-problems", "50"]);
     linter.env("REDOCLY_TELEMETRY", "off").env("REDOCLY_SUPPRESS_UPDATE_NOTICE", "true");
     let output = linter.output().expect("the linter can be run");
-    let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    println!("{told}");
+    let reported = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    println!("{reported}");
     // A warning is a failure too.
-    output.status.success() && !told.contains("Warning was generated")
+    output.status.success() && !reported.contains("Warning was generated")
 }
 
 /// Tests whether the fuzzer finds no undocumented response.

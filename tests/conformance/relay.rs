@@ -1,5 +1,5 @@
-//! Relays connections to the server, each from a loopback address of its own: the server counts requests without a token by address,
-//! and the fuzzer calls from one.
+//! Relays connections to the server, each from a loopback address of its own: the server counts requests without a
+//! token by address, and the fuzzer calls from one.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -44,5 +44,5 @@ fn copy(mut from: TcpStream, mut to: TcpStream) {
             break;
         }
     }
-    let _is_told = to.shutdown(Shutdown::Write).is_ok();
+    let _is_reported = to.shutdown(Shutdown::Write).is_ok();
 }

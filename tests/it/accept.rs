@@ -16,7 +16,7 @@ fn register() -> (TestApp, ApiClient) {
 
 /// The media types of an endpoint's responses, and a path of it.
 fn documented(endpoint: &Endpoint) -> (Vec<&'static str>, String) {
-    let bodies = endpoint.operation.answers.iter().flat_map(|answer| &answer.bodies);
+    let bodies = endpoint.operation.responses.iter().flat_map(|response| &response.bodies);
     let filled = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };
     let path: Vec<String> = endpoint.paths[0].split('/').map(filled).collect();
     (bodies.map(|(media_type, _)| *media_type).collect(), path.join("/"))
@@ -26,12 +26,12 @@ fn status(app: &TestApp, client: &ApiClient, endpoint: &Endpoint, path: &str, ac
     // Each from an address of its own: requests open to every caller are limited by address.
     let request = app.anonymous().request(endpoint.method.as_str(), path).header("Accept", accept);
     let request = if endpoint.access == Access::Public { request } else { request.bearer(client.token()) };
-    let answer = request.send();
-    if answer.status == 406 {
-        assert!(answer.detail().contains("`Accept` excludes the media types"), "{path}: {}", answer.detail());
-        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+    let response = request.send();
+    if response.status == 406 {
+        assert!(response.detail().contains("`Accept` excludes the media types"), "{path}: {}", response.detail());
+        assert_eq!(response.header("content-type"), Some("application/problem+json"));
     }
-    answer.status
+    response.status
 }
 
 #[test]

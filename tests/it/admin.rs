@@ -37,8 +37,8 @@ fn nothing_of_the_admin_api_is_on_the_public_listener_and_the_reverse() {
     let app = TestApp::start();
     let token = app.admin().token().to_owned();
     for path in ["/admin", "/admin/v1", "/admin/v1/clients", "/admin/v1/plugins", "/clients", "/api/v2/clients"] {
-        let answer = app.anonymous().request("GET", path).bearer(&token).send();
-        assert_eq!(answer.status, 404, "{path}");
+        let response = app.anonymous().request("GET", path).bearer(&token).send();
+        assert_eq!(response.status, 404, "{path}");
     }
     let as_api_token = app.anonymous().request("GET", "/api/v2/Individual").bearer(&token).send();
     assert_eq!(as_api_token.status, 401);
@@ -146,13 +146,13 @@ fn a_change_acts_on_the_very_next_call() {
 #[test]
 fn clients_and_their_grants_outlive_a_restart() {
     let mut app = TestApp::start();
-    let kept = app.client(&["individual:read"]);
+    let stored = app.client(&["individual:read"]);
     let disabled = app.client(&["individual:read"]);
     app.admin().disable(disabled.id());
     app.restart();
-    assert_eq!(kept.get("/Individual").status, 200);
+    assert_eq!(stored.get("/Individual").status, 200);
     assert_eq!(disabled.get("/Individual").status, 401);
-    assert_eq!(app.client_of(kept.credentials()).get("/Individual").status, 200);
+    assert_eq!(app.client_of(stored.credentials()).get("/Individual").status, 200);
 }
 
 #[test]

@@ -48,17 +48,17 @@ fn wrong(app: &TestApp, row: &Row, path: &str, caller: &Caller) -> Option<String
     let request = row.request(&app.anonymous(), path);
     let request = caller.token.iter().fold(request, |request, token| request.bearer(token));
     let response = request.send();
-    let told = format!("{} {path} by {}", row.method, caller.name);
+    let reported = format!("{} {path} by {}", row.method, caller.name);
     if response.status != expected {
-        return Some(format!("{told}: {} instead of {expected}: {}", response.status, response.text()));
+        return Some(format!("{reported}: {} instead of {expected}: {}", response.status, response.text()));
     }
     match response.status {
-        401 => response.header("www-authenticate").is_none().then(|| format!("{told}: a 401 without a challenge")),
+        401 => response.header("www-authenticate").is_none().then(|| format!("{reported}: a 401 without a challenge")),
         403 => {
             let detail = response.detail();
-            let is_told = detail.starts_with(&format!("Missing required scope {}. Granted: ", row.missing(caller)))
+            let is_reported = detail.starts_with(&format!("Missing required scope {}. Granted: ", row.missing(caller)))
                 && detail.contains(if caller.scope.is_empty() { "none" } else { &caller.scope });
-            (!is_told).then(|| format!("{told}: {detail}"))
+            (!is_reported).then(|| format!("{reported}: {detail}"))
         }
         _ => None,
     }

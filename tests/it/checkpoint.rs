@@ -47,9 +47,9 @@ impl Register {
         let token = token::fetch(&server.connection(), &self.credentials);
         let request = server.connection().request(method, &format!("/api/v2{path}")).bearer(&token);
         let request = if let Some(body) = body { request.json(body) } else { request };
-        let answer = request.send();
-        assert!(answer.status < 300, "{method} {path}: {}", answer.status);
-        answer.json()
+        let response = request.send();
+        assert!(response.status < 300, "{method} {path}: {}", response.status);
+        response.json()
     }
 
     fn create(&self, server: &Server, numbers: std::ops::RangeInclusive<u32>) {
@@ -62,7 +62,7 @@ impl Register {
     }
 
     /// Results of searches of every kind.
-    fn answers(&self, server: &Server) -> Vec<Value> {
+    fn responses(&self, server: &Server) -> Vec<Value> {
         let searches = [
             "/Individual?_count=100",
             "/Individual?name=zo",
@@ -101,13 +101,13 @@ fn a_server_that_stops_leaves_a_checkpoint_and_the_next_one_starts_from_it() {
     register.create(&server, 1..=12);
     let group = household("H1", &[("1", "head"), ("2", "spouse")]);
     register.send(&server, "POST", "/Group", Some(&group));
-    let before = register.answers(&server);
+    let before = register.responses(&server);
     assert_eq!(before[0][0], 12);
     assert_logged(&server.stop().expect_success(), &[FROM_RECORDS, "a checkpoint was written"], &[QUARANTINED]);
     assert!(!register.checkpoints().is_empty());
 
     let server = register.serve();
-    assert_eq!(register.answers(&server), before);
+    assert_eq!(register.responses(&server), before);
     // Changed, new and newly grouped after the checkpoint; then the power is cut.
     register.create(&server, 13..=15);
     let path = "/Individual/urn:svc:vocab:id-type%23national_id%7C3";
@@ -118,16 +118,16 @@ fn a_server_that_stops_leaves_a_checkpoint_and_the_next_one_starts_from_it() {
     let patched = patched.body("application/merge-patch+json", patch.to_string()).send();
     assert_eq!(patched.status, 200);
     register.send(&server, "POST", "/Group", Some(&household("H2", &[("3", "head"), ("14", "spouse")])));
-    let after = register.answers(&server);
+    let after = register.responses(&server);
     assert_eq!((&after[0][0], &after[4][0], &after[6][0]), (&json!(15), &json!(1), &json!(2)));
     server.kill();
 
     let server = register.serve();
-    assert_eq!(register.answers(&server), after);
+    assert_eq!(register.responses(&server), after);
     let finished = server.stop().expect_success();
     assert_logged(&finished, &[FROM_CHECKPOINT, "a checkpoint was written"], &[FROM_RECORDS, QUARANTINED]);
     let server = register.serve();
-    assert_eq!(register.answers(&server), after);
+    assert_eq!(register.responses(&server), after);
     let finished = server.stop().expect_success();
     assert_logged(&finished, &[FROM_CHECKPOINT], &[FROM_RECORDS, "a checkpoint was written"]);
     assert!(!finished.stderr.contains("Diallo") && !finished.stderr.contains("Zoë"), "{}", finished.stderr);
@@ -138,7 +138,7 @@ fn a_checkpoint_that_is_damaged_or_of_another_register_is_quarantined() {
     let register = Register::new();
     let server = register.serve();
     register.create(&server, 1..=6);
-    let answers = register.answers(&server);
+    let responses = register.responses(&server);
     drop(server.stop().expect_success());
     let other = Register::new();
     let server = other.serve();
@@ -161,7 +161,7 @@ fn a_checkpoint_that_is_damaged_or_of_another_register_is_quarantined() {
         register.checkpoints().iter().for_each(|file| fs::remove_file(file).unwrap());
         fs::write(&mine, bytes).unwrap();
         let server = register.serve();
-        assert_eq!(register.answers(&server), answers, "{reason}");
+        assert_eq!(register.responses(&server), responses, "{reason}");
         assert_logged(&server.stop().expect_success(), &[QUARANTINED, reason, FROM_RECORDS], &[FROM_CHECKPOINT]);
         let aside = mine.with_extension("checkpoint.corrupt");
         assert_eq!(fs::read(aside).unwrap(), bytes, "it is retained for analysis");
@@ -169,12 +169,12 @@ fn a_checkpoint_that_is_damaged_or_of_another_register_is_quarantined() {
     // As many writes as the other register, so that its checkpoint is not from the future.
     let server = register.serve();
     register.create(&server, 7..=20);
-    let answers = register.answers(&server);
+    let responses = register.responses(&server);
     drop(server.stop().expect_success());
     register.checkpoints().iter().for_each(|file| fs::remove_file(file).unwrap());
     fs::write(&mine, &foreign).unwrap();
     let server = register.serve();
-    assert_eq!(register.answers(&server), answers);
+    assert_eq!(register.responses(&server), responses);
     let finished = server.stop().expect_success();
     assert_logged(&finished, &[QUARANTINED, "it is of another register", FROM_RECORDS], &[FROM_CHECKPOINT]);
 }
@@ -188,20 +188,20 @@ fn a_folder_that_cannot_hold_checkpoints_stops_nothing() {
     fs::write(&folder, b"a file stands in the way").unwrap();
     let server = register.serve();
     register.create(&server, 1..=2);
-    assert_eq!(register.answers(&server)[0][0], 2);
-    assert_logged(&server.stop().expect_success(), &["checkpoints cannot be kept"], &["a checkpoint was written"]);
+    assert_eq!(register.responses(&server)[0][0], 2);
+    assert_logged(&server.stop().expect_success(), &["checkpoints cannot be written"], &["a checkpoint was written"]);
 }
 
 /// The problems of a stopped register's checkpoints that `daftar verify` reports, a line each; there must be no others.
 #[track_caller]
 fn found(register: &Register) -> Vec<String> {
-    let told = run(&register.data_dir(), &["verify"]);
-    let lines: Vec<String> = told.stdout.lines().map(str::to_owned).collect();
-    if told.code == 0 {
-        assert!(lines.len() == 1 && lines[0].ends_with("no errors"), "{told:?}");
+    let reported = run(&register.data_dir(), &["verify"]);
+    let lines: Vec<String> = reported.stdout.lines().map(str::to_owned).collect();
+    if reported.code == 0 {
+        assert!(lines.len() == 1 && lines[0].ends_with("no errors"), "{reported:?}");
         return Vec::new();
     }
-    assert!(lines.iter().all(|line| line.starts_with("checkpoints: `checkpoints/")), "{told:?}");
+    assert!(lines.iter().all(|line| line.starts_with("checkpoints: `checkpoints/")), "{reported:?}");
     lines
 }
 
@@ -211,8 +211,8 @@ fn verification_of_a_stopped_register_compares_each_checkpoint_with_the_records(
     let server = register.serve();
     register.create(&server, 1..=6);
     drop(server.stop().expect_success());
-    let told = run(&register.data_dir(), &["verify", "--json"]).expect_success().json();
-    let parts = told["parts"].as_array().unwrap();
+    let reported = run(&register.data_dir(), &["verify", "--json"]).expect_success().json();
+    let parts = reported["parts"].as_array().unwrap();
     let checked = parts.iter().find(|part| part["part"] == "checkpoints").unwrap();
     assert_eq!(checked, &json!({"part": "checkpoints", "checked": 6, "findings": 0}));
     // Later writes are applied.

@@ -1,5 +1,6 @@
-//! Third-party clients, from their packages, against the server's own program over HTTP: each gets a token in each form that it
-//! supports, reads, searches and registers, continues with a new token after a 401, and after the wait given by a 429.
+//! Third-party clients, from their packages, against the server's own program over HTTP: each gets a token in each form
+//! that it supports, reads, searches and registers, continues with a new token after a 401, and after the wait given by
+//! a 429.
 //!
 //! **Invariant:** no limit is switched off. Each test has a client and an address of its own, and so buckets of its own.
 

@@ -1,5 +1,5 @@
-//! The files of `deploy/`: their validity, their consistency with each other and with the program, and that the series of alerts and
-//! dashboard exist.
+//! The files of `deploy/`: their validity, their consistency with each other and with the program, and that the series
+//! of alerts and dashboard exist.
 
 mod agree;
 mod unit;

@@ -62,9 +62,9 @@ fn an_unknown_path_is_404_and_a_method_that_is_not_offered_405() {
     for path in
         ["/", "/api", "/api/v2", "/api/v2/Nothing", "/api/v1/Individual", "/api/v2/individual", "/admin/v1/clients"]
     {
-        let answer = app.anonymous().request("GET", path).send();
-        assert_eq!(answer.status, 404, "{path}");
-        assert!(answer.json().get("instance").is_none(), "{path}");
+        let response = app.anonymous().request("GET", path).send();
+        assert_eq!(response.status, 404, "{path}");
+        assert!(response.json().get("instance").is_none(), "{path}");
     }
     for (method, path, allowed) in [
         ("DELETE", "/api/v2/Individual/urn:a|b", "GET,HEAD,PATCH,PUT"),
@@ -73,10 +73,10 @@ fn an_unknown_path_is_404_and_a_method_that_is_not_offered_405() {
         ("GET", "/api/v2/Eligibility/$evaluate", "POST"),
         ("POST", "/health/live", "GET,HEAD"),
     ] {
-        let answer = app.anonymous().request(method, path).send().expect(405);
-        let mut allow: Vec<&str> = answer.header("allow").unwrap().split(',').map(str::trim).collect();
+        let response = app.anonymous().request(method, path).send().expect(405);
+        let mut allow: Vec<&str> = response.header("allow").unwrap().split(',').map(str::trim).collect();
         allow.sort_unstable();
         assert_eq!(allow.join(","), allowed, "{method} {path}");
-        assert!(answer.detail().contains(method), "{}", answer.detail());
+        assert!(response.detail().contains(method), "{}", response.detail());
     }
 }

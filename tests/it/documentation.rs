@@ -33,16 +33,16 @@ fn every_page_of_the_site_and_all_that_it_loads_is_served() {
     let mut seen: BTreeSet<String> = open.iter().cloned().collect();
     let mut pages = 0;
     while let Some(path) = open.pop() {
-        let answer = get(&path).expect(200);
-        if !answer.header("content-type").is_some_and(|is| is.starts_with("text/html")) {
+        let response = get(&path).expect(200);
+        if !response.header("content-type").is_some_and(|is| is.starts_with("text/html")) {
             continue;
         }
         pages += 1;
         assert!(
-            answer.header("content-security-policy").is_some_and(|is| is.contains("frame-ancestors 'none'")),
+            response.header("content-security-policy").is_some_and(|is| is.contains("frame-ancestors 'none'")),
             "{path}"
         );
-        let html = answer.text();
+        let html = response.text();
         for target in targets(&html, "href=\"").chain(targets(&html, "src=\"")) {
             if target.is_empty()
                 || target.contains("://")
@@ -52,7 +52,7 @@ fn every_page_of_the_site_and_all_that_it_loads_is_served() {
                 continue;
             }
             let next = resolved(&path, target);
-            // One page of the API's operations stands for all.
+            // One page of the API's operations represents all.
             if seen.len() < 150 && seen.insert(next.clone()) {
                 open.push(next);
             }

@@ -8,7 +8,8 @@ use daftar_tests::records::{path, person};
 use daftar_tests::{Request, TestApp};
 use serde_json::{Map, Value, json};
 
-/// The codes that [`a_request_is_refused_with_the_code_of_its_reason`] does not produce: the file and the function of the tests that do.
+/// The codes that [`a_request_is_refused_with_the_code_of_its_reason`] does not produce: the file and the function of
+/// the tests that do.
 const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
     (TokenInvalid, "tests/it/forged_tokens.rs", "a_token_counts_in_one_authorization_header_and_nowhere_else"),
     (
@@ -195,7 +196,7 @@ fn an_address_whose_calls_are_refused_still_reads_why() {
     let app = TestApp::start();
     let anonymous = app.anonymous();
     let mut calls = std::iter::repeat_with(|| anonymous.request("GET", "/api/v2/Individual").send()).take(31);
-    let refused = calls.find(|answer| answer.status == 429).expect("30 calls a minute");
+    let refused = calls.find(|response| response.status == 429).expect("30 calls a minute");
     let page = format!("/docs/errors/{}", refused.code());
     assert_eq!(page, "/docs/errors/rate_limited");
     let page = anonymous.request("GET", &page).send().expect(200);

@@ -17,14 +17,14 @@ fn refused(data_dir: &Path) -> Finished {
 
 /// The same, with that exit code.
 fn refused_with(data_dir: &Path, code: i32) -> Finished {
-    let told = finish(command(data_dir, &SERVE));
-    assert_eq!(told.code, code, "{told:?}");
-    let last = told.stderr.lines().last().unwrap_or_default();
-    assert!(last.starts_with("error: "), "the last line says why: {told:?}");
+    let reported = finish(command(data_dir, &SERVE));
+    assert_eq!(reported.code, code, "{reported:?}");
+    let last = reported.stderr.lines().last().unwrap_or_default();
+    assert!(last.starts_with("error: "), "the last line says why: {reported:?}");
     for noise in ["panicked", "RUST_BACKTRACE", "PLEASE", "a defect of daftar"] {
-        assert!(!told.stderr.contains(noise), "`{noise}`: {told:?}");
+        assert!(!reported.stderr.contains(noise), "`{noise}`: {reported:?}");
     }
-    told
+    reported
 }
 
 /// A stopped register with one person.
@@ -54,12 +54,12 @@ fn fill(server: Server, data_dir: &Path, token: &str) {
     let refusal = (0..400).find_map(|number| {
         let id = format!("full-{number}");
         let body = person(&id, json!({"photo": photo(number)}));
-        let answer = connection.request("POST", "/api/v2/Individual").bearer(token).json(&body).send();
-        if answer.status == 201 {
+        let response = connection.request("POST", "/api/v2/Individual").bearer(token).json(&body).send();
+        if response.status == 201 {
             acknowledged.push(id);
             return None;
         }
-        Some(answer)
+        Some(response)
     });
     let refusal = refusal.expect("the disk has room for a few of them only").expect(503);
     assert!(refusal.number("retry-after") >= 1, "{refusal:?}");
@@ -75,8 +75,8 @@ fn fill(server: Server, data_dir: &Path, token: &str) {
     assert!(ready.text().contains("the store has stopped after a failure; its log says why"), "{}", ready.text());
     assert_eq!(connection.request("GET", "/health/live").try_send().unwrap().status, 200);
     let ended = server.stop();
-    let told = ended.stderr.lines().filter(|line| line.contains("the store failed and accepts no more writes"));
-    assert_eq!(told.count(), 1, "once, and clearly: {}", ended.stderr);
+    let reported = ended.stderr.lines().filter(|line| line.contains("the store failed and accepts no more writes"));
+    assert_eq!(reported.count(), 1, "once, and clearly: {}", ended.stderr);
 
     let room = Server::serve(data_dir, &[]);
     let connection = room.connection();
@@ -166,8 +166,8 @@ fn disk_is_cleared_when(server: Server, data_dir: &Path, token: &str, filler: &P
     let connection = server.connection();
     let refusal = (0..400).find_map(|number| {
         let body = person(&format!("full-{number}"), json!({"photo": photo(number)}));
-        let answer = connection.request("POST", "/api/v2/Individual").bearer(token).json(&body).send();
-        (answer.status != 201).then_some((number, answer))
+        let response = connection.request("POST", "/api/v2/Individual").bearer(token).json(&body).send();
+        (response.status != 201).then_some((number, response))
     });
     let (count, refusal) = refusal.expect("the disk has room for a few of them only");
     assert!(refusal.expect(503).number("retry-after") >= 1);
@@ -201,17 +201,17 @@ fn a_backup_without_free_space_reports_the_required_space_and_leaves_nothing_tha
     assert!(std::fs::metadata(&file).unwrap().len() < 40 << 20, "packed it would fit");
 
     let target = disk.0.path().join("restored");
-    let told = run(&target, &["restore", backup]);
-    assert_eq!((told.code, told.stdout.as_str()), (73, ""), "{told:?}");
+    let reported = run(&target, &["restore", backup]);
+    assert_eq!((reported.code, reported.stdout.as_str()), (73, ""), "{reported:?}");
     let sentence = format!("error: the disk of `{}` is full: ", target.join("store").display());
-    assert!(told.stderr.contains(&sentence), "{told:?}");
+    assert!(reported.stderr.contains(&sentence), "{reported:?}");
     let after = format!("`{backup}` was not restored; `{}` is not served as it is", target.display());
-    assert!(told.stderr.contains(&after), "{told:?}");
+    assert!(reported.stderr.contains(&after), "{reported:?}");
     for noise in ["panicked", "RUST_BACKTRACE", "PLEASE", "a defect of daftar"] {
-        assert!(!told.stderr.contains(noise), "`{noise}`: {told:?}");
+        assert!(!reported.stderr.contains(noise), "`{noise}`: {reported:?}");
     }
-    let needed = told.stderr.split("and about ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
-    let needed: u64 = needed.unwrap_or_else(|| panic!("how much is needed is not told: {told:?}"));
+    let needed = reported.stderr.split("and about ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
+    let needed: u64 = needed.unwrap_or_else(|| panic!("how much is needed is not told: {reported:?}"));
     assert!((50..1_000).contains(&needed), "{needed}");
     for arguments in [&SERVE[..], &["client", "list"]] {
         let refused = run(&target, arguments);
@@ -239,10 +239,10 @@ fn a_read_only_folder_is_refused_and_named() {
     let _token = register(&data_dir);
     disk.remount("ro");
     let before = files(&data_dir.join("store"));
-    let told = refused(&data_dir);
+    let reported = refused(&data_dir);
     let sentence =
         format!("the data folder `{}` cannot be used: Read-only file system", data_dir.join("store").display());
-    assert!(told.stderr.contains(&sentence), "{told:?}");
+    assert!(reported.stderr.contains(&sentence), "{reported:?}");
     assert_eq!(files(&data_dir.join("store")), before);
     disk.remount("rw");
     drop(Server::serve(&data_dir, &[]).stop().expect_success());
@@ -254,10 +254,10 @@ fn a_folder_that_a_server_uses_is_refused_to_another() {
     let data_dir = folder.path().join("data");
     let token = register(&data_dir);
     let server = Server::serve(&data_dir, &[]);
-    let told = refused_with(&data_dir, 69);
+    let reported = refused_with(&data_dir, 69);
     assert!(
-        told.stderr.contains("is in use by another process: stop that daftar first, or use another folder"),
-        "{told:?}"
+        reported.stderr.contains("is in use by another process: stop that daftar first, or use another folder"),
+        "{reported:?}"
     );
     let target = format!("/api/v2{}", path("Individual", "first"));
     drop(server.connection().request("GET", &target).bearer(&token).send().expect(200));
@@ -280,27 +280,27 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn cut_and_missing_files_are_refused_and_named() {
     let folder = tempfile::tempdir().unwrap();
-    let (data_dir, kept) = (folder.path().join("data"), folder.path().join("kept"));
+    let (data_dir, stored) = (folder.path().join("data"), folder.path().join("kept"));
     let _token = register(&data_dir);
     let store = data_dir.join("store");
-    copy(&store, &kept);
+    copy(&store, &stored);
     let database = store.join("db");
 
     let whole = std::fs::read(&database).unwrap();
     std::fs::write(&database, &whole[..4_096]).unwrap();
-    let told = refused(&data_dir);
-    assert!(told.stderr.contains(&format!("the data folder `{}`", store.display())), "{told:?}");
+    let reported = refused(&data_dir);
+    assert!(reported.stderr.contains(&format!("the data folder `{}`", store.display())), "{reported:?}");
     assert_eq!(run(&data_dir, &["verify"]).code, 1);
 
     std::fs::remove_file(&database).unwrap();
     let before = files(&store);
-    let told = refused(&data_dir);
-    assert!(told.stderr.contains("lacks the file `db`, which contains the register"), "{told:?}");
+    let reported = refused(&data_dir);
+    assert!(reported.stderr.contains("lacks the file `db`, which contains the register"), "{reported:?}");
     assert_eq!(files(&store), before, "nothing new was begun");
 
     // Restored to its place, the register is as it was.
     std::fs::remove_dir_all(&store).unwrap();
-    copy(&kept, &store);
+    copy(&stored, &store);
     drop(run(&data_dir, &["verify"]).expect_success());
     drop(Server::serve(&data_dir, &[]).stop().expect_success());
 }

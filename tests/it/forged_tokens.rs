@@ -133,8 +133,8 @@ fn answer_in_bytes(scene: &Scene, token: &str) -> String {
     let request = format!(
         "GET /api/v2/Individual HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
     );
-    let answer = String::from_utf8(scene.app.anonymous().exchange(request.as_bytes())).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let response = String::from_utf8(scene.app.anonymous().exchange(request.as_bytes())).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     let is_its_own = |line: &&str| !line.starts_with("x-request-id: ") && !line.starts_with("date: ");
     let head: Vec<&str> = head.split("\r\n").filter(is_its_own).collect();
     let mut body: Value = serde_json::from_str(body).unwrap();

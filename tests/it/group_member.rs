@@ -185,7 +185,7 @@ fn the_history_of_a_group_lists_members_who_joined_and_left() {
     );
     let target = format!("{}/membership-history", path("Group", "H-1"));
     let history = client.get(&target).expect(200).json();
-    let told: Vec<String> = history["data"]
+    let reported: Vec<String> = history["data"]
         .as_array()
         .unwrap()
         .iter()
@@ -200,7 +200,7 @@ fn the_history_of_a_group_lists_members_who_joined_and_left() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         ["1 added Amina", "2 added Moussa", "4 changed Moussa", "5 added Grace", "5 removed Amina", "5 removed Moussa"]
     );
     assert_eq!(history["data"][2]["meta"]["source"], client.id());

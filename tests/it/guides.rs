@@ -1,10 +1,10 @@
-//! The guides and the examples, run as by a reader: their commands in one shell, sequentially, with the real program in a
-//! folder of its own, their output compared with the text.
+//! The guides and the examples, run as by a reader: their commands in one shell, sequentially, with the real program in
+//! a folder of its own, their output compared with the text.
 //!
 //! Meaning of a guide's fences:
 //!
 //! - `sh` runs in the guide's shell, which stops at the first command that fails; a `text` fence after it is what it prints, where `…`
-//!   stands for anything, and alone on a line for any lines.
+//!   matches any text, and alone on a line any lines.
 //! - `sh server` is one `daftar serve` that runs next to the shell until the guide's end; `127.0.0.1:8080` elsewhere means that server.
 //! - A fence with `file=NAME` is written to that file first.
 //! - `sh not-run` is skipped; the line before it gives the reason, beginning with `Not run by the tests:`.
@@ -92,7 +92,8 @@ fn programs(document: &Document) -> Vec<&'static str> {
     called
 }
 
-/// Files of the publishers of vocabularies, which a reader has fetched: small invented ones, in the publishers' formats.
+/// Files of the publishers of vocabularies, which a reader has fetched: small invented ones, in the publishers'
+/// formats.
 fn bring_owners_files(guide: &str, folder: &Path) {
     if !guide.ends_with("deployments.md") {
         return;
@@ -102,7 +103,8 @@ fn bring_owners_files(guide: &str, folder: &Path) {
     std::fs::write(folder.join("agrovoc_core.nt"), thesaurus()).unwrap();
 }
 
-/// Concepts in the form of AGROVOC's Core dump: the roots, those in the concept groups of the module, and an invented one.
+/// Concepts in the form of AGROVOC's Core dump: the roots, those in the concept groups of the module, and an invented
+/// one.
 fn thesaurus() -> String {
     const AGROVOC: &str = "http://aims.fao.org/aos/agrovoc/";
     const SKOS: &str = "http://www.w3.org/2004/02/skos/core#";

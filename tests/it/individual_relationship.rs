@@ -101,8 +101,8 @@ fn rules_read_what_the_others_are_and_when() {
     let today = "(not has(r.period.end) || r.period.end >= today())";
     let inline = with(json!({"type": "Individual"}), related(&json!([relationship("absent", "child")])));
     let outcome = |expression: &str, subject: Value| {
-        let asked = json!({"expression": expression, "subject": "individual", "subjects": [subject]});
-        client.evaluate(&asked)["results"][0]["outcome"].as_str().unwrap().to_owned()
+        let requested = json!({"expression": expression, "subject": "individual", "subjects": [subject]});
+        client.evaluate(&requested)["results"][0]["outcome"].as_str().unwrap().to_owned()
     };
     for (expression, expected) in [
         (format!("me.relationship.exists(r, {})", is("child")), ["eligible", "undetermined", "eligible"]),
@@ -174,9 +174,9 @@ fn relationships_go_through_batches_exports_and_imports() {
     let child = json!({"target": {"reference": name}, "type": format!("{ROLE}#child")});
     let entry = |full_url: Option<&str>, resource: Value| json!({"full_url": full_url, "request": {"method": "POST", "url": "Individual"}, "resource": resource});
     let entries = [entry(None, person("P", related(&json!([child])))), entry(Some(name), person("K", json!({})))];
-    let answer = client.post("/$batch", &json!({"type": "transaction", "entry": entries})).expect(200).json();
-    let made = &answer["entry"][0]["resource"]["relationship"][0]["target"]["reference"];
-    assert_eq!(made, &json!(reference("K")), "{answer}");
+    let response = client.post("/$batch", &json!({"type": "transaction", "entry": entries})).expect(200).json();
+    let made = &response["entry"][0]["resource"]["relationship"][0]["target"]["reference"];
+    assert_eq!(made, &json!(reference("K")), "{response}");
 
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -185,9 +185,9 @@ fn relationships_go_through_batches_exports_and_imports() {
     let lines = std::fs::read_to_string(&exported).unwrap();
     let mut people = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let parent = people.find(|line| line["identifier"][0]["value"] == "P").unwrap_or_else(|| panic!("{lines}"));
-    let kept = json!([{"target": {"reference": reference("K")}, "type": format!("{ROLE}#child")}]);
-    assert_eq!(parent["relationship"], kept, "{parent}");
-    let line = with(json!({"type": "Individual"}), person("Q", related(&kept)));
+    let stored = json!([{"target": {"reference": reference("K")}, "type": format!("{ROLE}#child")}]);
+    assert_eq!(parent["relationship"], stored, "{parent}");
+    let line = with(json!({"type": "Individual"}), person("Q", related(&stored)));
     std::fs::write(&to_import, format!("{line}\n")).unwrap();
     drop(run(app.data_dir(), &["import", &to_import]).expect_success());
     let imported = client.get(&path("Individual", "Q")).expect(200).json();

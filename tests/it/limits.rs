@@ -1,5 +1,5 @@
-//! The three buckets: just below, at and above each limit, and after a restart. Other files test limits of single clients, headers,
-//! crashes and concurrent calls.
+//! The three buckets: just below, at and above each limit, and after a restart. Other files test limits of single
+//! clients, headers, crashes and concurrent calls.
 
 mod concurrent;
 mod crash;
@@ -39,8 +39,8 @@ fn a_client_has_sixty_calls_a_minute_and_one_more_each_second() {
     let app = TestApp::start();
     let client = client(&app, json!({}));
     for made in 1..=60 {
-        let answer = client.get("/Individual").expect(200);
-        assert_eq!(headers(&answer), (60, 60 - made));
+        let response = client.get("/Individual").expect(200);
+        assert_eq!(headers(&response), (60, 60 - made));
     }
     let wait_s = assert_refused(&client.get("/Individual"), 60);
     assert_eq!(wait_s, 1);
@@ -95,13 +95,13 @@ fn a_days_count_outlives_a_restart_and_ends_at_midnight() {
     }
     app.restart();
     // At most one block of sixteen reserved on disk may be counted although unused.
-    let mut answer = client.get("/Individual").expect(200);
-    let (limit, first) = headers(&answer);
+    let mut response = client.get("/Individual").expect(200);
+    let (limit, first) = headers(&response);
     assert_eq!(limit, 40);
     assert!((4..20).contains(&first), "{first}");
     for expected in (0..first).rev() {
-        answer = client.get("/Individual").expect(200);
-        assert_eq!(headers(&answer), (40, expected));
+        response = client.get("/Individual").expect(200);
+        assert_eq!(headers(&response), (40, expected));
     }
     let wait_s = assert_refused(&client.get("/Individual"), 40);
     assert_eq!(wait_s, TO_MIDNIGHT_S);
@@ -149,8 +149,8 @@ fn an_address_may_ask_for_five_tokens_a_minute_and_fifty_a_day() {
     };
     let wrong = Credentials { secret: "wrong".to_owned(), ..credentials.clone() };
     for made in 1..=5 {
-        let answer = if made % 2 == 0 { ask(&wrong).expect(401) } else { ask(&credentials).expect(200) };
-        assert_eq!(headers(&answer), (5, 5 - made));
+        let response = if made % 2 == 0 { ask(&wrong).expect(401) } else { ask(&credentials).expect(200) };
+        assert_eq!(headers(&response), (5, 5 - made));
     }
     let refused = ask(&credentials);
     assert_eq!(assert_refused(&refused, 5), 60, "no 60 seconds have more than five");

@@ -32,7 +32,8 @@ fn call(connection: &Connection, token: &str, method: &str, path: &str, body: Op
     body.into_iter().fold(request, |request, body| request.json(body)).send().status
 }
 
-/// Every kind of request, valid and invalid, with marked values in every client-controlled position. Returns their number.
+/// Every kind of request, valid and invalid, with marked values in every client-controlled position. Returns their
+/// number.
 fn exercise(connection: &Connection, token: &str) -> usize {
     let id = format!("urn:svc:vocab:id-type%23national_id|{MARK}");
     let rule = |expression: &str| {
@@ -103,8 +104,8 @@ fn knock(connection: &Connection, credentials: &Credentials) -> usize {
     7
 }
 
-/// Bytes that are not a valid request, with marked values in every part of them. Their responses are not checked; the server
-/// must still serve.
+/// Bytes that are not a valid request, with marked values in every part of them. Their responses are not checked; the
+/// server must still serve.
 fn harass(connection: &Connection, token: &str) {
     let connection = connection.from(daftar_tests::fresh_address());
     let long = MARK.repeat(2_000);
@@ -146,7 +147,8 @@ struct Left {
     requests: usize,
 }
 
-/// Runs a server that logs in that format and sends to a collector, under valid, invalid and hostile requests at the same time.
+/// Runs a server that logs in that format and sends to a collector, under valid, invalid and hostile requests at the
+/// same time.
 fn load(format: &str) -> Left {
     let folder = tempfile::tempdir().unwrap();
     let (data_dir, config) = (folder.path().join("data"), folder.path().join("daftar.toml"));
@@ -261,8 +263,8 @@ fn a_log_that_is_not_read_holds_up_no_request_and_loses_no_line_that_has_room() 
     let mut requests = "GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(REQUESTS - 1);
     requests.push_str("GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     for _ in 0..CONNECTIONS {
-        let answers = String::from_utf8(server.connection().exchange(requests.as_bytes())).unwrap();
-        assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), REQUESTS);
+        let responses = String::from_utf8(server.connection().exchange(requests.as_bytes())).unwrap();
+        assert_eq!(responses.matches("HTTP/1.1 200 OK").count(), REQUESTS);
     }
     server.read_log();
     let log = server.stop().stderr;

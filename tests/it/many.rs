@@ -106,22 +106,22 @@ fn an_identifier_belongs_to_one_record_whichever_process_registers_it() {
 fn a_named_request_is_done_once_whichever_process_it_comes_to() {
     let processes = Processes::start(3);
     let client = processes.client_of(0, &processes.credentials(0, &SCOPES));
-    let answers: Vec<(u16, Value)> = std::thread::scope(|scope| {
+    let responses: Vec<(u16, Value)> = std::thread::scope(|scope| {
         let send = |number: usize| {
             let client = processes.at(number % 3, &client);
             scope.spawn(move || {
                 let request = client.request("POST", "/Individual").header("Idempotency-Key", "once");
-                let answer = request.json(&person("1", json!({"gender": FEMALE}))).send();
-                (answer.status, answer.json())
+                let response = request.json(&person("1", json!({"gender": FEMALE}))).send();
+                (response.status, response.json())
             })
         };
         let sending: Vec<_> = (0..12).map(send).collect();
         sending.into_iter().map(|sending| sending.join().unwrap()).collect()
     });
-    let done: Vec<&Value> = answers.iter().filter(|(status, _)| *status == 201).map(|(_, body)| body).collect();
-    assert!(!done.is_empty() && done.iter().all(|body| *body == done[0]), "{answers:?}");
+    let done: Vec<&Value> = responses.iter().filter(|(status, _)| *status == 201).map(|(_, body)| body).collect();
+    assert!(!done.is_empty() && done.iter().all(|body| *body == done[0]), "{responses:?}");
     // A repetition is 409 while the first request is in progress.
-    assert!(answers.iter().all(|(status, _)| [201, 409].contains(status)), "{answers:?}");
+    assert!(responses.iter().all(|(status, _)| [201, 409].contains(status)), "{responses:?}");
     for number in 0..3 {
         let client = processes.at(number, &client);
         let again = client.request("POST", "/Individual").header("Idempotency-Key", "once");

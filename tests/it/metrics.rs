@@ -82,13 +82,13 @@ fn the_last_complete_backup_is_reported_after_a_restart_too() {
     let file = folder.path().join("backup");
     let _made = run(app.data_dir(), &["backup", file.to_str().unwrap()]).expect_success();
     // It is recorded when all of it has been sent, which its reader may see first.
-    let told = loop {
-        if let Some(told) = figure(&app.admin().metrics(), LAST) {
-            break told;
+    let reported = loop {
+        if let Some(reported) = figure(&app.admin().metrics(), LAST) {
+            break reported;
         }
     };
     let begun: jiff::Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
-    assert_eq!(told, begun.as_second() as f64, "the register as it stood then");
+    assert_eq!(reported, begun.as_second() as f64, "the register as it stood then");
     app.restart();
-    assert_eq!(figure(&app.admin().metrics(), LAST), Some(told));
+    assert_eq!(figure(&app.admin().metrics(), LAST), Some(reported));
 }

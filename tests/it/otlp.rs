@@ -1,5 +1,5 @@
-//! Traces and metrics for a collector: they arrive, they contain no personal data, and a failing collector does not affect
-//! requests.
+//! Traces and metrics for a collector: they arrive, they contain no personal data, and a failing collector does not
+//! affect requests.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -50,16 +50,17 @@ impl Sending {
     fn create(&self, id: &str) {
         let connection = self.server.as_ref().unwrap().connection();
         let body = person(id, json!({"gender": FEMALE}));
-        let answer = connection.request("POST", "/api/v2/Individual").bearer(&self.token).json(&body).send();
-        assert_eq!(answer.status, 201);
+        let response = connection.request("POST", "/api/v2/Individual").bearer(&self.token).json(&body).send();
+        assert_eq!(response.status, 201);
     }
 
     fn evaluate(&self) {
         let connection = self.server.as_ref().unwrap().connection();
         let body =
             json!({"expression": "is_female(me)", "subjects": ["Individual/urn:svc:vocab:id-type#national_id|OTLP-1"]});
-        let answer = connection.request("POST", "/api/v2/Eligibility/$evaluate").bearer(&self.token).json(&body).send();
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let response =
+            connection.request("POST", "/api/v2/Eligibility/$evaluate").bearer(&self.token).json(&body).send();
+        assert_eq!(response.status, 200, "{}", response.text());
     }
 
     fn page(&self) -> String {
@@ -220,9 +221,9 @@ fn permanent_rejections_of_the_collector_are_dropped_and_temporary_ones_are_retr
     let failed = "daftar_otlp_requests_total{signal=\"traces\",outcome=\"failed\"}";
     sending.create("OTLP-1");
     while value(&sending.page(), failed) < 1.0 {}
-    collector.answer(Answers::With(200));
+    collector.response(Answers::With(200));
     collector.wait("the span that was refused at first", |received| !received.named(CREATE).is_empty(), |_| ());
-    collector.answer(Answers::With(400));
+    collector.response(Answers::With(400));
     let refused = "daftar_otlp_spans_total{outcome=\"rejected\"}";
     while value(&sending.page(), refused) < 1.0 {
         assert_eq!(sending.call("GET", PERSON, &[]), 200);
@@ -293,7 +294,7 @@ fn a_server_whose_files_for_the_collector_cannot_be_used_does_not_start() {
     };
     let (open, wrong) = (write("open", "key: MARKED", 0o644), write("wrong", "MARKED", 0o600));
     let none = write("none.pem", "no certificate", 0o644);
-    for (otlp, told) in [
+    for (otlp, reported) in [
         (format!("headers_file = '{open}'"), "chmod 600"),
         (format!("headers_file = '{wrong}'"), "line 1: write `name: value`"),
         ("headers_file = '/nowhere/headers'".to_owned(), "/nowhere/headers"),
@@ -307,6 +308,6 @@ fn a_server_whose_files_for_the_collector_cannot_be_used_does_not_start() {
             &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--config", &config],
         ));
         assert_eq!(ended.code, 78, "{ended:?}");
-        assert!(ended.stderr.contains(told) && !ended.stderr.contains("MARKED"), "{ended:?}");
+        assert!(ended.stderr.contains(reported) && !ended.stderr.contains("MARKED"), "{ended:?}");
     }
 }

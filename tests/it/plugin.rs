@@ -1,6 +1,6 @@
-//! Plugins: the packs that are loaded by default, one that comes and goes, packs that lie, open vocabularies, trust in a
-//! plugin, components that exhaust the compiler, files that are not plugins, plugins replaced under load, a server that is killed
-//! while plugins change, and plugins built from a scaffold.
+//! Plugins: the packs that are loaded by default, one that is installed and removed, malicious packs, open
+//! vocabularies, trust in a plugin, components that exhaust the compiler, files that are not plugins, plugins replaced
+//! under load, a server that is killed while plugins change, and plugins built from a scaffold.
 
 mod chatty;
 mod compile_bomb;

@@ -34,8 +34,8 @@ fn nothing_acknowledged_is_lost_when_the_disk_fails_and_the_power_is_cut() {
     survives(Options { states: 100, seed: 43, has_faults: true });
 }
 
-/// The files and folders whose syncs are required. Others, such as the snapshots of the store's tree, only shorten a start
-/// or show that files were replaced.
+/// The files and folders whose syncs are required. Others, such as the snapshots of the store's tree, only shorten a
+/// start or show that files were replaced.
 const NEEDED: [&str; 4] = ["/", "store/", "store/conf", "store/db"];
 
 #[test]

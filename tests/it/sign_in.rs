@@ -29,14 +29,14 @@ fn figure(app: &TestApp, name: &str) -> u64 {
 }
 
 /// Waits until this number of responses is delayed, which depends on the server's own work alone.
-fn wait_until_held(app: &TestApp, answers: u64) {
+fn wait_until_held(app: &TestApp, responses: u64) {
     for _ in 0..20_000 {
-        if figure(app, "daftar_token_responses_delayed") == answers {
+        if figure(app, "daftar_token_responses_delayed") == responses {
             return;
         }
         std::thread::yield_now();
     }
-    panic!("{answers} responses are not delayed");
+    panic!("{responses} responses are not delayed");
 }
 
 fn app_with_client() -> (TestApp, Credentials) {
@@ -62,18 +62,18 @@ fn failure_responses_are_delayed_and_a_valid_secret_is_not() {
     wait_until_held(&app, 2);
     assert_eq!(app.client_of(&credentials).get("/Individual").status, 200, "the right secret, while others are held");
     assert_eq!(request(&app, "client-another", "wrong").send().status, 401, "and so does a client that failed once");
-    assert!(slow.iter().all(|answer| !answer.is_finished()));
+    assert!(slow.iter().all(|response| !response.is_finished()));
     app.advance_seconds(1);
-    for answer in slow {
-        assert_eq!(shown(&answer.join().unwrap()), free[0], "nothing but the time differs");
+    for response in slow {
+        assert_eq!(shown(&response.join().unwrap()), free[0], "nothing but the time differs");
     }
-    assert!(free.iter().all(|answer| *answer == free[0]) && free[0].0 == 401, "{free:?}");
+    assert!(free.iter().all(|response| *response == free[0]) && free[0].0 == 401, "{free:?}");
 
-    let told = app.admin().get(SLOWED).expect(200).json()["data"].take();
-    let told = told.as_array().unwrap();
-    let records: Vec<&Value> = told.iter().map(|line| &line["records"]).collect();
-    assert_eq!(told.len(), 2, "one line for each, and no unknown client id: {told:#?}");
-    assert!(records.contains(&&json!([credentials.id])) && records.contains(&&json!([])), "{told:#?}");
+    let reported = app.admin().get(SLOWED).expect(200).json()["data"].take();
+    let reported = reported.as_array().unwrap();
+    let records: Vec<&Value> = reported.iter().map(|line| &line["records"]).collect();
+    assert_eq!(reported.len(), 2, "one line for each, and no unknown client id: {reported:#?}");
+    assert!(records.contains(&&json!([credentials.id])) && records.contains(&&json!([])), "{reported:#?}");
     assert_eq!(figure(&app, "daftar_token_throttled_total"), 2);
     assert_eq!(figure(&app, "daftar_token_failures_total"), 2 * (FREE as u64 + 1) + 1);
     // A quarter of an hour later it is forgotten.
@@ -127,8 +127,8 @@ fn the_number_of_delayed_responses_is_limited_and_the_rest_is_rejected() {
     assert_eq!(app.client_of(&credentials).get("/Individual").status, 200, "the right secret passes");
     assert_eq!(request(&app, "client-another", "wrong").send().status, 401, "the first failures are free");
     app.advance_seconds(10);
-    for answer in held {
-        assert_eq!(answer.join().unwrap().status, 401);
+    for response in held {
+        assert_eq!(response.join().unwrap().status, 401);
     }
     wait_until_held(&app, 0);
 }
@@ -141,8 +141,8 @@ fn the_log_names_a_client_that_is_slowed_down_and_no_secret() {
     let server = Server::serve(&data_dir, &[]);
     for attempt in 0..=FREE {
         let body = format!("grant_type=client_credentials&client_id={}&client_secret=guess-{attempt}", client.id);
-        let answer = server.connection().request("POST", daftar_tests::token::PATH).body(FORM, body).send();
-        assert_eq!(answer.status, 401);
+        let response = server.connection().request("POST", daftar_tests::token::PATH).body(FORM, body).send();
+        assert_eq!(response.status, 401);
     }
     let log = server.stop().expect_success().stderr;
     let lines: Vec<&str> =

@@ -37,9 +37,9 @@ fn all_three_forms_give_a_token_that_works() {
         let response = form.send().expect(200);
         assert!(is_no_store(&response), "{response:?}");
         assert_eq!(response.header("pragma"), Some("no-cache"));
-        let answer = response.json();
+        let reply = response.json();
         insta::allow_duplicates! {
-            insta::assert_json_snapshot!(redacted(&answer), @r#"
+            insta::assert_json_snapshot!(redacted(&reply), @r#"
             {
               "access_token": "[access_token]",
               "expires_in": 86400,
@@ -48,7 +48,7 @@ fn all_three_forms_give_a_token_that_works() {
             }
             "#);
         }
-        let token = answer["access_token"].as_str().unwrap();
+        let token = reply["access_token"].as_str().unwrap();
         let call = app.anonymous().request("GET", "/api/v2/Individual").bearer(token).send();
         assert_eq!(call.status, 200);
         let lower_case = app.anonymous().request("GET", "/api/v2/Individual");
@@ -106,11 +106,11 @@ fn malformed_requests_say_what_is_wrong() {
             request = request.header("Authorization", authorization);
         }
         let response = request.send();
-        let answer = response.json();
-        assert_eq!(answer["error"], error, "{content_type} {body}: {answer}");
-        assert!(response.status == 400 || response.status == 413, "{content_type} {body}: {answer}");
-        assert!(response.detail().contains(what), "{content_type} {body}: {answer}");
-        assert!(!response.text().contains(&secret), "{answer}");
+        let reply = response.json();
+        assert_eq!(reply["error"], error, "{content_type} {body}: {reply}");
+        assert!(response.status == 400 || response.status == 413, "{content_type} {body}: {reply}");
+        assert!(response.detail().contains(what), "{content_type} {body}: {reply}");
+        assert!(!response.text().contains(&secret), "{reply}");
         assert!(is_no_store(&response), "{response:?}");
     }
     let both = app.token_request().header("Authorization", &right).header("Authorization", &right).body(FORM, GRANT);
@@ -137,11 +137,11 @@ fn credentials_in_the_url_are_refused_even_where_the_body_is_right() {
         ("unknown=1".to_owned(), None),
     ] {
         let target = format!("{}?{query}", daftar_tests::token::PATH);
-        let answer = app.anonymous().request("POST", &target).body(FORM, &body).send();
-        assert_eq!(answer.status, if what.is_some() { 400 } else { 200 }, "{}", answer.text());
+        let response = app.anonymous().request("POST", &target).body(FORM, &body).send();
+        assert_eq!(response.status, if what.is_some() { 400 } else { 200 }, "{}", response.text());
         if let Some(name) = what {
-            assert!(answer.detail().contains(&format!("the field {name} is in the URL")), "{}", answer.detail());
-            assert!(!answer.text().contains(&secret));
+            assert!(response.detail().contains(&format!("the field {name} is in the URL")), "{}", response.detail());
+            assert!(!response.text().contains(&secret));
         }
     }
 }
@@ -153,9 +153,9 @@ fn answer_in_bytes(app: &TestApp, head: &str, body: &str) -> String {
         "POST {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: {FORM}\r\nContent-Length: {length}\r\n{head}\r\n{body}",
         daftar_tests::token::PATH
     );
-    let answer = String::from_utf8(app.anonymous().exchange(request.as_bytes())).unwrap();
+    let response = String::from_utf8(app.anonymous().exchange(request.as_bytes())).unwrap();
     let is_its_own = |line: &str| line.starts_with("x-request-id: ") || line.starts_with("date: ");
-    answer.split("\r\n").filter(|line| !is_its_own(line)).collect::<Vec<_>>().join("\r\n")
+    response.split("\r\n").filter(|line| !is_its_own(line)).collect::<Vec<_>>().join("\r\n")
 }
 
 #[test]
@@ -175,20 +175,20 @@ fn no_byte_of_a_rejection_reveals_which_clients_exist() {
         ("../../etc/passwd", "' OR 1=1 --"),
     ];
     let encoded = |text: &str| text.replace(' ', "+").replace('/', "%2F").replace('\'', "%27").replace('=', "%3D");
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for (id, secret) in cases {
         let (id, secret) = (encoded(id), encoded(secret));
         for scope in ["", "&scope=nonsense"] {
             let body = format!("{GRANT}&client_id={id}&client_secret={secret}{scope}");
-            answers.push(answer_in_bytes(&app, "", &body));
+            responses.push(answer_in_bytes(&app, "", &body));
             let head = format!("Authorization: {}\r\n", basic(&id, &secret));
-            answers.push(answer_in_bytes(&app, &head, &format!("{GRANT}{scope}")));
+            responses.push(answer_in_bytes(&app, &head, &format!("{GRANT}{scope}")));
         }
     }
-    assert!(answers[0].starts_with("HTTP/1.1 401 "), "{}", answers[0]);
-    assert!(answers[0].contains("www-authenticate: Basic realm=\"daftar\""), "{}", answers[0]);
-    for answer in &answers {
-        assert_eq!(answer, &answers[0]);
+    assert!(responses[0].starts_with("HTTP/1.1 401 "), "{}", responses[0]);
+    assert!(responses[0].contains("www-authenticate: Basic realm=\"daftar\""), "{}", responses[0]);
+    for response in &responses {
+        assert_eq!(response, &responses[0]);
     }
 }
 
@@ -197,18 +197,18 @@ fn an_unknown_id_a_wrong_secret_and_a_disabled_client_get_one_answer() {
     let (app, right) = app_with_client(&["individual:read"]);
     let wrong = Credentials { id: right.id.clone(), secret: format!("{}x", right.secret) };
     let unknown = Credentials { id: "client-absent".to_owned(), secret: right.secret.clone() };
-    let mut answers: Vec<(u16, Value, Option<String>)> = Vec::new();
+    let mut responses: Vec<(u16, Value, Option<String>)> = Vec::new();
     let mut ask = |credentials: &Credentials| {
         let response = with_form(&app, credentials, "").send();
         let challenge = response.header("www-authenticate").map(str::to_owned);
-        answers.push((response.status, response.json(), challenge));
+        responses.push((response.status, response.json(), challenge));
     };
     ask(&wrong);
     ask(&unknown);
     app.admin().disable(&right.id);
     ask(&right);
-    assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
-    let (status, body, challenge) = &answers[0];
+    assert!(responses.windows(2).all(|pair| pair[0] == pair[1]), "{responses:?}");
+    let (status, body, challenge) = &responses[0];
     assert_eq!((*status, challenge.as_deref()), (401, Some("Basic realm=\"daftar\"")));
     insta::assert_json_snapshot!(body, @r#"
     {
@@ -223,22 +223,22 @@ fn an_unknown_id_a_wrong_secret_and_a_disabled_client_get_one_answer() {
 fn a_client_may_ask_for_less_and_never_for_more() {
     let (app, credentials) = app_with_client(&["individual:all", "group:read"]);
     let ask = |scope: &str| with_form(&app, &credentials, &format!("&scope={scope}")).send();
-    for (asked, granted) in [
+    for (requested, granted) in [
         ("individual:read", "individual:read"),
         ("group:read+individual:create", "individual:create group:read"),
         ("individual:all", "individual:all"),
         ("", "individual:all group:read"),
     ] {
-        assert_eq!(ask(asked).expect(200).json()["scope"], granted, "{asked}");
+        assert_eq!(ask(requested).expect(200).json()["scope"], granted, "{requested}");
     }
-    for (asked, what) in [
+    for (requested, what) in [
         ("group:all", "group:all"),
         ("group:create", "group:create"),
         ("individual:read+nonsense", "nonsense"),
         ("individual:fly", "individual:fly"),
     ] {
-        let refused = ask(asked).expect(400);
-        assert_eq!(refused.json()["error"], "invalid_scope", "{asked}");
+        let refused = ask(requested).expect(400);
+        assert_eq!(refused.json()["error"], "invalid_scope", "{requested}");
         assert!(refused.detail().contains(what), "{}", refused.detail());
     }
     let narrow = ask("individual:read").expect(200).json()["access_token"].as_str().unwrap().to_owned();
@@ -250,9 +250,9 @@ fn a_client_may_ask_for_less_and_never_for_more() {
 #[test]
 fn a_client_without_grants_gets_a_token_that_opens_nothing() {
     let (app, credentials) = app_with_client(&[]);
-    let answer = with_form(&app, &credentials, "").send().expect(200).json();
-    assert_eq!(answer["scope"], "");
-    let token = answer["access_token"].as_str().unwrap();
+    let response = with_form(&app, &credentials, "").send().expect(200).json();
+    assert_eq!(response["scope"], "");
+    let token = response["access_token"].as_str().unwrap();
     let refused = app.anonymous().request("GET", "/api/v2/Individual").bearer(token).send().expect(403);
     assert_eq!(refused.detail(), "Missing required scope individual:read. Granted: none");
 }

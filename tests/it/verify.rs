@@ -81,8 +81,12 @@ fn a_valid_register_is_reported_as_valid_running_or_stopped() {
     let text = run(folder.path(), &["verify"]).expect_success();
     assert!(text.stdout.ends_with(" items were verified, no errors\n"), "{text:?}");
     assert_eq!(text.stderr, "", "no progress bar without a terminal");
-    let told = run(folder.path(), &["audit", "query", "--json", "--text", "whole register"]).expect_success();
-    assert_eq!(told.stdout.lines().count(), 2, "each verification of a running server is in the audit log: {told:?}");
+    let reported = run(folder.path(), &["audit", "query", "--json", "--text", "whole register"]).expect_success();
+    assert_eq!(
+        reported.stdout.lines().count(),
+        2,
+        "each verification of a running server is in the audit log: {reported:?}"
+    );
     drop(server.stop().expect_success());
 }
 
@@ -92,9 +96,9 @@ fn a_problem_is_one_line_and_an_exit_code() {
     with_a_missing_member(folder.path());
     let line = "references: Group `urn:x:h|1`: its `member[0]` is Individual number 77, which is missing; keep a copy of the \
                 folder, then restore the last backup in which `daftar verify` finds nothing\n";
-    let check = |told: Finished| {
-        assert_eq!((told.code, told.stdout.as_str()), (1, line), "{told:?}");
-        assert!(told.stderr.ends_with(" items were verified, 1 error\n"), "{told:?}");
+    let check = |reported: Finished| {
+        assert_eq!((reported.code, reported.stdout.as_str()), (1, line), "{reported:?}");
+        assert!(reported.stderr.ends_with(" items were verified, 1 error\n"), "{reported:?}");
     };
     check(run(folder.path(), &["verify"]));
     let server = Server::serve(folder.path(), &[]);
@@ -107,9 +111,9 @@ fn a_problem_is_one_line_and_an_exit_code() {
 #[test]
 fn where_there_is_no_register_nothing_is_made() {
     let folder = tempfile::tempdir().unwrap();
-    let told = run(folder.path(), &["verify"]);
-    assert_eq!(told.code, 66);
-    assert!(told.stderr.contains("there is no register in"), "{told:?}");
+    let reported = run(folder.path(), &["verify"]);
+    assert_eq!(reported.code, 66);
+    assert!(reported.stderr.contains("there is no register in"), "{reported:?}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -120,13 +124,13 @@ fn the_register_in_memory_is_held_against_other_records() {
     let store = SledStore::open(&folder.path().join("store"), SledOptions::default()).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let findings = runtime.block_on(async {
-        let (events, mut told) = tokio::sync::mpsc::channel(16);
+        let (events, mut reported) = tokio::sync::mpsc::channel(16);
         let columns = Arc::new(Columns::default());
         let pace = daftar::service::verify::Pace::Fast;
         let look = daftar::service::verify::verify(&store, Some(&columns), pace, events);
         let listen = async {
             let mut findings = Vec::new();
-            while let Some(event) = told.recv().await {
+            while let Some(event) = reported.recv().await {
                 if let daftar::domain::verification::VerificationEvent::Finding(finding) = event {
                     findings.push(finding.to_string());
                 }

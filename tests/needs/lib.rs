@@ -1,7 +1,8 @@
-//! Requirements of tests other than Rust: programs, rights, files. Also folders that every test process of a machine shares.
+//! Requirements of tests other than Rust: programs, rights, files. Also folders that every test process of a machine
+//! shares.
 //!
-//! A test checks a requirement here, and returns if it is missing. Where `CI` is set such a test fails; elsewhere one line is
-//! appended to the file that [`NOT_RUN`] names, and `cargo xtask test` prints those lines after the run.
+//! A test checks a requirement here, and returns if it is missing. Where `CI` is set such a test fails; elsewhere one
+//! line is appended to the file that [`NOT_RUN`] names, and `cargo xtask test` prints those lines after the run.
 //!
 //! **Invariant:** a test that did not run is never silently counted as passed.
 //!
@@ -57,8 +58,9 @@ pub fn program(name: &str) -> Option<PathBuf> {
     programs(&[name]).then(|| tools::row(name).find()).flatten()
 }
 
-/// A file that a publisher does not allow to be redistributed: in the folder that `DAFTAR_REFERENCE_VOCABULARIES` names or in `registry`
-/// next to it, or else in those folders next to the workspace. A missing one is reported, and fails no test anywhere.
+/// A file that a publisher does not allow to be redistributed: in the folder that `DAFTAR_REFERENCE_VOCABULARIES` names
+/// or in `registry` next to it, or else in those folders next to the workspace. A missing one is reported, and fails no
+/// test anywhere.
 #[must_use]
 pub fn published_file(name: &str) -> Option<PathBuf> {
     let reference = std::env::var_os(REFERENCE).map_or_else(|| PathBuf::from(DEFAULT_REFERENCE), PathBuf::from);
@@ -99,8 +101,8 @@ pub fn not_run(what: &str, how: &str) {
     environment.list(&test_name(), what, how);
 }
 
-/// As [`not_run`], for helpers that tests call: ends the test itself. That is possible where each test has a process of its own, as
-/// under `cargo nextest`.
+/// As [`not_run`], for helpers that tests call: ends the test itself. That is possible where each test has a process of
+/// its own, as under `cargo nextest`.
 ///
 /// # Panics
 /// If `CI` is set, and if other tests run in the same process.

@@ -1,4 +1,5 @@
-//! Folders in the target folder that all test processes share: created once, by the first that needs them, and retained for the next run.
+//! Folders in the target folder that all test processes share: created once, by the first that needs them, and retained
+//! for the next run.
 //!
 //! **Invariant:** a folder is complete or absent: it is created under another name and renamed.
 //!
@@ -31,7 +32,8 @@ pub fn target() -> PathBuf {
     found.unwrap_or_else(|| panic!("`{}` is in no target folder: name one by `{TARGET}`", program.display()))
 }
 
-/// A folder for data that tests share with each other and with the next run; in the target folder, never among the sources.
+/// A folder for data that tests share with each other and with the next run; in the target folder, never among the
+/// sources.
 ///
 /// # Panics
 /// If it cannot be created.
@@ -53,8 +55,8 @@ pub fn lock(name: &str) -> File {
     file
 }
 
-/// The shared folder `<kind>-<key>`. If it is missing, `make` creates it, at the path that it is given and with the newest folder
-/// of another key at hand; folders of other keys that no process uses are removed then.
+/// The shared folder `<kind>-<key>`. If it is missing, `make` creates it, at the path that it is given and with the
+/// newest folder of another key at hand; folders of other keys that no process uses are removed then.
 ///
 /// # Panics
 /// If it cannot be created.
@@ -92,7 +94,8 @@ fn others(all: &Path, kind: &str, folder: &Path) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Removes a folder, unless a process holds the lock on it. The lock of its kind is held during that, so that no process begins to use it.
+/// Removes a folder, unless a process holds the lock on it. It has the lock of its kind during that, so that no process
+/// begins to use it.
 fn remove_unused(all: &Path, folder: &Path) {
     let name = name(folder);
     if open(all, &name).try_lock().is_ok() {

@@ -65,8 +65,8 @@ pub(super) fn row(program: &str) -> &'static Tool {
     row.unwrap_or_else(|| panic!("`{program}` is no row of `daftar_test_needs::TOOLS`"))
 }
 
-/// The folder of PostgreSQL's programs: that of `initdb` on `PATH`, else the one that `pg_config` names, else that of Debian's newest
-/// version.
+/// The folder of PostgreSQL's programs: that of `initdb` on `PATH`, else the one that `pg_config` names, else that of
+/// Debian's newest version.
 #[must_use]
 pub fn postgres_programs() -> Option<PathBuf> {
     let by_path = || on_path("initdb").and_then(|initdb| Some(initdb.parent()?.to_owned()));

@@ -158,8 +158,8 @@ impl Server {
         panic!("this did not happen in time: {condition}");
     }
 
-    /// The server that tests share and none of them stops: the one that `DAFTAR_TEST_POSTGRES_URL` names, or else one that runs until
-    /// this process ends.
+    /// The server that tests share and none of them stops: the one that `DAFTAR_TEST_POSTGRES_URL` names, or else one
+    /// that runs until this process ends.
     ///
     /// # Panics
     /// As [`Server::start`], and if the variable names no server with a superuser role.
@@ -198,7 +198,8 @@ impl Server {
         self.port
     }
 
-    /// The folder in which a test may put files that the server reads, as certificates; [`Server::hand_over`] transfers their ownership.
+    /// The folder in which a test may put files that the server reads, as certificates; [`Server::hand_over`] transfers
+    /// their ownership.
     ///
     /// # Panics
     /// If this process does not start the server.

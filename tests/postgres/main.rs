@@ -1,5 +1,5 @@
-//! Starts one PostgreSQL server, prints its URL on a line and stops it when standard input is closed: `cargo xtask test` gives all test
-//! processes that URL in `DAFTAR_TEST_POSTGRES_URL`.
+//! Starts one PostgreSQL server, prints its URL on a line and stops it when standard input is closed: `cargo xtask
+//! test` gives all test processes that URL in `DAFTAR_TEST_POSTGRES_URL`.
 
 use std::io::{Read, Write};
 use std::process::ExitCode;
@@ -15,8 +15,8 @@ fn main() -> ExitCode {
     }
     let server = Server::start_for_all();
     let mut output = std::io::stdout();
-    let is_told = writeln!(output, "{}", server.url("postgres")).and_then(|()| output.flush()).is_ok();
+    let is_reported = writeln!(output, "{}", server.url("postgres")).and_then(|()| output.flush()).is_ok();
     // An error means as much as the end: no process is left that could close it.
-    let _is_closed = is_told && std::io::stdin().read_to_end(&mut Vec::new()).is_ok();
+    let _is_closed = is_reported && std::io::stdin().read_to_end(&mut Vec::new()).is_ok();
     ExitCode::SUCCESS
 }

@@ -9,7 +9,8 @@ use rustix::process::{Pid, Signal};
 
 use super::Stop;
 
-/// The users with the right to run the server, which does not run as root: Debian's package creates the first, every system has the other.
+/// The users with the right to run the server, which does not run as root: Debian's package creates the first, every
+/// system has the other.
 const USERS: [&str; 2] = ["postgres", "nobody"];
 
 /// A process that a thread of this one monitors as long as it runs.

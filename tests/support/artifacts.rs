@@ -74,7 +74,8 @@ pub fn program() -> PathBuf {
     std::env::var_os("DAFTAR_TEST_PROGRAM").map_or_else(|| existing("debug/daftar"), PathBuf::from)
 }
 
-/// Copies scripts next to the packages that they load. Other test processes do so too and run them: only files that differ are written.
+/// Copies scripts next to the packages that they load. Other test processes do so too and run them: only files that
+/// differ are written.
 pub fn place_scripts(from: &Path, to: &Path) {
     let _turn = daftar_test_needs::lock("scripts");
     for entry in fs::read_dir(from).expect("the folder can be read") {

@@ -81,7 +81,7 @@ type Shared = Arc<(Mutex<Received>, Condvar)>;
 #[derive(Debug)]
 pub struct Collector {
     received: Shared,
-    answers: Arc<Mutex<Answers>>,
+    responses: Arc<Mutex<Answers>>,
     /// Its URL.
     pub url: String,
 }
@@ -95,23 +95,23 @@ impl Collector {
 
     /// A collector that responds as given.
     #[must_use]
-    pub fn answering(answers: Answers) -> Self {
+    pub fn answering(responses: Answers) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port can be had");
         let url = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
-        let (received, answers): (Shared, _) = (Arc::default(), Arc::new(Mutex::new(answers)));
-        let (kept, how) = (Arc::clone(&received), Arc::clone(&answers));
+        let (received, responses): (Shared, _) = (Arc::default(), Arc::new(Mutex::new(responses)));
+        let (stored, how) = (Arc::clone(&received), Arc::clone(&responses));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (kept, how) = (Arc::clone(&kept), Arc::clone(&how));
-                std::thread::spawn(move || speak(stream, &kept, &how));
+                let (stored, how) = (Arc::clone(&stored), Arc::clone(&how));
+                std::thread::spawn(move || speak(stream, &stored, &how));
             }
         });
-        Self { received, answers, url }
+        Self { received, responses, url }
     }
 
     /// Changes the responses from now on.
-    pub fn answer(&self, answers: Answers) {
-        *self.answers.lock().unwrap_or_else(PoisonError::into_inner) = answers;
+    pub fn response(&self, responses: Answers) {
+        *self.responses.lock().unwrap_or_else(PoisonError::into_inner) = responses;
     }
 
     /// Waits until the received data is as wanted, and reads it.
@@ -134,18 +134,18 @@ impl Collector {
 }
 
 /// Serves one connection.
-fn speak(stream: TcpStream, kept: &Shared, how: &Mutex<Answers>) {
+fn speak(stream: TcpStream, stored: &Shared, how: &Mutex<Answers>) {
     let Ok(mut writing) = stream.try_clone() else { return };
     let mut reading = BufReader::new(stream);
     while let Some((head, body)) = request(&mut reading) {
-        let answers = *how.lock().unwrap_or_else(PoisonError::into_inner);
-        if answers == Answers::With(200) {
-            take(&head, &body, kept);
+        let responses = *how.lock().unwrap_or_else(PoisonError::into_inner);
+        if responses == Answers::With(200) {
+            take(&head, &body, stored);
         }
-        match answers {
+        match responses {
             Answers::With(status) => {
-                let answer = format!("HTTP/1.1 {status} Said\r\nContent-Length: 0\r\n\r\n");
-                if writing.write_all(answer.as_bytes()).is_err() {
+                let response = format!("HTTP/1.1 {status} Said\r\nContent-Length: 0\r\n\r\n");
+                if writing.write_all(response.as_bytes()).is_err() {
                     return;
                 }
             }

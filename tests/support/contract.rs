@@ -43,8 +43,9 @@ struct Contract {
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
-/// True if a response may lack an address: a membership without an identifier of its own is addressed by its beneficiary and program, which
-/// not every client may see, and a replayed record may no longer be visible to the client.
+/// True if a response may lack an address: a membership without an identifier of its own is addressed by its
+/// beneficiary and program, which not every client may see, and a replayed record may no longer be visible to the
+/// client.
 fn may_lack_location(response: &Response) -> bool {
     let body: Value = serde_json::from_slice(response.bytes()).unwrap_or_default();
     let is_bare = body["type"] == "ProgramMembership" && (body["beneficiary"].is_null() || body["program"].is_null());
@@ -100,11 +101,11 @@ impl Contract {
         if let Some(name) = undocumented {
             return Err(format!("no header `{name}`"));
         }
-        let is_told = |name: &&&str| known.iter().any(|one| one == **name);
+        let is_reported = |name: &&&str| known.iter().any(|one| one == **name);
         // A 403 has a challenge if another token would help, and none if a field is not granted.
         let challenge = (response.status == 401).then_some(&"www-authenticate");
         let is_needed = |name: &&&str| **name != "location" || !may_lack_location(response);
-        let needed = NEEDED.iter().chain(challenge).filter(is_told).filter(is_needed);
+        let needed = NEEDED.iter().chain(challenge).filter(is_reported).filter(is_needed);
         if let Some(name) = needed.into_iter().find(|name| response.header(name).is_none()) {
             return Err(format!("the header `{name}` is documented and missing"));
         }
@@ -130,9 +131,9 @@ impl Contract {
     /// The operation that a request calls; none on the admin listener and for unknown paths.
     fn operation(&self, method: &str, target: &str) -> Option<&Value> {
         let path = target.split(['?', '#']).next()?;
-        let asked = if method == "HEAD" { "GET" } else { method };
+        let requested = if method == "HEAD" { "GET" } else { method };
         let matching =
-            |endpoint: &&Endpoint| endpoint.method == asked && endpoint.paths.iter().any(|route| fits(route, path));
+            |endpoint: &&Endpoint| endpoint.method == requested && endpoint.paths.iter().any(|route| fits(route, path));
         // A route with literal segments takes precedence over one with parameters.
         let endpoint =
             self.endpoints.iter().filter(matching).min_by_key(|endpoint| endpoint.paths[0].matches('{').count())?;

@@ -1,4 +1,5 @@
-//! Requests byte for byte as a test specifies, from any loopback address; responses are checked for the properties of every response.
+//! Requests byte for byte as a test specifies, from any loopback address; responses are checked for the properties of
+//! every response.
 //!
 //! **Invariant:** every response is checked for its request id and API version, every problem for its schema,
 //! and every response for its description in the OpenAPI document.
@@ -95,15 +96,16 @@ impl Connection {
         let mut stream = self.open();
         // A server that rejects early stops reading; only its response counts.
         let _is_read_to_the_end = stream.write_all(bytes).is_ok();
-        let mut answer = Vec::new();
-        if let Err(error) = stream.read_to_end(&mut answer) {
-            assert!(!answer.is_empty(), "no answer came: {error}");
+        let mut response = Vec::new();
+        if let Err(error) = stream.read_to_end(&mut response) {
+            assert!(!response.is_empty(), "no answer came: {error}");
         }
-        answer
+        response
     }
 
-    /// Sends the head of a request and waits until the server asks for the body, which it does once the handler is
-    /// known. Then calls `before_body`, sends the body and returns the response. The head has neither length nor `Expect`.
+    /// Sends the head of a request and waits until the server requests the body, which it does once the handler is
+    /// known. Then calls `before_body`, sends the body and returns the response. The head has neither length nor
+    /// `Expect`.
     #[must_use]
     pub fn exchange_slowly(&self, head: &str, body: &str, before_body: impl FnOnce()) -> Response {
         let mut stream = self.open();
@@ -115,9 +117,9 @@ impl Connection {
         assert!(line.starts_with(b"HTTP/1.1 100"), "the body is not asked for: {:?}", String::from_utf8_lossy(&line));
         before_body();
         stream.write_all(body.as_bytes()).expect("the server reads on");
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("the server answers");
-        Response::parse(&answer)
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).expect("the server answers");
+        Response::parse(&response)
     }
 
     /// Sends bytes and reads until the response contains `until`.
@@ -131,9 +133,9 @@ impl Connection {
     fn try_exchange(&self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
         let mut stream = self.try_open()?;
         stream.write_all(bytes)?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
-        Ok(answer)
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response)?;
+        Ok(response)
     }
 
     fn open(&self) -> TcpStream {
@@ -199,26 +201,27 @@ impl Request {
         self
     }
 
-    /// Sends it to a server that may be killed during the request; none if the connection broke before the complete response.
+    /// Sends it to a server that may be killed during the request; none if the connection broke before the complete
+    /// response.
     #[must_use]
     pub fn try_send(self) -> Option<Response> {
-        let answer = self.connection.try_exchange(&self.bytes()).ok()?;
-        let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
-        let head = std::str::from_utf8(&answer[..end]).ok()?.to_ascii_lowercase();
+        let response = self.connection.try_exchange(&self.bytes()).ok()?;
+        let end = response.windows(4).position(|window| window == b"\r\n\r\n")?;
+        let head = std::str::from_utf8(&response[..end]).ok()?.to_ascii_lowercase();
         let length = match head.lines().find_map(|line| line.strip_prefix("content-length:")) {
             Some(length) => length.trim().parse().ok()?,
             // A response without content has no length.
             None if head.starts_with("http/1.1 204") => 0,
             None => return None,
         };
-        (answer.len() - end - 4 == length).then(|| self.checked(Response::parse(&answer)))
+        (response.len() - end - 4 == length).then(|| self.checked(Response::parse(&response)))
     }
 
     /// Sends it and waits for the response.
     #[must_use]
     pub fn send(self) -> Response {
-        let answer = self.connection.exchange(&self.bytes());
-        self.checked(Response::parse_answer(&answer, self.method == "HEAD"))
+        let response = self.connection.exchange(&self.bytes());
+        self.checked(Response::parse_answer(&response, self.method == "HEAD"))
     }
 
     #[track_caller]

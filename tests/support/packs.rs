@@ -1,4 +1,4 @@
-//! Small packs, made by the program from folders of plain files, and what is made of them.
+//! Small packs that the program builds from folders of plain files.
 
 use std::path::{Path, PathBuf};
 
@@ -47,8 +47,8 @@ pub fn build_with(folder: &Path, version: &str, key: Option<&Path>, more: &str) 
 pub fn key(folder: &Path, name: &str) -> (PathBuf, Value) {
     let file = folder.join(name);
     let arguments = ["plugin", "keygen", "-o", file.to_str().expect("a path is UTF-8"), "--json"];
-    let told = run(folder, &arguments).expect_success().json();
-    (file, told)
+    let reported = run(folder, &arguments).expect_success().json();
+    (file, reported)
 }
 
 /// Writes a configuration in `folder` that trusts that key.

@@ -1,4 +1,5 @@
-//! A register in PostgreSQL, and servers that share it: each the program itself, with a folder of its own and the keys of all.
+//! A register in PostgreSQL, and servers that share it: each the program itself, with a folder of its own and the keys
+//! of all.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 pub const IN_MEMORY: &str = "index = \"memory\"\n";
 /// Name of the connection on which a server receives change notifications.
 pub const LISTENER: &str = "daftar (listen)";
-/// The role of a server that is to lose its listener: its connections are limited, those of the owner of the databases are not.
+/// The role of a server that is to lose its listener: its connections are limited, those of the owner of the databases
+/// are not.
 const BOUNDED_ROLE: &str = "bounded";
 
 /// The session that holds a lock.

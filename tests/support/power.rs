@@ -1,7 +1,8 @@
-//! Power cuts, simulated: what the store writes goes to a disk that notes every request, and the files that a cut could leave are
-//! rebuilt from the notes, opened, verified and compared with what was acknowledged.
+//! Power cuts, simulated: what the store writes goes to a disk that notes every request, and the files that a cut could
+//! leave are rebuilt from the notes, opened, verified and compared with what was acknowledged.
 //!
-//! `history` says what a cut may do to what was not synced. The register is written in this process; the disk is mounted by FUSE.
+//! `history` has the states that a cut may leave of unsynced data. The register is written in this process; the disk is
+//! mounted by FUSE.
 //!
 //! **Invariant:** a problem in a state is reported with the seed and the point at which the power was cut.
 
@@ -147,7 +148,7 @@ impl Recording {
         Ok(summary)
     }
 
-    /// Half of the points lie behind something that was synced or acknowledged.
+    /// Half of the points are after a sync or an acknowledgement.
     fn draw_point(&self, dice: &mut Dice) -> usize {
         let point = dice.below(self.events.len() as u64 + 1) as usize;
         if dice.below(2) == 0 {

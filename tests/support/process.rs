@@ -93,8 +93,8 @@ impl Server {
         Self::serve_plugins(data_dir, &artifacts::plugins(), more)
     }
 
-    /// Starts `daftar serve` with other plugins on free ports and waits until it listens. In a new folder the default plugins are
-    /// already compiled.
+    /// Starts `daftar serve` with other plugins on free ports and waits until it listens. In a new folder the default
+    /// plugins are already compiled.
     #[must_use]
     pub fn serve_plugins(data_dir: &Path, plugins: &Path, more: &[&str]) -> Self {
         template::copy_compiled_to(data_dir);
@@ -158,9 +158,9 @@ impl Server {
     /// The administrator of the server that uses that folder.
     #[must_use]
     pub fn admin(data_dir: &Path) -> Admin {
-        let told = std::fs::read_to_string(data_dir.join("server.json")).expect("a server says where it is");
-        let told: Value = serde_json::from_str(&told).expect("it says it in JSON");
-        let port = told["admin_url"].as_str().and_then(|url| url.rsplit(':').next()?.parse().ok());
+        let reported = std::fs::read_to_string(data_dir.join("server.json")).expect("a server says where it is");
+        let reported: Value = serde_json::from_str(&reported).expect("it says it in JSON");
+        let port = reported["admin_url"].as_str().and_then(|url| url.rsplit(':').next()?.parse().ok());
         let token = std::fs::read_to_string(data_dir.join("admin.token")).expect("a server has made a token");
         let port = Arc::new(AtomicU16::new(port.expect("a URL with a port")));
         Admin::new(Connection::to_operator(port), token.trim().to_owned())

@@ -1,4 +1,5 @@
-//! A script in another language that drives a program through its steps, and asks the test for steps that it cannot do itself.
+//! A script in another language that drives a program through its steps, and requests steps that it cannot do itself
+//! from the test.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
@@ -13,26 +14,26 @@ const END: &str = "walked\n";
 pub fn walk(mut command: Command, what: &str, mut act: impl FnMut(&str)) {
     let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = started.unwrap_or_else(|error| panic!("{what}: {command:?}: {error}"));
-    let mut answers = child.stdin.take().expect("it has a way in");
+    let mut responses = child.stdin.take().expect("it has a way in");
     let mut errors = child.stderr.take().expect("it has a way out for errors");
     let errors = std::thread::spawn(move || {
         let mut text = String::new();
         errors.read_to_string(&mut text).expect("errors are text");
         text
     });
-    let mut told = String::new();
+    let mut reported = String::new();
     for line in BufReader::new(child.stdout.take().expect("it has a way out")).lines() {
         let line = line.expect("its output is text");
-        told.push_str(&line);
-        told.push('\n');
+        reported.push_str(&line);
+        reported.push('\n');
         if let Some(request) = line.strip_prefix(REQUEST) {
             act(request);
             // A script that ended is reported below.
-            let _is_heard = writeln!(answers, "done").is_ok();
+            let _is_heard = writeln!(responses, "done").is_ok();
         }
     }
     let status = child.wait().expect("it can be waited for");
     let errors = errors.join().expect("its errors are read");
-    assert!(status.success(), "{what}: {status}\n{told}{errors}");
-    assert!(told.ends_with(END), "{what} did not come to its end\n{told}{errors}");
+    assert!(status.success(), "{what}: {status}\n{reported}{errors}");
+    assert!(reported.ends_with(END), "{what} did not come to its end\n{reported}{errors}");
 }

@@ -1,5 +1,5 @@
-//! A data folder in which the default plugins are installed and compiled: compiling takes many seconds. All test processes and runs
-//! share it, and each register begins with a copy.
+//! A data folder in which the default plugins are installed and compiled: compiling takes many seconds. All test
+//! processes and runs share it, and each register begins with a copy.
 //!
 //! **Invariant:** keys and tokens are not part of it; every register makes its own.
 
@@ -56,8 +56,8 @@ fn key() -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// Creates it with the machine code of the previous one: the server compiles only code of another version of its engine or of other
-/// plugins.
+/// Creates it with the machine code of the previous one: the server compiles only code of another version of its engine
+/// or of other plugins.
 fn make(folder: &Path, before: Option<&Path>) {
     if let Some(compiled) = before.map(|before| before.join(COMPILED)).filter(|compiled| compiled.is_dir()) {
         copy_folder(&compiled, &folder.join(COMPILED));

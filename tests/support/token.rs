@@ -21,8 +21,8 @@ pub fn fetch(connection: &Connection, credentials: &Credentials) -> String {
 #[must_use]
 pub fn fetch_scoped(connection: &Connection, credentials: &Credentials, scope: &str) -> String {
     let request = connection.request("POST", PATH).header("Authorization", basic(&credentials.id, &credentials.secret));
-    let answer = request.body(FORM, format!("grant_type=client_credentials&scope={scope}")).send().expect(200).json();
-    answer["access_token"].as_str().expect("a token").to_owned()
+    let response = request.body(FORM, format!("grant_type=client_credentials&scope={scope}")).send().expect(200).json();
+    response["access_token"].as_str().expect("a token").to_owned()
 }
 
 /// The header of HTTP Basic, for texts that need no form encoding.

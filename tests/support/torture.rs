@@ -1,9 +1,9 @@
 //! Kills the server under load repeatedly, and searches for lost, partial or invented writes.
 //!
-//! Several workers, each with records of its own, send requests sequentially and record acknowledged writes. The server is
-//! killed (SIGKILL) after a number of them, during other requests. It is started again and checked: acknowledged writes are stored as
-//! returned, unacknowledged ones completely or not at all, every change has its entry in the audit log, and `daftar verify`
-//! finds nothing, before and after the start.
+//! Several workers, each with records of its own, send requests sequentially and record acknowledged writes. The server
+//! is killed (SIGKILL) after a number of them, during other requests. It is started again and checked: acknowledged
+//! writes are stored as returned, unacknowledged ones completely or not at all, every change has its entry in the audit
+//! log, and `daftar verify` finds nothing, before and after the start.
 //!
 //! **Invariant:** the requests, and the number of responses before a kill, follow from the seed alone.
 
@@ -83,10 +83,10 @@ pub fn run(folder: &Path, options: Options, mut tell: impl FnMut(&str)) -> Resul
     let mut workers: Vec<Worker> = (0..options.workers).map(|number| Worker::new(number, dice.next())).collect();
     let mut summary = Summary::default();
     for round in 1..=options.rounds {
-        let answers = 1 + dice.below(options.answers_max);
+        let responses = 1 + dice.below(options.answers_max);
         let pause_us = dice.below(3_000);
         let at_server = ask.at(&server, &data_dir);
-        kill_under_load(server, &mut workers, &at_server, (answers, pause_us))?;
+        kill_under_load(server, &mut workers, &at_server, (responses, pause_us))?;
         if round % STOPPED_LOOK_ROUNDS == 1 {
             look_through(&data_dir, round, "before the start")?;
         }
@@ -120,7 +120,7 @@ fn set_up(server: &Server, data_dir: &Path) -> Ask {
     let ask = Ask::new(token).at(server, data_dir);
     let program = json!({"identifier": [{"system": NATIONAL_ID, "value": PROGRAM}], "name": "Torture"});
     let created = ask.admin("POST", "/programs", Some(&with(program, json!({"target_type": "individual"}))));
-    assert_eq!(created.map(|answer| answer.status), Some(201), "the program is created");
+    assert_eq!(created.map(|response| response.status), Some(201), "the program is created");
     ask
 }
 
@@ -128,7 +128,7 @@ fn kill_under_load(
     server: Server,
     workers: &mut [Worker],
     ask: &Ask,
-    (answers, pause_us): (u64, u64),
+    (responses, pause_us): (u64, u64),
 ) -> Result<(), String> {
     let answered = AtomicU64::new(0);
     let begun = Instant::now();
@@ -137,7 +137,7 @@ fn kill_under_load(
         let working: Vec<_> =
             workers.iter_mut().map(|worker| scope.spawn(move || worker.work(ask, answered))).collect();
         let is_refused = || working.iter().any(std::thread::ScopedJoinHandle::is_finished);
-        while answered.load(Ordering::Acquire) < answers && begun.elapsed() < ROUND_MAX && !is_refused() {
+        while answered.load(Ordering::Acquire) < responses && begun.elapsed() < ROUND_MAX && !is_refused() {
             std::thread::yield_now();
         }
         let until = Instant::now() + Duration::from_micros(pause_us);

@@ -1,4 +1,5 @@
-//! `cargo xtask torture`: repeatedly kills the server under load, or cuts the power of its store, and prints the result.
+//! `cargo xtask torture`: repeatedly kills the server under load, or cuts the power of its store, and prints the
+//! result.
 
 #![expect(clippy::print_stdout, reason = "what came of each round is what it is run for")]
 
@@ -36,8 +37,8 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(lost) => {
-            let kept = folder.keep();
-            eprintln!("error: seed {}: {lost}\nthe register is kept in `{}`", options.seed, kept.display());
+            let stored = folder.keep();
+            eprintln!("error: seed {}: {lost}\nthe register is kept in `{}`", options.seed, stored.display());
             ExitCode::FAILURE
         }
     }

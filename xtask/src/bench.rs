@@ -135,7 +135,8 @@ fn measure(workspace: &Workspace, steps: &Steps, wanted: &Wanted) -> Result<(), 
     steps.run("run the benchmarks", &mut bench)
 }
 
-/// Runs the benchmark of the engine outside of the sandbox, a program of its own: nothing but the engine may link what it is measured against.
+/// Runs the benchmark of the engine outside of the sandbox, a program of its own: nothing but the engine may link what
+/// it is measured against.
 fn outside_of_the_sandbox(
     workspace: &Workspace,
     steps: &Steps,
@@ -152,7 +153,7 @@ fn outside_of_the_sandbox(
 
 /// Takes the newest figures of each table from the target folder and writes all tables.
 fn write(workspace: &Workspace, steps: &Steps, document: &Path) -> Result<(), Failure> {
-    let kept = workspace.root().join(FIGURES);
+    let stored = workspace.root().join(FIGURES);
     let mut blocks = Blocks::read(document)?;
     for name in blocks.names() {
         let Some(newest) = newest(&workspace.target().join("bench"), &name) else { continue };
@@ -161,10 +162,10 @@ fn write(workspace: &Workspace, steps: &Steps, document: &Path) -> Result<(), Fa
             steps.say(&format!("{name}: not taken, {reason}: {}", newest.display()));
             continue;
         }
-        files::copy(&newest, &kept.join(format!("{name}.json")))?;
+        files::copy(&newest, &stored.join(format!("{name}.json")))?;
         steps.say(&format!("{name}: {}", newest.display()));
     }
-    blocks.write_all(&kept, workspace.root())?;
+    blocks.write_all(&stored, workspace.root())?;
     blocks.save(document)
 }
 
@@ -178,7 +179,8 @@ fn newest(folder: &Path, name: &str) -> Option<PathBuf> {
     files.filter(is_of).max_by_key(|path| files::changed(path))
 }
 
-/// Lists the tables that are older than the code they measure; a table without figures is listed too. It is not an error.
+/// Lists the tables that are older than the code they measure; a table without figures is listed too. It is not an
+/// error.
 fn check(workspace: &Workspace, steps: &Steps, document: &Path, marks: bool) -> Result<(), Failure> {
     let mut blocks = Blocks::read(document)?;
     let old = blocks.old(workspace.root());

@@ -19,8 +19,8 @@ pub fn run(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<(),
 
 /// The server's program, which knows no plugins yet.
 pub fn server(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<(), Failure> {
-    // If tests are built too, the same choice of features: another one would compile the sandbox a second time. A release has
-    // none but its own.
+    // If tests are built too, the same choice of features: another one would compile the sandbox a second time. A
+    // release has none but its own.
     let selection: &[&str] = match profile {
         Profile::Dev => &["build", "--workspace", "--bin", "daftar"],
         Profile::Release => &["build", "-p", "daftar"],
@@ -40,7 +40,8 @@ pub fn finish(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<
     Ok(())
 }
 
-/// Lets the program compile the engine under its own limits, as a server does at its first start: tests run another build of it.
+/// Lets the program compile the engine under its own limits, as a server does at its first start: tests run another
+/// build of it.
 fn try_out(steps: &Steps, server: &Path, engine: &Path) -> Result<(), Failure> {
     let mut inspect = Command::new(server);
     inspect.args(["plugin", "inspect"]).arg(engine).stdout(Stdio::null());

@@ -1,4 +1,5 @@
-//! The conformance tests of the CEL specification, fetched by the ordinary client of their registry: they may not be redistributed.
+//! The conformance tests of the CEL specification, fetched by the ordinary client of their registry: they may not be
+//! redistributed.
 
 use std::fs::File;
 use std::path::PathBuf;

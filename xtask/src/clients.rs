@@ -1,5 +1,6 @@
-//! The packages of third-party clients, for the tests in `tests/it/clients`: `clients/python` and `clients/node` in the target
-//! folder; and of the scripts that drive a browser through the workbench, for those in `tests/it/workbench`: `clients/browser`.
+//! The packages of third-party clients, for the tests in `tests/it/clients`: `clients/python` and `clients/node` in the
+//! target folder; and of the scripts that drive a browser through the workbench, for those in `tests/it/workbench`:
+//! `clients/browser`.
 //!
 //! **Invariant:** exactly the packages of the lock files, each with its digest; installed again only if a lock file changes.
 

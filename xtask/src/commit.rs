@@ -13,7 +13,8 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// Reads it from git; it is unknown for sources without git, or without its folder. `SOURCE_DATE_EPOCH` is the time of those.
+    /// Reads it from git; it is unknown for sources without git, or without its folder. `SOURCE_DATE_EPOCH` is the time
+    /// of those.
     pub fn of(root: &Path) -> Self {
         let git = |arguments: &[&str]| {
             let mut command = Command::new("git");

@@ -1,7 +1,7 @@
 //! Progress of a call of cargo, and its remaining time.
 //!
-//! Cargo reports the number of units of work, and the finished ones. Few crates take most of the time, so that a count alone would promise
-//! too much: these have a weight.
+//! Cargo reports the number of units of work, and the finished ones. Few crates take most of the time, so that a count
+//! alone would promise too much: these have a weight.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, IsTerminal, Read};
@@ -14,7 +14,8 @@ use serde::Deserialize;
 use crate::failure::Failure;
 use crate::steps::shown;
 
-/// The crates that take long to compile, with the seconds that one processor of a small machine takes; the others take [`OTHER_S`] in the mean.
+/// The crates that take long to compile, with the seconds that one processor of a small machine takes; the others take
+/// [`OTHER_S`] in the mean.
 const HEAVY: [(&str, f64); 22] = [
     ("antlr4rust", 20.0),
     ("cel", 14.0),
@@ -64,14 +65,15 @@ enum Said {
     Line(String),
 }
 
-/// Runs a call of cargo that compiles, and reports its progress through `tell`: the text, and whether it replaces the last one.
+/// Runs a call of cargo that compiles, and reports its progress through `tell`: the text, and whether it replaces the
+/// last one.
 pub fn run(command: &mut Command, tell: &dyn Fn(&str)) -> Result<ExitStatus, Failure> {
     let is_terminal = std::io::stderr().is_terminal();
     command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped()).stderr(Stdio::piped());
     command.env("CARGO_TERM_PROGRESS_WHEN", "always").env("CARGO_TERM_PROGRESS_WIDTH", "200");
     let failed = |command: &Command, error| Failure::new(format!("{}: {error}", shown(command)));
     let mut child = command.spawn().map_err(|error| failed(command, error))?;
-    let (sender, said) = channel();
+    let (sender, message) = channel();
     let (artifacts, lines) = (child.stdout.take(), child.stderr.take());
     let has = |wanted| command.get_args().any(|argument| argument == wanted);
     let mut estimate = Estimate::new(has("--tests"), has("--release"));
@@ -82,7 +84,7 @@ pub fn run(command: &mut Command, tell: &dyn Fn(&str)) -> Result<ExitStatus, Fai
         let every = if is_terminal { SHOWN_EVERY } else { LOGGED_EVERY };
         let mut due = Instant::now() + every;
         loop {
-            match said.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            match message.recv_timeout(due.saturating_duration_since(Instant::now())) {
                 Ok(Said::Line(line)) => {
                     clear(is_terminal);
                     eprintln!("{line}");
@@ -137,7 +139,7 @@ struct Target {
     kind: Vec<String>,
 }
 
-fn read_artifacts(output: impl Read, said: &Sender<Said>) {
+fn read_artifacts(output: impl Read, message: &Sender<Said>) {
     for line in BufReader::new(output).lines().map_while(Result::ok) {
         let Ok(Message { reason, target: Some(target), profile, fresh }) = serde_json::from_str(&line) else {
             continue;
@@ -146,12 +148,12 @@ fn read_artifacts(output: impl Read, said: &Sender<Said>) {
         if reason == "compiler-artifact" && !is("custom-build") {
             let program = if is("bin") { " program" } else { "" };
             let crate_ = (format!("{}{program}", target.name.replace('_', "-")), profile.test);
-            let _ = said.send(Said::Artifact { crate_, is_fresh: fresh });
+            let _ = message.send(Said::Artifact { crate_, is_fresh: fresh });
         }
     }
 }
 
-fn read_lines(output: impl Read, said: &Sender<Said>) {
+fn read_lines(output: impl Read, message: &Sender<Said>) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
     // Its progress bar is drawn repeatedly on one line, which a carriage return restarts.
@@ -163,7 +165,7 @@ fn read_lines(output: impl Read, said: &Sender<Said>) {
         let text = String::from_utf8_lossy(&line).into_owned();
         line.clear();
         if let Some(said_now) = read_line(&text) {
-            let _ = said.send(said_now);
+            let _ = message.send(said_now);
         }
     }
 }
@@ -252,13 +254,13 @@ mod tests {
         assert!(
             matches!(read_line("error[E0308]: mismatched types"), Some(Said::Line(line)) if line.starts_with("error"))
         );
-        let (sender, said) = channel();
+        let (sender, recorded) = channel();
         let message = r#"{"reason":"compiler-artifact","target":{"name":"serde_core","kind":["lib"]},"profile":{"test":false,"opt_level":"1"},"fresh":true}"#;
         read_artifacts(format!("{message}\nno json\n{{\"reason\":\"build-finished\"}}\n").as_bytes(), &sender);
         drop(sender);
-        let said: Vec<Said> = said.into_iter().collect();
+        let recorded: Vec<Said> = recorded.into_iter().collect();
         assert!(
-            matches!(&said[..], [Said::Artifact { crate_: (name, false), is_fresh: true }] if name == "serde-core")
+            matches!(&recorded[..], [Said::Artifact { crate_: (name, false), is_fresh: true }] if name == "serde-core")
         );
     }
 

@@ -29,7 +29,8 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     steps.run("lint the document and fuzz the server", &mut conformance)
 }
 
-/// Gets the tools by the ordinary clients of their registries, each in the version that is written here; what is there stays.
+/// Gets the tools by the ordinary clients of their registries, each in the version that is written here; what is there
+/// stays.
 fn set_up(steps: &Steps, tools: &Path) -> Result<(), Failure> {
     if !tools::is_there(tools, "fuzzer", FUZZER) {
         tools::install_python(steps, &tools.join("venv"), "install the fuzzer", &[FUZZER])?;

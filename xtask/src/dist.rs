@@ -9,8 +9,8 @@ use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
 use crate::{build, docs, files, guests, packs, release, workbench};
 
-/// Builds the release and assembles it: `daftar`, `plugins/`, `modules/`, the licence notes of the data, and its documents
-/// (`release.rs`).
+/// Builds the release and assembles it: `daftar`, `plugins/`, `modules/`, the licence notes of the data, and its
+/// documents (`release.rs`).
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     guests::shipped(workspace, steps)?;
     workbench::build(workspace, steps)?;

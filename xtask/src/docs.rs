@@ -1,7 +1,8 @@
-//! `cargo xtask docs`: the documentation site, built by mdBook from `host/docs` and from what other files say: settings, plugin
-//! interfaces, the operations of the API, the change log.
+//! `cargo xtask docs`: the documentation site, built by mdBook from `host/docs` and from what other files say:
+//! settings, plugin interfaces, the operations of the API, the change log.
 //!
-//! The pages are assembled in the target folder. `docs/` there receives the site with each file compressed; the server embeds it.
+//! The pages are assembled in the target folder. `docs/` there receives the site with each file compressed; the server
+//! embeds it.
 //!
 //! **Invariant:** a link of a page leads to a page or a file of the site: what leaves `host/docs` becomes a file of the site, or text.
 

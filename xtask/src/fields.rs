@@ -1,5 +1,5 @@
-//! `cargo xtask fields`: writes the pages of the documentation that show what the code says: the schema of records, the error codes, the
-//! commands, and the description of the API.
+//! `cargo xtask fields`: writes the pages of the documentation that show what the code says: the schema of records, the
+//! error codes, the commands, and the description of the API.
 //!
 //! Each renders itself: this program depends on no crate of the server. Tests fail while a page is out of date.
 

@@ -18,7 +18,8 @@ use crate::wrap;
 /// The engine's manifest; while it is absent there is no engine to build.
 const ENGINE_MANIFEST: &str = "plugins/cel/plugin.toml";
 const ENGINE_PLUGIN: &str = "eligibility-cel.wasm";
-/// The engine's loops over columns become SIMD instructions; relaxed ones, whose results differ between machines, stay off.
+/// The engine's loops over columns become SIMD instructions; relaxed ones, whose results differ between machines, stay
+/// off.
 const ENGINE_FLAG: &str = "-Ctarget-feature=+simd128";
 /// The engine of a benchmark, by name.
 const ROWS_ENGINE: &str = "eligibility-cel-rows";
@@ -55,10 +56,10 @@ pub fn shipped(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
         let plugin = workspace.plugins().join(ENGINE_PLUGIN);
         let core = compiled(workspace, "daftar_cel.wasm");
         // `packs` builds it once more with the server's help; until its code changes, that one stays.
-        let kept = workspace.target().join("guests").join("daftar_cel.wasm");
-        if !plugin.is_file() || files::read(&kept).ok() != Some(files::read(&core)?) {
+        let stored = workspace.target().join("guests").join("daftar_cel.wasm");
+        if !plugin.is_file() || files::read(&stored).ok() != Some(files::read(&core)?) {
             wrap::wrap(&core, &manifest, &plugin)?;
-            files::copy(&core, &kept)?;
+            files::copy(&core, &stored)?;
         }
     } else {
         steps.say(&format!("no eligibility engine: {ENGINE_MANIFEST} is not there"));
@@ -81,8 +82,8 @@ pub fn engine(workspace: &Workspace) -> Option<PathBuf> {
     Some(workspace.plugins().join(ENGINE_PLUGIN)).filter(|plugin| plugin.is_file())
 }
 
-/// Wraps the engine with the program `server`, which runs its initialisation first: an instance then begins with the tables of the
-/// parser in its memory.
+/// Wraps the engine with the program `server`, which runs its initialisation first: an instance then begins with the
+/// tables of the parser in its memory.
 pub fn initialise_engine(workspace: &Workspace, steps: &Steps, server: &Path) -> Result<(), Failure> {
     let core = workspace.target().join("guests").join("daftar_cel.wasm");
     let (Some(plugin), true) = (engine(workspace), core.is_file()) else { return Ok(()) };
@@ -100,7 +101,8 @@ pub fn initialise_engine(workspace: &Workspace, steps: &Steps, server: &Path) ->
     std::fs::write(&marker, []).map_err(|error| Failure::file(&marker, error))
 }
 
-/// The row-by-row build of the engine, as `bench/eligibility-cel-rows.wasm`: the columns are compared with it in the sandbox.
+/// The row-by-row build of the engine, as `bench/eligibility-cel-rows.wasm`: the columns are compared with it in the
+/// sandbox.
 pub fn rows_engine(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let folder = workspace.target().join("bench");
     let built = folder.join("guest");

@@ -1,7 +1,7 @@
 //! Build tasks: `cargo xtask <command>`.
 //!
-//! Tasks beyond cargo alone: guests are compiled for the sandbox and wrapped first, the server embeds one of them, and the
-//! server then builds the packs. One file for each command.
+//! Tasks beyond cargo alone: guests are compiled for the sandbox and wrapped first, the server embeds one of them, and
+//! the server then builds the packs. One file for each command.
 //!
 //! **Invariant:** missing requirements of a command other than Rust are reported before it compiles anything, with instructions
 //! (`tools.rs`). Without Node.js a server has no workbench; missing programs of tests are reported at the end of the run. Missing parts of

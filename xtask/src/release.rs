@@ -29,12 +29,12 @@ pub fn accompany(workspace: &Workspace, steps: &Steps, dist: &Path, commit: &Com
     let program = dist.join(format!("daftar{}", std::env::consts::EXE_SUFFIX));
     steps.say("write completions and manual pages");
     for (shell, file) in COMPLETIONS {
-        let script = said(Command::new(&program).args(["completions", shell]))?;
+        let script = message(Command::new(&program).args(["completions", shell]))?;
         files::write_if_changed(&dist.join("completions").join(file), &script)?;
     }
     let manual = dist.join("man");
     files::create_folder(&manual)?;
-    said(Command::new(&program).arg("manual").arg(&manual))?;
+    message(Command::new(&program).arg("manual").arg(&manual))?;
 
     steps.say("write the bill of materials and the notices");
     let shipped = Shipped::read(workspace)?;
@@ -46,7 +46,7 @@ pub fn accompany(workspace: &Workspace, steps: &Steps, dist: &Path, commit: &Com
 }
 
 /// Output of a command.
-fn said(command: &mut Command) -> Result<Vec<u8>, Failure> {
+fn message(command: &mut Command) -> Result<Vec<u8>, Failure> {
     let shown = crate::steps::shown(command);
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| Failure::new(format!("`{shown}`: {error}")))?;

@@ -1,4 +1,5 @@
-//! `cargo xtask reproduce`: builds every plugin twice, from two copies of the sources at other paths, and compares the bytes.
+//! `cargo xtask reproduce`: builds every plugin twice, from two copies of the sources at other paths, and compares the
+//! bytes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,8 +39,8 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     }
     let differences = differences(&made);
     let lines = made.first().into_iter().flatten().map(|(name, digest)| format!("{digest}  {name}\n"));
-    let told = std::io::stdout().write_all(lines.collect::<String>().as_bytes());
-    told.map_err(|error| Failure::new(format!("the digests cannot be printed: {error}")))?;
+    let reported = std::io::stdout().write_all(lines.collect::<String>().as_bytes());
+    reported.map_err(|error| Failure::new(format!("the digests cannot be printed: {error}")))?;
     fs::remove_dir_all(&base).map_err(|error| Failure::file(&base, error))?;
     if differences.is_empty() {
         steps.say(&format!("{} files are the same from both places", made.first().map_or(0, BTreeMap::len)));

@@ -1,6 +1,7 @@
 //! The runner of the tests, nextest: each test is a process of its own with a time limit, and its times are printed.
 //!
-//! After its output it prints the slowest tests, the tests that were not run because of a missing requirement, and its summary once more.
+//! After its output it prints the slowest tests, the tests that were not run because of a missing requirement, and its
+//! summary once more.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -56,12 +57,12 @@ impl NotRun {
         lines.sort_unstable();
         lines.dedup();
         let tests: BTreeSet<&str> = lines.iter().filter_map(|line| line.split('\t').next()).collect();
-        let told = lines.iter().map(|line| {
+        let reported = lines.iter().map(|line| {
             let mut parts = line.split('\t');
             let [test, missing, how] = [(); 3].map(|()| parts.next().unwrap_or_default());
             format!("  {test}: needs {missing} ({how})\n")
         });
-        format!("NOT RUN: {}\n{}", tests.len(), told.collect::<String>())
+        format!("NOT RUN: {}\n{}", tests.len(), reported.collect::<String>())
     }
 }
 

@@ -1,8 +1,8 @@
-//! The stamp in the server's program: the digests of the plugins that are built together with it, so that these need no signature, and the
-//! commit of its sources.
+//! The stamp in the server's program: the digests of the plugins that are built together with it, so that these need no
+//! signature, and the commit of its sources.
 //!
-//! Both are known only when the program exists: it builds the packs, and a release would be linked again with each commit. So they
-//! are written into the finished program, at the place that `host/src/main.rs` reserves for them.
+//! Both are known only when the program exists: it builds the packs, and a release would be linked again with each
+//! commit. So they are written into the finished program, at the place that `host/src/main.rs` reserves for them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -18,7 +18,8 @@ const POSTGRES: &str = "DAFTAR_TEST_POSTGRES_URL";
 /// Runs only the tests that require nothing but Rust.
 const FAST: &str = "--fast";
 
-/// The server and the tests in one call: cargo would otherwise compile what they share twice, once for each. No benchmark is linked.
+/// The server and the tests in one call: cargo would otherwise compile what they share twice, once for each. No
+/// benchmark is linked.
 const EVERYTHING: [&str; 6] =
     ["build", "--workspace", "--bin=daftar", "--bin=daftar-test-postgres", "--lib", "--tests"];
 

@@ -1,8 +1,9 @@
 //! `cargo xtask tidy`: the rules of the house that neither rustc nor clippy can see.
 //!
-//! Which packages may depend on which stands in `tidy/dependencies.toml`; one file here for each rule, each with tests that break it.
+//! The allowed dependencies of packages are in `tidy/dependencies.toml`; one file here for each rule, each with tests
+//! that break it.
 //!
-//! **Invariant:** nothing is compiled or changed: the sources are read, and `cargo metadata` is asked for the packages.
+//! **Invariant:** nothing is compiled or changed: the sources are read, and `cargo metadata` lists the packages.
 
 mod dependencies;
 mod frozen;

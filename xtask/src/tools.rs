@@ -1,5 +1,5 @@
-//! Programs that tests and tools require: those that must be on the machine, and those that are installed by the ordinary clients of the
-//! registries, each in a pinned version; an installed program of that version stays.
+//! Programs that tests and tools require: those that must be on the machine, and those that are installed by the
+//! ordinary clients of the registries, each in a pinned version; an installed program of that version stays.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -67,8 +67,8 @@ pub fn npm(command: &str, folder: &Path) -> Command {
     npm
 }
 
-/// Installs a program of crates.io once on this machine, and returns its path. It is outside of the clone: a fresh one does not build it
-/// again.
+/// Installs a program of crates.io once on this machine, and returns its path. It is outside of the clone: a fresh one
+/// does not build it again.
 pub fn cargo_tool(
     workspace: &Workspace,
     steps: &Steps,

@@ -1,5 +1,5 @@
-//! The workbench's page: built from `host/workbench` if Node.js is installed, and placed in `workbench` of the target folder, which the
-//! server embeds. Without Node.js the folder is empty and the server has no page.
+//! The workbench's page: built from `host/workbench` if Node.js is installed, and placed in `workbench` of the target
+//! folder, which the server embeds. Without Node.js the folder is empty and the server has no page.
 //!
 //! **Invariant:** exactly the packages of the lock file; they and the page are made in the target folder, never among the sources.
 
@@ -82,16 +82,16 @@ fn copy_sources(sources: &Path, place: &Path) -> Result<(), Failure> {
 
 /// Places the built files, and nothing else, where the server's build expects them.
 fn embed(built: &Path, embedded: &Path) -> Result<(), Failure> {
-    let mut kept = HashSet::new();
+    let mut stored = HashSet::new();
     for name in names(built)? {
         files::write_if_changed(&embedded.join(&name), &files::read(&built.join(&name))?)?;
-        kept.insert(name);
+        stored.insert(name);
     }
-    keep_only(embedded, &kept)
+    keep_only(embedded, &stored)
 }
 
-fn keep_only(folder: &Path, kept: &HashSet<String>) -> Result<(), Failure> {
-    for name in names(folder)?.into_iter().filter(|name| !kept.contains(name)) {
+fn keep_only(folder: &Path, stored: &HashSet<String>) -> Result<(), Failure> {
+    for name in names(folder)?.into_iter().filter(|name| !stored.contains(name)) {
         let path = folder.join(name);
         fs::remove_file(&path).map_err(|cause| Failure::file(&path, cause))?;
     }

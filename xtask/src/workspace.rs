@@ -92,8 +92,8 @@ impl Workspace {
 
     /// A call of cargo in the project's folder.
     ///
-    /// Cargo sets variables for the package of the program that it runs. Dependencies whose build reads them would be compiled again
-    /// after each direct call of cargo without this program in between.
+    /// Cargo sets variables for the package of the program that it runs. Dependencies whose build reads them would be
+    /// compiled again after each direct call of cargo without this program in between.
     pub fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(&self.cargo);
         command.args(arguments);

@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The folders of the target folder that are embedded, each with the variable that names another one. Empty where a site was not built.
+/// The folders of the target folder that are embedded, each with the variable that names another one. Empty where a
+/// site was not built.
 const SITES: [(&str, &str); 2] = [("workbench", "DAFTAR_WORKBENCH"), ("docs", "DAFTAR_DOCS")];
 /// File name extension of a compressed file; only these are embedded.
 const COMPRESSED: &str = ".gz";

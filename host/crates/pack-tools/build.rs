@@ -1,4 +1,5 @@
-//! Embeds the generic pack, which `cargo xtask build` compiles for the sandbox beforehand. This script never calls cargo or npm.
+//! Embeds the generic pack, which `cargo xtask build` compiles for the sandbox beforehand. This script never calls
+//! cargo or npm.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,7 +28,8 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The module in the folder named by `DAFTAR_GUESTS`, or in `guests/` of the target folder, which is an ancestor of `OUT_DIR`.
+/// The module in the folder named by `DAFTAR_GUESTS`, or in `guests/` of the target folder, which is an ancestor of
+/// `OUT_DIR`.
 fn find(folder: Option<&Path>, out_dir: &Path) -> Option<PathBuf> {
     let module = match folder {
         Some(folder) => folder.join(MODULE),

@@ -13,12 +13,12 @@ use daftar_domain::manifest::PluginName;
 use daftar_sandbox::{PluginHost, PluginLibrary};
 use daftar_store::Store;
 use daftar_store::shared::{Lease, Shared, Take};
-use daftar_vocabulary::{CallingThread, OpenAnswer, OpenPacks, PackOrigin};
+use daftar_vocabulary::{CallingThread, OpenPacks, PackOrigin, ResolvedConcept};
 
 /// Prefix of the names of these counters.
 const PREFIX: &str = "limit/";
 
-/// Number of counts that are removed by one write, at most: the store's lock is held in the meantime.
+/// Number of counts that are removed by one write, at most: the store is locked in the meantime.
 const REMOVED_AT_ONCE: usize = 64;
 
 /// Day counts as counters of the store: `limit/<day>/<name>`.
@@ -40,10 +40,10 @@ impl DayCounts for StoredDayCounts {
     }
 
     async fn forget_before(&self, day: Date) -> Result<(), Cause> {
-        let oldest_kept = format!("{PREFIX}{day}/");
+        let oldest_stored = format!("{PREFIX}{day}/");
         // Days are written so that their order as text is their order in time.
         let names = self.0.counters(PREFIX).await?.into_iter().map(|(name, _)| name);
-        let old: Vec<String> = names.filter(|name| *name < oldest_kept).collect();
+        let old: Vec<String> = names.filter(|name| *name < oldest_stored).collect();
         // Those that wait at the same time share one write to the disk: a day may have counted a million addresses.
         for names in old.chunks(REMOVED_AT_ONCE) {
             try_join_all(names.iter().map(|name| self.0.remove_counters(name))).await?;
@@ -105,16 +105,16 @@ impl OpenPacks for InstalledPacks {
         namespace: &Namespace,
         codes: &[Code],
         thread: CallingThread,
-    ) -> Result<Vec<OpenAnswer>, String> {
+    ) -> Result<Vec<ResolvedConcept>, String> {
         let name = PluginName::parse(&pack.plugin).map_err(|error| error.to_string())?;
         let current = self.library.current();
         let installed = current.get(&name).filter(|installed| installed.loaded().digest().to_string() == pack.digest);
         let installed = installed.ok_or_else(|| format!("`{name}` was replaced or removed in the meantime"))?;
-        let answers = match thread {
+        let responses = match thread {
             CallingThread::MayWait => self.host.resolve_codes(installed, namespace, codes),
             CallingThread::Sandbox => self.host.resolve_codes_here(installed, namespace, codes),
         };
-        answers.map_err(|error| error.to_string())
+        responses.map_err(|error| error.to_string())
     }
 }
 

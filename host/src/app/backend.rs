@@ -88,7 +88,8 @@ impl Backend {
         let store = Arc::new(PostgresStore::open(postgres_options(config)?).await?);
         store.record_with(metrics.store_recorders(StoreBackend::Postgres));
         let partitions = PostgresPartitions::of(&store, config.store.postgres.partition_keys);
-        let (partitions, kept_bytes) = (Arc::new(partitions), config.store.postgres.partitions_mib.saturating_mul(MIB));
+        let (partitions, stored_bytes) =
+            (Arc::new(partitions), config.store.postgres.partitions_mib.saturating_mul(MIB));
         let searched: Arc<dyn Index> = Arc::new(store.index());
         let Followed { columns, shared_index, checkpoints } = match config.store.postgres.index {
             PostgresIndexPlace::Database => Followed::default(),
@@ -111,7 +112,7 @@ impl Backend {
             bodies: Arc::new(ResponseCache::new(0)),
             checkpoints,
             shared_index,
-            parted: Some(Arc::new(PartedRegister::new(partitions, kept_bytes))),
+            parted: Some(Arc::new(PartedRegister::new(partitions, stored_bytes))),
             shared: Some(Arc::new(PostgresShared::of(store.clone()))),
             keeper: Keeper::Postgres(store),
         })
@@ -171,21 +172,21 @@ pub(super) fn postgres_options(config: &Config) -> Result<PostgresOptions, Start
 
 impl From<OpenError> for StartError {
     fn from(error: OpenError) -> Self {
-        let told = error.to_string();
+        let reported = error.to_string();
         match error {
             OpenError::Unreachable { .. } | OpenError::ReadOnly { .. } | OpenError::Busy { .. } => {
-                Self::Unavailable(told)
+                Self::Unavailable(reported)
             }
-            OpenError::Denied { .. } => Self::Denied(told),
+            OpenError::Denied { .. } => Self::Denied(reported),
             OpenError::Url(_) | OpenError::Tls { .. } | OpenError::NoDatabase { .. } | OpenError::Pooled { .. } => {
-                Self::Settings(told)
+                Self::Settings(reported)
             }
             OpenError::Newer { .. }
             | OpenError::BeforeFirstRelease { .. }
             | OpenError::Tables { .. }
             | OpenError::NotEmpty { .. }
             | OpenError::NotFilled { .. }
-            | OpenError::WrittenSince { .. } => Self::Store(told),
+            | OpenError::WrittenSince { .. } => Self::Store(reported),
         }
     }
 }
@@ -238,7 +239,7 @@ impl Keeper {
         self.postgres().map(PostgresStore::usage)
     }
 
-    /// Writes what waits, and ends the connections to a database; a store in a folder does so by itself.
+    /// Writes pending values and closes the connections to a database; a store in a folder does so when dropped.
     pub(super) async fn close(&self) {
         if let Some(store) = self.postgres() {
             store.close().await;

@@ -1,6 +1,6 @@
-//! Checks how a server is set up, and says what should be fixed and how.
+//! Checks the set-up of a server and reports problems with their solutions.
 //!
-//! The same checks are made of a folder whose server is stopped, by the command, and by a server of itself, which knows more.
+//! The command runs the same checks on the folder of a stopped server; a running server checks itself, with more data.
 //!
 //! **Invariant:** nothing is changed: no file is made that has a name, the database is not opened, no lock is taken for longer than it
 //! takes briefly, to test whether another process has it.
@@ -75,8 +75,8 @@ impl Patient {
     }
 }
 
-/// Reads a configuration file, and says how that went. Where it cannot be used, the defaults stand in for it, so that the rest can be
-/// checked.
+/// Reads a configuration file, and says how that went. Where it cannot be used, the defaults stand in for it, so that
+/// the rest can be checked.
 #[must_use]
 pub fn settings(file: Option<&Path>) -> (Config, Vec<Check>) {
     let area = CheckArea::Settings;
@@ -94,8 +94,8 @@ pub fn settings(file: Option<&Path>) -> (Config, Vec<Check>) {
             let remedy = format!(
                 "change {shown}; deploy/daftar.example.toml explains every setting. The server does not start with it; the checks below use the defaults"
             );
-            let told = error.problems.into_iter().map(|problem| Check::problem(area, "file", problem, &remedy));
-            (Config::default(), told.collect())
+            let reported = error.problems.into_iter().map(|problem| Check::problem(area, "file", problem, &remedy));
+            (Config::default(), reported.collect())
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The metrics of the server, for the metrics page in the text format of Prometheus and for a collector. `host/docs/METRICS.md` lists
-//! them.
+//! The metrics of the server, for the metrics page in the text format of Prometheus and for a collector.
+//! `host/docs/METRICS.md` lists them.
 //!
 //! **Invariant:** no label holds what a client wrote: routes are patterns, methods and statuses are from closed lists, plugins are
 //! named by the administrator. So no personal data is on the page, and the number of series is bounded.
@@ -45,7 +45,7 @@ const GROUP_BOUNDS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256
 const HISTOGRAMS: [(&str, &str, &[f64]); 7] = [
     (REQUEST_TIMES, "Time to answer HTTP requests, by the route's pattern.", &TIMES_S),
     (CALL_TIMES, "Time inside a plugin, by call.", &TIMES_S),
-    (COMMIT_TIMES, "Time from a write that is asked for to its answer, when it is on disk.", &TIMES_S),
+    (COMMIT_TIMES, "Time from the request for a write until it is on disk.", &TIMES_S),
     (SYNC_TIMES, "Time to put a group of writes on disk.", &TIMES_S),
     (
         LOCK_WAIT_TIMES,

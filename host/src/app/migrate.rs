@@ -1,5 +1,5 @@
-//! Moves a register from one backend into another, and compares both: at once, of a stopped server; or from a backup of a server that
-//! continues, and what was written since once that is stopped.
+//! Moves a register from one backend into another, and compares both: at once, of a stopped server; or from a backup of
+//! a server that continues, and what was written since once that is stopped.
 //!
 //! **Invariant:** nothing is ever written into the backend that is moved from, and nothing into one that holds a register, unless it is
 //! an earlier state of that very register.
@@ -68,7 +68,7 @@ pub enum MigrateError {
     /// The new end holds no earlier state of the old one.
     #[error("{0}")]
     NotEarlier(String),
-    /// A store failed, or something that is stored cannot be read or kept.
+    /// A store failed, or a stored item cannot be read or written.
     #[error("{error}{}", cause_of(.error))]
     Store {
         /// The reason.
@@ -105,7 +105,8 @@ pub struct Migrated {
     pub comparison: Comparison,
 }
 
-/// Moves a register, or compares two. `heard` hears which step it is at, about how many items there are, and how many were read.
+/// Moves a register, or compares two. `heard` hears which step it is at, about how many items there are, and how many
+/// were read.
 ///
 /// # Errors
 /// See [`MigrateError`]. What was copied so far stays, and no server opens it as a register.
@@ -138,7 +139,7 @@ pub async fn migrate(
     Ok(Migrated { copied, caught_up: None, comparison })
 }
 
-/// Makes the tables of the database that the settings name, or brings them up to date, and serves nothing.
+/// Creates or migrates the tables of the configured database. Serves no requests.
 ///
 /// # Errors
 /// If the database cannot be opened, or the role may not change its tables.
@@ -221,8 +222,8 @@ async fn open(config: &Config, data_dir: &Path, end: StoreBackend) -> Result<Arc
 async fn open_folder(config: &Config, data_dir: &Path) -> Result<SledStore, MigrateError> {
     let folder = config.store.folder(data_dir);
     if !folder.is_dir() {
-        let told = format!("there is no register in `{}`: name its data folder with --data-dir", folder.display());
-        return Err(StartError::Store(told).into());
+        let reported = format!("there is no register in `{}`: name its data folder with --data-dir", folder.display());
+        return Err(StartError::Store(reported).into());
     }
     let options = SledOptions { cache_bytes: config.store.cache_mib.saturating_mul(MIB), ..SledOptions::default() };
     Ok(opened(move || SledStore::open(&folder, options)).await?)

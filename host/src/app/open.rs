@@ -47,7 +47,7 @@ use daftar_service::verify::Verifier;
 use daftar_store::shared::{Generation as StoredGeneration, Shared};
 use daftar_vocabulary::{CodeTable, Generation, GenerationBuilder, Vocabularies};
 
-/// Under what the store keeps the mark of the key that secrets of clients are kept with.
+/// Name under which the store has the marker of the key that hashes client secrets.
 const COMMON_KEY: &str = "keys/client-secrets";
 /// Bytes in a MiB.
 pub(super) const MIB: u64 = 1 << 20;
@@ -216,11 +216,12 @@ fn check_secrets_key(data_dir: &Path, clients: usize) -> Result<(), StartError> 
     )))
 }
 
-/// Refuses keys of another register than the one in the database: each client's secret would be wrong, and each token an unauthenticated client's.
+/// Refuses keys of another register than the one in the database: each client's secret would be wrong, and each token
+/// an unauthenticated client's.
 async fn check_common_key(shared: &dyn Shared, data_dir: &Path, hasher: &SecretHasher) -> Result<(), StartError> {
     let ours = hasher.fingerprint();
-    let kept = shared.keep_once(COMMON_KEY, &ours).await.map_err(store_error)?;
-    if kept == ours {
+    let stored = shared.keep_once(COMMON_KEY, &ours).await.map_err(store_error)?;
+    if stored == ours {
         return Ok(());
     }
     Err(StartError::Key(format!(

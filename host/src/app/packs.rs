@@ -101,11 +101,12 @@ pub fn import(
     let would_lose = |names: Vec<String>| {
         if names.is_empty() { Ok(()) } else { Err(ImportFailure::WouldLose { folder: folder.to_owned(), names }) }
     };
-    let mut kept = HandWritten::default();
+    let mut stored = HandWritten::default();
     if is_taken {
         would_lose(other_files_of(folder).map_err(failed)?)?;
         let settings = std::fs::read_to_string(folder.join("pack.toml")).map_err(failed)?;
-        kept = HandWritten::of(&settings).map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
+        stored =
+            HandWritten::of(&settings).map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
     }
     // Tested before a large file is read; an interruption leaves nothing behind.
     drop(temporary_next_to(folder).map_err(failed)?);
@@ -113,8 +114,8 @@ pub fn import(
     let temporary = temporary_next_to(folder).map_err(failed)?;
     let new = temporary.path().join("new");
     std::fs::create_dir(&new).map_err(failed)?;
-    would_lose(import.vocabularies_gone(&kept))?;
-    import.write(&kept, &new)?;
+    would_lose(import.vocabularies_gone(&stored))?;
+    import.write(&stored, &new)?;
     pack::check(&new)?;
     if is_taken {
         would_lose(missing_from(&new, folder).map_err(failed)?)?;
@@ -123,8 +124,8 @@ pub fn import(
         std::fs::rename(&new, folder).map_err(failed)?;
     }
     let mut report = import.report;
-    if !kept.names().is_empty() {
-        report.notes.push(format!("kept of `pack.toml` what was added by hand: {}", listed(&kept.names())));
+    if !stored.names().is_empty() {
+        report.notes.push(format!("manual additions to `pack.toml` were kept: {}", listed(&stored.names())));
     }
     Ok(report)
 }
@@ -201,15 +202,16 @@ fn missing_from(new: &Path, old: &Path) -> io::Result<Vec<String>> {
 
 /// The names as a message has them.
 fn listed(names: &[String]) -> String {
-    let mut told: Vec<String> = names.iter().take(NAMES_MAX).map(|name| format!("`{}`", name.escape_debug())).collect();
+    let mut reported: Vec<String> =
+        names.iter().take(NAMES_MAX).map(|name| format!("`{}`", name.escape_debug())).collect();
     if let Some(more) = names.len().checked_sub(NAMES_MAX).filter(|more| *more > 0) {
-        told.push(format!("and {more} more"));
+        reported.push(format!("and {more} more"));
     }
-    told.join(", ")
+    reported.join(", ")
 }
 
-/// Moves `new`, which is in `temporary`, into the place of `folder`. When that fails the old folder is put back; when that fails
-/// as well it is kept where it is, and the error says where.
+/// Moves `new`, which is in `temporary`, into the place of `folder`. When that fails the old folder is put back; when
+/// that fails as well it stays where it is, and the error contains the path.
 ///
 /// # Errors
 /// One of the folders cannot be moved.
@@ -218,9 +220,9 @@ fn swap(temporary: TempDir, new: &Path, folder: &Path) -> io::Result<()> {
     fs::rename(folder, &old)?;
     let Err(error) = fs::rename(new, folder) else { return Ok(()) };
     let Err(back) = fs::rename(&old, folder) else { return Err(error) };
-    let kept: PathBuf = temporary.keep().join("old");
+    let stored: PathBuf = temporary.keep().join("old");
     let reason =
-        format!("{error}; the folder that was there could not be put back ({back}): it is `{}`", kept.display());
+        format!("{error}; the folder that was there could not be put back ({back}): it is `{}`", stored.display());
     Err(io::Error::new(error.kind(), reason))
 }
 

@@ -19,7 +19,7 @@ pub use daftar_sandbox::{
 };
 use daftar_sandbox::{PACKAGE_BYTES_MAX, PluginHost, PluginHostSettings, TrustPolicy, read_signature_of};
 
-/// A plugin's file with the signature that lies beside it.
+/// A plugin's file with its detached signature.
 pub struct PluginFile {
     /// The file.
     pub bytes: Vec<u8>,
@@ -91,7 +91,8 @@ pub struct BuiltPlugin {
     pub codes: Option<usize>,
 }
 
-/// Tests, compiles, wraps and tries out the plugin in a folder. The compiler is cargo's, which writes to standard error.
+/// Tests, compiles, wraps and tries out the plugin in a folder. The compiler is cargo's, which writes to standard
+/// error.
 ///
 /// # Errors
 /// One sentence that says which step failed, and why.
@@ -115,7 +116,7 @@ pub fn build(folder: &Path, runs_tests: bool) -> Result<BuiltPlugin, String> {
 /// Wraps a core module that was compiled otherwise, with the manifest in a file.
 ///
 /// # Errors
-/// One sentence that says what is wrong.
+/// The problem, in one sentence.
 pub fn wrap(module: &Path, exports: &[ExportName], manifest: &Path) -> Result<Vec<u8>, String> {
     let manifest = read_manifest(manifest)?;
     let core = std::fs::read(module).map_err(|error| format!("cannot read `{}`: {error}", module.display()))?;
@@ -162,7 +163,7 @@ fn module_of(message: &Value, folder: &Path) -> Option<PathBuf> {
     files.iter().filter_map(Value::as_str).find(|file| file.ends_with(".wasm")).map(PathBuf::from)
 }
 
-/// Takes the plugin through the steps of an install, and checks what a pack brings.
+/// Runs the steps of an install, and checks the content of a pack.
 fn dry_run(bytes: &[u8]) -> Result<Option<usize>, String> {
     let settings = PluginHostSettings { compile_in: CompileIn::this_program(), ..PluginHostSettings::default() };
     let host = PluginHost::start(settings).map_err(|error| error.to_string())?;

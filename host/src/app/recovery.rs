@@ -1,4 +1,4 @@
-//! Opens the store and brings the register into memory: from the newest sound checkpoint and what was written after it, or from all
+//! Opens the store and loads the register into memory: from the newest valid checkpoint and later writes, or from all
 //! records.
 
 use std::collections::BTreeMap;
@@ -25,11 +25,12 @@ use daftar_store_sled::{OpenError, SledOptions, SledStore};
 pub(super) const SCAN_RECORDS: usize = 1_024;
 /// The folder of the checkpoints within the data folder.
 pub(super) const CHECKPOINTS_FOLDER: &str = "checkpoints";
-/// Up to this many changed records are always applied; of more, only as many as the checkpoint has: reading all is quicker then.
+/// Up to this many changed records are always applied; of more, only as many as the checkpoint has: reading all is
+/// quicker then.
 const CAUGHT_UP_MIN: u64 = 10_000;
 
-/// The kinds of records that a checkpoint shows, in the order in which they are read: a group's members are there before it, whom
-/// a consent is about before that. Programs are few and always read.
+/// The kinds of records that a checkpoint shows, in the order in which they are read: a group's members are there
+/// before it, whom a consent is about before that. Programs are few and always read.
 pub(super) const KINDS: [RecordKind; 4] =
     [RecordKind::Individual, RecordKind::Group, RecordKind::ProgramMembership, RecordKind::Consent];
 
@@ -44,7 +45,7 @@ pub(super) struct Recovered {
     pub(super) checkpointed: Option<Sequence>,
 }
 
-/// Hands the store's changes to the indexes, and then to the bodies that are kept.
+/// Applies the store's changes to the indexes, and then to the response cache.
 struct RegisterSink {
     columns: Arc<Columns>,
     bodies: Arc<ResponseCache>,
@@ -95,7 +96,7 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
 pub(super) fn checkpoint_folder(data_dir: &Path) -> Option<CheckpointFolder> {
     let folder = CheckpointFolder::open(data_dir.join(CHECKPOINTS_FOLDER));
     let folder = folder.inspect_err(|error| {
-        tracing::warn!(error = %error, "checkpoints cannot be kept; every start reads all records");
+        tracing::warn!(error = %error, "checkpoints cannot be written; every start reads all records");
     });
     folder.ok()
 }
@@ -118,12 +119,13 @@ pub(super) async fn opened<T: Send + 'static>(
 }
 
 pub(super) fn store_error(error: StoreError) -> StartError {
-    let told: Vec<String> = causes(&error).map(ToString::to_string).collect();
-    let text = format!("the store cannot be used: {}", told.join(": "));
+    let reported: Vec<String> = causes(&error).map(ToString::to_string).collect();
+    let text = format!("the store cannot be used: {}", reported.join(": "));
     if AppError::from(error).is_outage() { StartError::Unavailable(text) } else { StartError::Store(text) }
 }
 
-/// Reads every record of a store whose records do not change in the meantime. The next page is read and taken apart while one is applied.
+/// Reads every record of a store whose records do not change in the meantime. The next page is read and taken apart
+/// while one is applied.
 ///
 /// # Errors
 /// If the store fails or a record cannot be read.
@@ -167,12 +169,13 @@ async fn load_programs(store: &dyn Store, columns: &Columns) -> Result<(), Store
 pub(super) enum CatchUp {
     /// Before anything else is written.
     Now,
-    /// By the caller, who hears of what other servers write in the meantime. Programs, which no checkpoint has, are read all the same.
+    /// By the caller, who hears of what other servers write in the meantime. Programs, which no checkpoint has, are
+    /// read all the same.
     Later,
 }
 
-/// The register from the newest checkpoint that is valid, and the write up to which that reached; nothing where there is none, or
-/// where reading all records is quicker.
+/// The register from the newest checkpoint that is valid, and the write up to which that reached; nothing where there
+/// is none, or where reading all records is quicker.
 pub(super) async fn from_checkpoint<S: Store>(
     store: &Arc<S>,
     folder: &CheckpointFolder,
@@ -225,9 +228,9 @@ pub(super) async fn from_checkpoint<S: Store>(
     None
 }
 
-/// Reads a checkpoint, if it is one of this store's history, and applies what was written since: the register as it is now and how
-/// many records were applied; nothing where reading all records is quicker; the reason where it cannot be used. Where the store
-/// itself fails, reading all records reports so again.
+/// Reads a checkpoint, if it is one of this store's history, and applies what was written since: the register as it is
+/// now and how many records were applied; nothing where reading all records is quicker; the reason where it cannot be
+/// used. Where the store itself fails, reading all records reports so again.
 async fn use_checkpoint<S: Store>(
     store: &Arc<S>,
     file: CheckpointFile,
@@ -248,8 +251,8 @@ async fn use_checkpoint<S: Store>(
     Ok(caught_up.map(|records| (columns, records)))
 }
 
-/// Applies what was written after a checkpoint, each record once and as it is now: how many these were; nothing where they are so
-/// many that reading everything is quicker.
+/// Applies what was written after a checkpoint, each record once and as it is now: how many these were; nothing where
+/// they are so many that reading everything is quicker.
 ///
 /// # Errors
 /// If the store fails or something cannot be read.
@@ -269,7 +272,8 @@ pub async fn catch_up(store: &dyn Store, columns: &Columns, checkpoint: Sequence
     Ok(Some(count))
 }
 
-/// The records that were written after a write, by kind; `changes_after` asks for the next writes. Takes one bit of memory a record.
+/// The records that were written after a write, by kind; `changes_after` returns the next writes. Takes one bit of
+/// memory a record.
 ///
 /// # Errors
 /// If the store fails or something cannot be read.

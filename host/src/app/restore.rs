@@ -1,4 +1,5 @@
-//! Restores a backup: into an empty data folder that no server uses, or into an empty database, with its keys and plugins in the folder.
+//! Restores a backup: into an empty data folder that no server uses, or into an empty database, with its keys and
+//! plugins in the folder.
 //!
 //! **Invariant:** from before the first item is written until everything is on disk, a marker says that the folder holds a restore that
 //! was not finished. No server opens such a folder: there is never half a register. A database has all of it in one transaction.
@@ -119,7 +120,7 @@ pub enum RestoreError {
     /// The keys cannot be put back.
     #[error(transparent)]
     Keys(#[from] SecretFileError),
-    /// The keys that lie in the folder are corrupt.
+    /// The keys in the folder are corrupt.
     #[error("{0}")]
     KeysBeside(String),
     /// The store cannot be made.
@@ -175,10 +176,11 @@ pub struct Restored {
     pub findings: VerificationResult,
 }
 
-/// Restores a backup into a data folder, which is made where it does not exist; where the configuration names a database, records and what
-/// belongs to them go there, and the folder gets the plugins. A backup without keys may be restored beside the folder `keys` of the old
-/// register, put there before. Its signature is judged before anything is written, its plugins by
-/// `[plugins]` of the configuration. `heard` hears how many things were read. At the end the whole register is verified.
+/// Restores a backup into a data folder, which is made where it does not exist; where the configuration names a
+/// database, records and what belongs to them go there, and the folder gets the plugins. A backup without keys may be
+/// restored beside the folder `keys` of the old register, put there before. Its signature is judged before anything is
+/// written, its plugins by `[plugins]` of the configuration. `heard` hears how many things were read. At the end the
+/// whole register is verified.
 ///
 /// # Errors
 /// See [`RestoreError`]. Written data stays in the data folder, with the marker; keys are removed again.
@@ -282,8 +284,8 @@ async fn put_all(
 /// A file of keys: its name and its text.
 type Key = (String, SecretString);
 
-/// Puts the keys, then lets the register count. Keys of a register that does not count are taken away again: a folder that servers share is
-/// left as it was.
+/// Puts the keys, then lets the register count. Keys of a register that does not count are taken away again: a folder
+/// that servers share is left as it was.
 async fn finish(refill: Box<dyn Refill>, keys: &[Key], config: &Config, data_dir: &Path) -> Result<(), RestoreError> {
     let home = config.store.keys_home(data_dir);
     let is_database = config.store.backend == StoreBackend::Postgres;
@@ -323,10 +325,10 @@ async fn open_database(config: &Config) -> Result<PostgresRefill, StartError> {
 
 /// Verifies what was restored.
 async fn verify_restored(config: &Config, data_dir: &Path) -> Result<VerificationResult, RestoreError> {
-    let (events, mut told) = mpsc::channel(EVENTS_WAITING);
+    let (events, mut reported) = mpsc::channel(EVENTS_WAITING);
     let count = async {
         let mut result = VerificationResult::default();
-        while let Some(event) = told.recv().await {
+        while let Some(event) = reported.recv().await {
             result.count(&event);
         }
         result
@@ -421,7 +423,8 @@ pub(super) fn refuse_unfinished(data_dir: &Path) -> Result<(), StartError> {
     )))
 }
 
-/// Messages of the system for a full disk and an exhausted quota: ENOSPC and EDQUOT. A database reports it as text only.
+/// Messages of the system for a full disk and an exhausted quota: ENOSPC and EDQUOT. A database reports it as text
+/// only.
 const FULL: [&str; 2] = ["os error 28)", "os error 122)"];
 /// Below this a disk counts as full: the database allocates half of it at a time.
 const FREE_MIN: u64 = 1 << 20;
@@ -435,7 +438,7 @@ struct PutBack {
     pub put: u64,
 }
 
-/// The error, or that there is no space where that is what it comes of. `folders` may lie on disks of their own.
+/// The error, or "no space" where that is its cause. `folders` may be on disks of their own.
 fn or_no_space(error: RestoreError, put_back: &PutBack, data_dir: &Path, store: &Path) -> RestoreError {
     if let RestoreError::Backup(_)
     | RestoreError::KeysThere(_)
@@ -445,10 +448,10 @@ fn or_no_space(error: RestoreError, put_back: &PutBack, data_dir: &Path, store: 
     {
         return error;
     }
-    let told: String = causes(&error).map(ToString::to_string).collect();
-    let is_told = FULL.iter().any(|full| told.contains(full));
+    let reported: String = causes(&error).map(ToString::to_string).collect();
+    let is_reported = FULL.iter().any(|full| reported.contains(full));
     let full = [store, data_dir].into_iter().find(|folder| free(folder).is_some_and(|free| free < FREE_MIN));
-    let Some(folder) = full.or(is_told.then_some(store)) else { return error };
+    let Some(folder) = full.or(is_reported.then_some(store)) else { return error };
     let written = bytes_in(data_dir).saturating_add(if store.starts_with(data_dir) { 0 } else { bytes_in(store) });
     let (part, needed) = shortage(put_back, written);
     RestoreError::NoRoom { folder: folder.to_owned(), put_back: written, part, needed }
@@ -517,8 +520,8 @@ mod tests {
         );
         assert!(!common.path().join(KEY_FOLDER).exists());
         let folder = data.path();
-        let kept = or_no_space(error, &PutBack { unpacked: 4, put: 4 }, folder, folder);
-        assert!(matches!(kept, RestoreError::Unconfirmed { .. }), "{kept}");
+        let stored = or_no_space(error, &PutBack { unpacked: 4, put: 4 }, folder, folder);
+        assert!(matches!(stored, RestoreError::Unconfirmed { .. }), "{stored}");
         let marked = unmark(folder).unwrap_err().to_string();
         assert!(marked.starts_with("the register was restored whole, and `"), "{marked}");
     }

@@ -1,7 +1,7 @@
 //! The listeners: where they are, with which certificate, and how they stop.
 //!
-//! Each connection has a task (`serve/connection.rs`) with a place among those of its listener (`serve/connection_limiter.rs`); what it is doing
-//! (`serve/activity.rs`) bounds its time.
+//! Each connection has a task (`serve/connection.rs`) with a place among those of its listener
+//! (`serve/connection_limiter.rs`); what it is doing (`serve/activity.rs`) bounds its time.
 
 pub(super) mod accept;
 mod activity;
@@ -33,7 +33,8 @@ use daftar_domain::config::{ConnectionsConfig, HANDSHAKE_TIMEOUT_MS_DEFAULT, Ser
 const ADMIN_CONNECTIONS_MAX: usize = 128;
 /// Time for which the administrator's client may read nothing of a response: a backup may wait for a slow disk.
 const ADMIN_WRITE_TIMEOUT_MS: u64 = 300_000;
-/// A response waits for this part of `write_timeout_ms` before the rate of its client is judged in an eviction: a second by default.
+/// A response waits for this part of `write_timeout_ms` before the rate of its client is judged in an eviction: a
+/// second by default.
 const SLOW_PART: u32 = 30;
 
 /// Bound sockets. They are bound before anything is loaded, so that an address in use is reported at once.
@@ -41,7 +42,8 @@ const SLOW_PART: u32 = 30;
 pub struct Listeners {
     public: TcpListener,
     admin: TcpListener,
-    /// For the commands of this machine, where `admin` is for others and speaks HTTPS under a name that they do not know.
+    /// For the commands of this machine, where `admin` is for others and speaks HTTPS under a name that they do not
+    /// know.
     admin_here: Option<TcpListener>,
     metrics: Option<TcpListener>,
 }
@@ -117,23 +119,23 @@ pub async fn serve(
     for acceptor in acceptors(&app.state, listeners, tls) {
         servers.spawn(acceptor.serve(serving.clone(), Arc::clone(&phase)));
     }
-    let asked = certificate.as_ref().and_then(|_| certificate::hangups());
+    let requested = certificate.as_ref().and_then(|_| certificate::hangups());
     ready();
     let fresh = async {
         match certificate {
-            Some(keeper) => keeper.keep_fresh(asked).await,
+            Some(keeper) => keeper.keep_fresh(requested).await,
             None => std::future::pending().await,
         }
     };
     let mut fresh = std::pin::pin!(fresh);
     let mut shutdown = std::pin::pin!(shutdown);
-    let mut is_kept_fresh = true;
+    let mut is_fresh = true;
     let mut result = loop {
         tokio::select! {
             () = shutdown.as_mut() => break Ok(()),
             Some(ended) = servers.join_next() => break flatten(ended),
-            // It ends only where it cannot continue, and has said so.
-            () = fresh.as_mut(), if is_kept_fresh => is_kept_fresh = false,
+            // It ends only where it cannot continue, and has logged the reason.
+            () = fresh.as_mut(), if is_fresh => is_fresh = false,
         }
     };
     phase.send_replace(Phase::Draining);
@@ -216,7 +218,7 @@ fn acceptor(
 }
 
 /// Ends on Ctrl-C or SIGTERM. Signals are received from the call on, not only once it is awaited: a caller that
-/// stops a server right after it said that it is ready stops it in order.
+/// stops a server right after it reported that it is ready stops it in order.
 #[must_use = "a signal that is not awaited stops nothing"]
 pub fn shutdown_signal() -> impl Future<Output = ()> {
     let interrupted = signal(SignalKind::interrupt());
@@ -268,8 +270,9 @@ pub struct Announcement {
 }
 
 impl RunningServer {
-    /// The server that uses the folder, if one does: the file alone proves nothing, since a server that was killed leaves it
-    /// behind, and another process may listen at its address now. The user of the folder holds the lock of its plugins.
+    /// The server that uses the folder, if one does: the file alone proves nothing, since a server that was killed
+    /// leaves it behind, and another process may listen at its address now. The user of the folder holds the lock of
+    /// its plugins.
     #[must_use]
     pub fn find(data_dir: &Path) -> Option<Self> {
         let text = fs::read_to_string(data_dir.join(FILE)).ok()?;

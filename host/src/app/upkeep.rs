@@ -22,14 +22,14 @@ use daftar_store::Store;
 
 /// Interval of checks for a due checkpoint.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
-/// A checkpoint is due when so much was written since the last one. Each write takes 10 to 25 µs to apply at the next start
-/// (host/docs/SCALE.md).
+/// A checkpoint is due when so much was written since the last one. Each write takes 10 to 25 µs to apply at the next
+/// start (host/docs/SCALE.md).
 const WRITES_DUE: u64 = 50_000;
 /// It is also due when anything was written and the last one is so old.
 const AGE_DUE: Duration = Duration::from_secs(3_600);
 /// After one failed, as after a disk was full, the next is tried this much later.
 const AFTER_FAILURE: Duration = Duration::from_secs(600);
-/// By how much the thread that writes a checkpoint stands back for those that serve.
+/// The niceness of the thread that writes a checkpoint.
 const NICENESS: i32 = 10;
 /// Interval at which the limits drop idle entries.
 const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
@@ -314,11 +314,11 @@ impl Checkpoints {
             );
         }
         let folder = self.folder.clone();
-        let (answer, answered) = oneshot::channel();
-        // A thread of its own, since it stands back for good.
+        let (response, answered) = oneshot::channel();
+        // A thread of its own, since its priority is lowered for good.
         let thread = std::thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
             let _stood_back = rustix::process::setpriority_process(None, NICENESS);
-            let _heard = answer.send(folder.write(&image, mark.0));
+            let _heard = response.send(folder.write(&image, mark.0));
         });
         thread.map_err(|error| error.to_string())?;
         let written = answered.await.map_err(|_| "its thread ended early".to_owned())?;

@@ -25,9 +25,9 @@ use daftar_store::verify::{readable_records, records_at_rest};
 use daftar_store_postgres::PostgresStore;
 use daftar_store_sled::StoppedStore;
 
-/// Verifies the register in a data folder that no server uses, or in the database that the configuration names, whether servers use
-/// that or not. There is nothing in memory then; the checkpoints in the folder, of which the next start would load it, are compared with
-/// the records.
+/// Verifies the register in a data folder that no server uses, or in the database that the configuration names, whether
+/// servers use that or not. There is nothing in memory then; the checkpoints in the folder, of which the next start
+/// would load it, are compared with the records.
 ///
 /// # Errors
 /// If there is no register in the folder, another process uses it, or its database cannot be opened.
@@ -50,7 +50,8 @@ pub async fn verify_stopped(
     looked.map_err(|error| StartError::Store(error.to_string()))
 }
 
-/// Checks every checkpoint in a data folder. One of another version of daftar, as an upgrade leaves them, is passed over.
+/// Checks every checkpoint in a data folder. One of another version of daftar, as an upgrade leaves them, is passed
+/// over.
 ///
 /// # Errors
 /// If the store fails.

@@ -144,8 +144,9 @@ pub fn read<T: DeserializeOwned>(body: Value) -> Result<T, CliError> {
 }
 
 impl AdminClient {
-    /// Finds the way: `--admin-url`, or the server that uses the data folder, or else the folder itself, opened with the settings
-    /// of `--config`. The folder must contain a register: a mistyped path is reported, and no folder is created.
+    /// Finds the way: `--admin-url`, or the server that uses the data folder, or else the folder itself, opened with
+    /// the settings of `--config`. The folder must contain a register: a mistyped path is reported, and no folder is
+    /// created.
     ///
     /// # Errors
     /// When the settings or the token cannot be read, or the folder cannot be opened or holds no register.

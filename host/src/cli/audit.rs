@@ -32,8 +32,8 @@ pub struct QueryArgs {
     /// By `administrator`, `system` or `unknown` (calls without a valid token)
     #[arg(long)]
     actor: Option<String>,
-    /// The action: `read`, `search`, `create`, `update`, `evaluate`, `administer`, `plugin`, `authenticate`, `audit`; several
-    /// after one another
+    /// The action: `read`, `search`, `create`, `update`, `evaluate`, `administer`, `plugin`, `authenticate`, `audit`;
+    /// several after one another
     #[arg(long, num_args = 1..)]
     action: Vec<String>,
     /// By outcome: `allowed`, `refused` or `failed`

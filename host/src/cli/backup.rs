@@ -39,7 +39,8 @@ pub struct BackupArgs {
     /// Create no backup: read all of FILE and print its contents, validity and signer
     #[arg(long, conflicts_with_all = ["force", "without_keys", "sign"])]
     check: bool,
-    /// With --check: reject a backup that is not signed by this public key; `ed25519:…`, or a file with that line or a PEM
+    /// With --check: reject a backup that is not signed by this public key; `ed25519:…`, or a file with that line or a
+    /// PEM
     #[arg(long, value_name = "KEY", requires = "check")]
     trusted_key: Option<String>,
 }
@@ -81,7 +82,8 @@ fn temporary(file: &Path) -> Result<NamedTempFile, CliError> {
     made.map_err(|error| cannot_write(file, &error))
 }
 
-/// Makes a backup, on standard output where there is no file for it. A file has its name only when all of it is on disk.
+/// Makes a backup, on standard output where there is no file for it. A file has its name only when all of it is on
+/// disk.
 fn make(
     global: &GlobalArgs,
     admin: &AdminClient,
@@ -162,7 +164,7 @@ impl<R: Read, W: Write> Read for Copying<R, W> {
     }
 }
 
-/// Reads a backup whole, and says what it holds and who signed it.
+/// Reads a whole backup and prints its content and its signer.
 ///
 /// # Errors
 /// The problem with it, or with its signature.
@@ -280,7 +282,7 @@ pub(in crate::cli) fn print_authenticity(authenticity: Authenticity) {
     }
 }
 
-/// Fewer things than this are over at once: nothing is said of how far it is.
+/// Fewer items than this are done immediately: no progress is shown.
 const REPORTED_FROM: u64 = 10_000;
 
 /// Says how far it is.
@@ -293,7 +295,7 @@ pub(in crate::cli) struct Progress {
 }
 
 impl Progress {
-    /// Nothing yet. Nothing is ever said where the command writes JSON.
+    /// Nothing yet. No progress is shown where the command writes JSON.
     pub(in crate::cli) fn new(is_json: bool, done: &'static str) -> Self {
         let is_terminal = std::io::stderr().is_terminal();
         let bar = output::bar(is_json, 0, "{msg} [{wide_bar}] {human_pos}/~{human_len} {per_sec} {eta}");

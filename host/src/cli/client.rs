@@ -35,7 +35,8 @@ pub enum ClientCommand {
         /// The organization that it belongs to, as consents name it
         #[arg(long, value_name = "ORGANIZATION")]
         organization: Option<String>,
-        /// Legal basis for processing; with `consent`, the client sees only records covered by a consent to its organization
+        /// Legal basis for processing; with `consent`, the client sees only records covered by a consent to its
+        /// organization
         #[arg(long, value_name = "BASIS")]
         legal_basis: Option<String>,
         /// With legal basis `consent`: only records whose consent covers this purpose
@@ -63,8 +64,8 @@ pub enum ClientCommand {
     RotateSecret {
         /// The client's id
         id: String,
-        /// Overlap in which the older secrets stay valid, such as `24h`, `90m` or `7d`; without it they, and the tokens that the client
-        /// holds, are rejected immediately
+        /// Overlap in which the older secrets stay valid, such as `24h`, `90m` or `7d`; without it they, and the tokens
+        /// that the client holds, are rejected immediately
         #[arg(long, value_name = "TIME", value_parser = overlap_of_secret)]
         overlap: Option<u32>,
     },
@@ -278,7 +279,7 @@ fn show(client: &ClientBody) {
 /// Reads a number and its unit, `s`, `m`, `h` or `d`, as the seconds that an old secret stays good.
 ///
 /// # Errors
-/// One sentence that says what would be right.
+/// The solution, in one sentence.
 fn overlap_of_secret(text: &str) -> Result<u32, String> {
     overlap_up_to(text, OVERLAP_S_MAX)
 }
@@ -325,10 +326,12 @@ pub enum KeyUse {
 pub enum KeyCommand {
     /// Rotate a signing key. Existing tokens and decisions stay valid
     Rotate {
-        /// Purpose of the key: keys for decisions stay accepted after rotation, keys for tokens until their tokens expire
+        /// Purpose of the key: keys for decisions stay accepted after rotation, keys for tokens until their tokens
+        /// expire
         #[arg(long = "use", value_name = "USE", value_enum, default_value = "tokens")]
         usage: KeyUse,
-        /// Time for which tokens of the old key are accepted, such as `48h` or `7d`; at least the token lifetime, which is the default
+        /// Time for which tokens of the old key are accepted, such as `48h` or `7d`; at least the token lifetime, which
+        /// is the default
         #[arg(long, value_name = "TIME", value_parser = overlap_of_key)]
         overlap: Option<u32>,
     },

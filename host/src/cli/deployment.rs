@@ -1,4 +1,5 @@
-//! `daftar code`, `daftar concept-group` and `daftar identifier-system`: what a deployment decides about codes and identifiers.
+//! `daftar code`, `daftar concept-group` and `daftar identifier-system`: what a deployment decides about codes and
+//! identifiers.
 
 use std::collections::BTreeMap;
 
@@ -37,14 +38,14 @@ pub enum CodeCommand {
         #[arg(long, value_name = "CODE")]
         specialises: Option<String>,
         #[command(flatten)]
-        said: CodeArgs,
+        message: CodeArgs,
     },
     /// Change what a local code is called or how its values look
     Set {
         /// The code, written `<namespace>#<code>`
         code: String,
         #[command(flatten)]
-        said: CodeArgs,
+        message: CodeArgs,
         /// Remove the pattern: any value is accepted
         #[arg(long, conflicts_with = "pattern")]
         no_pattern: bool,
@@ -62,7 +63,7 @@ pub enum CodeCommand {
     },
     /// List all local codes
     List,
-    /// Show all that is known of one local code
+    /// Show one local code
     Show {
         /// The code, written `<namespace>#<code>`
         code: String,
@@ -114,7 +115,7 @@ pub enum ConceptGroupCommand {
     },
     /// List all concept groups and who defines them
     List,
-    /// Show all that is known of one concept group
+    /// Show one concept group
     Show {
         /// The group's name
         name: String,
@@ -156,12 +157,12 @@ pub fn run(global: &GlobalArgs, command: DeploymentCommand) -> Result<(), CliErr
 fn code(global: &GlobalArgs, admin: &AdminClient, command: CodeCommand) -> Result<(), CliError> {
     let path = |code: &str, below: &str| format!("/local-codes/{}{below}", part(code));
     let (done, body) = match command {
-        CodeCommand::Add { code, specialises, said } => {
-            let new = NewLocalCode { code, specialises, details: said.body()? };
+        CodeCommand::Add { code, specialises, message } => {
+            let new = NewLocalCode { code, specialises, details: message.body()? };
             ("added", admin.send_json("POST", "/local-codes", &new)?)
         }
-        CodeCommand::Set { code, said, no_pattern, no_reference } => {
-            let mut change = said.body()?;
+        CodeCommand::Set { code, message, no_pattern, no_reference } => {
+            let mut change = message.body()?;
             if no_pattern {
                 change.value_pattern = Some(None);
             }

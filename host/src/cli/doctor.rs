@@ -28,14 +28,14 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
             checks.push(no_answer(global, &error));
             None
         }
-        asked => asked?,
+        requested => requested?,
     };
     let checked_by = if server.is_some() { "server" } else { "command" };
     let checks = match server {
-        Some(told) => {
+        Some(reported) => {
             // Its own settings are active, not those of this command line.
             checks.retain(|_| global.config.is_some());
-            [listed(checks), told].concat()
+            [listed(checks), reported].concat()
         }
         None => {
             checks.extend(examine(&Patient {
@@ -87,9 +87,9 @@ fn listed(checks: Vec<Check>) -> Vec<Value> {
     checkup_body(checks).checks.iter().map(|check| json!(check)).collect()
 }
 
-/// A server uses the folder and cannot be asked.
+/// A server uses the folder and does not respond.
 fn no_answer(global: &GlobalArgs, error: &CliError) -> Check {
-    let message = format!("a server uses the folder, and cannot be asked: {error}");
+    let message = format!("a server uses the folder, and does not respond: {error}");
     if error.kind == ErrorKind::Denied {
         let folder = global.data_dir.display();
         let remedy = format!("`chmod 600 {folder}/admin.token`, and run this as the account of the server");

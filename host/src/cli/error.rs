@@ -19,7 +19,7 @@ use daftar_domain::error::{why_not_read, why_not_written};
 pub enum ErrorKind {
     /// It was refused, or it failed, in no way that the others name.
     Failed = 1,
-    /// The command line cannot be understood, or asks for what does not go together.
+    /// The command line is invalid, or combines options that exclude each other.
     Usage = 2,
     /// It succeeded with findings: rejected lines, warnings.
     Findings = 3,
@@ -111,12 +111,12 @@ impl CliError {
         Self::output(format_args!("cannot write `{}`: {}", path.display(), why_not_written(error)))
     }
 
-    /// The server answered something else than was asked for, such as `an import`.
-    pub fn none_to(asked: &str) -> Self {
-        Self::failed(format_args!("the server's answer is none to {asked}: is it an older one?"))
+    /// The server returned an unexpected response, such as `an import`.
+    pub fn none_to(requested: &str) -> Self {
+        Self::failed(format_args!("the server returned an unexpected response to {requested}: is it an older version?"))
     }
 
-    /// The same with something said after it.
+    /// The same with a text appended.
     #[must_use]
     pub fn with(mut self, more: impl Display) -> Self {
         self.message = format!("{}\n{more}", self.message);
@@ -206,12 +206,12 @@ mod tests {
     #[test]
     fn a_failure_is_one_object_of_one_shape() {
         let error = CliError::cannot_read(Path::new("a.wasm"), &io::ErrorKind::NotFound.into()).with("more");
-        let told = json!({"error": {
+        let reported = json!({"error": {
             "kind": "input", "exit_code": 66, "message": "cannot read `a.wasm`: there is no such file; check the path\nmore"
         }});
-        assert_eq!(error.to_json(), told);
+        assert_eq!(error.to_json(), reported);
         let refused = CliError { code: Some("not_found".to_owned()), ..CliError::failed("no") };
-        let told = json!({"error": {"kind": "failed", "exit_code": 1, "message": "no", "code": "not_found"}});
-        assert_eq!(refused.to_json(), told);
+        let reported = json!({"error": {"kind": "failed", "exit_code": 1, "message": "no", "code": "not_found"}});
+        assert_eq!(refused.to_json(), reported);
     }
 }

@@ -1,6 +1,6 @@
 //! `daftar eval`: tests a rule, on a running server or a stopped one's folder.
 //!
-//! **Invariant:** answers go to standard output; what is wrong with an expression goes to standard error, except with `--json`.
+//! **Invariant:** results go to standard output; problems of an expression go to standard error, except with `--json`.
 
 mod cases;
 pub mod drawing;
@@ -22,7 +22,8 @@ use self::preview::PreviewArgs;
 use super::admin_client::{AdminClient, part, read};
 use super::{CliError, GlobalArgs, output};
 
-/// The biggest file with an expression that is read: far more than an expression may have, so that the server says what it may.
+/// The biggest file with an expression that is read: far more than an expression may have, so that the server reports
+/// the limit.
 const EXPRESSION_FILE_BYTES_MAX: u64 = 1 << 20;
 /// The biggest file of records that is read: what one request may have.
 const RECORDS_FILE_BYTES_MAX: u64 = 8 << 20;
@@ -308,8 +309,8 @@ fn show_results(results: &[SubjectResult<'_>]) {
         (count(Outcome::Undetermined), "undetermined"),
         (errors, "not there"),
     ];
-    let told = counted.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-    output::line(told.collect::<Vec<_>>().join(", "));
+    let reported = counted.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    output::line(reported.collect::<Vec<_>>().join(", "));
 }
 
 /// The outcome, or the reason why there is none.

@@ -76,10 +76,10 @@ fn write_file(global: &GlobalArgs, args: &ExportArgs, path: &Path) -> Result<(),
     let table = table_of(args, path)?;
     let query = query(args, table.is_some())?;
     // An export resumes only with the same options.
-    let asked = format!("{query}\n{}", table.as_ref().map(|table| table.fingerprint.as_str()).unwrap_or_default());
+    let requested = format!("{query}\n{}", table.as_ref().map(|table| table.fingerprint.as_str()).unwrap_or_default());
     // First: without a server or folder, no file is created.
     let (file, as_of) = AdminClient::connect(global)?.run(|admin| {
-        let mut file = OutputFile::open(path, &asked, args.resume)?;
+        let mut file = OutputFile::open(path, &requested, args.resume)?;
         let bar = if global.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
         let received = receive(admin, &query, table.as_ref(), &mut file, &bar);
         bar.finish_and_clear();
@@ -193,8 +193,8 @@ fn read_lines(
             take(Line::Record(&line))?;
             continue;
         }
-        let told: ExportLine = serde_json::from_str(&line).map_err(|_| CliError::none_to("an export"))?;
-        match told.export {
+        let reported: ExportLine = serde_json::from_str(&line).map_err(|_| CliError::none_to("an export"))?;
+        match reported.export {
             ExportProgress::Stopped { stopped } => return Err(CliError::unavailable(&stopped.detail)),
             ExportProgress::Cursor { cursor, records } => take(Line::Progress { cursor: Some(&cursor), records })?,
             ExportProgress::Done { records, as_of, .. } => {

@@ -1,9 +1,9 @@
 //! `daftar import`
 //!
-//! A file is sent in parts; when a part is answered, its rejects are written down and the progress file says so. What a part wrote
-//! without a response is found in the audit log when the import resumes.
+//! A file is sent in parts; when a part is answered, its rejects are written down and the progress file says so. What a
+//! part wrote without a response is found in the audit log when the import resumes.
 //!
-//! **Invariant:** every line is written once or stands among the rejects once, however often the command or the server ended in
+//! **Invariant:** every line is written once or is in the rejects file once, however often the command or the server ended in
 //! between.
 
 mod openspp;
@@ -41,7 +41,8 @@ pub struct ImportArgs {
     /// Source system to convert from; the converted NDJSON is written next to FILE
     #[arg(long, value_enum, value_name = "SYSTEM")]
     from: Option<From>,
-    /// With --from: a code of theirs and what stands for it here, `THEIRS=OURS`, or `THEIRS=` to leave it out; may be repeated
+    /// With --from: a code of theirs and the code for it here, `THEIRS=OURS`, or `THEIRS=` to leave it out; may be
+    /// repeated
     #[arg(long = "code", value_name = "THEIRS=OURS", requires = "from")]
     codes: Vec<String>,
     /// Which column of a table is which field; without it the header names fields
@@ -145,7 +146,7 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
         if !args.dry_run {
             progress.save(&progress_path)?;
         }
-        let sender = Sender { admin, on_existing, id: progress.import.clone(), is_rehearsal: args.dry_run };
+        let sender = Sender { admin, on_existing, id: progress.import.clone(), is_dry_run: args.dry_run };
         let bar = output::bar(global.json, identity.bytes, "{bar:30} {bytes}/{total_bytes} {msg} {eta}");
         let written = write(&mut source, &sender, (&mut progress, &progress_path), &mut rejects, resumes, &bar);
         bar.finish_and_clear();
@@ -186,7 +187,7 @@ fn write(
         resumes = false;
         let counts = rejects.add(&part, answer)?;
         progress.advance(part.next, counts, rejects.bytes());
-        if !sender.is_rehearsal {
+        if !sender.is_dry_run {
             progress.save(progress_path)?;
         }
         let counts = progress.counts;
@@ -215,16 +216,16 @@ fn summary(
     let per_second = if seconds > 0.0 { (here as f64 / seconds).round() } else { 0.0 };
     let ImportCounts { read, created, updated, skipped, rejected } = counts;
     if global.json {
-        let mut told = json!({
+        let mut reported = json!({
             "read": read, "created": created, "updated": updated, "skipped": skipped, "rejected": rejected,
             "seconds": (seconds * 1_000.0).round() / 1_000.0, "per_second": per_second,
             "rejects": if rejected > 0 { Some(rejects.display().to_string()) } else { None },
         });
         if let Some(of @ Translated { lines, unmapped, counts }) = translated {
             let unmapped = json!({"count": of.count(), "file": unmapped, "fields": counts});
-            told = output::joined(told, json!({"lines": lines, "unmapped": unmapped}));
+            reported = output::joined(reported, json!({"lines": lines, "unmapped": unmapped}));
         }
-        output::json(&told);
+        output::json(&reported);
         return;
     }
     output::line(format_args!("{}; {seconds:.1} s, {per_second} lines/s", sentence(&counts)));

@@ -33,11 +33,13 @@ pub struct MigrateArgs {
 enum MigrateCommand {
     /// Fill an empty backend with the register of the other one, or with a backup, and compare both
     Fill(FillArgs),
-    /// Apply what was written to the folder since the database was filled from it, and compare that; its server is stopped
+    /// Apply what was written to the folder since the database was filled from it, and compare that; its server is
+    /// stopped
     CatchUp,
     /// Compare the register in the folder with the one in the database, whole; nothing is written
     Compare,
-    /// Make the tables in the database, or bring them up to date, as the role that owns them; servers then need a role without that right
+    /// Make the tables in the database, or bring them up to date, as the role that owns them; servers then need a role
+    /// without that right
     Prepare(PrepareArgs),
 }
 
@@ -52,7 +54,8 @@ struct PrepareArgs {
 /// Target and source of a fill.
 #[derive(Debug, Args)]
 struct FillArgs {
-    /// Target of the register: must be empty. Without --backup it comes from the other backend, whose servers are stopped
+    /// Target of the register: must be empty. Without --backup it comes from the other backend, whose servers are
+    /// stopped
     #[arg(long, value_enum)]
     to: Backend,
     /// Fill it from this backup, while the server of the backup continues to run
@@ -159,16 +162,16 @@ impl Backend {
 
 fn print_json(migrated: &Migrated) {
     let named = |counts: &Counts| -> serde_json::Map<String, Value> {
-        counts.iter().map(|(kept, count)| (kept.name().to_owned(), json!(count))).collect()
+        counts.iter().map(|(stored, count)| (stored.name().to_owned(), json!(count))).collect()
     };
     let Migrated { copied, caught_up, comparison } = migrated;
     let mark = copied.as_ref().map(|(mark, _)| mark).or(caught_up.as_ref().map(|caught_up| &caught_up.mark));
-    let mut told = json!({
+    let mut reported = json!({
         "sequence": mark.map(|mark| mark.sequence.0),
         "copied": copied.as_ref().map(|(_, counts)| named(counts)),
         "same": named(&comparison.same),
         "differences": comparison.differences,
-        "told": comparison.told,
+        "reported": comparison.reported,
     });
     if let Some(caught_up) = caught_up {
         let more = json!({
@@ -176,15 +179,15 @@ fn print_json(migrated: &Migrated) {
             "caught_up": named(&caught_up.brought.written),
             "taken_out": named(&caught_up.brought.taken_out),
         });
-        told = output::joined(told, more);
+        reported = output::joined(reported, more);
     }
-    output::json(&told);
+    output::json(&reported);
 }
 
 fn print_text(is_from_backup: bool, migrated: &Migrated) {
     let listed = |counts: &Counts| {
-        for (kept, count) in counts {
-            output::line(format_args!("  {count} {}", kept.name()));
+        for (stored, count) in counts {
+            output::line(format_args!("  {count} {}", stored.name()));
         }
     };
     let Migrated { copied, caught_up, comparison } = migrated;
@@ -214,8 +217,8 @@ fn print_text(is_from_backup: bool, migrated: &Migrated) {
         (false, false) => "both",
     };
     output::line(format_args!("compared {what}: {same} things are the same, {} are not", comparison.differences));
-    for told in &comparison.told {
-        output::line(format_args!("  {told}"));
+    for reported in &comparison.reported {
+        output::line(format_args!("  {reported}"));
     }
     if is_from_backup && comparison.differences == 0 {
         output::line("the old server continues; after it is stopped, apply its later changes: daftar migrate catch-up");

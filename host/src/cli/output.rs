@@ -11,14 +11,14 @@ use super::error::ErrorKind;
 use super::{CliError, GlobalArgs};
 use daftar_api_types::admin::ListBody;
 
-/// Prints a line on standard output. A reader that went away is not an error; a disk that takes nothing ends the command, as what it
-/// was asked for is lost.
+/// Prints a line on standard output. A reader that went away is not an error; a disk that takes nothing ends the
+/// command, as what it was asked for is lost.
 pub fn line(text: impl std::fmt::Display) {
     if let Err(error) = line_if_heard(text) {
-        let told =
-            CliError::output(format_args!("standard output cannot be written: {error}; what was asked for was done"));
-        complain(&told, false);
-        std::process::exit(told.kind.exit_code().into());
+        let reported =
+            CliError::output(format_args!("standard output cannot be written: {error}; the command was completed"));
+        complain(&reported, false);
+        std::process::exit(reported.kind.exit_code().into());
     }
 }
 
@@ -65,7 +65,8 @@ pub fn list<T: DeserializeOwned>(
     body(global, list, |list: ListBody<T>| table(headings, &list.data.iter().map(row).collect::<Vec<_>>()))
 }
 
-/// Prints a list of records: with `--json` exactly as it came, else as a table of the cells that `cell` reads for each heading.
+/// Prints a list of records: with `--json` exactly as it came, else as a table of the cells that `cell` reads for each
+/// heading.
 ///
 /// # Errors
 /// As [`body`].
@@ -78,7 +79,8 @@ pub fn list_of_members(
     list(global, records, headings, |record: &Value| headings.iter().map(|&name| cell(record, name)).collect())
 }
 
-/// The text of the member at a path with points: nothing where there is none, and the items of a list with commas between them.
+/// The text of the member at a path with points: nothing where there is none, and the items of a list with commas
+/// between them.
 pub fn text_at(record: &Value, path: &'static str) -> String {
     path.split('.').try_fold(record, |at, name| at.get(name)).map(text_of).unwrap_or_default()
 }
@@ -134,18 +136,18 @@ pub fn complain(error: &CliError, as_json: bool) {
     if as_json { complain_json(&error.to_json()) } else { note(format_args!("error: {error}")) }
 }
 
-/// Prints what the command line's own reader has to say, and gives the exit code: help and version are answers, the rest is wrong
-/// usage.
-pub fn print_usage(told: &clap::Error, as_json: bool) -> u8 {
-    let is_wrong = told.use_stderr();
+/// Prints what the command line's own reader has to say, and gives the exit code: help and version are answers, the
+/// rest is wrong usage.
+pub fn print_usage(reported: &clap::Error, as_json: bool) -> u8 {
+    let is_wrong = reported.use_stderr();
     if is_wrong && as_json {
-        let text = told.render().to_string();
+        let text = reported.render().to_string();
         let text = text.trim_end();
         let error = CliError::usage(text.strip_prefix("error: ").unwrap_or(text));
         complain(&error, true);
         return error.kind.exit_code();
     }
-    match told.print() {
+    match reported.print() {
         Err(error) if !is_wrong && error.kind() != io::ErrorKind::BrokenPipe => {
             let error = CliError::output(format_args!("standard output cannot be written: {error}"));
             complain(&error, as_json);
@@ -205,7 +207,7 @@ fn members(value: &Value) {
     }
 }
 
-/// The values that lie in a value, each with its path. Lists of objects are numbered from 0; other lists are one line.
+/// The nested values of a value, each with its path. Lists of objects are numbered from 0; other lists are one line.
 fn collect(path: &str, value: &Value, rows: &mut Vec<(String, String)>) {
     match value {
         Value::Object(members) => {

@@ -24,8 +24,8 @@ pub enum PackCommand {
         /// File to write
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
-        /// Pack whose data the folder replaces: what the folder does not have (other vocabularies, concept groups, extension
-        /// fields) is taken from it
+        /// Pack whose data the folder replaces: what the folder does not have (other vocabularies, concept groups,
+        /// extension fields) is taken from it
         #[arg(long, value_name = "FILE")]
         base: Option<PathBuf>,
         /// Private key to sign the pack with; the signature is left beside it in `FILE.sig`
@@ -76,7 +76,7 @@ pub fn run(global: &GlobalArgs, command: PackCommand) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Problems of a source name its files: that there is no such folder is said first.
+/// Problems of a source name its files: a missing folder is reported first.
 fn expect_folder(dir: &Path) -> Result<(), CliError> {
     match std::fs::metadata(dir) {
         Ok(about) if about.is_dir() => Ok(()),
@@ -156,7 +156,7 @@ pub struct ImportArgs {
     /// The licence of the data
     #[arg(long, value_name = "TEXT")]
     licence: Option<String>,
-    /// The acknowledgement that the owner asks for
+    /// The acknowledgement that the publisher requires
     #[arg(long, value_name = "TEXT")]
     attribution: Option<String>,
 }

@@ -89,13 +89,13 @@ fn sound(findings: u64) -> Result<(), CliError> {
 }
 
 fn failed(data_dir: &Path, file: &Path, error: &RestoreError) -> CliError {
-    // These say themselves how the register stands; and where the folder was not touched, nothing has to be said of it.
+    // These report the state of the register themselves; an unchanged folder needs no message.
     let says_it = matches!(
         error,
         RestoreError::Unfinished(_) | RestoreError::Unconfirmed { .. } | RestoreError::StillMarked { .. }
     );
-    let is_told = says_it || !is_unfinished(data_dir);
-    let after = if is_told {
+    let is_reported = says_it || !is_unfinished(data_dir);
+    let after = if is_reported {
         String::new()
     } else {
         format!("\n`{}` was not restored; `{}` is not served as it is", file.display(), data_dir.display())
@@ -113,10 +113,10 @@ mod tests {
         let marker = folder.path().join("restore.unfinished");
         std::fs::write(&marker, "").unwrap();
         let source = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
-        let said = |error: &RestoreError| failed(folder.path(), Path::new("x.backup"), error).to_string();
-        let marked = said(&RestoreError::StillMarked { path: marker.clone(), source: source() });
+        let message = |error: &RestoreError| failed(folder.path(), Path::new("x.backup"), error).to_string();
+        let marked = message(&RestoreError::StillMarked { path: marker.clone(), source: source() });
         assert!(marked.contains("was restored whole") && !marked.contains("was not restored"), "{marked}");
-        let unwritten = said(&RestoreError::Folder { path: folder.path().to_owned(), source: source() });
+        let unwritten = message(&RestoreError::Folder { path: folder.path().to_owned(), source: source() });
         assert!(unwritten.contains("`x.backup` was not restored"), "{unwritten}");
     }
 }

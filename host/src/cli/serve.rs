@@ -77,8 +77,8 @@ const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// Begins a line about a part of the service that is degraded.
 const DEGRADED: &str = "degraded: ";
 
-/// Asks the server of the data folder whether it is ready, as containers are probed: by the administrator's listener, so that neither
-/// the public one's certificate nor a client is needed.
+/// Asks the server of the data folder whether it is ready, as containers are probed: by the administrator's listener,
+/// so that neither the public one's certificate nor a client is needed.
 pub fn health(global: &GlobalArgs) -> Result<(), CliError> {
     let folder = global.data_dir.display();
     let Some(running) = RunningServer::find(&global.data_dir) else {

@@ -46,12 +46,12 @@ fn of_server(admin: &AdminClient, shown: &mut Shown) -> Result<(), CliError> {
 /// Verifies the folder of a stopped server.
 fn of_folder(config: &Config, data_dir: &Path, shown: &mut Shown) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
-    let (events, mut told) = tokio::sync::mpsc::channel(WAITING_MAX);
+    let (events, mut reported) = tokio::sync::mpsc::channel(WAITING_MAX);
     let mut result = VerificationResult::default();
     let ended = runtime.block_on(async {
         let look = verify_stopped(config, data_dir, events);
         let show = async {
-            while let Some(event) = told.recv().await {
+            while let Some(event) = reported.recv().await {
                 if result.count(&event) {
                     shown.take(json!(event_line(event)))?;
                 }
@@ -69,7 +69,7 @@ fn of_folder(config: &Config, data_dir: &Path, shown: &mut Shown) -> Result<(), 
 struct Shown {
     is_json: bool,
     bar: ProgressBar,
-    /// As the server said it: members that a newer one adds are printed too.
+    /// As the server returned it: members of newer servers are printed too.
     findings: Vec<Value>,
     result: Option<Value>,
 }

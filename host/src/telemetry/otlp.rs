@@ -1,7 +1,7 @@
 //! Sends spans and metrics to a collector by OTLP: protobuf over HTTP.
 //!
-//! Finished spans wait in a queue for the one thread that sends (`sender.rs`) by exporters of OpenTelemetry, which have the one client
-//! (`collector.rs`). Metrics are those of the metrics page (`meters.rs`).
+//! Finished spans wait in a queue for the one thread that sends (`sender.rs`) by exporters of OpenTelemetry, which have
+//! the one client (`collector.rs`). Metrics are those of the metrics page (`meters.rs`).
 //!
 //! **Invariant:** only the sender thread ever waits for the collector. What does not fit into the queue is dropped and
 //! counted.

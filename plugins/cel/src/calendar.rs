@@ -86,8 +86,8 @@ fn small(part: i64) -> u8 {
 mod tests {
     use super::*;
 
-    fn age(born: &str, asked: &str) -> i64 {
-        Day::from_number(parse_date(born).unwrap()).years_until(Day::from_number(parse_date(asked).unwrap()))
+    fn age(born: &str, requested: &str) -> i64 {
+        Day::from_number(parse_date(born).unwrap()).years_until(Day::from_number(parse_date(requested).unwrap()))
     }
 
     #[test]

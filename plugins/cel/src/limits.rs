@@ -24,7 +24,7 @@ pub const SUGGESTION_BYTES_MAX: usize = 500;
 /// Longest name of a concept group or URI of a code, in bytes: they are passed to the host.
 pub const QUESTION_BYTES_MAX: usize = 1_000;
 
-/// Most fields that one rule may read. Missing facts are kept as one bit each of a 128-bit set.
+/// Most fields that one rule may read. Missing facts are one bit each of a 128-bit set.
 pub const FIELDS_READ_MAX: usize = 64;
 
 /// Most questions about codes of one rule. They share the 128-bit set with the fields.

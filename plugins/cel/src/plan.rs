@@ -73,7 +73,7 @@ pub enum Question {
 pub struct PlacedQuestion {
     /// The question.
     pub question: Question,
-    /// The literal, or the name of the helper that asks.
+    /// The literal, or the name of the helper with the question.
     pub span: Span,
 }
 
@@ -194,7 +194,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// The rule asks too many questions.
+    /// The rule has too many questions.
     pub fn ask(&mut self, question: Question, span: Span) -> Result<QuestionId, PlanFull> {
         if let Some(known) = self.questions.iter().position(|placed| placed.question == question) {
             return Ok(known);

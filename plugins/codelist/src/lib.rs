@@ -14,14 +14,17 @@
 //! ```text
 //! frame       magic "DFTRCODE" (8 bytes) | format u32 = 1 | length of the whole blob u32
 //!             | offset of the concept groups u32 | number of vocabularies u32 | offset of each vocabulary u32 …
-//! vocabulary  number of concepts u32 | offset of each concept u32 … | namespace, name, domain, version, source, licence,
+//! vocabulary  number of concepts u32 | offset of each concept u32 … | namespace, name, domain, version, source,
+//! licence,
 //!             attribution: texts | languages: list of texts, the default language first
 //!             | completeness: number (0 full, 1 fragment, 2 empty)
 //!             | flags: number (1 hierarchical, 2 open, 4 system, 8 extensible)
-//! concept     code: text | flags: number (1 active, 2 selectable) | parents: list of texts | replaced-by: option of text
+//! concept     code: text | flags: number (1 active, 2 selectable) | parents: list of texts | replaced-by: option of
+//! text
 //!             | labels: list of (index of the language: number, text) | definitions: likewise | aliases: list of texts
 //!             | uri: option of text | properties: list of (key, value: texts)
-//! groups      list of (name, description: texts, includes, excludes: lists of (0 code or 1 descendants-of: number, text))
+//! groups      list of (name, description: texts, includes, excludes: lists of (0 code or 1 descendants-of: number,
+//! text))
 //! ```
 //!
 //! Vocabularies and concepts keep the order of their source, which is the order of the pages.

@@ -50,10 +50,14 @@ fn administration_of_a_client_is_audited_with_its_status() {
         let request = app.admin().request(method, &format!("/clients/{id}{path}"));
         let response = body.iter().fold(request, |request, body| request.json(body)).send().expect(status);
         let lines = lines(&app, &response);
-        let told = format!("{method} {path}: {lines:#?}");
-        assert_eq!(lines.len(), 1, "{told}");
-        assert_eq!((&lines[0]["actor"], &lines[0]["outcome"]), (&json!("administrator"), &json!("allowed")), "{told}");
-        assert_eq!((&lines[0]["status"], &lines[0]["records"]), (&json!(status), &json!([id])), "{told}");
+        let reported = format!("{method} {path}: {lines:#?}");
+        assert_eq!(lines.len(), 1, "{reported}");
+        assert_eq!(
+            (&lines[0]["actor"], &lines[0]["outcome"]),
+            (&json!("administrator"), &json!("allowed")),
+            "{reported}"
+        );
+        assert_eq!((&lines[0]["status"], &lines[0]["records"]), (&json!(status), &json!([id])), "{reported}");
     }
     let refused = app.admin().request("DELETE", &format!("/clients/{id}/grants/individual:read")).send().expect(409);
     assert_eq!(refused.code(), "conflict");

@@ -109,34 +109,34 @@ fn every_call_that_is_allowed_leaves_a_right_line() {
     let world = world();
     let mut differences = Vec::new();
     for row in ROWS {
-        let told = format!("{} {}", row.method, row.path);
+        let reported = format!("{} {}", row.method, row.path);
         let response = call(&world, row, &world.client);
-        assert_eq!(response.status, row.status, "{told}: {}", response.text());
+        assert_eq!(response.status, row.status, "{reported}: {}", response.text());
         let lines = lines(&world.app, &response);
         let of_action: Vec<&Value> = lines.iter().filter(|line| line["action"] == row.action).collect();
-        assert_eq!(of_action.len(), 1, "{told}: {lines:#?}");
+        assert_eq!(of_action.len(), 1, "{reported}: {lines:#?}");
         let line = of_action[0];
-        assert_eq!(line["outcome"], "allowed", "{told}");
-        assert_eq!(line["status"], row.status, "{told}");
-        assert_eq!(line["client"], world.client.id(), "{told}");
-        assert_eq!(line["operation"], format!("{} /api/v2{}", row.method, row.path), "{told}");
-        assert!(line["address"].as_str().is_some_and(|address| address.starts_with("127.")), "{told}: {line}");
+        assert_eq!(line["outcome"], "allowed", "{reported}");
+        assert_eq!(line["status"], row.status, "{reported}");
+        assert_eq!(line["client"], world.client.id(), "{reported}");
+        assert_eq!(line["operation"], format!("{} /api/v2{}", row.method, row.path), "{reported}");
+        assert!(line["address"].as_str().is_some_and(|address| address.starts_with("127.")), "{reported}: {line}");
         let others: Vec<&Value> = lines.iter().filter(|other| *other != line).collect();
         let found: Vec<_> = [line].iter().chain(&others).map(|line| named(line)).collect();
         let expected = [(row.records, row.fields)].into_iter().chain(row.shown);
         let expected: Vec<_> = expected.map(|(records, fields)| (sorted(records), sorted(fields))).collect();
         if found != expected {
-            differences.push(format!("{told}: {found:?} where {expected:?} was expected"));
+            differences.push(format!("{reported}: {found:?} where {expected:?} was expected"));
         }
         for other in &others {
             assert_eq!(
                 (&other["action"], &other["note"]),
                 (&json!("read"), &json!("returned in the response")),
-                "{told}"
+                "{reported}"
             );
-            assert_eq!((&other["outcome"], &other["status"]), (&json!("allowed"), &json!(row.status)), "{told}");
+            assert_eq!((&other["outcome"], &other["status"]), (&json!("allowed"), &json!(row.status)), "{reported}");
         }
-        assert!(!json!(lines).to_string().contains("Amina"), "{told}: no value of a record: {lines:#?}");
+        assert!(!json!(lines).to_string().contains("Amina"), "{reported}: no value of a record: {lines:#?}");
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
@@ -146,15 +146,15 @@ fn every_call_without_the_scope_leaves_a_line_that_says_which_is_missing() {
     let world = world();
     let other = world.app.client(&["identifier:all"]);
     for row in ROWS {
-        let told = format!("{} {}", row.method, row.path);
+        let reported = format!("{} {}", row.method, row.path);
         let response = call(&world, row, &other).expect(403);
         let lines = lines(&world.app, &response);
-        assert_eq!(lines.len(), 1, "{told}: {lines:#?}");
+        assert_eq!(lines.len(), 1, "{reported}: {lines:#?}");
         let line = &lines[0];
-        assert_eq!((&line["outcome"], &line["status"]), (&json!("refused"), &json!(403)), "{told}");
-        assert_eq!((&line["client"], &line["actor"]), (&json!(other.id()), &json!("client")), "{told}");
+        assert_eq!((&line["outcome"], &line["status"]), (&json!("refused"), &json!(403)), "{reported}");
+        assert_eq!((&line["client"], &line["actor"]), (&json!(other.id()), &json!("client")), "{reported}");
         let reason = line["reason"].as_str().unwrap();
-        assert!(reason.starts_with("Missing required scope "), "{told}: {reason}");
+        assert!(reason.starts_with("Missing required scope "), "{reported}: {reason}");
     }
 }
 
@@ -174,19 +174,19 @@ fn missing_records_and_invalid_requests_are_audited_with_the_record() {
         let request = world.client.request(method, &path(resource, "absent"));
         let response = body.iter().fold(request, |request, body| request.json(body)).send().expect(status);
         let lines = lines(&world.app, &response);
-        let told = format!("{method} {resource}: {lines:#?}");
-        assert_eq!(lines.len(), 1, "{told}");
-        assert_eq!((&lines[0]["outcome"], &lines[0]["status"]), (&json!("refused"), &json!(status)), "{told}");
-        assert_eq!(texts(&lines[0], "records"), [absent.replace("Individual", resource)], "{told}");
+        let reported = format!("{method} {resource}: {lines:#?}");
+        assert_eq!(lines.len(), 1, "{reported}");
+        assert_eq!((&lines[0]["outcome"], &lines[0]["status"]), (&json!("refused"), &json!(status)), "{reported}");
+        assert_eq!(texts(&lines[0], "records"), [absent.replace("Individual", resource)], "{reported}");
     }
     let twice = world.client.post("/Individual", &person("1", json!({}))).expect(409);
-    let told = lines(&world.app, &twice);
-    assert_eq!(told.len(), 1, "{told:#?}");
-    assert_eq!((&told[0]["action"], texts(&told[0], "records")), (&json!("create"), vec![P1.to_owned()]));
+    let reported = lines(&world.app, &twice);
+    assert_eq!(reported.len(), 1, "{reported:#?}");
+    assert_eq!((&reported[0]["action"], texts(&reported[0], "records")), (&json!("create"), vec![P1.to_owned()]));
     let wrong = world.client.post("/Individual", &person("3", json!({"gender": "urn:nowhere#1"}))).expect(422);
-    let told = lines(&world.app, &wrong);
-    assert_eq!(told.len(), 1, "{told:#?}");
-    assert!(told[0]["reason"].as_str().unwrap().starts_with("gender: "), "{told:#?}");
+    let reported = lines(&world.app, &wrong);
+    assert_eq!(reported.len(), 1, "{reported:#?}");
+    assert!(reported[0]["reason"].as_str().unwrap().starts_with("gender: "), "{reported:#?}");
 }
 
 #[test]
@@ -209,11 +209,11 @@ fn the_entries_of_a_batch_have_lines_of_their_own() {
     let absent = path("Individual", "absent");
     let body = json!({"type": "batch", "entry": [entry("GET", path("Individual", "1")), entry("GET", absent)]});
     let response = world.client.post("/$batch", &body).expect(200);
-    let told: Vec<(String, u64)> = lines(&world.app, &response)
+    let reported: Vec<(String, u64)> = lines(&world.app, &response)
         .iter()
         .map(|line| (line["records"][0].as_str().unwrap_or_default().to_owned(), line["status"].as_u64().unwrap()))
         .collect();
     let absent = "Individual/urn:svc:vocab:id-type#national_id|absent".to_owned();
-    let told: BTreeSet<_> = told.into_iter().collect();
-    assert_eq!(told, BTreeSet::from([(P1.to_owned(), 200), (absent, 404)]));
+    let reported: BTreeSet<_> = reported.into_iter().collect();
+    assert_eq!(reported, BTreeSet::from([(P1.to_owned(), 200), (absent, 404)]));
 }

@@ -32,9 +32,9 @@ fn lines_are_found_by_every_filter() {
     assert_eq!(found(&app, &format!("client={client}&action=read")).len(), 2);
     assert_eq!(found(&app, "to=2026-03-01T12:00:00Z&action=read").len(), 0);
     assert_eq!(found(&app, "from=2026-03-01&to=2026-03-02&action=read").len(), 2);
-    let asked = &found(&app, "action=audit")[0];
-    assert_eq!((&asked["actor"], &asked["status"]), (&json!("administrator"), &json!(200)));
-    assert!(asked["note"].as_str().unwrap().starts_with("searched by from, to, action"), "{asked}");
+    let requested = &found(&app, "action=audit")[0];
+    assert_eq!((&requested["actor"], &requested["status"]), (&json!("administrator"), &json!(200)));
+    assert!(requested["note"].as_str().unwrap().starts_with("searched by from, to, action"), "{requested}");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn pages_continue_after_the_previous_one_while_entries_are_added() {
 #[test]
 fn invalid_queries_are_rejected_with_a_correction() {
     let app = TestApp::start();
-    for (query, told) in [
+    for (query, reported) in [
         ("_count=0", "`_count` must be a whole number from 1 to 1000"),
         ("_count=1001", "`_count` must be a whole number from 1 to 1000"),
         ("from=yesterday", "`from` is an instant such as"),
@@ -69,7 +69,7 @@ fn invalid_queries_are_rejected_with_a_correction() {
         ("name=x", "name"),
     ] {
         let response = app.admin().get(&format!("/audit?{query}")).expect(400);
-        assert!(response.detail().contains(told), "{query}: {}", response.detail());
+        assert!(response.detail().contains(reported), "{query}: {}", response.detail());
     }
     assert_eq!(app.admin().get("/audit?_count=1000").status, 200);
 }

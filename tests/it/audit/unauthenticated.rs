@@ -51,10 +51,10 @@ fn calls_without_a_sound_token_are_counted_together() {
     assert_eq!(refused().len(), 1, "the first is audited immediately");
     app.advance_seconds(61);
     assert_eq!(call(20), 401);
-    let told = refused();
-    let counts: Vec<u64> = told.iter().map(|line| line["count"].as_u64().unwrap()).collect();
-    assert_eq!(counts, [1, 19, 1], "the next minute's first, the repetitions, the first: {told:#?}");
-    assert!(told.iter().all(|line| line["status"] == 401 && line["records"] == json!([])), "{told:#?}");
+    let reported = refused();
+    let counts: Vec<u64> = reported.iter().map(|line| line["count"].as_u64().unwrap()).collect();
+    assert_eq!(counts, [1, 19, 1], "the next minute's first, the repetitions, the first: {reported:#?}");
+    assert!(reported.iter().all(|line| line["status"] == 401 && line["records"] == json!([])), "{reported:#?}");
 }
 
 #[test]

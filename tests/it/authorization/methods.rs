@@ -34,11 +34,12 @@ fn an_unsupported_method_is_405_for_every_caller_with_the_allowed_methods() {
             for request in
                 [connection.request(method, &target), connection.request(method, &target).bearer(holder.token())]
             {
-                let answer = request.send();
-                let allowed = answer.header("allow").unwrap_or_default();
+                let response = request.send();
+                let allowed = response.header("allow").unwrap_or_default();
                 let allowed: BTreeSet<String> = allowed.split(',').map(|one| one.trim().to_owned()).collect();
-                if answer.status != 405 || allowed != methods {
-                    problems.push(format!("{method} {path}: {} {allowed:?} instead of 405 {methods:?}", answer.status));
+                if response.status != 405 || allowed != methods {
+                    problems
+                        .push(format!("{method} {path}: {} {allowed:?} instead of 405 {methods:?}", response.status));
                 }
             }
         }

@@ -75,8 +75,8 @@ fn register() -> TestApp {
 fn each_needs_every_one_of_its_scopes_and_no_other() {
     let app = register();
     for reach in REACHES {
-        let answer = (reach.call)(&app.client(reach.scopes));
-        assert_eq!(answer.status, 200, "{}: {}", reach.name, answer.text());
+        let response = (reach.call)(&app.client(reach.scopes));
+        assert_eq!(response.status, 200, "{}: {}", reach.name, response.text());
         for missing in reach.scopes {
             let held: Vec<&str> = reach.scopes.iter().copied().filter(|scope| scope != missing).collect();
             let refused = (reach.call)(&app.client(&held));
@@ -100,8 +100,8 @@ fn all_of_a_resource_covers_and_other_actions_do_not() {
             reach.scopes.iter().map(|scope| format!("{}:{action}", resource(scope))).collect()
         };
         let client = |scopes: &[String]| app.client(&scopes.iter().map(String::as_str).collect::<Vec<_>>());
-        let answer = (reach.call)(&client(&all("all")));
-        assert_eq!(answer.status, 200, "{}: {}", reach.name, answer.text());
+        let response = (reach.call)(&client(&all("all")));
+        assert_eq!(response.status, 200, "{}: {}", reach.name, response.text());
         for action in ["search", "create", "update", "delete"] {
             let refused = (reach.call)(&client(&all(action)));
             assert_eq!(refused.status, 403, "{} with {action}: {}", reach.name, refused.text());

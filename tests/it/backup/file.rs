@@ -42,8 +42,8 @@ fn a_backup_goes_to_standard_output_as_it_does_to_a_file() {
 fn faults_of_a_file_are_reported_and_none_of_it_is_served() {
     let (folder, file, _app) = small();
     let whole = fs::read(&file).unwrap();
-    let told = check(&file).expect_success().json();
-    assert_eq!((told["bytes"].as_u64(), &told["counts"]["individuals"]), (Some(whole.len() as u64), &json!(6)));
+    let reported = check(&file).expect_success().json();
+    assert_eq!((reported["bytes"].as_u64(), &reported["counts"]["individuals"]), (Some(whole.len() as u64), &json!(6)));
     let changed = |at: usize| {
         let mut bytes = whole.clone();
         bytes[at] ^= 1;

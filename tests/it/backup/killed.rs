@@ -14,7 +14,7 @@ fn backups_made_while_much_is_written_hold_whole_registers() {
     let app = TestApp::start();
     let client = furnish(&app);
     let (is_over, written) = (AtomicBool::new(false), AtomicU32::new(0));
-    let told: Vec<Value> = std::thread::scope(|scope| {
+    let reported: Vec<Value> = std::thread::scope(|scope| {
         for writer in 0..3 {
             let (client, is_over, written) = (&client, &is_over, &written);
             scope.spawn(move || {
@@ -37,15 +37,15 @@ fn backups_made_while_much_is_written_hold_whole_registers() {
             }
             back_up(app.data_dir(), &folder.path().join(format!("{number}.daftar")), &[]).expect_success().json()
         });
-        let told = backups.collect();
+        let reported = backups.collect();
         is_over.store(true, Ordering::Release);
-        told
+        reported
     });
-    for (number, told) in told.iter().enumerate() {
+    for (number, reported) in reported.iter().enumerate() {
         let file = folder.path().join(format!("{number}.daftar"));
-        // Nothing is missing in the order of records, versions and writes, and there is as much as was said at the beginning.
+        // Nothing is missing in the order of records, versions and writes, and the counts match the first line.
         let checked = check(&file).expect_success().json();
-        assert_eq!(&checked["counts"], &told["counts"]);
+        assert_eq!(&checked["counts"], &reported["counts"]);
         assert_eq!(checked["counts"]["changes"], checked["sequence"]);
         assert!(checked["counts"]["individuals"].as_u64().unwrap() >= 26);
         drop(restore(&folder.path().join(format!("restored{number}")), &file).expect_success());

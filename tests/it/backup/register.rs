@@ -11,33 +11,33 @@ use super::*;
 use crate::program;
 
 /// Requests of the tests to a register, with its responses.
-fn answers(client: &ApiClient, admin: &Admin) -> Vec<(String, u16, String)> {
-    let mut asked: Vec<String> = (0..8).map(|number| path("Individual", &number.to_string())).collect();
-    asked.extend(
+fn responses(client: &ApiClient, admin: &Admin) -> Vec<(String, u16, String)> {
+    let mut requested: Vec<String> = (0..8).map(|number| path("Individual", &number.to_string())).collect();
+    requested.extend(
         ["/Individual?_count=100&_sort=-birth_date", "/Individual?name=family3", "/Group", "/Program"]
             .map(str::to_owned),
     );
-    asked.extend([path("Group", "H"), format!("{}/membership-history", path("Group", "H")), path("Program", "P")]);
-    asked.extend([format!("{}/groups", path("Individual", "1")), "/ProgramMembership".to_owned()]);
-    asked.extend(["/Vocabulary", "/Vocabulary/urn:svc:vocab:id-type/codes"].map(str::to_owned));
-    let mut answers = Vec::new();
-    for asked in asked {
-        let answer = client.get(&asked);
+    requested.extend([path("Group", "H"), format!("{}/membership-history", path("Group", "H")), path("Program", "P")]);
+    requested.extend([format!("{}/groups", path("Individual", "1")), "/ProgramMembership".to_owned()]);
+    requested.extend(["/Vocabulary", "/Vocabulary/urn:svc:vocab:id-type/codes"].map(str::to_owned));
+    let mut responses = Vec::new();
+    for requested in requested {
+        let response = client.get(&requested);
         // The address of the server is not part of a register.
-        let text = answer.text().replace(&client.connection().url(), "");
+        let text = response.text().replace(&client.connection().url(), "");
         // Each rejection has an id of its own.
-        let text = if answer.status == 200 { text } else { answer.json()["detail"].to_string() };
-        answers.push((asked, answer.status, text));
+        let text = if response.status == 200 { text } else { response.json()["detail"].to_string() };
+        responses.push((requested, response.status, text));
     }
-    for asked in ["/clients", "/local-codes", "/identifier-systems", "/consents", "/programs", "/concept-groups"] {
-        let answer = admin.get(asked);
-        answers.push((asked.to_owned(), answer.status, answer.text()));
+    for requested in ["/clients", "/local-codes", "/identifier-systems", "/consents", "/programs", "/concept-groups"] {
+        let response = admin.get(requested);
+        responses.push((requested.to_owned(), response.status, response.text()));
     }
     for name in admin.plugin_names() {
         let plugin = admin.get(&format!("/plugins/{name}")).expect(200).json();
-        answers.push((name, 200, plugin["digest"].to_string()));
+        responses.push((name, 200, plugin["digest"].to_string()));
     }
-    answers
+    responses
 }
 
 #[test]
@@ -47,8 +47,8 @@ fn a_restored_register_answers_as_the_old_one() {
     let mut app = TestApp::start();
     let admin = app.admin();
     let client = furnish(&app);
-    // One of each kind: a photo that was replaced, a name that changed, an identifier that ended, a program with a member,
-    // local codes, identifier systems, a client that is disabled, a plugin that was removed.
+    // One of each kind: a photo that was replaced, a name that changed, an identifier that ended, a program with a
+    // member, local codes, identifier systems, a client that is disabled, a plugin that was removed.
     let send = |method: &str, target: &str, body: Value| client.request(method, target).json(&body).send();
     for photo in [vec![1_u8; 300_000], vec![2; 5]] {
         drop(send("PATCH", &path("Individual", "1"), json!({"photo": BASE64.encode(photo)})).expect(200));
@@ -73,24 +73,24 @@ fn a_restored_register_answers_as_the_old_one() {
     let judge = app.client(&["individual:read", "eligibility:read"]);
     let question = json!({"expression": "has(me.name)", "subjects": [reference("1"), reference("2")]});
     let decide = || {
-        let answer = judge.post("/Eligibility/$evaluate", &question).expect(200);
-        (with(question.clone(), json!({"decision": answer.json()["decision"]})), answer.text())
+        let response = judge.post("/Eligibility/$evaluate", &question).expect(200);
+        (with(question.clone(), json!({"decision": response.json()["decision"]})), response.text())
     };
     let mut decided = vec![decide()];
     drop(admin.request("POST", "/signing-keys").json(&json!({"use": "decisions"})).send().expect(201));
     decided.push(decide());
-    let told = back_up(app.data_dir(), &file, &[]).expect_success().json();
+    let reported = back_up(app.data_dir(), &file, &[]).expect_success().json();
     let expected = json!({"individuals": 6, "groups": 1, "programs": 1, "program_memberships": 1, "consents": 0});
     for (name, count) in expected.as_object().unwrap() {
-        assert_eq!(told["counts"].get(name).unwrap_or(&json!(0)), count, "{name}: {told}");
+        assert_eq!(reported["counts"].get(name).unwrap_or(&json!(0)), count, "{name}: {reported}");
     }
-    let before = answers(&client, &admin);
+    let before = responses(&client, &admin);
     let lines = audit_lines(&admin);
     app.stop();
 
     let other = TestApp::builder().prepared(|data_dir| {
         let restored = restore(data_dir, &file).expect_success().json();
-        assert_eq!((&restored["checksum"], &restored["has_keys"]), (&told["checksum"], &json!(true)), "{restored}");
+        assert_eq!((&restored["checksum"], &restored["has_keys"]), (&reported["checksum"], &json!(true)), "{restored}");
         assert!(!data_dir.join("restore.unfinished").exists());
         assert!(!data_dir.join("admin.token").exists(), "the token of the administrator belongs to the machine");
         template::copy_compiled_to(data_dir);
@@ -98,7 +98,7 @@ fn a_restored_register_answers_as_the_old_one() {
     let other = other.start();
     // The token issued by the old server is valid, and so is the secret.
     let again = ApiClient::new(other.anonymous(), client.credentials().clone(), client.token().to_owned());
-    let after = answers(&again, &other.admin());
+    let after = responses(&again, &other.admin());
     assert_eq!(after.len(), before.len());
     for (before, after) in before.iter().zip(&after) {
         assert_eq!(after, before);
@@ -108,15 +108,15 @@ fn a_restored_register_answers_as_the_old_one() {
     assert_eq!(old.get(&path("Individual", "1")).status, 401, "disabled still");
     assert!(!other.admin().plugin_names().contains(&"religion".to_owned()), "removed still");
     // Every entry up to the backup is present, and comes first.
-    let kept = audit_lines(&other.admin());
+    let stored = audit_lines(&other.admin());
     let is_backup = |line: &&Value| line["records"] == json!(["backup"]);
     let up_to_backup: Vec<_> = lines.iter().skip_while(|line| !is_backup(line)).skip(1).collect();
     assert!(
-        up_to_backup.len() > 10 && kept.iter().rev().take(up_to_backup.len()).eq(up_to_backup.iter().rev().copied())
+        up_to_backup.len() > 10 && stored.iter().rev().take(up_to_backup.len()).eq(up_to_backup.iter().rev().copied())
     );
     let judge = other.client_of(judge.credentials());
-    for (question, answer) in decided {
-        assert_eq!(judge.post("/Eligibility/$evaluate", &question).expect(200).text(), answer);
+    for (question, response) in decided {
+        assert_eq!(judge.post("/Eligibility/$evaluate", &question).expect(200).text(), response);
     }
     // It is usable: rules run, and new writes get versions and keys of its own.
     let client = other.client_of(client.credentials());
@@ -130,8 +130,8 @@ fn a_backup_of_nothing_is_restored_to_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("register.daftar");
     let app = TestApp::start();
-    let told = back_up(app.data_dir(), &file, &[]).expect_success().json();
-    assert_eq!((&told["counts"].get("individuals"), &told["sequence"].is_u64()), (&None, &true), "{told}");
+    let reported = back_up(app.data_dir(), &file, &[]).expect_success().json();
+    assert_eq!((&reported["counts"].get("individuals"), &reported["sequence"].is_u64()), (&None, &true), "{reported}");
     let other = TestApp::builder().prepared(|data_dir| {
         drop(restore(data_dir, &file).expect_success());
         template::copy_compiled_to(data_dir);
@@ -163,8 +163,8 @@ fn without_keys_the_old_ones_are_placed_next_to_it() {
     let file = folder.path().join("register.daftar");
     let mut app = TestApp::start();
     let client = furnish(&app);
-    let told = back_up(app.data_dir(), &file, &["--without-keys"]).expect_success().json();
-    assert_eq!((&told["keys"], told["counts"].get("keys")), (&json!(false), None));
+    let reported = back_up(app.data_dir(), &file, &["--without-keys"]).expect_success().json();
+    assert_eq!((&reported["keys"], reported["counts"].get("keys")), (&json!(false), None));
     app.stop();
     let bytes = std::fs::read(&file).unwrap();
     let key: Value = serde_json::from_slice(&std::fs::read(app.data_dir().join("keys/token.json")).unwrap()).unwrap();

@@ -14,14 +14,14 @@ fn run_on(data_dir: &Path, arguments: &[&str]) -> Finished {
 #[test]
 fn a_backup_is_signed_and_a_restore_verifies_it_before_it_writes_anything() {
     let (folder, file, app) = small();
-    let (key, told) = packs::key(folder.path(), "key.pem");
+    let (key, reported) = packs::key(folder.path(), "key.pem");
     let (_, foreign) = packs::key(folder.path(), "foreign.pem");
-    let (id, public) = (told["key_id"].as_str().unwrap(), told["public_key"].as_str().unwrap());
+    let (id, public) = (reported["key_id"].as_str().unwrap(), reported["public_key"].as_str().unwrap());
     let foreign = foreign["public_key"].as_str().unwrap();
     let signed = folder.path().join("signed.daftar");
     let made = back_up(app.data_dir(), &signed, &["--sign", text(&key)]).expect_success().json();
     assert_eq!(made["signed_by"], id, "{made}");
-    let config = packs::config_that_trusts(folder.path(), &told);
+    let config = packs::config_that_trusts(folder.path(), &reported);
 
     let check =
         |file: &Path, more: &[&str]| run_on(folder.path(), &[&["backup", text(file), "--check"], more].concat());
@@ -30,7 +30,7 @@ fn a_backup_is_signed_and_a_restore_verifies_it_before_it_writes_anything() {
     assert_eq!(check(&signed, &[]).expect_success().json()["signature"], "not_verified");
     assert_eq!(check(&file, &["--config", text(&config)]).expect_success().json()["signature"], "none");
     let pem = folder.path().join("public.pem");
-    fs::write(&pem, told["public_key_pem"].as_str().unwrap()).unwrap();
+    fs::write(&pem, reported["public_key_pem"].as_str().unwrap()).unwrap();
     assert_eq!(check(&signed, &["--trusted-key", text(&pem)]).expect_success().json()["signature"], "verified");
 
     // An attacker with write access recomputes the checksums: here by taking the blocks of another backup.
@@ -58,8 +58,8 @@ fn a_backup_is_signed_and_a_restore_verifies_it_before_it_writes_anything() {
     )
     .unwrap();
     assert_eq!(check(&signed, &["--config", text(&limited)]).expect_success().json()["signature"], "not_verified");
-    let told = restored(&signed, &["--config", text(&config)]).expect_success().json();
-    assert_eq!((&told["signature"], &told["signed_by"]), (&json!("verified"), &json!(id)), "{told}");
+    let reported = restored(&signed, &["--config", text(&config)]).expect_success().json();
+    assert_eq!((&reported["signature"], &reported["signed_by"]), (&json!("verified"), &json!(id)), "{reported}");
     let again = run(&folder.path().join("unsigned"), &["restore", text(&file)]).expect_success().stdout;
     assert!(again.contains("there is NO signature"), "{again}");
 }
@@ -67,7 +67,7 @@ fn a_backup_is_signed_and_a_restore_verifies_it_before_it_writes_anything() {
 #[test]
 fn a_signed_backup_goes_to_standard_output_and_the_key_stays_with_the_command() {
     let (folder, _, app) = small();
-    let (key, told) = packs::key(folder.path(), "key.pem");
+    let (key, reported) = packs::key(folder.path(), "key.pem");
     let arguments = ["backup", "-", "--sign", text(&key)];
     let output = daftar_tests::process::command(app.data_dir(), &arguments).output().unwrap();
     assert!(output.status.success());
@@ -75,7 +75,7 @@ fn a_signed_backup_goes_to_standard_output_and_the_key_stays_with_the_command() 
     fs::write(&file, &output.stdout).unwrap();
     let checked = run_on(
         folder.path(),
-        &["backup", text(&file), "--check", "--trusted-key", told["public_key"].as_str().unwrap()],
+        &["backup", text(&file), "--check", "--trusted-key", reported["public_key"].as_str().unwrap()],
     );
     assert_eq!(checked.expect_success().json()["signature"], "verified");
     let nowhere = back_up(app.data_dir(), &folder.path().join("b"), &["--sign", text(&folder.path().join("none.pem"))]);
@@ -86,8 +86,8 @@ fn a_signed_backup_goes_to_standard_output_and_the_key_stays_with_the_command() 
 fn plugins_of_a_backup_are_judged_by_the_configuration_of_who_restores_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("register.daftar");
-    let (key, told) = packs::key(folder.path(), "key.pem");
-    let (backup_key, backup_told) = packs::key(folder.path(), "backup.pem");
+    let (key, reported) = packs::key(folder.path(), "key.pem");
+    let (backup_key, backup_reported) = packs::key(folder.path(), "backup.pem");
     let app = TestApp::start();
     let pack = packs::build(folder.path(), "1.0.0", Some(&key));
     drop(run(app.data_dir(), &["plugin", "install", text(&pack), "--allow-unsigned"]).expect_success());
@@ -110,15 +110,15 @@ fn plugins_of_a_backup_are_judged_by_the_configuration_of_who_restores_it() {
     let (loaded, unloaded) = state_of(&strict, &[]);
     assert!(loaded.is_none() && unloaded.unwrap()["reason"].as_str().unwrap().contains("step `signature`"));
     // Once its key is trusted it is loaded, from the same folder.
-    let config = packs::config_that_trusts(folder.path(), &told);
+    let config = packs::config_that_trusts(folder.path(), &reported);
     let (loaded, unloaded) = state_of(&strict, &["--config", text(&config)]);
     assert_eq!(
         (loaded.unwrap()["signer"].as_str(), unloaded),
-        (Some(&*format!("key {}", told["key_id"].as_str().unwrap())), None)
+        (Some(&*format!("key {}", reported["key_id"].as_str().unwrap())), None)
     );
     // If the backup itself is verified, permissions given by the administrator there are trusted.
     let verified = folder.path().join("verified");
-    let key = backup_told["public_key"].as_str().unwrap();
+    let key = backup_reported["public_key"].as_str().unwrap();
     let restored = run_on(&verified, &["restore", text(&signed), "--trusted-key", key]).expect_success().json();
     let refused = restored["refused_plugins"].as_array().unwrap();
     assert!(refused.iter().all(|plugin| plugin["name"] != "small"), "{restored}");

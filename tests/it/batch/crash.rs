@@ -34,7 +34,8 @@ fn a_kill_leaves_each_transaction_whole_or_not_at_all() {
                         )];
                         entries.extend((0..FAMILY).map(|member| create(&format!("{family_number}-{member}"), member)));
                         let body = json!({"type": "transaction", "entry": entries});
-                        // There is no response if the server is killed during the request. Any response but success fails the test.
+                        // There is no response if the server is killed during the request. Any response but success
+                        // fails the test.
                         let request = connection.request("POST", "/api/v2/$batch").bearer(&token).json(&body);
                         match request.try_send() {
                             Some(response) => {

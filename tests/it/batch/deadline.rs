@@ -32,16 +32,16 @@ fn send_slowly(app: &TestApp, client: &ApiClient, (kind, seconds): (&str, i64), 
 fn entries_not_started_in_time_are_503_with_retry_after() {
     let (app, client) = register();
     let entries = creates(12);
-    // Each entry takes a few looks, so that the time is over after some of them.
+    // Each entry takes a few look-ups, so that the timeout expires after some of them.
     app.pass_at_each_look(30);
-    let answer = client.post("/$batch", &json!({"type": "batch", "entry": entries})).expect(200);
+    let response = client.post("/$batch", &json!({"type": "batch", "entry": entries})).expect(200);
     app.pass_at_each_look(0);
-    let statuses = statuses(&answer);
+    let statuses = statuses(&response);
     let done = statuses.iter().take_while(|status| **status == 201).count();
     assert!((1..12).contains(&done), "{statuses:?}");
     assert_eq!(statuses[done..], vec![503; 12 - done]);
     assert_eq!(people(&client), done as i64);
-    let body = answer.json();
+    let body = response.json();
     assert!(body["entry"][0]["response"].get("retry_after").is_none(), "{}", body["entry"][0]);
     for part in &body["entry"].as_array().unwrap()[done..] {
         assert_eq!(part["response"], json!({"status": 503, "retry_after": 1}), "{part}");
@@ -50,8 +50,8 @@ fn entries_not_started_in_time_are_503_with_retry_after() {
         assert!(part.get("resource").is_none(), "{part}");
     }
     let rest = &entries[done..];
-    let answer = client.post("/$batch", &json!({"type": "batch", "entry": rest})).expect(200);
-    assert_eq!(super::statuses(&answer), vec![201; 12 - done]);
+    let response = client.post("/$batch", &json!({"type": "batch", "entry": rest})).expect(200);
+    assert_eq!(super::statuses(&response), vec![201; 12 - done]);
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn the_time_counts_from_when_the_request_came() {
     let (app, client) = register();
     let entries = vec![get("Individual?_count=1"); 3];
     for (seconds, expected) in [(0, 200), (475, 200), (480, 503), (500, 503)] {
-        let answer = send_slowly(&app, &client, ("batch", seconds), &entries).expect(200);
-        assert_eq!(statuses(&answer), vec![expected; 3], "{seconds}");
+        let response = send_slowly(&app, &client, ("batch", seconds), &entries).expect(200);
+        assert_eq!(statuses(&response), vec![expected; 3], "{seconds}");
     }
 }
 

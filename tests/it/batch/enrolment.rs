@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::program;
 
-/// Two people, of whom one is the head of a household, a program for people in households and two that exclude each other.
+/// Two people, of whom one is the head of a household, a program for people in households and two that exclude each
+/// other.
 fn register() -> (TestApp, ApiClient) {
     let app = TestApp::start();
     let client = app.client(&["individual:all", "group:all", "program_membership:all"]);
@@ -80,8 +81,8 @@ fn a_rule_sees_a_person_and_a_household_of_the_same_transaction() {
     group["member"] = json!([{"entity": {"reference": named(3)}, "role": "urn:svc:vocab:relationship#head"}]);
     let group = entry("POST", "Group".to_owned(), group);
     let entries = [made, group, enrol("HOUSED", &named(3))];
-    let answer = submit(&client, &entries).expect(200).json();
-    assert_eq!(answer["entry"][2]["resource"]["status"], "enrolled", "{answer}");
+    let response = submit(&client, &entries).expect(200).json();
+    assert_eq!(response["entry"][2]["resource"]["status"], "enrolled", "{response}");
 }
 
 #[test]

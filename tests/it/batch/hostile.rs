@@ -17,8 +17,8 @@ fn too_many_entries_are_refused_before_any_is_done() {
     for (kind, count, status) in
         [("batch", 500, 200), ("batch", 501, 422), ("batch", 10_000, 422), ("transaction", 51, 422), ("batch", 0, 422)]
     {
-        let answer = send(&client, kind, vec![get("Individual?_count=1"); count]);
-        assert_eq!(answer.status, status, "{kind} {count}: {:.300}", answer.text());
+        let response = send(&client, kind, vec![get("Individual?_count=1"); count]);
+        assert_eq!(response.status, status, "{kind} {count}: {:.300}", response.text());
     }
     let many: Vec<Value> = (0..50).map(|number| create(&number.to_string(), number)).collect();
     drop(send(&client, "transaction", many).expect(200));
@@ -58,8 +58,8 @@ fn the_envelope_is_read_strictly() {
             vec![pair("entry[0].resource", "required")],
         ),
     ] {
-        let answer = client.post("/$batch", &body).expect(422);
-        assert_eq!(errors(&answer.json()), expected, "{body}: {}", answer.text());
+        let response = client.post("/$batch", &body).expect(422);
+        assert_eq!(errors(&response.json()), expected, "{body}: {}", response.text());
     }
     let deep = format!("{{\"type\": \"batch\", \"entry\": {}1{}}}", "[".repeat(100), "]".repeat(100));
     let send_raw = |kind: &str, body: &str| client.request("POST", "/$batch").body(kind, body).send();
@@ -95,8 +95,8 @@ fn placeholders_lead_somewhere_and_in_no_circle() {
     named["resource"] = person("1", json!({"name": {"text": placeholder(9)}}));
     drop(send(&client, "transaction", vec![named]).expect(200));
     // A placeholder has no meaning outside a transaction.
-    let answer = send(&client, "batch", vec![create("2", 2), family("H", &[placeholder(2)])]).expect(200);
-    assert_eq!(super::statuses(&answer), [201, 422]);
+    let response = send(&client, "batch", vec![create("2", 2), family("H", &[placeholder(2)])]).expect(200);
+    assert_eq!(super::statuses(&response), [201, 422]);
 }
 
 #[test]
@@ -109,8 +109,8 @@ fn very_many_unknown_codes_are_reported_without_suggestions() {
             json!({"languages": &languages, "health_conditions": vec!["http://id.who.int/icd/release/11/mms#XXXX"; 0]});
         entry("POST", "Individual", person(&id.to_string(), body))
     };
-    let answer = send(&client, "batch", (0..100).map(entry).collect()).expect(200);
-    assert_eq!(super::statuses(&answer), vec![422; 100]);
-    let problem = answer.json()["entry"][99]["problem"].clone();
+    let response = send(&client, "batch", (0..100).map(entry).collect()).expect(200);
+    assert_eq!(super::statuses(&response), vec![422; 100]);
+    let problem = response.json()["entry"][99]["problem"].clone();
     assert_eq!(errors(&problem).len(), 50, "as many as one answer lists");
 }

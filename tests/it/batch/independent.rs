@@ -25,9 +25,9 @@ fn entries_succeed_and_fail_by_themselves_in_order() {
         entry("PUT", &path("individuals", "1"), person("1", json!({"name": {"given": "Amina"}}))),
         get("Individual/urn:svc:vocab:id-type|1"),
     ];
-    let answer = send(&client, "batch", entries).expect(200);
-    assert_eq!(statuses(&answer), [201, 409, 200, 403, 422, 400, 409, 404, 200, 200, 404]);
-    let body = answer.json();
+    let response = send(&client, "batch", entries).expect(200);
+    assert_eq!(statuses(&response), [201, 409, 200, 403, 422, 400, 409, 404, 200, 200, 404]);
+    let body = response.json();
     assert_eq!(body["type"], "batch-response");
     for (at, part) in body["entry"].as_array().unwrap().iter().enumerate() {
         let is_refused = part["response"]["status"].as_i64().unwrap() >= 400;
@@ -36,7 +36,7 @@ fn entries_succeed_and_fail_by_themselves_in_order() {
     let forbidden = &body["entry"][3]["problem"];
     assert_eq!(forbidden["detail"], "Missing required scope group:create. Granted: individual:all vocabulary:read");
     assert_eq!(forbidden["instance"], "/api/v2/Group");
-    assert_eq!(forbidden["request_id"], answer.header("x-request-id").unwrap());
+    assert_eq!(forbidden["request_id"], response.header("x-request-id").unwrap());
     assert_eq!(body["entry"][4]["problem"]["errors"][0]["field"], "gender");
     assert_eq!(body["entry"][9]["response"]["etag"], "\"2\"");
     let url = body["entry"][2]["full_url"].as_str().unwrap();

@@ -19,16 +19,16 @@ fn searches(count: usize) -> Vec<Value> {
 fn each_entry_counts_as_one_request_and_a_batch_that_does_not_fit_does_nothing() {
     let app = TestApp::start();
     let client = limited(&app, json!({"rate_limit_per_minute": 60}));
-    let answer = send(&client, "batch", searches(40)).expect(200);
-    assert_eq!(statuses(&answer), vec![200; 40]);
-    assert_eq!((answer.number("x-ratelimit-limit"), answer.number("x-ratelimit-remaining")), (60, 20));
+    let response = send(&client, "batch", searches(40)).expect(200);
+    assert_eq!(statuses(&response), vec![200; 40]);
+    assert_eq!((response.number("x-ratelimit-limit"), response.number("x-ratelimit-remaining")), (60, 20));
     let refused = send(&client, "batch", searches(21)).expect(429);
     assert_eq!(refused.number("x-ratelimit-limit"), 60);
     let wait_s = refused.number("retry-after");
     assert_eq!(wait_s, 2, "the call itself was counted, and so 19 of 21 are left");
     app.advance_seconds(wait_s);
-    let answer = send(&client, "batch", searches(21)).expect(200);
-    assert_eq!(answer.number("x-ratelimit-remaining"), 0);
+    let response = send(&client, "batch", searches(21)).expect(200);
+    assert_eq!(response.number("x-ratelimit-remaining"), 0);
 }
 
 #[test]
@@ -58,13 +58,13 @@ fn an_answer_of_32_mib_takes_no_further_reads_and_leaves_out_what_was_written() 
     let write = json!({"request": {"method": "POST", "url": "Individual"}, "resource": person("2", json!({}))});
     let mut entries = vec![read(); 7];
     entries.extend([write, read(), get("Individual?_count=1")]);
-    let answer = send(&client, "batch", entries).expect(200);
-    assert_eq!(statuses(&answer), [200, 200, 200, 200, 200, 200, 413, 201, 413, 413]);
-    let body = answer.json();
+    let response = send(&client, "batch", entries).expect(200);
+    assert_eq!(statuses(&response), [200, 200, 200, 200, 200, 200, 413, 201, 413, 413]);
+    let body = response.json();
     let parts = body["entry"].as_array().unwrap();
     assert_eq!(parts[5]["resource"]["photo"].as_str().map(str::len), Some(photo.len()), "the last one is whole");
-    let told = parts[6]["problem"]["detail"].as_str().unwrap();
-    assert!(told.contains("reach the size limit"), "{told}");
+    let reported = parts[6]["problem"]["detail"].as_str().unwrap();
+    assert!(reported.contains("reach the size limit"), "{reported}");
     assert_eq!(parts[6]["problem"]["code"], "response_too_large");
     assert!(parts[7]["resource"].is_null() && parts[7]["response"]["location"].is_string(), "{}", parts[7]);
     assert_eq!(client.found("identifier=urn:svc:vocab:id-type%23national_id%7C2"), ["2"]);

@@ -22,9 +22,9 @@ fn a_household_is_registered_and_enrolled_in_one_transaction_in_any_order() {
     group["full_url"] = placeholder(3).into();
     let place = json!({"program": format!("Program/{NATIONAL_ID}|P"), "beneficiary": {"reference": placeholder(3)}, "status": "enrolled"});
     let entries = vec![entry("POST", "/api/v2/program_memberships", place), group, create("1", 1), create("2", 2)];
-    let answer = send(&client, "transaction", entries).expect(200);
-    let body = answer.json();
-    assert_eq!((body["type"].as_str(), statuses(&answer)), (Some("transaction-response"), vec![201; 4]));
+    let response = send(&client, "transaction", entries).expect(200);
+    let body = response.json();
+    assert_eq!((body["type"].as_str(), statuses(&response)), (Some("transaction-response"), vec![201; 4]));
     let members = &body["entry"][1]["resource"]["member"];
     assert_eq!(members[0]["entity"]["reference"], reference("1"));
     assert_eq!(members[1]["entity"]["reference"], reference("2"));
@@ -61,9 +61,10 @@ fn entries_see_what_those_before_them_did() {
     let mut again = entry("PATCH", &path("Individual", "0"), json!({"active": false}));
     again["request"]["if_match"] = "\"2\"".into();
     let add = entry("POST", &format!("{}/$add-member", path("Group", "H")), member);
-    let answer = send(&client, "transaction", vec![create("1", 1), family("H", &[reference("0")]), add, patch, again])
-        .expect(200);
-    assert_eq!(statuses(&answer), [201, 201, 201, 200, 200]);
+    let response =
+        send(&client, "transaction", vec![create("1", 1), family("H", &[reference("0")]), add, patch, again])
+            .expect(200);
+    assert_eq!(statuses(&response), [201, 201, 201, 200, 200]);
     let shown = client.get(&path("Individual", "0")).expect(200);
     assert_eq!((shown.header("etag"), shown.json()["name"]["given"].as_str()), (Some("\"3\""), Some("Amina")));
     let group = client.get(&path("Group", "H")).expect(200);
@@ -95,10 +96,10 @@ fn one_refused_entry_refuses_the_whole_and_is_named() {
             vec![pair("entry[1].resource.member[0].entity.reference", "unresolved_reference")],
         ),
     ] {
-        let answer = send(&client, "transaction", vec![create("1", 1), refused, create("2", 2)]).expect(422);
-        assert_eq!(errors(&answer.json()), expected, "{}", answer.text());
-        assert!(answer.detail().starts_with("entry[1]: "), "{}", answer.detail());
-        assert_eq!(answer.code(), "transaction_failed");
+        let response = send(&client, "transaction", vec![create("1", 1), refused, create("2", 2)]).expect(422);
+        assert_eq!(errors(&response.json()), expected, "{}", response.text());
+        assert!(response.detail().starts_with("entry[1]: "), "{}", response.detail());
+        assert_eq!(response.code(), "transaction_failed");
     }
     assert_eq!(people(&client), 1, "nothing of them was written");
     drop(client.create_individual(&person("1", json!({}))));
@@ -109,16 +110,16 @@ fn a_conflict_of_two_entries_names_both() {
     let app = TestApp::start();
     let client = app.client(ALL);
     program::create(&app, "P", json!({}));
-    let answer = send(&client, "transaction", vec![create("1", 1), create("2", 2), create("1", 3)]).expect(422);
-    assert_eq!(errors(&answer.json()), [pair("entry[2]", "identifier_in_use"), pair("entry[0]", "conflict")]);
+    let response = send(&client, "transaction", vec![create("1", 1), create("2", 2), create("1", 3)]).expect(422);
+    assert_eq!(errors(&response.json()), [pair("entry[2]", "identifier_in_use"), pair("entry[0]", "conflict")]);
     let place = |number| json!({"program": format!("Program/{NATIONAL_ID}|P"), "beneficiary": placeholder(number), "status": "draft"});
     let entries = vec![
         create("1", 1),
         entry("POST", "ProgramMembership", place(1)),
         entry("POST", "ProgramMembership", place(1)),
     ];
-    let answer = send(&client, "transaction", entries).expect(422);
-    assert_eq!(errors(&answer.json()), [pair("entry[2]", "membership_open"), pair("entry[1]", "conflict")]);
+    let response = send(&client, "transaction", entries).expect(422);
+    assert_eq!(errors(&response.json()), [pair("entry[2]", "membership_open"), pair("entry[1]", "conflict")]);
     assert_eq!(people(&client), 0);
 }
 
@@ -126,15 +127,15 @@ fn a_conflict_of_two_entries_names_both() {
 fn every_entry_needs_its_scope_and_the_whole_fails_without() {
     let app = TestApp::start();
     let writer = app.client(&["individual:create"]);
-    let answer = send(&writer, "transaction", vec![create("1", 1), family("H", &[placeholder(1)])]).expect(422);
-    assert_eq!(errors(&answer.json()), [pair("entry[1]", "missing_scope")]);
+    let response = send(&writer, "transaction", vec![create("1", 1), family("H", &[placeholder(1)])]).expect(422);
+    assert_eq!(errors(&response.json()), [pair("entry[1]", "missing_scope")]);
     assert!(
-        answer.detail().contains("Missing required scope group:create. Granted: individual:create"),
+        response.detail().contains("Missing required scope group:create. Granted: individual:create"),
         "{}",
-        answer.detail()
+        response.detail()
     );
-    let answer = send(&writer, "transaction", vec![create("1", 1)]).expect(200);
-    let shown = answer.json()["entry"][0]["resource"].clone();
+    let response = send(&writer, "transaction", vec![create("1", 1)]).expect(200);
+    let shown = response.json()["entry"][0]["resource"].clone();
     let members: Vec<_> = shown.as_object().unwrap().keys().cloned().collect();
     assert_eq!(members, ["identifier", "meta", "type"], "no more than a read would give");
 }
@@ -143,6 +144,6 @@ fn every_entry_needs_its_scope_and_the_whole_fails_without() {
 fn a_transaction_does_not_read() {
     let app = TestApp::start();
     let client = app.client(ALL);
-    let answer = send(&client, "transaction", vec![create("1", 1), get("Individual")]).expect(422);
-    assert_eq!(errors(&answer.json()), [pair("entry[1].request.method", "not_in_transaction")]);
+    let response = send(&client, "transaction", vec![create("1", 1), get("Individual")]).expect(422);
+    assert_eq!(errors(&response.json()), [pair("entry[1].request.method", "not_in_transaction")]);
 }

@@ -9,16 +9,19 @@ use serde_json::json;
 #[test]
 fn the_version_names_protocols_and_formats() {
     let folder = tempfile::tempdir().unwrap();
-    let said = run(folder.path(), &["version", "--json"]).expect_success().json();
-    assert_eq!(said["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(said["plugin_interfaces"], json!(["daftar:plugin@0.1.0"]));
-    assert_eq!((&said["api"], &said["store_layout"], &said["backup_format"]), (&json!("2.0.0"), &json!(1), &json!(1)));
-    assert!(said["wasmtime"].as_str().unwrap().starts_with("48."), "{said}");
-    assert!(said["rustc"].as_str().unwrap().starts_with("rustc 1."), "{said}");
-    assert!(said["target"].as_str().unwrap().contains("linux"), "{said}");
-    assert!(said["pinned_plugins"].as_u64().unwrap() > 10, "{said}");
+    let message = run(folder.path(), &["version", "--json"]).expect_success().json();
+    assert_eq!(message["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(message["plugin_interfaces"], json!(["daftar:plugin@0.1.0"]));
+    assert_eq!(
+        (&message["api"], &message["store_layout"], &message["backup_format"]),
+        (&json!("2.0.0"), &json!(1), &json!(1))
+    );
+    assert!(message["wasmtime"].as_str().unwrap().starts_with("48."), "{message}");
+    assert!(message["rustc"].as_str().unwrap().starts_with("rustc 1."), "{message}");
+    assert!(message["target"].as_str().unwrap().contains("linux"), "{message}");
+    assert!(message["pinned_plugins"].as_u64().unwrap() > 10, "{message}");
     // Tests run a development build, which does not know its commit and says so.
-    assert_eq!((&said["commit"], &said["committed_at"]), (&json!(null), &json!(null)));
+    assert_eq!((&message["commit"], &message["committed_at"]), (&json!(null), &json!(null)));
     let text = run(folder.path(), &["version"]).expect_success().stdout;
     assert!(text.contains("commit             not recorded"), "{text}");
     let short = run(folder.path(), &["--version"]).expect_success().stdout;
@@ -34,7 +37,7 @@ fn bash_completes_commands_options_and_values() {
     let complete = |words: &[&str]| -> Vec<String> {
         let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
         let last = words.len() - 1;
-        let asked = format!(
+        let requested = format!(
             "source '{}'; COMP_WORDS=({}); COMP_CWORD={last}; COMP_LINE='{}'; COMP_POINT=${{#COMP_LINE}}; \
              _daftar daftar '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
             script.display(),
@@ -43,7 +46,7 @@ fn bash_completes_commands_options_and_values() {
             words[last],
             words[last.saturating_sub(1)],
         );
-        let output = Command::new("bash").args(["--norc", "-c", &asked]).stdin(Stdio::null()).output().unwrap();
+        let output = Command::new("bash").args(["--norc", "-c", &requested]).stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
     };

@@ -1,4 +1,4 @@
-//! Data of programs from before the first release: no command opens it, and each says what to do.
+//! Data of programs from before the first release: no command opens it, and each prints the solution.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ const DATABASE_BYTES: usize = 2 * 1024 * 1024 - 1;
 const REMEDY: &str =
     "made before the first release, and this daftar does not read it: export its records with the program that made it";
 
-/// A file of `tests/data/before-release`: `store/db` without the zeros at its end, and `store/conf`, of a data folder with one client that
-/// the last commit before layouts began again at 1 has made.
+/// A file of `tests/data/before-release`: `store/db` without the zeros at its end, and `store/conf`, of a data folder
+/// with one client that the last commit before layouts began again at 1 has made.
 fn old_file(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/before-release").join(name);
     let digits: String = fs::read_to_string(path).unwrap().split_whitespace().collect();
@@ -41,12 +41,12 @@ fn a_data_folder_is_refused_by_every_command_that_opens_it() {
         &["verify"],
         &["backup", &backup],
     ] {
-        let told = run(&data_dir, arguments);
-        assert_eq!(told.code, 1, "{arguments:?}: {told:?}");
-        assert!(told.stderr.contains(&format!("{store} was {REMEDY}")), "{arguments:?}: {told:?}");
+        let reported = run(&data_dir, arguments);
+        assert_eq!(reported.code, 1, "{arguments:?}: {reported:?}");
+        assert!(reported.stderr.contains(&format!("{store} was {REMEDY}")), "{arguments:?}: {reported:?}");
         assert!(
-            told.stderr.contains("`daftar export FILE`") && told.stderr.contains("`daftar import FILE`"),
-            "{told:?}"
+            reported.stderr.contains("`daftar export FILE`") && reported.stderr.contains("`daftar import FILE`"),
+            "{reported:?}"
         );
     }
     assert!(!Path::new(&backup).exists());
@@ -64,9 +64,9 @@ fn a_backup_is_refused() {
     let file = file.display().to_string();
     let data_dir = folder.path().join("data");
     for arguments in [&["restore", &file][..], &["backup", &file, "--check"]] {
-        let told = run(&data_dir, arguments);
-        assert_ne!(told.code, 0, "{arguments:?}: {told:?}");
-        assert!(told.stderr.contains(&format!("the backup was {REMEDY}")), "{arguments:?}: {told:?}");
+        let reported = run(&data_dir, arguments);
+        assert_ne!(reported.code, 0, "{arguments:?}: {reported:?}");
+        assert!(reported.stderr.contains(&format!("the backup was {REMEDY}")), "{arguments:?}: {reported:?}");
     }
     assert!(!data_dir.exists());
 }
@@ -90,11 +90,14 @@ fn a_database_is_refused_and_left_as_it_is() {
     );
     fs::write(&config, text).unwrap();
     let config = config.display().to_string();
-    let told = run(
+    let reported = run(
         &folder.path().join("data"),
         &["serve", "--config", &config, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"],
     );
-    assert_eq!(told.code, 1, "{told:?}");
-    assert!(told.stderr.contains("the database `") && told.stderr.contains(&format!(" was {REMEDY}")), "{told:?}");
+    assert_eq!(reported.code, 1, "{reported:?}");
+    assert!(
+        reported.stderr.contains("the database `") && reported.stderr.contains(&format!(" was {REMEDY}")),
+        "{reported:?}"
+    );
     assert_eq!(database.sql("SELECT count(*) FROM pg_tables WHERE schemaname = 'daftar'").trim(), "1");
 }

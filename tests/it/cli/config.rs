@@ -50,8 +50,8 @@ fn every_problem_of_file_and_environment_is_reported() {
     std::fs::write(&file, "[server]\nlisen = \"127.0.0.1:9001\"\n").unwrap();
     let refused = config(&["check", "--config", file.to_str().unwrap()], &[("DAFTAR_TOKEN__LIFETIME", "5")]);
     assert_eq!(refused.status.code(), Some(78));
-    let told = text(&refused.stderr);
-    assert!(told.contains("`server.listen`") && told.contains("token.lifetime_s"), "{told}");
+    let reported = text(&refused.stderr);
+    assert!(reported.contains("`server.listen`") && reported.contains("token.lifetime_s"), "{reported}");
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn doctor_checks_the_environment_too() {
     let folder = tempfile::tempdir().unwrap();
     let mut doctor = Command::new(artifacts::program());
     doctor.args(["doctor", "--data-dir"]).arg(folder.path()).env("DAFTAR_LOG__LEVEL", "loud");
-    let told = doctor.output().unwrap();
-    assert!(!told.status.success());
-    let said = text(&told.stdout) + &text(&told.stderr);
-    assert!(said.contains("unknown variant `loud`"), "{said}");
+    let reported = doctor.output().unwrap();
+    assert!(!reported.status.success());
+    let message = text(&reported.stdout) + &text(&reported.stderr);
+    assert!(message.contains("unknown variant `loud`"), "{message}");
 }

@@ -64,20 +64,20 @@ fn the_demo_prints_access_data_in_one_line() {
     demo.args(["demo", "--json", "--listen", "127.0.0.1:0", "--plugins"]).arg(artifacts::plugins());
     demo.env("TMPDIR", temporary.path()).stdin(Stdio::null());
     let mut server = Server::begin(demo);
-    let told: Value = serde_json::from_str(&server.next_line().unwrap()).unwrap();
-    assert_eq!((&told["individuals"], &told["scopes"][0]), (&1_000.into(), &"individual:all".into()));
-    server.url = told["listening_on"].as_str().unwrap().to_owned();
-    let token = token::fetch(&server.connection(), &Credentials::read(&told));
+    let reported: Value = serde_json::from_str(&server.next_line().unwrap()).unwrap();
+    assert_eq!((&reported["individuals"], &reported["scopes"][0]), (&1_000.into(), &"individual:all".into()));
+    server.url = reported["listening_on"].as_str().unwrap().to_owned();
+    let token = token::fetch(&server.connection(), &Credentials::read(&reported));
     let people = server.connection().request("GET", "/api/v2/Individual?_count=1").bearer(&token).send();
     assert_eq!(people.expect(200).json()["total"], 1_000);
     let finished = server.stop().expect_success();
     assert_eq!(finished.stdout, "", "nothing else is said");
 }
 
-fn check(answers: &[String]) {
+fn check(responses: &[String]) {
     let json =
-        |at: usize| -> Value { serde_json::from_str(&answers[at]).unwrap_or_else(|_| panic!("{}", answers[at])) };
-    assert_eq!(answers[0].trim().split('.').count(), 3, "a token: {}", answers[0]);
+        |at: usize| -> Value { serde_json::from_str(&responses[at]).unwrap_or_else(|_| panic!("{}", responses[at])) };
+    assert_eq!(responses[0].trim().split('.').count(), 3, "a token: {}", responses[0]);
     let person = json(1);
     assert_eq!(person["identifier"][0]["value"], "DEMO-000001");
     assert!(person["name"]["family"].is_string() && person["gender"]["display"].is_string(), "{person}");
@@ -96,6 +96,6 @@ fn check(answers: &[String]) {
     assert_eq!(pension["results"][2]["missing"][0], "me.birth_date");
     let head = json(5);
     assert!(head["results"][0]["outcome"].is_string(), "{head}");
-    assert!(answers[6].contains("demo") && answers[6].contains("active"), "{}", answers[6]);
-    assert!(answers[7].contains("eligibility-cel") && answers[7].contains("gender"), "{}", answers[7]);
+    assert!(responses[6].contains("demo") && responses[6].contains("active"), "{}", responses[6]);
+    assert!(responses[7].contains("eligibility-cel") && responses[7].contains("gender"), "{}", responses[7]);
 }

@@ -14,8 +14,8 @@ const PROBLEMS: i32 = 1;
 const OF_MACHINE: [&str; 4] = ["disk", "memory", "open_files", "clock"];
 
 /// The failed checks, as area and check.
-fn bad(told: &Finished) -> Vec<(String, String)> {
-    let checks = told.json()["checks"].as_array().unwrap().clone();
+fn bad(reported: &Finished) -> Vec<(String, String)> {
+    let checks = reported.json()["checks"].as_array().unwrap().clone();
     let text = |check: &Value, name: &str| check[name].as_str().unwrap().to_owned();
     let bad = checks.iter().filter(|check| ["warning", "problem"].contains(&check["state"].as_str().unwrap()));
     let bad = bad.filter(|check| !OF_MACHINE.contains(&check["area"].as_str().unwrap()));
@@ -62,14 +62,14 @@ impl Register {
 fn the_folder_of_a_stopped_server_is_checked_and_not_changed() {
     let register = Register::new();
     let before = listing(&register.data_dir());
-    let told = register.look();
-    assert_eq!(bad(&told), [], "{told:?}");
-    assert_eq!(told.json()["checked_by"], "command");
+    let reported = register.look();
+    assert_eq!(bad(&reported), [], "{reported:?}");
+    assert_eq!(reported.json()["checked_by"], "command");
     assert_eq!(listing(&register.data_dir()), before);
     let areas: Vec<Value> =
-        told.json()["checks"].as_array().unwrap().iter().map(|check| check["area"].clone()).collect();
+        reported.json()["checks"].as_array().unwrap().iter().map(|check| check["area"].clone()).collect();
     for area in ["settings", "data_folder", "keys", "clock", "disk", "open_files", "memory", "listeners", "plugins"] {
-        assert!(areas.contains(&json!(area)), "{area}: {told:?}");
+        assert!(areas.contains(&json!(area)), "{area}: {reported:?}");
     }
     let text = run(&register.data_dir(), &["doctor", "--all"]);
     assert!(text.stdout.contains("plugins are installed; all files are unchanged"), "{text:?}");
@@ -97,22 +97,22 @@ fn each_fault_is_reported_and_decides_the_exit_code() {
 
     let keys = data_dir.join("keys");
     std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let told = register.look();
-    assert_eq!((told.code, bad(&told)), (PROBLEMS, pairs(&[("keys", "mode")])));
-    assert!(told.stdout.contains(&format!("chmod 700 {}", keys.display())), "{told:?}");
+    let reported = register.look();
+    assert_eq!((reported.code, bad(&reported)), (PROBLEMS, pairs(&[("keys", "mode")])));
+    assert!(reported.stdout.contains(&format!("chmod 700 {}", keys.display())), "{reported:?}");
     std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o700)).unwrap();
 
     std::fs::set_permissions(&data_dir, std::fs::Permissions::from_mode(0o750)).unwrap();
-    let told = register.look();
-    assert_eq!(bad(&told), pairs(&[("data_folder", "mode")]));
-    assert!([FINDINGS, PROBLEMS].contains(&told.code), "{told:?}");
+    let reported = register.look();
+    assert_eq!(bad(&reported), pairs(&[("data_folder", "mode")]));
+    assert!([FINDINGS, PROBLEMS].contains(&reported.code), "{reported:?}");
     std::fs::set_permissions(&data_dir, std::fs::Permissions::from_mode(0o700)).unwrap();
 
     register.settings("[server]\nlistne = '127.0.0.1:0'\n");
-    let told = register.look();
-    assert_eq!(told.code, PROBLEMS);
-    assert!(bad(&told).contains(&("settings".to_owned(), "file".to_owned())), "{told:?}");
-    assert!(told.stdout.contains("did you mean `server.listen`?"), "{told:?}");
+    let reported = register.look();
+    assert_eq!(reported.code, PROBLEMS);
+    assert!(bad(&reported).contains(&("settings".to_owned(), "file".to_owned())), "{reported:?}");
+    assert!(reported.stdout.contains("did you mean `server.listen`?"), "{reported:?}");
 
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
@@ -136,23 +136,23 @@ fn each_fault_is_reported_and_decides_the_exit_code() {
     let mut bytes = std::fs::read(&plugin).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&plugin, bytes).unwrap();
-    let told = register.look();
-    assert_eq!(bad(&told), pairs(&[("plugins", "files")]));
-    assert!(told.stdout.contains("is not the one that was installed"), "{told:?}");
+    let reported = register.look();
+    assert_eq!(bad(&reported), pairs(&[("plugins", "files")]));
+    assert!(reported.stdout.contains("is not the one that was installed"), "{reported:?}");
 }
 
 #[test]
 fn a_running_server_checks_itself() {
     let register = Register::new();
     let server = Server::serve(&register.data_dir(), &[]);
-    let told = run(&register.data_dir(), &["doctor", "--json"]);
-    assert_eq!(told.json()["checked_by"], "server");
-    assert_eq!(bad(&told), pairs(&[("backup", "age")]), "{told:?}");
+    let reported = run(&register.data_dir(), &["doctor", "--json"]);
+    assert_eq!(reported.json()["checked_by"], "server");
+    assert_eq!(bad(&reported), pairs(&[("backup", "age")]), "{reported:?}");
     let file = register.folder.path().join("register.daftar");
     drop(run(&register.data_dir(), &["backup", file.to_str().unwrap()]).expect_success());
-    let told = run(&register.data_dir(), &["doctor", "--json"]);
-    assert_eq!(bad(&told), []);
-    assert!(told.stdout.contains("the last backup was made"), "{told:?}");
+    let reported = run(&register.data_dir(), &["doctor", "--json"]);
+    assert_eq!(bad(&reported), []);
+    assert!(reported.stdout.contains("the last backup was made"), "{reported:?}");
     drop(server.stop().expect_success());
 }
 
@@ -161,9 +161,9 @@ fn a_server_names_clients_with_old_secrets_and_inactive_plugins() {
     let app = TestApp::start();
     let credentials = create_client(app.data_dir(), &["individual:read"]);
     app.advance_seconds(91 * 86_400);
-    let told = run(app.data_dir(), &["doctor", "--json"]);
-    assert!(bad(&told).contains(&("secrets".to_owned(), "age".to_owned())), "{told:?}");
-    assert!(told.stdout.contains(&format!("daftar client rotate-secret {} ", credentials.id)), "{told:?}");
+    let reported = run(app.data_dir(), &["doctor", "--json"]);
+    assert!(bad(&reported).contains(&("secrets".to_owned(), "age".to_owned())), "{reported:?}");
+    assert!(reported.stdout.contains(&format!("daftar client rotate-secret {} ", credentials.id)), "{reported:?}");
 }
 
 #[test]
@@ -173,13 +173,14 @@ fn a_server_reports_plugins_that_fail_or_are_inactive() {
     let mut app = TestApp::builder().plugins(folder.path()).start();
     let client = app.client(&["eligibility:all"]);
     let ask = |expression: &str| {
-        let asked = json!({"expression": expression, "subject": "individual", "subjects": [{"type": "individual"}]});
-        client.post("/Eligibility/$evaluate", &asked).status
+        let requested =
+            json!({"expression": expression, "subject": "individual", "subjects": [{"type": "individual"}]});
+        client.post("/Eligibility/$evaluate", &requested).status
     };
     assert_eq!(ask("panic in compile"), 422);
-    let told = run(app.data_dir(), &["doctor", "--json"]);
-    assert!(bad(&told).contains(&("plugins".to_owned(), "faults".to_owned())), "{told:?}");
-    assert!(told.stdout.contains("did not answer 1 × trap"), "{told:?}");
+    let reported = run(app.data_dir(), &["doctor", "--json"]);
+    assert!(bad(&reported).contains(&("plugins".to_owned(), "faults".to_owned())), "{reported:?}");
+    assert!(reported.stdout.contains("did not answer 1 × trap"), "{reported:?}");
 
     // It requires three core instances, so with two it fails for any expression.
     let name = PluginName::parse("misbehaving-engine").unwrap();
@@ -189,9 +190,9 @@ fn a_server_reports_plugins_that_fail_or_are_inactive() {
     for _ in 0..6 {
         assert_eq!(ask("all"), 503);
     }
-    let told = run(app.data_dir(), &["doctor", "--json"]);
-    assert_eq!(told.code, PROBLEMS);
-    assert!(bad(&told).contains(&("plugins".to_owned(), "breaker".to_owned())), "{told:?}");
+    let reported = run(app.data_dir(), &["doctor", "--json"]);
+    assert_eq!(reported.code, PROBLEMS);
+    assert!(bad(&reported).contains(&("plugins".to_owned(), "breaker".to_owned())), "{reported:?}");
 
     let register = Register::new();
     let plugins = register.data_dir().join("plugins");
@@ -199,9 +200,9 @@ fn a_server_reports_plugins_that_fail_or_are_inactive() {
     let plugin = files.find(|path| path.extension().is_some_and(|extension| extension == "wasm")).unwrap();
     std::fs::write(&plugin, "not what was installed").unwrap();
     let server = Server::serve_plugins(&register.data_dir(), folder.path(), &[]);
-    let told = run(&register.data_dir(), &["doctor", "--json"]);
+    let reported = run(&register.data_dir(), &["doctor", "--json"]);
     for check in ["files", "active"] {
-        assert!(bad(&told).contains(&("plugins".to_owned(), check.to_owned())), "{check}: {told:?}");
+        assert!(bad(&reported).contains(&("plugins".to_owned(), check.to_owned())), "{check}: {reported:?}");
     }
     drop(server.stop().expect_success());
 }
@@ -212,8 +213,8 @@ fn a_killed_server_and_a_missing_folder_are_reported() {
     Server::serve(&register.data_dir(), &[]).kill();
     assert_eq!(bad(&register.look()), pairs(&[("data_folder", "in_use")]));
     let nowhere = register.folder.path().join("nowhere");
-    let told = run(&nowhere, &["doctor", "--json"]);
-    assert!(bad(&told).contains(&("data_folder".to_owned(), "present".to_owned())), "{told:?}");
+    let reported = run(&nowhere, &["doctor", "--json"]);
+    assert!(bad(&reported).contains(&("data_folder".to_owned(), "present".to_owned())), "{reported:?}");
     assert!(!nowhere.exists());
 }
 
@@ -222,7 +223,7 @@ fn a_distant_server_that_does_not_answer_is_a_failure_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let mut doctor = command(folder.path(), &["doctor", "--admin-url", "http://127.0.0.1:1"]);
     doctor.env("DAFTAR_ADMIN_TOKEN", "x".repeat(60));
-    let told = finish(doctor);
-    assert!(told.code == 69 && told.stderr.contains("cannot reach the server"), "{told:?}");
+    let reported = finish(doctor);
+    assert!(reported.code == 69 && reported.stderr.contains("cannot reach the server"), "{reported:?}");
     assert!(artifacts::program().is_file());
 }

@@ -32,7 +32,7 @@ fn id(value: &str) -> String {
 }
 
 fn sees_who_is_eligible(app: &TestApp) {
-    let told = eval(app, &[RULE]).expect_success().stdout;
+    let reported = eval(app, &[RULE]).expect_success().stdout;
     let lines = [
         "SUBJECT                                         OUTCOME       MISSING OR WRONG",
         "Individual/urn:svc:vocab:id-type#national_id|1  eligible",
@@ -40,12 +40,12 @@ fn sees_who_is_eligible(app: &TestApp) {
         "Individual/urn:svc:vocab:id-type#national_id|3  undetermined  me.birth_date, me.gender",
         "1 eligible, 1 not eligible, 1 undetermined",
     ];
-    assert_eq!(told.lines().collect::<Vec<&str>>(), lines);
+    assert_eq!(reported.lines().collect::<Vec<&str>>(), lines);
     let of = eval(app, &[RULE, "--of", &id("2"), "--of", &id("ABSENT")]).expect_success().stdout;
     assert!(of.contains("no such Individual") && of.ends_with("1 not eligible, 1 not there\n"), "{of}");
-    let answer = eval(app, &["--json", "--sample", "2", RULE]).expect_success().json();
-    assert_eq!(answer["results"].as_array().unwrap().len(), 2);
-    assert!(answer["decision"]["engine"].as_str().unwrap().starts_with("eligibility-cel@"), "{answer}");
+    let response = eval(app, &["--json", "--sample", "2", RULE]).expect_success().json();
+    assert_eq!(response["results"].as_array().unwrap().len(), 2);
+    assert!(response["decision"]["engine"].as_str().unwrap().starts_with("eligibility-cel@"), "{response}");
     let groups = eval(app, &["members.size() == 2", "--subject", "group"]).expect_success().stdout;
     assert!(groups.contains("Group/urn:svc:vocab:id-type#national_id|H-1  eligible"), "{groups}");
 }
@@ -62,8 +62,8 @@ fn a_preview_counts_the_register_draws_bars_and_writes_a_table() {
         "subject,outcome,missing,errors\nIndividual/{NATIONAL_ID}|1,eligible,,\nIndividual/{NATIONAL_ID}|2,not_eligible,,\n"
     );
     assert_eq!(table.stdout, expected);
-    let answer = eval(&app, &["--json", RULE, "--preview"]).expect_success().json();
-    assert_eq!((&answer["total"], &answer["by_gender"][0]["eligible"]), (&json!(3), &json!(0)));
+    let response = eval(&app, &["--json", RULE, "--preview"]).expect_success().json();
+    assert_eq!((&response["total"], &response["by_gender"][0]["eligible"]), (&json!(3), &json!(0)));
     let wrong = eval(&app, &[RULE, "--preview", "--filter", "birth_dat=le2000-01-01"]);
     assert!(wrong.stderr.contains("did you mean `birth_date`?"), "{}", wrong.stderr);
 }
@@ -88,13 +88,13 @@ fn a_rule_is_tried_on_the_folder_of_a_stopped_server() {
 #[test]
 fn an_answer_is_explained_as_a_tree() {
     let app = register();
-    let told = eval(&app, &[RULE, "--explain", &id("1"), "--as-of", "2026-03-01"]).expect_success().stdout;
-    assert!(!told.contains('\u{1b}'), "no colours where no terminal is: {told:?}");
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines[0], "Individual/urn:svc:vocab:id-type#national_id|1  eligible", "{told}");
-    assert_eq!(lines[2], format!("yes  {RULE}"), "{told}");
-    assert!(told.contains("  yes  is_female(me)") && told.contains("me.gender = Female (2)"), "{told}");
-    assert!(told.contains("    65   age_years(me.birth_date)   me.birth_date = 1961-01-01"), "{told}");
+    let reported = eval(&app, &[RULE, "--explain", &id("1"), "--as-of", "2026-03-01"]).expect_success().stdout;
+    assert!(!reported.contains('\u{1b}'), "no colours where no terminal is: {reported:?}");
+    let lines: Vec<&str> = reported.lines().collect();
+    assert_eq!(lines[0], "Individual/urn:svc:vocab:id-type#national_id|1  eligible", "{reported}");
+    assert_eq!(lines[2], format!("yes  {RULE}"), "{reported}");
+    assert!(reported.contains("  yes  is_female(me)") && reported.contains("me.gender = Female (2)"), "{reported}");
+    assert!(reported.contains("    65   age_years(me.birth_date)   me.birth_date = 1961-01-01"), "{reported}");
     let unknown = eval(&app, &[RULE, "--explain", &id("3")]).expect_success().stdout;
     assert!(unknown.contains("missing or wrong: me.birth_date, me.gender"), "{unknown}");
     assert!(unknown.contains("me.birth_date = not recorded"), "{unknown}");
@@ -105,30 +105,34 @@ fn an_answer_is_explained_as_a_tree() {
 #[test]
 fn faults_are_marked_under_the_expression() {
     let app = TestApp::start();
-    let told = eval(&app, &["'日本' == me.nam.text &&\n\tage_years(me.birth_dat) >= 60"]);
-    assert_eq!((told.code, told.stdout.as_str()), (1, ""), "{told:?}");
-    assert!(told.stderr.starts_with("error[unknown_field]: `me` has no field `nam`"), "{}", told.stderr);
-    assert!(told.stderr.ends_with("error: the expression is not valid\n"), "{}", told.stderr);
+    let reported = eval(&app, &["'日本' == me.nam.text &&\n\tage_years(me.birth_dat) >= 60"]);
+    assert_eq!((reported.code, reported.stdout.as_str()), (1, ""), "{reported:?}");
+    assert!(reported.stderr.starts_with("error[unknown_field]: `me` has no field `nam`"), "{}", reported.stderr);
+    assert!(reported.stderr.ends_with("error: the expression is not valid\n"), "{}", reported.stderr);
     let drawn = [
         " 1 | '日本' == me.nam.text &&\n   |              ^^^",
         " 2 |     age_years(me.birth_dat) >= 60\n   |                  ^^^^^^^^^ write `birth_date`\n",
     ];
     for part in drawn {
-        assert!(told.stderr.contains(part), "{part}\nis not in\n{}", told.stderr);
+        assert!(reported.stderr.contains(part), "{part}\nis not in\n{}", reported.stderr);
     }
-    let told = eval(&app, &["--json", "me.birth_dat > as_of"]);
-    assert_eq!((told.code, &told.json()["valid"]), (1, &json!(false)));
-    assert_eq!(told.json()["diagnostics"][0]["suggestion"], "birth_date");
+    let reported = eval(&app, &["--json", "me.birth_dat > as_of"]);
+    assert_eq!((reported.code, &reported.json()["valid"]), (1, &json!(false)));
+    assert_eq!(reported.json()["diagnostics"][0]["suggestion"], "birth_date");
 }
 
 #[test]
 fn a_rule_is_checked_without_being_tried() {
     let app = TestApp::start();
-    let told = eval(&app, &["--check", "is_pregnant(me) || members.exists(m, is_head(m))"]).expect_success();
-    assert!(told.stdout.starts_with("valid   a rule of type `bool`\n"), "{}", told.stdout);
-    assert!(told.stdout.contains("reads   me.pregnancy_status, members.role\n"), "{}", told.stdout);
-    assert!(told.stdout.contains("cost    ") && told.stdout.contains(" steps a subject"), "{}", told.stdout);
-    assert!(told.stderr.starts_with("warning[unset_concept_group]: "), "{}", told.stderr);
+    let reported = eval(&app, &["--check", "is_pregnant(me) || members.exists(m, is_head(m))"]).expect_success();
+    assert!(reported.stdout.starts_with("valid   a rule of type `bool`\n"), "{}", reported.stdout);
+    assert!(reported.stdout.contains("reads   me.pregnancy_status, members.role\n"), "{}", reported.stdout);
+    assert!(
+        reported.stdout.contains("cost    ") && reported.stdout.contains(" steps a subject"),
+        "{}",
+        reported.stdout
+    );
+    assert!(reported.stderr.starts_with("warning[unset_concept_group]: "), "{}", reported.stderr);
 }
 
 #[test]
@@ -141,11 +145,12 @@ fn expressions_and_records_come_from_files_and_from_standard_input() {
     std::fs::write(&records, json!([{"gender": FEMALE, "birth_date": "1950-01-01"}, {"gender": MALE}]).to_string())
         .unwrap();
     let (at, records) = (format!("@{}", rule.display()), records.display().to_string());
-    let told = eval(&app, &[&at, "--records", &records, "--json"]).expect_success().json();
-    let outcomes: Vec<&Value> = told["results"].as_array().unwrap().iter().map(|result| &result["outcome"]).collect();
+    let reported = eval(&app, &[&at, "--records", &records, "--json"]).expect_success().json();
+    let outcomes: Vec<&Value> =
+        reported["results"].as_array().unwrap().iter().map(|result| &result["outcome"]).collect();
     assert_eq!(outcomes, ["eligible", "not_eligible"]);
-    let told = eval(&app, &[&at, "--records", &records, "--explain", "2"]).expect_success().stdout;
-    assert!(told.starts_with("subjects[0]  not eligible\n"), "{told}");
+    let reported = eval(&app, &[&at, "--records", &records, "--explain", "2"]).expect_success().stdout;
+    assert!(reported.starts_with("subjects[0]  not eligible\n"), "{reported}");
     let mut reading = command(app.data_dir(), &["eval", "-", "--records", &records]);
     let mut child = reading.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(RULE.as_bytes()).unwrap();
@@ -169,10 +174,10 @@ fn expressions_and_records_come_from_files_and_from_standard_input() {
 fn a_programs_rule_is_tried() {
     let app = register();
     drop(program::create(&app, "PENSION", json!({"eligibility": RULE})));
-    let told = eval(&app, &["--program", &id("PENSION")]).expect_success().stdout;
-    assert!(told.ends_with("1 eligible, 1 not eligible, 1 undetermined\n"), "{told}");
-    let told = eval(&app, &["--program", &id("PENSION"), "--explain", &id("1")]).expect_success().stdout;
-    assert!(told.contains(&format!("yes  {RULE}")), "{told}");
+    let reported = eval(&app, &["--program", &id("PENSION")]).expect_success().stdout;
+    assert!(reported.ends_with("1 eligible, 1 not eligible, 1 undetermined\n"), "{reported}");
+    let reported = eval(&app, &["--program", &id("PENSION"), "--explain", &id("1")]).expect_success().stdout;
+    assert!(reported.contains(&format!("yes  {RULE}")), "{reported}");
 }
 
 #[test]

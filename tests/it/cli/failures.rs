@@ -47,29 +47,32 @@ impl World {
 
 /// Checks the common properties of a failure, in text and as JSON.
 #[track_caller]
-fn expect(data_dir: &Path, arguments: &[&str], code: i32, said: &[&str]) {
-    let told = run(data_dir, arguments);
-    assert_eq!(told.code, code, "{arguments:?}: {told:?}");
-    assert!(told.stderr.starts_with("error: ") || told.stderr.contains("\nerror: "), "{arguments:?}: {told:?}");
-    for said in said {
-        assert!(told.stderr.contains(said), "{arguments:?} should say {said:?}: {told:?}");
+fn expect(data_dir: &Path, arguments: &[&str], code: i32, message: &[&str]) {
+    let reported = run(data_dir, arguments);
+    assert_eq!(reported.code, code, "{arguments:?}: {reported:?}");
+    assert!(
+        reported.stderr.starts_with("error: ") || reported.stderr.contains("\nerror: "),
+        "{arguments:?}: {reported:?}"
+    );
+    for message in message {
+        assert!(reported.stderr.contains(message), "{arguments:?} should say {message:?}: {reported:?}");
     }
-    assert!(!told.stderr.contains("panicked"), "{arguments:?}: {told:?}");
+    assert!(!reported.stderr.contains("panicked"), "{arguments:?}: {reported:?}");
     expect_json(&run(data_dir, &[arguments, &["--json"]].concat()), code);
 }
 
 /// The last line of standard error is one object, always of the same shape.
 #[track_caller]
-fn expect_json(told: &Finished, code: i32) {
-    assert_eq!(told.code, code, "{told:?}");
-    let line = told.stderr.lines().last().unwrap_or_default();
-    let object: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("no JSON ({error}): {told:?}"));
-    assert_eq!(object.as_object().map(serde_json::Map::len), Some(1), "{told:?}");
+fn expect_json(reported: &Finished, code: i32) {
+    assert_eq!(reported.code, code, "{reported:?}");
+    let line = reported.stderr.lines().last().unwrap_or_default();
+    let object: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("no JSON ({error}): {reported:?}"));
+    assert_eq!(object.as_object().map(serde_json::Map::len), Some(1), "{reported:?}");
     let error = object["error"].as_object().unwrap();
     let keys: Vec<&String> = error.keys().filter(|key| *key != "code").collect();
-    assert_eq!(keys, ["exit_code", "kind", "message"], "{told:?}");
-    assert_eq!(error["exit_code"], code, "{told:?}");
-    assert!(error["kind"].is_string() && !error["message"].as_str().unwrap().is_empty(), "{told:?}");
+    assert_eq!(keys, ["exit_code", "kind", "message"], "{reported:?}");
+    assert_eq!(error["exit_code"], code, "{reported:?}");
+    assert!(error["kind"].is_string() && !error["message"].as_str().unwrap().is_empty(), "{reported:?}");
 }
 
 #[test]
@@ -151,12 +154,12 @@ fn a_folder_without_a_register_is_reported_and_not_created() {
         &["export", "people.ndjson"],
         &["backup", "register.daftar"],
     ] {
-        let mut told = command(&nowhere, arguments);
-        told.current_dir(folder.path());
-        let told = finish(told);
-        assert_eq!(told.code, INPUT, "{arguments:?}: {told:?}");
-        assert!(told.stderr.contains(&format!("there is no register in `{}`", nowhere.display())), "{told:?}");
-        assert!(told.stderr.contains("--data-dir") && told.stderr.contains("daftar serve"), "{told:?}");
+        let mut reported = command(&nowhere, arguments);
+        reported.current_dir(folder.path());
+        let reported = finish(reported);
+        assert_eq!(reported.code, INPUT, "{arguments:?}: {reported:?}");
+        assert!(reported.stderr.contains(&format!("there is no register in `{}`", nowhere.display())), "{reported:?}");
+        assert!(reported.stderr.contains("--data-dir") && reported.stderr.contains("daftar serve"), "{reported:?}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{arguments:?} leaves something");
     }
     let file = folder.path().join("file");
@@ -170,8 +173,8 @@ fn unreachable_servers_wrong_tokens_and_locked_folders_are_distinguished() {
     let world = World::new();
     let data_dir = world.data_dir();
     let server = Server::serve(&data_dir, &[]);
-    let told: Value = serde_json::from_slice(&std::fs::read(data_dir.join("server.json")).unwrap()).unwrap();
-    let url = told["admin_url"].as_str().unwrap().to_owned();
+    let reported: Value = serde_json::from_slice(&std::fs::read(data_dir.join("server.json")).unwrap()).unwrap();
+    let url = reported["admin_url"].as_str().unwrap().to_owned();
     let token = world.text("token");
     let private = |text: &str, mode: u32| {
         std::fs::write(&token, text).unwrap();
@@ -211,7 +214,7 @@ fn configuration_errors_are_reported_by_every_command_that_reads_it() {
     let world = World::new();
     let data_dir = world.data_dir();
     let config = world.text("daftar.toml");
-    for (text, said) in [
+    for (text, message) in [
         ("[server\n", "not TOML"),
         ("[server]\nlistne = 'x'\n", "did you mean `server.listen`?"),
         ("[server]\nlisten = '0.0.0.0:80'\n", "server.tls.cert"),
@@ -219,7 +222,7 @@ fn configuration_errors_are_reported_by_every_command_that_reads_it() {
     ] {
         std::fs::write(&config, text).unwrap();
         for arguments in [&["serve"][..], &["client", "list"], &["verify"], &["restore", "x"]] {
-            expect(&data_dir, &[arguments, &["--config", &config]].concat(), CONFIGURATION, &[&config, said]);
+            expect(&data_dir, &[arguments, &["--config", &config]].concat(), CONFIGURATION, &[&config, message]);
         }
     }
     for config in [world.text("none.toml"), world.text("folder"), world.text("noise.bin")] {
@@ -249,9 +252,9 @@ fn wrong_usage_is_one_shape_too() {
         &["completions", "cmd"],
         &["key", "rotate", "--overlap", "soon"],
     ] {
-        let told = run(&data_dir, arguments);
-        assert_eq!(told.code, USAGE, "{arguments:?}: {told:?}");
-        assert!(told.stdout.is_empty() && !told.stderr.is_empty(), "{arguments:?}: {told:?}");
+        let reported = run(&data_dir, arguments);
+        assert_eq!(reported.code, USAGE, "{arguments:?}: {reported:?}");
+        assert!(reported.stdout.is_empty() && !reported.stderr.is_empty(), "{arguments:?}: {reported:?}");
         expect_json(&run(&data_dir, &[arguments, &["--json"]].concat()), USAGE);
     }
 }
@@ -262,8 +265,8 @@ fn a_reader_that_goes_away_is_no_failure() {
     for arguments in
         [&["--help"][..], &["version"], &["completions", "bash"], &["client", "list"], &["doctor", "--all"]]
     {
-        let mut told = command(&world.data_dir(), arguments);
-        let mut child = told.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut reported = command(&world.data_dir(), arguments);
+        let mut child = reported.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();

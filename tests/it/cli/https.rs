@@ -33,9 +33,9 @@ fn https_is_served_from_certificate_files() {
     };
     let trusting = agent(&[root]);
     let metadata = format!("{}/.well-known/oauth-authorization-server", server.url);
-    let mut answer = trusting.get(&metadata).call().unwrap();
-    assert_eq!(answer.status(), 200);
-    let described: serde_json::Value = answer.body_mut().read_json().unwrap();
+    let mut response = trusting.get(&metadata).call().unwrap();
+    assert_eq!(response.status(), 200);
+    let described: serde_json::Value = response.body_mut().read_json().unwrap();
     assert_eq!(described["issuer"], server.url);
     assert_eq!(trusting.get(format!("{}/api/v2/Individual", server.url)).call().unwrap().status(), 401);
 

@@ -53,8 +53,8 @@ fn individual(id: &str, more: Value) -> Value {
 }
 
 fn counts(finished: &Finished) -> [u64; 5] {
-    let told = finished.json();
-    ["read", "created", "updated", "skipped", "rejected"].map(|name| told[name].as_u64().unwrap())
+    let reported = finished.json();
+    ["read", "created", "updated", "skipped", "rejected"].map(|name| reported[name].as_u64().unwrap())
 }
 
 /// Every kind of record, and every kind of rejection.
@@ -101,8 +101,8 @@ fn imports(data_dir: &Path, folder: &Path) {
     let finished = import(data_dir, &file, &[]);
     assert_eq!(finished.code, REJECTS, "{finished:?}");
     assert_eq!(counts(&finished), [15, 7, 0, 0, 8], "{finished:?}");
-    let told = rejects(&file);
-    let codes: Vec<(u64, &str)> = told.iter().map(|(line, errors)| (*line, errors[0].1.as_str())).collect();
+    let reported = rejects(&file);
+    let codes: Vec<(u64, &str)> = reported.iter().map(|(line, errors)| (*line, errors[0].1.as_str())).collect();
     assert_eq!(
         codes,
         [
@@ -249,8 +249,8 @@ fn lines_of_any_size_and_depth_are_refused_one_by_one() {
     std::fs::write(&file, text).unwrap();
     let finished = import(app.data_dir(), &file, &[]);
     assert_eq!((finished.code, counts(&finished)), (REJECTS, [5, 1, 0, 0, 4]), "{finished:?}");
-    let told = rejects(&file);
-    let codes: Vec<(u64, &str)> = told.iter().map(|(line, errors)| (*line, errors[0].1.as_str())).collect();
+    let reported = rejects(&file);
+    let codes: Vec<(u64, &str)> = reported.iter().map(|(line, errors)| (*line, errors[0].1.as_str())).collect();
     assert_eq!(codes, [(1, "line_too_long"), (2, "malformed"), (3, "malformed"), (4, "malformed")]);
 }
 
@@ -262,8 +262,8 @@ fn the_import_of_the_admin_api_says_what_a_request_lacks() {
     let send = |query: &str, media_type: &str| {
         let url = format!("{}/admin/v1/import?{query}", app.admin_listener().url());
         let request = agent.post(url).header("Authorization", format!("Bearer {}", app.admin().token()));
-        let mut answer = request.header("Content-Type", media_type).send(&b"{}\n"[..]).unwrap();
-        (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
+        let mut response = request.header("Content-Type", media_type).send(&b"{}\n"[..]).unwrap();
+        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
     };
     for (query, media_type, status, what) in [
         ("", "application/x-ndjson", 400, "`id` names the import"),
@@ -275,10 +275,10 @@ fn the_import_of_the_admin_api_says_what_a_request_lacks() {
         assert_eq!(answered, status, "{text}");
         assert!(text.contains(what), "{text}");
     }
-    let (status, told) = send("id=0123456789", "application/x-ndjson");
-    let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((status, &told[0]["line"], &told[0]["status"]), (200, &json!(1), &json!(422)));
-    assert_eq!((&told[1]["done"], &told[1]["rejected"]), (&json!(true), &json!(1)));
+    let (status, reported) = send("id=0123456789", "application/x-ndjson");
+    let reported: Vec<Value> = reported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((status, &reported[0]["line"], &reported[0]["status"]), (200, &json!(1), &json!(422)));
+    assert_eq!((&reported[1]["done"], &reported[1]["rejected"]), (&json!(true), &json!(1)));
     let (status, text) = send("id=another-one", "application/x-ndjson");
     assert!(status == 409 && text.contains("another import"), "{text}");
     drop(app.admin().request("DELETE", "/import?id=0123456789").send().expect(200));

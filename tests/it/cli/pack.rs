@@ -40,7 +40,7 @@ impl Workshop {
         run(self.app.data_dir(), &arguments).expect_success().json()
     }
 
-    /// Builds the folder of that name, on a base where there is one, and installs what comes of it.
+    /// Builds the folder of that name, on a base where there is one, and installs the result.
     fn install(&self, name: &str, base: Option<&Path>) {
         let (folder, pack) = (self.path(name), self.path(&format!("{name}.wasm")));
         drop(run(self.app.data_dir(), &["pack", "check", text(&folder)]).expect_success());
@@ -209,13 +209,13 @@ fn numbers_of_codes_read_included_and_left_out_are_reported() {
     let folder = workshop.path("icd-11");
     let file = owner_file("SimpleTabulation-ICD-11-MMS-en.txt");
     let arguments = ["pack", "import", "who-tabulation", text(&file), "-o", text(&folder), "--without-extension-codes"];
-    let told = run(workshop.app.data_dir(), &arguments).expect_success();
-    let stdout = told.stdout.replace(text(&folder), "FOLDER");
+    let reported = run(workshop.app.data_dir(), &arguments).expect_success();
+    let stdout = reported.stdout.replace(text(&folder), "FOLDER");
     insta::assert_snapshot!(stdout, @r"
     read 9 rows
     kept 6 codes of urn:who:icd-11 (2031-03), 4 of them for records; 1 at the top, 3 levels below; labels: en 6
     left out 3: an extension code, or a heading of them
     wrote FOLDER: icd-11 2031.3.0; `daftar pack build FOLDER -o FILE` makes the pack
     ");
-    assert_eq!(told.stderr, "", "a progress bar is drawn on terminals only");
+    assert_eq!(reported.stderr, "", "a progress bar is drawn on terminals only");
 }

@@ -109,7 +109,8 @@ fn rows(folder: &Path, table: &str) -> Vec<Value> {
     rows.collect()
 }
 
-/// The rows of records without values that differ from run to run, which are compared with the lines of an export: versions and timestamps.
+/// The rows of records without values that differ from run to run, which are compared with the lines of an export:
+/// versions and timestamps.
 fn stable_rows(folder: &Path, table: &str, kind: &str, lines: &[Value]) -> Vec<Value> {
     let mut rows = rows(folder, table);
     let records: Vec<&Value> = lines.iter().filter(|line| line["type"] == kind).collect();
@@ -128,8 +129,8 @@ fn stable_rows(folder: &Path, table: &str, kind: &str, lines: &[Value]) -> Vec<V
 fn holds_what_the_api_shows(data_dir: &Path, lines: &str) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("reporting");
-    let told = export(data_dir, &out, &["--language", "fr"]).expect_success().json();
-    assert_eq!(told["records"], 6);
+    let reported = export(data_dir, &out, &["--language", "fr"]).expect_success().json();
+    assert_eq!(reported["records"], 6);
     assert_eq!(names(&out), FILES);
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let id = |value: &str| format!("{NATIONAL_ID}|{value}");
@@ -185,14 +186,14 @@ fn holds_what_the_api_shows(data_dir: &Path, lines: &str) {
     assert_eq!(stable_rows(&out, "consent", "Consent", &lines), [expected]);
 
     // Each file is readable for its owner alone, names its snapshot, and has the reported digest.
-    for file in told["files"].as_array().unwrap() {
+    for file in reported["files"].as_array().unwrap() {
         let path = out.join(file["file"].as_str().unwrap());
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let reader = SerializedFileReader::new(std::fs::File::open(&path).unwrap()).unwrap();
         let metadata = reader.metadata().file_metadata();
         assert_eq!(file["rows"].as_i64(), Some(metadata.num_rows()), "{file}");
-        let said = metadata.key_value_metadata().unwrap().iter().find(|pair| pair.key == "daftar.as_of").unwrap();
-        assert_eq!(said.value.as_deref(), told["as_of"].as_str());
+        let message = metadata.key_value_metadata().unwrap().iter().find(|pair| pair.key == "daftar.as_of").unwrap();
+        assert_eq!(message.value.as_deref(), reported["as_of"].as_str());
         assert_eq!(file["sha256"].as_str().map(str::len), Some(64));
     }
     assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o700);
@@ -242,10 +243,13 @@ fn requested_tables_are_written_and_an_empty_register_gives_empty_tables() {
     drop(export(app.data_dir(), &women, &["--filter", &format!("gender={FEMALE}")]).expect_success());
     assert_eq!(names(&women), ["individual.parquet", "individual_identifier.parquet"]);
     assert_eq!(rows(&women, "individual").len(), 1);
-    let said =
+    let message =
         run(app.data_dir(), &["export", "--format", "parquet", "--out", folder.path().join("t").to_str().unwrap()]);
-    let said = said.expect_success().stdout;
-    assert!(said.contains("6 records as of ") && said.contains("individual.parquet  2 rows, sha256 "), "{said}");
+    let message = message.expect_success().stdout;
+    assert!(
+        message.contains("6 records as of ") && message.contains("individual.parquet  2 rows, sha256 "),
+        "{message}"
+    );
 }
 
 #[test]
@@ -304,10 +308,10 @@ fn a_full_disk_is_reported_and_no_file_is_left() {
         return;
     }
     let out = disk.path().join("out");
-    let told = export(app.data_dir(), &out, &[]);
+    let reported = export(app.data_dir(), &out, &[]);
     let is_gone = !out.exists();
     assert!(Command::new("umount").arg("-l").arg(disk.path()).status().unwrap().success());
-    assert!(told.code == OUTPUT && told.stderr.contains("full"), "{told:?}");
+    assert!(reported.code == OUTPUT && reported.stderr.contains("full"), "{reported:?}");
     assert!(is_gone);
 }
 
@@ -330,10 +334,10 @@ fn export_from(response: &'static str, out: &Path) -> Finished {
     let nowhere = tempfile::tempdir().unwrap();
     let mut export = command(nowhere.path(), &["export", "--format", "parquet", "--out", out.to_str().unwrap()]);
     export.args(["--admin-url", &url]).env("DAFTAR_ADMIN_TOKEN", "t".repeat(43));
-    let told = finish(export);
+    let reported = finish(export);
     let request = server.join().unwrap();
     assert!(request.starts_with("GET /admin/v1/export?") && request.contains("photos=false"), "{request}");
-    told
+    reported
 }
 
 #[test]
@@ -358,9 +362,9 @@ fn a_server_that_goes_away_or_refuses_leaves_nothing() {
         ("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".to_owned(), DENIED),
     ] {
         let response: &'static str = response.leak();
-        let told = export_from(response, &out);
-        assert_eq!(told.code, code, "{response}: {told:?}");
-        assert!(!told.stderr.contains("4711"), "{told:?}");
+        let reported = export_from(response, &out);
+        assert_eq!(reported.code, code, "{response}: {reported:?}");
+        assert!(!reported.stderr.contains("4711"), "{reported:?}");
         assert!(!out.exists(), "{response}: the folder that was made is gone");
         assert_eq!(export_from(response, &there).code, code);
         assert_eq!(names(&there), [""; 0], "{response}: the folder is empty as it was");

@@ -63,9 +63,9 @@ impl Curl {
     }
 
     fn take_token(&mut self, form: &str) {
-        let answer = self.ask(form).expect(200).json();
-        assert_eq!((&answer["token_type"], &answer["expires_in"]), (&json!("Bearer"), &json!(86_400)));
-        answer["access_token"].as_str().unwrap().clone_into(&mut self.token);
+        let response = self.ask(form).expect(200).json();
+        assert_eq!((&response["token_type"], &response["expires_in"]), (&json!("Bearer"), &json!(86_400)));
+        response["access_token"].as_str().unwrap().clone_into(&mut self.token);
     }
 }
 
@@ -95,8 +95,8 @@ fn walk(form: &str) {
     curl.take_token(form);
     waits_for_itself(&curl, &path);
 
-    let mut answers = std::iter::repeat_with(|| curl.ask(form)).take(10);
-    let refused = answers.find(|answer| answer.status != 200).expect("five tokens a minute").expect(429);
+    let mut responses = std::iter::repeat_with(|| curl.ask(form)).take(10);
+    let refused = responses.find(|response| response.status != 200).expect("five tokens a minute").expect(429);
     assert_eq!(refused.json()["error"], "temporarily_unavailable");
     assert!((1..=60).contains(&refused.number("retry-after")), "{refused:?}");
 }
@@ -126,16 +126,16 @@ fn waits_for_itself(curl: &Curl, path: &str) {
     let codes = ["--globoff", "--write-out", "%{http_code}\n", "--header", &bearer];
     let output =
         curl.output(&[codes.as_slice(), &many, &["--output", "/dev/null"]].concat(), &format!("/api/v2{path}"));
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.lines().all(|code| code == "200" || code == "429"), "{told}");
-    assert_eq!(told.lines().last(), Some("429"), "a hundred calls are more than a minute has: {told}");
+    let reported = String::from_utf8(output.stdout).unwrap();
+    assert!(reported.lines().all(|code| code == "200" || code == "429"), "{reported}");
+    assert_eq!(reported.lines().last(), Some("429"), "a hundred calls are more than a minute has: {reported}");
 
     let retry = ["--fail", "--retry", "3", "--output", "/dev/null", "--write-out", "%{http_code}", "--header", &bearer];
     // On a machine that takes a second to start curl it succeeds immediately.
     let has_waited = (0..5).any(|_| {
         let output = curl.output(&retry, &format!("/api/v2{path}"));
-        let (told, warned) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success() && told == "200", "{told} {warned}");
+        let (reported, warned) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && reported == "200", "{reported} {warned}");
         warned.contains("Will retry in 1 second")
     });
     assert!(has_waited, "it honours Retry-After");

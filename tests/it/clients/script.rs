@@ -25,7 +25,8 @@ impl Runtime {
         Some(Self { program, scripts: Path::new(SOURCES).join("python") })
     }
 
-    /// Node.js with its packages: it searches for them next to the scripts, so the scripts are copied there. Without it a test is not run.
+    /// Node.js with its packages: it searches for them next to the scripts, so the scripts are copied there. Without it
+    /// a test is not run.
     pub(super) fn node() -> Option<Self> {
         let program = daftar_test_needs::program("node")?;
         let scripts = artifacts::clients().join("node");

@@ -1,5 +1,5 @@
-//! Hidden records are indistinguishable from missing ones: two registers, one with them and one without, return the same bytes for
-//! every call.
+//! Hidden records are indistinguishable from missing ones: two registers, one with them and one without, return the
+//! same bytes for every call.
 
 use daftar_tests::{ApiClient, Response};
 use serde_json::json;
@@ -37,7 +37,7 @@ fn without(text: &str, mark: &str) -> String {
     shown
 }
 
-fn answer(client: &ApiClient, call: &Call) -> Response {
+fn response(client: &ApiClient, call: &Call) -> Response {
     let mut request = client.request(call.method, &call.path);
     for (name, value) in &call.headers {
         request = request.header(name, value);
@@ -52,7 +52,7 @@ fn answer(client: &ApiClient, call: &Call) -> Response {
 #[track_caller]
 fn compare(one: &World, other: &World, calls: &[Call]) {
     for call in calls {
-        let (mut left, mut right) = (answer(&one.client, call), answer(&other.client, call));
+        let (mut left, mut right) = (response(&one.client, call), response(&other.client, call));
         for page in 0..10 {
             assert_eq!(seen(one, &left), seen(other, &right), "{} {} page {page}", call.method, call.path);
             assert!(left.status < 500, "{} {}: {}", call.method, call.path, left.text());
@@ -71,9 +71,9 @@ fn the_rules_that_are_compared_are_evaluated_and_explained() {
     let world = World::new(Extent::Whole);
     let mut explained = 0;
     for call in rules().iter().filter(|call| call.path.ends_with("$evaluate")) {
-        let answer = answer(&world.client, call);
-        assert_eq!(answer.status, 200, "{:?}: {}", call.body, answer.text());
-        let results = answer.json()["results"].clone();
+        let response = response(&world.client, call);
+        assert_eq!(response.status, 200, "{:?}: {}", call.body, response.text());
+        let results = response.json()["results"].clone();
         explained += results.as_array().unwrap().iter().filter(|result| result["explanation"].is_object()).count();
     }
     assert!(explained >= 20, "{explained}");
@@ -87,7 +87,7 @@ fn hidden_records_are_indistinguishable_from_missing_ones() {
     compare(&whole, &consented, &refused_writes());
     for (call, code) in refused_transactions() {
         for world in [&whole, &consented] {
-            let refused = answer(&world.client, &call).expect(422).json();
+            let refused = response(&world.client, &call).expect(422).json();
             assert_eq!(refused["errors"][0]["code"], code, "{refused}");
         }
         compare(&whole, &consented, &[call]);
@@ -97,9 +97,9 @@ fn hidden_records_are_indistinguishable_from_missing_ones() {
     for (left, right) in whole.consents.iter().zip(&consented.consents).skip(1).step_by(2) {
         let (left_path, right_path) = (format!("/Consent/{left}"), format!("/Consent/{right}"));
         for method in ["GET", "DELETE", "GET", "DELETE"] {
-            let answers =
+            let responses =
                 (whole.client.request(method, &left_path).send(), consented.client.request(method, &right_path).send());
-            assert_eq!(seen(&whole, &answers.0), seen(&consented, &answers.1), "{method}");
+            assert_eq!(seen(&whole, &responses.0), seen(&consented, &responses.1), "{method}");
         }
     }
     compare(&whole, &consented, &everything());

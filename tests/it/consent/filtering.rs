@@ -44,7 +44,7 @@ fn a_consent_opens_its_fields_from_its_first_to_its_last_day() {
     let client = consent_client(&app, json!({}));
     let hidden = client.get(&path("Individual", "1")).expect(404);
     let absent = client.get(&path("Individual", "absent")).expect(404);
-    let described = |answer: &daftar_tests::Response| redacted(&answer.json());
+    let described = |response: &daftar_tests::Response| redacted(&response.json());
     assert_eq!(described(&hidden), described(&absent));
     let fields = json!({
         "scopes": ["individual"], "fields": ["birth_date"], "effective_date": "2026-03-02", "expiry_date": "2026-03-02",
@@ -151,8 +151,8 @@ fn a_group_shows_only_the_members_who_consented_themselves() {
     assert_eq!(total(&world.client, &format!("{}/membership-history", path("Group", "20"))), 2);
     assert_eq!(names(&world.client, &path("Group", "22")), ["identifier", "meta", "name", "type"]);
     let unseen = world.client.get(&path("Group", "23")).expect(200).json();
-    let told = ["member", "quantity", "relationship"].map(|name| unseen.get(name));
-    assert_eq!(told, [None, None, None], "whether there are members or other groups is not known");
+    let reported = ["member", "quantity", "relationship"].map(|name| unseen.get(name));
+    assert_eq!(reported, [None, None, None], "whether there are members or other groups is not known");
     let related: Vec<&Value> = shown["relationship"].as_array().unwrap().iter().map(|one| &one["target"]).collect();
     assert_eq!(related.len(), 1);
     assert_eq!(related[0]["reference"], group_reference("22"));
@@ -253,22 +253,22 @@ fn rules_see_what_is_consented_to_and_say_so() {
         let subjects: Vec<String> = ids.iter().map(|id| reference(id)).collect();
         client.evaluate(&json!({"expression": expression, "subject": "individual", "subjects": subjects}))
     };
-    let answer = ask(&world.client, "is_female(me)", &["1", "2", "H1", "absent"]);
-    assert_eq!(answer["decision"]["visibility"], "consent");
-    assert_eq!(answer["results"][0]["outcome"], "eligible");
+    let response = ask(&world.client, "is_female(me)", &["1", "2", "H1", "absent"]);
+    assert_eq!(response["decision"]["visibility"], "consent");
+    assert_eq!(response["results"][0]["outcome"], "eligible");
     assert_eq!(
-        (&answer["results"][1]["outcome"], &answer["results"][1]["missing"]),
+        (&response["results"][1]["outcome"], &response["results"][1]["missing"]),
         (&json!("undetermined"), &json!(["me.gender"])),
         "of the second it is not consented to"
     );
-    assert_eq!(answer["results"][2]["error"], answer["results"][3]["error"]);
-    assert_eq!(answer["results"][2]["error"]["status"], 404);
+    assert_eq!(response["results"][2]["error"], response["results"][3]["error"]);
+    assert_eq!(response["results"][2]["error"]["status"], 404);
     let everything = ask(&world.writer, "is_female(me)", &["2", "H1"]);
     assert_eq!(everything["decision"].get("visibility"), None);
     assert_eq!(everything["results"][1]["outcome"], "eligible");
     let count = |client: &ApiClient| {
-        let answer = ask(client, "members.size() == 2", &["1"]);
-        answer["results"][0]["outcome"].as_str().unwrap().to_owned()
+        let response = ask(client, "members.size() == 2", &["1"]);
+        response["results"][0]["outcome"].as_str().unwrap().to_owned()
     };
     assert_eq!(count(&world.client), "eligible", "the household of which the person consented to be seen in");
 }

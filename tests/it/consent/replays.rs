@@ -82,23 +82,27 @@ fn a_change_of_a_person_who_withdrew_gets_the_response_for_a_missing_person() {
         );
         let made = parts(&again)[1]["resource"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!(made, ["identifier", "meta", "type"], "what it made itself");
-        let told: Vec<Value> = lines(&app, &again)
+        let reported: Vec<Value> = lines(&app, &again)
             .into_iter()
             .map(|line| json!([line["operation"], line["outcome"], line["status"]]))
             .collect();
         let (of_people, of_groups) = ("PATCH /api/v2/Individual/{identifier}", "PATCH /api/v2/Group/{identifier}");
-        assert!(told.contains(&json!([of_people, "refused", 404])), "{told:?}");
-        assert!(told.contains(&json!([of_groups, "refused", 404])), "{told:?}");
-        assert!(told.contains(&json!(["POST /api/v2/Individual", "allowed", 201])), "{told:?}");
+        assert!(reported.contains(&json!([of_people, "refused", 404])), "{reported:?}");
+        assert!(reported.contains(&json!([of_groups, "refused", 404])), "{reported:?}");
+        assert!(reported.contains(&json!(["POST /api/v2/Individual", "allowed", 201])), "{reported:?}");
     }
     let gone = send(&client, &target, "add", &member).expect(404);
     let absent = client.post(&format!("{}/$add-member", path("Group", "absent")), &member).expect(404);
     assert_eq!(redacted(&gone.json()), redacted(&absent.json()));
     let names = |response: &Response| response.headers().iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&gone), names(&absent));
-    let told = lines(&app, &gone);
-    assert_eq!((told.len(), &told[0]["outcome"], &told[0]["status"]), (1, &json!("refused"), &json!(404)), "{told:?}");
-    assert!(told[0]["records"].to_string().contains("Group/urn:svc:vocab:id-type#national_id|G"), "{told:?}");
+    let reported = lines(&app, &gone);
+    assert_eq!(
+        (reported.len(), &reported[0]["outcome"], &reported[0]["status"]),
+        (1, &json!("refused"), &json!(404)),
+        "{reported:?}"
+    );
+    assert!(reported[0]["records"].to_string().contains("Group/urn:svc:vocab:id-type#national_id|G"), "{reported:?}");
     let made = send(&client, "/Group", "create", &group).expect(201);
     let members: Vec<_> = made.json().as_object().unwrap().keys().cloned().collect();
     assert_eq!(members, ["identifier", "meta", "type"]);

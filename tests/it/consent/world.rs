@@ -118,7 +118,8 @@ impl World {
         self.consents.push(id);
     }
 
-    /// 1 to 4 are visible, 2 of them in part; 6 is in both registers, visible as a beneficiary alone; H0 to H8 are hidden.
+    /// 1 to 4 are visible, 2 of them in part; 6 is in both registers, visible as a beneficiary alone; H0 to H8 are
+    /// hidden.
     fn add_people(&mut self) {
         let woman = |given: &str| json!({"name": {"given": given, "family": "Diallo"}, "gender": FEMALE, "birth_date": "1950-01-01"});
         self.hidden_person("H0", woman("Amina"));
@@ -157,7 +158,8 @@ impl World {
         }
     }
 
-    /// 20 and 23 are visible, 22 in part; 21 is hidden. Only 20 has a visible member and a relationship to a visible group.
+    /// 20 and 23 are visible, 22 in part; 21 is hidden. Only 20 has a visible member and a relationship to a visible
+    /// group.
     fn add_groups(&mut self) {
         let member =
             |id: &str, role: &str| json!({"entity": {"reference": reference(id)}, "role": format!("{ROLE}#{role}")});

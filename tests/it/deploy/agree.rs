@@ -137,11 +137,11 @@ fn ports_and_paths_are_those_of_the_settings() {
     let port = |name, number| json!([{"name": name, "port": number, "targetPort": name, "protocol": "TCP"}]);
     assert_eq!(service("daftar"), port("https", 443));
     assert_eq!(service("daftar-metrics"), port("metrics", metrics));
-    let asked = |probe: &str| container[probe]["httpGet"].clone();
+    let requested = |probe: &str| container[probe]["httpGet"].clone();
     let by_https = |path| json!({"path": path, "port": "https", "scheme": "HTTPS"});
     let [live, ready] = daftar::api::endpoint::HEALTH_PATHS;
-    assert_eq!((asked("startupProbe"), asked("livenessProbe")), (by_https(live), by_https(live)));
-    assert_eq!(asked("readinessProbe"), by_https(ready));
+    assert_eq!((requested("startupProbe"), requested("livenessProbe")), (by_https(live), by_https(live)));
+    assert_eq!(requested("readinessProbe"), by_https(ready));
 
     let tls = settings.server.tls.unwrap();
     let folder = Path::new("/etc/daftar/tls");
@@ -237,10 +237,13 @@ fn the_probe_of_containers_detects_whether_a_server_is_ready() {
     std::fs::create_dir(&empty).unwrap();
     let bare = folder.path().join("bare");
     let server = Server::serve_plugins(&bare, &empty, &[]);
-    let told = run(&bare, &["health"]).expect_success().stdout;
-    assert!(told.starts_with("ready\ndegraded: no eligibility engine is active"), "{told}");
-    let told = run(&bare, &["health", "--json"]).expect_success().json();
-    assert!(told["ready"] == true && told["degraded"].as_array().is_some_and(|parts| parts.len() == 1), "{told}");
+    let reported = run(&bare, &["health"]).expect_success().stdout;
+    assert!(reported.starts_with("ready\ndegraded: no eligibility engine is active"), "{reported}");
+    let reported = run(&bare, &["health", "--json"]).expect_success().json();
+    assert!(
+        reported["ready"] == true && reported["degraded"].as_array().is_some_and(|parts| parts.len() == 1),
+        "{reported}"
+    );
     drop(server.stop());
 }
 

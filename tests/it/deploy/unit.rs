@@ -20,10 +20,10 @@ fn systemd_takes_the_unit_and_finds_it_closed() {
         let output = Command::new(&analyze).args(arguments).arg(unit).output().unwrap();
         (output.status.success(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
     };
-    let (is_right, told) = run(&["verify", "--man=no"]);
-    assert!(is_right && told.trim().is_empty(), "{told}");
-    let (is_closed, told) = run(&["security", "--offline=true", "--threshold=15"]);
-    assert!(is_closed, "its exposure is more than 1.5: {told}");
+    let (is_right, reported) = run(&["verify", "--man=no"]);
+    assert!(is_right && reported.trim().is_empty(), "{reported}");
+    let (is_closed, reported) = run(&["security", "--offline=true", "--threshold=15"]);
+    assert!(is_closed, "its exposure is more than 1.5: {reported}");
 }
 
 #[test]

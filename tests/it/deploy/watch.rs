@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::{path, read};
 
-/// The words of an expression that are names of series; what a histogram adds is taken off where the rest is a histogram.
+/// The words of an expression that are names of series; what a histogram adds is taken off where the rest is a
+/// histogram.
 fn series(expression: &str, into: &mut BTreeSet<String>) {
     let words = expression.split(|character: char| !(character.is_ascii_alphanumeric() || character == '_'));
     into.extend(words.filter(|word| word.starts_with("daftar_") || word.starts_with("process_")).map(str::to_owned));
@@ -111,9 +112,9 @@ fn every_alert_says_what_happened_and_the_runbook_what_to_do() {
         // Headings become anchors in lower case.
         assert!(rule.contains(&format!("runbook: deploy/RUNBOOK.md#{}\n", name.to_lowercase())), "{rule}");
         assert!(rule.contains("summary: ") && rule.contains("severity: "), "{rule}");
-        let (_, told) =
+        let (_, reported) =
             runbook.split_once(&format!("\n### {name}\n")).unwrap_or_else(|| panic!("no heading for {name}"));
-        assert!(told.lines().next().is_some_and(|line| line.len() > 10), "{name}");
+        assert!(reported.lines().next().is_some_and(|line| line.len() > 10), "{name}");
     }
     let headings: Vec<&str> = runbook.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     assert_eq!(headings, names, "in the same order, and none of an alert that is gone");
@@ -129,7 +130,7 @@ fn prometheus_takes_the_rules_and_each_fires_in_its_case_alone() {
     let Some(promtool) = daftar_test_needs::program("promtool") else { return };
     for arguments in [["check", "rules", "alerts.yaml"], ["test", "rules", "alerts.test.yaml"]] {
         let output = Command::new(&promtool).args(arguments).current_dir(path("prometheus")).output().unwrap();
-        let told = [output.stdout, output.stderr].concat();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&told));
+        let reported = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&reported));
     }
 }

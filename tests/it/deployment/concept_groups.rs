@@ -16,13 +16,13 @@ fn the_deployments_definition_wins_until_it_is_taken_back() {
     };
     assert_eq!(is_female(&app), "not_eligible");
     let set = ["concept-group", "set", "feminine_gender", "--code", FEMALE, "--code", OTHER, "--json"];
-    let answer = run(app.data_dir(), &set).expect_success().json();
-    assert_eq!((&answer["defined_by"], &answer["members"]), (&json!("deployment"), &json!(2)));
+    let response = run(app.data_dir(), &set).expect_success().json();
+    assert_eq!((&response["defined_by"], &response["members"]), (&json!("deployment"), &json!(2)));
     assert_eq!(is_female(&app), "eligible", "at once");
     app.restart();
     assert_eq!(is_female(&app), "eligible", "and after a restart");
-    let told = run(app.data_dir(), &["concept-group", "set", "feminine_gender", "--reset"]).expect_success().stdout;
-    assert_eq!(told, "reset feminine_gender; it is now defined by `gender`\n");
+    let reported = run(app.data_dir(), &["concept-group", "set", "feminine_gender", "--reset"]).expect_success().stdout;
+    assert_eq!(reported, "reset feminine_gender; it is now defined by `gender`\n");
     assert_eq!(is_female(&app), "not_eligible");
     app.stop();
     let refused = run(app.data_dir(), &["concept-group", "set", "feminine_gender", "--reset"]);
@@ -71,8 +71,8 @@ fn a_group_is_all_below_a_code_except_some() {
 fn faults_of_a_concept_group_are_named() {
     let app = TestApp::start();
     let refused = |name: &str, body: Value| {
-        let answer = app.admin().request("PUT", &format!("/concept-groups/{name}")).json(&body).send().expect(422);
-        let error = answer.json()["errors"][0].take();
+        let response = app.admin().request("PUT", &format!("/concept-groups/{name}")).json(&body).send().expect(422);
+        let error = response.json()["errors"][0].take();
         let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
         (text("field"), text("code"), text("message"))
     };
@@ -119,12 +119,12 @@ fn only_the_first_of_many_unknown_codes_get_suggestions() {
     let includes: Vec<Value> =
         letters.map(|letter| json!({"code": format!("urn:un:unsd:pop-census:religion#buddhism{letter}")})).collect();
     let body = json!({"includes": includes});
-    let answer = app.admin().request("PUT", "/concept-groups/many").json(&body).send().expect(422).json();
-    let told = answer["errors"].as_array().unwrap();
+    let response = app.admin().request("PUT", "/concept-groups/many").json(&body).send().expect(422).json();
+    let reported = response["errors"].as_array().unwrap();
     let is_suggested =
-        |at: usize| told[at]["message"].as_str().unwrap().contains("urn:un:unsd:pop-census:religion#buddhism`");
-    assert!(told.iter().all(|error| error["code"] == "unknown_code"), "{answer}");
-    assert_eq!(told.len(), 50, "{answer}");
-    assert!(is_suggested(0) && is_suggested(49), "{answer}");
-    assert!(answer["detail"].as_str().unwrap().ends_with("(and 50 more)"), "{answer}");
+        |at: usize| reported[at]["message"].as_str().unwrap().contains("urn:un:unsd:pop-census:religion#buddhism`");
+    assert!(reported.iter().all(|error| error["code"] == "unknown_code"), "{response}");
+    assert_eq!(reported.len(), 50, "{response}");
+    assert!(is_suggested(0) && is_suggested(49), "{response}");
+    assert!(response["detail"].as_str().unwrap().ends_with("(and 50 more)"), "{response}");
 }

@@ -135,8 +135,8 @@ fn a_report_counts_the_local_codes_that_go_with_their_vocabulary() {
         let changes = reported["vocabularies"].as_array().unwrap();
         let change = changes.iter().find(|change| change["namespace"] == namespace).unwrap();
         assert_eq!((&change["to"], &change["local_codes"]), (&Value::Null, &json!([uri])), "{change}");
-        let told = change["codes"].as_array().unwrap().iter().find(|code| code["uri"] == **uri).unwrap();
-        assert_eq!((&told["change"], &told["records"]), (&json!("gone"), &json!(1)), "{change}");
+        let shown_text = change["codes"].as_array().unwrap().iter().find(|code| code["uri"] == **uri).unwrap();
+        assert_eq!((&shown_text["change"], &shown_text["records"]), (&json!("gone"), &json!(1)), "{change}");
         let records = change["records_touched"].as_u64().unwrap();
         let refused = reported["refused"].as_str().unwrap();
         let counts = format!("`{namespace}` ({records} records use its codes, 1 active local codes belong to it)");

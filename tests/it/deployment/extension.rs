@@ -136,8 +136,8 @@ count = 1
         admin.request("POST", "/plugin-reports").body("application/wasm", &without[..]).send().expect(200).json();
     assert_eq!((&report["removed_fields"], report.get("removed_concept_groups")), (&json!(["notes.text"]), None));
     let refused = admin.install(&without).expect(422);
-    let told = "it lacks what version 1.0.0 has: the extension field `notes.text`";
-    assert!(refused.detail().contains(told) && refused.detail().contains("--accept-loss"), "{}", refused.detail());
+    let reported = "it lacks what version 1.0.0 has: the extension field `notes.text`";
+    assert!(refused.detail().contains(reported) && refused.detail().contains("--accept-loss"), "{}", refused.detail());
     assert_eq!([read(), read()], [extension.clone(), extension.clone()], "what was installed is as before");
     drop(admin.request("POST", "/plugins?accept_loss=true").body("application/wasm", &without[..]).send().expect(201));
     assert_eq!([read(), read()], [json!(null), json!(null)], "no installed module declares the field");

@@ -69,7 +69,7 @@ fn an_unknown_system_is_reported_alike_wherever_an_identifier_is_given() {
     });
     let get = |target: String| client.get(&target);
     let member_path = |member: &str| format!("{}/member/{member}", path("Group", "G"));
-    let answers = [
+    let responses = [
         (client.post("/Individual", &json!({"identifier": own})), 422, "identifier[0].system"),
         (client.post("/Group", &json!({"identifier": own})), 422, "identifier[0].system"),
         (client.post("/Group", &other("member", members)), 422, "member[0].entity.reference"),
@@ -93,9 +93,9 @@ fn an_unknown_system_is_reported_alike_wherever_an_identifier_is_given() {
         (admin.get(&format!("/consents?subject={key}")), 422, "subject"),
         (admin.get(&format!("/programs/{key}")), 404, "identifier"),
     ];
-    for (at, (answer, status, field)) in answers.iter().enumerate() {
-        assert_eq!(answer.status, *status, "{at}: {}", answer.text());
-        let body = answer.json();
+    for (at, (response, status, field)) in responses.iter().enumerate() {
+        assert_eq!(response.status, *status, "{at}: {}", response.text());
+        let body = response.json();
         assert_eq!(errors(&body)[0], ((*field).to_owned(), "unknown_system".to_owned()), "{at}: {body}");
         let message = body["errors"][0]["message"].as_str().unwrap();
         assert!(message.starts_with(&format!("unknown identifier system `{MISSPELT}`")), "{at}: {message}");

@@ -59,8 +59,8 @@ fn a_local_code_is_usable_immediately_and_caches_are_invalidated() {
     let app = TestApp::start();
     let client = app.client(&["vocabulary:read"]);
     let ways = || {
-        let asked = json!({"codes": [FARMER_ID]});
-        let send = |path: &str| client.request("POST", path).json(&asked);
+        let requested = json!({"codes": [FARMER_ID]});
+        let send = |path: &str| client.request("POST", path).json(&requested);
         let get = |path: &str| client.request("GET", &format!("{ID_TYPES}{path}"));
         [
             get(""),
@@ -114,8 +114,8 @@ fn a_local_code_is_usable_immediately_and_caches_are_invalidated() {
     let total = |query: &str| client.get(&format!("{ID_TYPES}/codes{query}")).expect(200).json()["total"].take();
     assert_eq!((total(""), total("?include_deprecated=true")), (json!(4), json!(5)));
     assert_eq!(client.get(&format!("{ID_TYPES}/search?q=farmer")).expect(200).json()["total"], 0);
-    let asked = json!({"codes": [FARMER_ID]});
-    let judged = client.post("/Vocabulary/$validate", &asked).expect(200).json();
+    let requested = json!({"codes": [FARMER_ID]});
+    let judged = client.post("/Vocabulary/$validate", &requested).expect(200).json();
     assert_eq!(judged["results"][0]["reason"], "deprecated");
 }
 
@@ -200,16 +200,16 @@ fn pregnancy_status_is_empty_until_it_is_filled_and_rules_say_what_is_missing() 
     drop(admin.request("POST", "/local-codes").json(&body).send().expect(201));
     assert_eq!(vocabulary()["completeness"], "full");
     assert_eq!(mother("1").expect(201).json()["pregnancy_status"]["display"], "Pregnant");
-    let asked = || {
+    let requested = || {
         let rule = json!({"expression": "is_pregnant(me)", "subjects": [daftar_tests::records::reference("1")]});
         client.evaluate(&rule)
     };
-    let before = asked();
+    let before = requested();
     assert_eq!(before["results"][0]["outcome"], "undetermined");
     assert_eq!(before["results"][0]["missing"], json!(["concept_group.pregnant_eligible"]));
     let set = json!({"includes": [{"code": PREGNANT}]});
     drop(admin.request("PUT", "/concept-groups/pregnant_eligible").json(&set).send().expect(200));
-    let after = asked();
+    let after = requested();
     assert_eq!(after["results"][0]["outcome"], "eligible");
     assert_ne!(before["decision"]["concept_groups"], after["decision"]["concept_groups"]);
 }
@@ -233,11 +233,11 @@ fn a_starter_code_can_be_deprecated_and_a_code_of_a_publisher_cannot() {
 fn faults_of_a_local_code_are_named() {
     let app = TestApp::start();
     let refused = |change: Value| {
-        let answer = app.admin().request("POST", "/local-codes").json(&with(farmer_id(), change)).send();
-        let body = answer.json();
+        let response = app.admin().request("POST", "/local-codes").json(&with(farmer_id(), change)).send();
+        let body = response.json();
         let error = body["errors"].get(0).cloned().unwrap_or_default();
         (
-            answer.status,
+            response.status,
             error["field"].as_str().unwrap_or_default().to_owned(),
             error["code"].as_str().unwrap_or_default().to_owned(),
         )
@@ -267,8 +267,8 @@ fn faults_of_a_local_code_are_named() {
     assert_eq!(refused(json!({"target_type": "people"})), is("target_type", "unknown_value"));
     assert_eq!(refused(json!({"colour": "red"})), is("colour", "unknown_field"));
     assert_eq!(refused(json!({"code": NATIONAL})).0, 409);
-    let kept = app.admin().get("/local-codes").expect(200).json();
-    assert_eq!(kept["data"].as_array().unwrap().len(), 1, "of the long ones the shorter: {kept}");
+    let stored = app.admin().get("/local-codes").expect(200).json();
+    assert_eq!(stored["data"].as_array().unwrap().len(), 1, "of the long ones the shorter: {stored}");
 }
 
 #[test]
@@ -293,8 +293,9 @@ fn the_command_does_the_same_on_a_running_and_on_a_stopped_server() {
         let changed = run(app.data_dir(), &["code", "set", &uri, "--label", "en=Card", "--no-pattern", "--json"]);
         let changed = changed.expect_success().json();
         assert_eq!((&changed["labels"]["en"], changed.get("value_pattern")), (&json!("Card"), None));
-        let told = run(app.data_dir(), &["code", "deprecate", &uri, "--replaced-by", NATIONAL]).expect_success().stdout;
-        assert_eq!(told, format!("deprecated {uri}\n"));
+        let reported =
+            run(app.data_dir(), &["code", "deprecate", &uri, "--replaced-by", NATIONAL]).expect_success().stdout;
+        assert_eq!(reported, format!("deprecated {uri}\n"));
         let shown = run(app.data_dir(), &["code", "show", &uri, "--json"]).expect_success().json();
         assert_eq!((&shown["uri"], &shown["replaced_by"]), (&json!(uri), &json!(NATIONAL)));
         let text = run(app.data_dir(), &["code", "show", &uri]).expect_success().stdout;

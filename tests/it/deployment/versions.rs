@@ -148,8 +148,8 @@ fn a_report_says_which_records_an_upgrade_touches_and_the_upgrade_keeps_their_co
         let client = app.client(&["individual:create", "vocabulary:read"]);
         let refused = client.post("/Individual", &person("5", json!({"religion": uri("buddhism")}))).expect(422).json();
         assert_eq!(refused["errors"][0]["code"], "inactive_code");
-        let kept = client.get(&format!("/Vocabulary/{RELIGION}/codes/buddhism")).expect(200).json();
-        assert_eq!(kept["status"], "deprecated", "{kept}");
+        let stored = client.get(&format!("/Vocabulary/{RELIGION}/codes/buddhism")).expect(200).json();
+        assert_eq!(stored["status"], "deprecated", "{stored}");
         app.restart();
     }
     let again = run(app.data_dir(), &["plugin", "report", file.to_str().unwrap()]).expect_success().stdout;

@@ -32,10 +32,10 @@ pub fn open(connection: &Connection, from: Ipv4Addr, says: &str) -> TcpStream {
 
 /// Reads until the server closes the connection.
 pub fn read_until_closed(mut stream: TcpStream) -> Vec<u8> {
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     // A connection that is closed may end in a reset.
-    let _is_orderly = stream.read_to_end(&mut answer).is_ok();
-    answer
+    let _is_orderly = stream.read_to_end(&mut response).is_ok();
+    response
 }
 
 /// A request whose head is read and whose body is not sent yet.

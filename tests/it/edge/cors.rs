@@ -13,8 +13,8 @@ fn app(origins: &str) -> TestApp {
 /// Every CORS header of a response.
 fn about_origins(response: &Response) -> Vec<String> {
     let is_about = |name: &str| name.starts_with("access-control-");
-    let told = response.headers().iter().filter(|(name, _)| is_about(name));
-    told.map(|(name, value)| format!("{name}: {value}")).collect()
+    let reported = response.headers().iter().filter(|(name, _)| is_about(name));
+    reported.map(|(name, value)| format!("{name}: {value}")).collect()
 }
 
 fn varies_by_origin(response: &Response) -> bool {
@@ -28,19 +28,19 @@ fn raw(app: &TestApp, from: std::net::Ipv4Addr, head: &str) -> Response {
 }
 
 fn preflight(app: &TestApp, from: std::net::Ipv4Addr, origin: &str) -> Response {
-    let asked = "Access-Control-Request-Method: PATCH\r\nAccess-Control-Request-Headers: authorization\r\n";
-    raw(app, from, &format!("OPTIONS /api/v2/Individual/urn:x%7C1 HTTP/1.1\r\nOrigin: {origin}\r\n{asked}"))
+    let requested = "Access-Control-Request-Method: PATCH\r\nAccess-Control-Request-Headers: authorization\r\n";
+    raw(app, from, &format!("OPTIONS /api/v2/Individual/urn:x%7C1 HTTP/1.1\r\nOrigin: {origin}\r\n{requested}"))
 }
 
 #[test]
 fn no_answer_says_anything_of_origins_where_none_is_named() {
     let app = TestApp::start();
     let client = app.client(&["individual:read"]);
-    let answer = client.request("GET", "/Individual").header("Origin", PORTAL).send().expect(200);
-    assert_eq!(about_origins(&answer), [""; 0]);
-    assert!(!varies_by_origin(&answer));
-    let asked = preflight(&app, daftar_tests::fresh_address(), PORTAL);
-    assert_eq!((asked.status, about_origins(&asked)), (405, Vec::new()));
+    let response = client.request("GET", "/Individual").header("Origin", PORTAL).send().expect(200);
+    assert_eq!(about_origins(&response), [""; 0]);
+    assert!(!varies_by_origin(&response));
+    let requested = preflight(&app, daftar_tests::fresh_address(), PORTAL);
+    assert_eq!((requested.status, about_origins(&requested)), (405, Vec::new()));
 }
 
 #[test]
@@ -49,21 +49,21 @@ fn a_page_of_a_named_origin_may_ask_and_read() {
     let client = app.client(&["individual:read"]);
     let bearer = format!("Authorization: Bearer {}\r\n", client.token());
     for origin in [PORTAL, "http://localhost:3000"] {
-        let asked = preflight(&app, daftar_tests::fresh_address(), origin).expect(204);
-        assert_eq!(asked.header("access-control-allow-origin"), Some(origin));
-        assert_eq!(asked.header("access-control-allow-methods"), Some("GET, HEAD, POST, PUT, PATCH, DELETE"));
-        let headers = asked.header("access-control-allow-headers").unwrap();
+        let requested = preflight(&app, daftar_tests::fresh_address(), origin).expect(204);
+        assert_eq!(requested.header("access-control-allow-origin"), Some(origin));
+        assert_eq!(requested.header("access-control-allow-methods"), Some("GET, HEAD, POST, PUT, PATCH, DELETE"));
+        let headers = requested.header("access-control-allow-headers").unwrap();
         assert!(headers.contains("Authorization") && headers.contains("Idempotency-Key"), "{headers}");
-        assert!(asked.header("access-control-allow-credentials").is_none() && varies_by_origin(&asked));
-        assert_eq!(asked.header("x-ratelimit-limit"), Some("30"), "it is counted as other calls without a token");
-        assert_eq!(asked.text(), "");
+        assert!(requested.header("access-control-allow-credentials").is_none() && varies_by_origin(&requested));
+        assert_eq!(requested.header("x-ratelimit-limit"), Some("30"), "it is counted as other calls without a token");
+        assert_eq!(requested.text(), "");
 
         let from = daftar_tests::fresh_address();
         let head = format!("GET /api/v2/Individual HTTP/1.1\r\nOrigin: {origin}\r\n");
         for (head, status) in [(format!("{head}{bearer}"), 200), (head, 401)] {
-            let answer = raw(&app, from, &head).expect(status);
-            assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
-            let exposed = answer.header("access-control-expose-headers").unwrap();
+            let response = raw(&app, from, &head).expect(status);
+            assert_eq!(response.header("access-control-allow-origin"), Some(origin));
+            let exposed = response.header("access-control-expose-headers").unwrap();
             for name in [
                 "ETag",
                 "Location",
@@ -75,7 +75,7 @@ fn a_page_of_a_named_origin_may_ask_and_read() {
             ] {
                 assert!(exposed.split(", ").any(|one| one == name), "{name}: {exposed}");
             }
-            assert!(answer.header("access-control-allow-credentials").is_none() && varies_by_origin(&answer));
+            assert!(response.header("access-control-allow-credentials").is_none() && varies_by_origin(&response));
         }
     }
 }
@@ -97,14 +97,14 @@ fn other_pages_may_not() {
         "https://portal.example.org, https://evil.example",
         "https://portal.example.org\r\nOrigin: https://evil.example",
     ] {
-        let asked = preflight(&app, daftar_tests::fresh_address(), origin).expect(403);
-        assert_eq!(about_origins(&asked), [""; 0], "{origin}");
-        assert!(asked.detail().contains("`cors_origins`") && varies_by_origin(&asked), "{origin}");
-        assert_eq!(asked.code(), "origin_not_allowed", "{origin}");
+        let requested = preflight(&app, daftar_tests::fresh_address(), origin).expect(403);
+        assert_eq!(about_origins(&requested), [""; 0], "{origin}");
+        assert!(requested.detail().contains("`cors_origins`") && varies_by_origin(&requested), "{origin}");
+        assert_eq!(requested.code(), "origin_not_allowed", "{origin}");
         let head = format!("GET /api/v2/Individual HTTP/1.1\r\nOrigin: {origin}\r\n{bearer}");
-        let answer = raw(&app, daftar_tests::fresh_address(), &head).expect(200);
-        assert_eq!(about_origins(&answer), [""; 0], "clients that are not browsers may call: {origin}");
-        assert!(varies_by_origin(&answer));
+        let response = raw(&app, daftar_tests::fresh_address(), &head).expect(200);
+        assert_eq!(about_origins(&response), [""; 0], "clients that are not browsers may call: {origin}");
+        assert!(varies_by_origin(&response));
     }
     let without = raw(&app, daftar_tests::fresh_address(), "GET /health/live HTTP/1.1\r\n").expect(200);
     assert!(varies_by_origin(&without) && about_origins(&without).is_empty(), "what is kept is kept for one origin");

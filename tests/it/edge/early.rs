@@ -16,17 +16,17 @@ fn send(stream: &mut TcpStream, method: &str, path: &str, headers: &str, bytes: 
     let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {bytes}\r\n\r\n");
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(&vec![b' '; bytes]).expect("the server takes the whole body");
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     let mut part = [0; 4_096];
     loop {
         let count = stream.read(&mut part).expect("the server answers");
-        assert!(count > 0, "{}", String::from_utf8_lossy(&answer));
-        answer.extend_from_slice(&part[..count]);
-        let text = String::from_utf8_lossy(&answer).to_ascii_lowercase();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&response));
+        response.extend_from_slice(&part[..count]);
+        let text = String::from_utf8_lossy(&response).to_ascii_lowercase();
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
         if body.len() >= length.parse().unwrap() {
-            return Response::parse(&answer);
+            return Response::parse(&response);
         }
     }
 }
@@ -74,8 +74,8 @@ fn the_rest_of_a_body_is_read_for_so_long_and_no_longer() {
     for more in ["", "Expect: 100-continue\r\n"] {
         let head =
             format!("POST /api/v2/Individual HTTP/1.1\r\nHost: localhost\r\n{JSON}{more}Content-Length: {BIG}\r\n\r\n");
-        let answer = way.exchange(head.as_bytes());
-        assert_eq!(Response::parse(&answer).status, 401, "and the connection is closed");
+        let response = way.exchange(head.as_bytes());
+        assert_eq!(Response::parse(&response).status, 401, "and the connection is closed");
     }
     // One that does not end.
     let mut stream = open(&way, way.source(), "");

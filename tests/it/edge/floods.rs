@@ -52,7 +52,8 @@ pub fn ping() -> Vec<u8> {
     frame(PING, 0, 0, b"stay put")
 }
 
-/// Repeats the same bytes and reads nothing, until the server closes the connection; returns whether it did within this number of bytes.
+/// Repeats the same bytes and reads nothing, until the server closes the connection; returns whether it did within this
+/// number of bytes.
 fn is_closed_under(way: &Connection, begin: &[u8], again: &[u8], bytes: usize) -> bool {
     let mut stream = begun(way, begin);
     stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -106,13 +107,13 @@ fn answered_pings_keep_no_connection() {
     let way = app.anonymous();
     let mut stream = begun(&way, &[takes_nothing(), request(1, "/nothing")].concat());
     stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    let mut answers = [0; 4_096];
+    let mut responses = [0; 4_096];
     // They are sent and their responses are read, which moves bytes on the socket in both directions.
     let since = Instant::now();
     let mut is_over = false;
     while !is_over && since.elapsed() < Duration::from_secs(30) {
         let is_sent = stream.write_all(&ping()).is_ok();
-        let is_closed = match stream.read(&mut answers) {
+        let is_closed = match stream.read(&mut responses) {
             Ok(count) => count == 0,
             Err(error) => !matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut),
         };

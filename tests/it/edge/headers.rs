@@ -8,7 +8,7 @@ use daftar_tests::{Response, TestApp};
 use serde_json::json;
 
 /// Problems in the common properties of every response of the server.
-fn problems(what: &str, answer: &Response) -> Vec<String> {
+fn problems(what: &str, response: &Response) -> Vec<String> {
     let expected = [
         ("x-content-type-options", Some("nosniff")),
         ("referrer-policy", Some("no-referrer")),
@@ -18,8 +18,8 @@ fn problems(what: &str, answer: &Response) -> Vec<String> {
         ("access-control-allow-origin", None),
         ("strict-transport-security", None),
     ];
-    let wrong = expected.into_iter().filter(|(name, value)| answer.header(name) != *value);
-    wrong.map(|(name, value)| format!("{what}: `{name}` is {:?}, not {value:?}", answer.header(name))).collect()
+    let wrong = expected.into_iter().filter(|(name, value)| response.header(name) != *value);
+    wrong.map(|(name, value)| format!("{what}: `{name}` is {:?}, not {value:?}", response.header(name))).collect()
 }
 
 /// Expected caching of a successful response of a route.
@@ -66,21 +66,21 @@ fn every_route_says_who_may_keep_what_and_gives_nothing_away() {
             let known = if method == "GET" || method == "DELETE" { known } else { known.json(&body) };
             for request in [anonymous(), anonymous().bearer("forged"), anonymous().header("Accept", "image/png"), known]
             {
-                let answer = request.send();
-                let what = format!("{method} {target}: {}", answer.status);
-                wrong.extend(problems(&what, &answer));
-                let cache = answer.header("cache-control").unwrap_or_default();
-                let right = if answer.status < 400 { cache_control(endpoint.access, path) } else { "no-store" };
+                let response = request.send();
+                let what = format!("{method} {target}: {}", response.status);
+                wrong.extend(problems(&what, &response));
+                let cache = response.header("cache-control").unwrap_or_default();
+                let right = if response.status < 400 { cache_control(endpoint.access, path) } else { "no-store" };
                 if cache != right {
                     wrong.push(format!("{what}: `cache-control` is `{cache}`, not `{right}`"));
                 }
                 if cache.starts_with("private") {
                     codes += 1;
-                    if answer.header("vary") != Some("Authorization, Accept-Language") {
-                        wrong.push(format!("{what}: `vary` is {:?}", answer.header("vary")));
+                    if response.header("vary") != Some("Authorization, Accept-Language") {
+                        wrong.push(format!("{what}: `vary` is {:?}", response.header("vary")));
                     }
                 }
-                if answer.status < 400 {
+                if response.status < 400 {
                     succeeded.insert(endpoint.operation.id);
                 } else {
                     failed += 1;
@@ -99,16 +99,16 @@ fn every_unknown_route_gets_the_same_response() {
     for (method, target) in
         [("GET", "/"), ("GET", "/api/v2/nothing"), ("DELETE", "/metadata"), ("OPTIONS", "/docs/api"), ("TRACE", "/")]
     {
-        let answer = client.connection().request(method, target).send();
-        assert!(answer.status >= 400, "{method} {target}");
-        assert_eq!(problems(target, &answer), [""; 0]);
-        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        let response = client.connection().request(method, target).send();
+        assert!(response.status >= 400, "{method} {target}");
+        assert_eq!(problems(target, &response), [""; 0]);
+        assert_eq!(response.header("cache-control"), Some("no-store"));
     }
-    for answer in
+    for response in
         [app.admin().get("/clients"), app.admin().get("/nothing"), app.admin_listener().request("GET", "/").send()]
     {
-        assert_eq!(problems("admin", &answer), [""; 0]);
-        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        assert_eq!(problems("admin", &response), [""; 0]);
+        assert_eq!(response.header("cache-control"), Some("no-store"));
     }
 }
 
@@ -132,8 +132,8 @@ fn a_head_has_a_hundred_headers_and_128_kib_at_most() {
     let app = TestApp::start();
     let status = |headers: &str| {
         let head = format!("GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n");
-        let answer = app.anonymous().exchange(head.as_bytes());
-        String::from_utf8_lossy(&answer).split(' ').nth(1).map(str::to_owned)
+        let response = app.anonymous().exchange(head.as_bytes());
+        String::from_utf8_lossy(&response).split(' ').nth(1).map(str::to_owned)
     };
     let headers = |count: usize| "x-more: 1\r\n".repeat(count);
     // Two are in every head here.

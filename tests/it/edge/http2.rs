@@ -39,8 +39,8 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> Request<()
 }
 
 /// Reads a complete response.
-pub async fn read(answer: h2::client::ResponseFuture) -> Result<(u16, HeaderMap, Vec<u8>), h2::Error> {
-    let (head, mut body) = answer.await?.into_parts();
+pub async fn read(response: h2::client::ResponseFuture) -> Result<(u16, HeaderMap, Vec<u8>), h2::Error> {
+    let (head, mut body) = response.await?.into_parts();
     let mut bytes = Vec::new();
     while let Some(part) = body.data().await {
         let part = part?;
@@ -56,8 +56,8 @@ pub async fn get(
     headers: &[(&str, &str)],
 ) -> Result<(u16, HeaderMap, Vec<u8>), h2::Error> {
     let mut client = client.clone().ready().await?;
-    let (answer, _) = client.send_request(request("GET", path, headers), true)?;
-    read(answer).await
+    let (response, _) = client.send_request(request("GET", path, headers), true)?;
+    read(response).await
 }
 
 /// A plain HTTP/2 connection.
@@ -113,10 +113,10 @@ fn a_client_that_resets_its_requests_immediately_harms_no_other_client() {
         for _ in 0..3_000 {
             // A server may close it at any time.
             let Ok(mut ready) = client.clone().ready().await else { break };
-            let Ok((answer, mut stream)) = ready.send_request(request("GET", "/metadata", &[]), true) else { break };
+            let Ok((response, mut stream)) = ready.send_request(request("GET", "/metadata", &[]), true) else { break };
             tokio::task::yield_now().await;
             stream.send_reset(h2::Reason::CANCEL);
-            drop(answer);
+            drop(response);
             tokio::task::yield_now().await;
         }
     });
@@ -130,8 +130,8 @@ fn an_unread_stream_ends_the_connection() {
     runtime().block_on(async {
         let client = plain(&app).await;
         let mut ready = client.clone().ready().await.unwrap();
-        let (answer, _) = ready.send_request(request("GET", "/openapi.json", &[]), true).unwrap();
-        let (_, mut body) = answer.await.unwrap().into_parts();
+        let (response, _) = ready.send_request(request("GET", "/openapi.json", &[]), true).unwrap();
+        let (_, mut body) = response.await.unwrap().into_parts();
         // Data is read, and the flow control window is not extended.
         let ended = loop {
             match body.data().await {

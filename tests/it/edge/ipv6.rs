@@ -27,9 +27,9 @@ fn send(server: SocketAddr, head: &str, body: &str) -> Response {
     let mut stream = TcpStream::connect(server).unwrap();
     let length = body.len();
     write!(stream, "{head}\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    Response::parse(&answer)
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).unwrap();
+    Response::parse(&response)
 }
 
 fn ask_for_token(server: SocketAddr, credentials: &Credentials, forwarded_for: Option<&str>) -> Response {

@@ -146,8 +146,8 @@ fn only_a_trusted_proxy_says_that_it_was_asked_by_https() {
     assert_eq!(by(&proxy, "http"), None);
     assert_eq!(by(&app.anonymous(), "https"), None, "an untrusted peer");
     let with_token = app.client(&["individual:read"]);
-    let answer = with_token.request("GET", "/Individual").header("X-Forwarded-Proto", "https").send().expect(200);
-    assert_eq!(hsts(&answer), None);
+    let reply = with_token.request("GET", "/Individual").header("X-Forwarded-Proto", "https").send().expect(200);
+    assert_eq!(hsts(&reply), None);
 }
 
 #[test]

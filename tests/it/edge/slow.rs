@@ -35,8 +35,8 @@ fn a_connection_without_a_request_ends() {
     let app = app(|connections| connections.idle_timeout_ms = 300);
     let way = app.anonymous();
     let stream = open(&way, way.source(), "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let answer = read_until_closed(stream);
-    assert_eq!(Response::parse(&answer).expect(200).text(), "ok\n");
+    let response = read_until_closed(stream);
+    assert_eq!(Response::parse(&response).expect(200).text(), "ok\n");
 }
 
 #[test]

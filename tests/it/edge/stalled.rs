@@ -183,15 +183,15 @@ fn stalled_reads_of_large_responses_take_no_more_memory_than_their_bound() {
     }
     let before = resident_bytes(server.id());
     runtime().block_on(async {
-        let mut asked = JoinSet::new();
+        let mut requested = JoinSet::new();
         for _ in 0..4 {
             let connection = stalled_connection(client.connection()).await;
             for _ in 0..50 {
                 let (connection, client, path) = (connection.clone(), client.clone(), path.clone());
-                asked.spawn(async move { ask(&connection, &client, &path).await });
+                requested.spawn(async move { ask(&connection, &client, &path).await });
             }
         }
-        let taken = asked.join_all().await;
+        let taken = requested.join_all().await;
         let begun = taken.iter().filter(|(status, _)| *status == 200).count();
         assert!((4..10).contains(&begun), "{begun} of 200");
         let more = resident_bytes(server.id()).saturating_sub(before);

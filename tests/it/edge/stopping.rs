@@ -55,10 +55,10 @@ fn a_request_in_progress_is_finished_and_idle_connections_are_closed() {
     let body = person("late", json!({})).to_string();
     let mut stopping = None;
     let mut app = Some(app);
-    let answer = client.connection().exchange_slowly(&head(&client), &body, || {
+    let response = client.connection().exchange_slowly(&head(&client), &body, || {
         stopping = app.take().map(begin_to_stop);
     });
-    assert_eq!(answer.expect(201).json()["type"], "Individual");
+    assert_eq!(response.expect(201).json()["type"], "Individual");
     assert!(String::from_utf8(read_until_closed(idle)).unwrap().ends_with("ok\n"));
     assert_eq!(read_until_closed(silent), b"");
     // Half a head is not a request in progress; it has the timeout of a head.
@@ -76,13 +76,13 @@ fn a_request_in_progress_on_http2_is_finished() {
         let idle = plain(&app).await;
         let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
         let mut ready = client.clone().ready().await.unwrap();
-        let (answer, mut body) = ready.send_request(request("POST", "/api/v2/Individual", &headers), false).unwrap();
+        let (response, mut body) = ready.send_request(request("POST", "/api/v2/Individual", &headers), false).unwrap();
         // The server knows of the request once it responds to one sent after it.
         assert_eq!(super::http2::get(&client, "/health/live", &[]).await.unwrap().0, 200);
         let stopping = tokio::task::spawn_blocking(move || begin_to_stop(app)).await.unwrap();
         body.send_data(Bytes::from(person("late", json!({})).to_string()), true).unwrap();
-        let (status, _, answer) = read(answer).await.unwrap();
-        assert_eq!(status, 201, "{}", String::from_utf8_lossy(&answer));
+        let (status, _, response) = read(response).await.unwrap();
+        assert_eq!(status, 201, "{}", String::from_utf8_lossy(&response));
         drop((client, ready));
         assert!(super::http2::get(&idle, "/health/live", &[]).await.is_err(), "no other request is begun");
         tokio::task::spawn_blocking(move || stopping.join().unwrap()).await.unwrap();

@@ -103,18 +103,18 @@ fn senders_of_imports_that_stop_hold_one_turn_and_leave_it() {
     };
     let mut senders: Vec<TcpStream> = (0..READERS).map(begin).collect();
     // The one whose lines are being written gets its response when it is closed.
-    let answers: Vec<String> =
+    let responses: Vec<String> =
         senders.drain(..).map(|sender| String::from_utf8_lossy(&read_until_closed(sender)).into_owned()).collect();
-    let turned_away = answers.iter().filter(|answer| answer.starts_with("HTTP/1.1 409")).count();
-    assert_eq!(turned_away, READERS - 1, "{answers:?}");
-    let begun = answers.iter().find(|answer| !answer.starts_with("HTTP/1.1 409")).unwrap();
+    let turned_away = responses.iter().filter(|response| response.starts_with("HTTP/1.1 409")).count();
+    assert_eq!(turned_away, READERS - 1, "{responses:?}");
+    let begun = responses.iter().find(|response| !response.starts_with("HTTP/1.1 409")).unwrap();
     assert!(!begun.contains("\"done\":true"), "half a line is no end: {begun}");
     // Nothing of an incomplete group of lines is written, and the next import may begin after a long enough silence.
     let client = app.client(&["individual:all"]);
     assert_eq!(client.found("_count=100").len(), PEOPLE);
     app.advance_seconds(31);
     let next = app.admin().request("POST", "/import?id=import-next&on_existing=skip");
-    let told = next.body("application/x-ndjson", format!("{line}\n").as_bytes()).send().expect(200).text();
-    assert!(told.contains("\"done\":true"), "{told}");
-    assert_eq!(client.found("_count=100").len(), PEOPLE + 1, "{told}");
+    let reported = next.body("application/x-ndjson", format!("{line}\n").as_bytes()).send().expect(200).text();
+    assert!(reported.contains("\"done\":true"), "{reported}");
+    assert_eq!(client.found("_count=100").len(), PEOPLE + 1, "{reported}");
 }

@@ -89,9 +89,9 @@ fn connect(server: SocketAddr, config: &Arc<ClientConfig>) -> std::io::Result<St
 fn ask(stream: &mut Stream, path: &str) -> Response {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    Response::parse(&answer)
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).unwrap();
+    Response::parse(&response)
 }
 
 #[test]
@@ -101,9 +101,9 @@ fn tls_1_2_and_1_3_are_supported_and_hsts_is_sent() {
         let config = client(&https.root, &[version], &[]);
         let mut stream = connect(https.server(), &config).unwrap();
         assert_eq!(stream.conn.protocol_version(), Some(version.version));
-        let answer = ask(&mut stream, "/health/live").expect(200);
-        assert_eq!(answer.header("strict-transport-security"), Some("max-age=31536000"));
-        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        let response = ask(&mut stream, "/health/live").expect(200);
+        assert_eq!(response.header("strict-transport-security"), Some("max-age=31536000"));
+        assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
         let mut stream = connect(https.server(), &config).unwrap();
         let refused = ask(&mut stream, "/api/v2/Individual").expect(401);
         assert_eq!(refused.header("strict-transport-security"), Some("max-age=31536000"), "errors as well");
@@ -117,7 +117,8 @@ fn tls_1_2_and_1_3_are_supported_and_hsts_is_sent() {
 #[test]
 fn tls_1_1_is_refused_by_name() {
     let https = Https::start("");
-    // Handshake of a client limited to older versions (RFC 4346): cipher suites of that time, and its signature algorithms.
+    // Handshake of a client limited to older versions (RFC 4346): cipher suites of that time, and its signature
+    // algorithms.
     let suites = [0xc0, 0x14, 0xc0, 0x13, 0x00, 0x35, 0x00, 0x2f];
     for minor in [1_u8, 2] {
         let mut hello = vec![3, minor];
@@ -131,10 +132,15 @@ fn tls_1_1_is_refused_by_name() {
         record.extend(hello);
         let mut stream = TcpStream::connect(https.server()).unwrap();
         stream.write_all(&record).unwrap();
-        let mut answer = Vec::new();
-        let _is_orderly = stream.read_to_end(&mut answer).is_ok();
+        let mut response = Vec::new();
+        let _is_orderly = stream.read_to_end(&mut response).is_ok();
         // A fatal alert: protocol_version (RFC 8446, section 6.2).
-        assert_eq!((answer[0], &answer[answer.len() - 2..]), (21, &[2, 70][..]), "TLS 1.{}: {answer:?}", minor - 1);
+        assert_eq!(
+            (response[0], &response[response.len() - 2..]),
+            (21, &[2, 70][..]),
+            "TLS 1.{}: {response:?}",
+            minor - 1
+        );
     }
 }
 
@@ -168,9 +174,9 @@ fn a_handshake_that_does_not_come_to_its_end_ends_the_connection() {
     for begun in [&b""[..], b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\n\r\n"] {
         let mut stream = TcpStream::connect(https.server()).unwrap();
         stream.write_all(begun).unwrap();
-        let mut answer = Vec::new();
-        let _is_orderly = stream.read_to_end(&mut answer).is_ok();
-        assert!(!answer.starts_with(b"HTTP/"), "{answer:?}");
+        let mut response = Vec::new();
+        let _is_orderly = stream.read_to_end(&mut response).is_ok();
+        assert!(!response.starts_with(b"HTTP/"), "{response:?}");
     }
     let config = client(&https.root, &[&rustls::version::TLS13], &[]);
     assert_eq!(ask(&mut connect(https.server(), &config).unwrap(), "/health/live").status, 200);
@@ -182,9 +188,9 @@ fn a_connection_without_a_slot_speaks_http_1_1_inside_and_has_two_seconds_for_it
     let both = client(&https.root, &[&rustls::version::TLS13], &["h2", "http/1.1"]);
     let served = connect(https.server(), &both).unwrap();
     assert_eq!(served.conn.alpn_protocol(), Some(&b"h2"[..]));
-    let mut told = connect(https.server(), &both).unwrap();
-    assert_eq!(told.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
-    assert_eq!(ask(&mut told, "/health/live").expect(200).text(), "ok\n");
+    let mut reported = connect(https.server(), &both).unwrap();
+    assert_eq!(reported.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
+    assert_eq!(ask(&mut reported, "/health/live").expect(200).text(), "ok\n");
     assert_eq!(ask(&mut connect(https.server(), &both).unwrap(), "/metadata").status, 503);
     let mut silent = TcpStream::connect(https.server()).unwrap();
     silent.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -209,12 +215,12 @@ fn a_renewed_certificate_is_taken_while_the_server_runs_and_a_broken_one_is_not(
     let server = Server::serve(&folder.path().join("data"), &["--config", config.to_str().unwrap()]);
     let address: SocketAddr = server.url.trim_start_matches("https://").parse().unwrap();
     assert!(shows(address, &first));
-    let mut kept = connect(address, &client(&first, &[&rustls::version::TLS13], &[])).unwrap();
+    let mut stored = connect(address, &client(&first, &[&rustls::version::TLS13], &[])).unwrap();
 
     let second = renew(folder.path());
     kill_process(server.id(), Signal::HUP).unwrap();
     while !shows(address, &second) {}
-    assert_eq!(ask(&mut kept, "/health/live").status, 200, "an open connection stays usable");
+    assert_eq!(ask(&mut stored, "/health/live").status, 200, "an open connection stays usable");
 
     std::fs::write(folder.path().join("cert.pem"), "-----BEGIN CERTIFICATE-----\nbroken").unwrap();
     kill_process(server.id(), Signal::HUP).unwrap();

@@ -1,5 +1,5 @@
-//! The tests of the CEL specification through the whole server: each as a rule, in the sandbox. The engine's own crate runs them natively,
-//! where values are compared to the last detail.
+//! The tests of the CEL specification through the whole server: each as a rule, in the sandbox. The engine's own crate
+//! runs them natively, where values are compared to the last detail.
 
 use daftar_tests::{ApiClient, TestApp};
 use serde_json::{Value, json};
@@ -133,15 +133,15 @@ struct Said {
 /// Tests whether the server evaluates a rule as expected.
 fn passes(client: &ApiClient, rule: &str, must_fail: bool) -> Result<(), String> {
     let body = json!({"expression": rule, "subjects": [{"type": "individual"}], "as_of": "2026-01-31"});
-    let answer = client.post("/Eligibility/$evaluate", &body);
-    let (status, answer) = (answer.status, answer.json());
-    let result = &answer["results"][0];
+    let response = client.post("/Eligibility/$evaluate", &body);
+    let (status, response) = (response.status, response.json());
+    let result = &response["results"][0];
     let is_right = if must_fail {
         status == 422 || (result["outcome"] == "undetermined" && result["errors"][0]["code"].is_string())
     } else {
         result["outcome"] == "eligible"
     };
-    if is_right { Ok(()) } else { Err(format!("{status} {answer}")) }
+    if is_right { Ok(()) } else { Err(format!("{status} {response}")) }
 }
 
 /// Tests whose rules fit into one expression together, as a conjunction.
@@ -192,8 +192,8 @@ fn rules_mean_what_the_specification_of_cel_says() {
         }
     }
     for test in alone {
-        if let Err(said) = passes(&client, &test.rule, test.must_fail) {
-            failures.push(format!("{}: `{}`: {said}", test.name, test.rule));
+        if let Err(message) = passes(&client, &test.rule, test.must_fail) {
+            failures.push(format!("{}: `{}`: {message}", test.name, test.rule));
         }
     }
     assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));

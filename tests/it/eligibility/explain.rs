@@ -10,10 +10,10 @@ fn explained(client: &ApiClient, expression: &str, subject: Value) -> Value {
 }
 
 /// Every part as `value text`, indented by its depth.
-fn parts(node: &Value, depth: usize, told: &mut Vec<String>) {
-    told.push(format!("{}{} {}", "  ".repeat(depth), node["value"], node["text"].as_str().unwrap()));
+fn parts(node: &Value, depth: usize, reported: &mut Vec<String>) {
+    reported.push(format!("{}{} {}", "  ".repeat(depth), node["value"], node["text"].as_str().unwrap()));
     for child in node["children"].as_array().unwrap() {
-        parts(child, depth + 1, told);
+        parts(child, depth + 1, reported);
     }
 }
 
@@ -34,10 +34,10 @@ fn each_part_of_a_rule_is_explained_with_its_value() {
     assert_eq!(result["outcome"], "eligible");
     let root = &result["explanation"];
     assert_eq!((&root["text"], &root["value"]), (&json!(rule), &json!(true)), "{root}");
-    let mut told = Vec::new();
-    parts(root, 0, &mut told);
+    let mut reported = Vec::new();
+    parts(root, 0, &mut reported);
     for part in ["  true is_female(me)", "  true age_years(me.birth_date) >= 60", "    76 age_years(me.birth_date)"] {
-        assert!(told.iter().any(|one| one == part), "{part} in {told:#?}");
+        assert!(reported.iter().any(|one| one == part), "{part} in {reported:#?}");
     }
     let mut facts = Vec::new();
     seen(root, &mut facts);
@@ -54,8 +54,8 @@ fn the_answer_is_the_same_with_and_without_an_explanation() {
         let subjects =
             json!([{"gender": FEMALE}, {"gender": MALE, "birth_date": "1990-01-01"}, {}, {"income": {"amount": 0}}]);
         let plain = client.evaluate(&json!({"expression": expression, "subjects": subjects}));
-        let mut told = client.evaluate(&json!({"expression": expression, "subjects": subjects, "explain": true}));
-        for result in told["results"].as_array_mut().unwrap() {
+        let mut reported = client.evaluate(&json!({"expression": expression, "subjects": subjects, "explain": true}));
+        for result in reported["results"].as_array_mut().unwrap() {
             let explanation = result.as_object_mut().unwrap().remove("explanation").unwrap();
             let expected = match result["outcome"].as_str().unwrap() {
                 "eligible" => json!(true),
@@ -64,7 +64,7 @@ fn the_answer_is_the_same_with_and_without_an_explanation() {
             };
             assert_eq!(explanation["value"], expected, "{expression}: {explanation}");
         }
-        assert_eq!(told, plain, "{expression}");
+        assert_eq!(reported, plain, "{expression}");
     }
 }
 
@@ -77,9 +77,9 @@ fn undetermined_parts_name_missing_facts() {
     let mut facts = Vec::new();
     seen(&result["explanation"], &mut facts);
     assert!(facts.contains(&("me.birth_date".to_owned(), Value::Null)), "{facts:?}");
-    let mut told = Vec::new();
-    parts(&result["explanation"], 0, &mut told);
-    assert!(told.iter().any(|one| one == "  null age_years(me.birth_date) >= 60"), "{told:#?}");
+    let mut reported = Vec::new();
+    parts(&result["explanation"], 0, &mut reported);
+    assert!(reported.iter().any(|one| one == "  null age_years(me.birth_date) >= 60"), "{reported:#?}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Expensive rules of one client: another one is served in the meantime, a request costs no more than one budget, and work whose client
-//! disconnected is not started.
+//! Expensive rules of one client: another one is served in the meantime, a request costs no more than one budget, and
+//! work whose client disconnected is not started.
 
 use daftar_tests::records::{FEMALE, ROLE};
 use daftar_tests::{ApiClient, Held, TestApp};
@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 
 use super::preview::turns::{figures, looping, until};
 
-fn asked(expression: &str) -> Value {
+fn requested(expression: &str) -> Value {
     json!({"expression": expression, "subjects": [{"type": "individual"}]})
 }
 
-/// Sends a rule without waiting for the response. Blanks make each a different expression: one that was stopped is not tried again.
+/// Sends a rule without waiting for the response. Blanks make each a different expression: one that was stopped is not
+/// tried again.
 fn begin(client: &ApiClient, rule: &str, number: usize) -> Held {
     let rule = rule.replacen(' ', &" ".repeat(number + 1), 1);
-    client.request("POST", "/Eligibility/$evaluate").json(&asked(&rule)).hold()
+    client.request("POST", "/Eligibility/$evaluate").json(&requested(&rule)).hold()
 }
 
 /// Requests that wait for a plugin thread, and those that wait or run.
@@ -48,7 +49,7 @@ fn rules_of_one_client_that_take_their_whole_time_do_not_delay_the_rule_of_anoth
     let (app, _folder) = looping(10_000);
     let (greedy, modest) = (app.client(&["eligibility:read"]), app.client(&["eligibility:read"]));
     let (held, _) = occupy(&app, &greedy, "loop in evaluate", 12);
-    assert_eq!(modest.evaluate(&asked("all_eligible"))["results"][0]["outcome"], "eligible");
+    assert_eq!(modest.evaluate(&requested("all_eligible"))["results"][0]["outcome"], "eligible");
     let [.., stopped] = figures(&app);
     // One thread is reserved for other clients. In order of arrival it would be all twelve.
     assert!(stopped <= 2, "{stopped} of the other client came first");
@@ -119,8 +120,8 @@ fn large_requests_about_households_stay_within_the_budget() {
     };
     for (subjects, members, explain) in [(1_000, 19, false), (100, 6, true), (25, 19, true)] {
         let body = json!({"expression": rule, "subjects": vec![subject(members); subjects], "explain": explain});
-        let answer = client.post("/Eligibility/$evaluate", &body).expect(200).json();
-        let results = answer["results"].as_array().unwrap();
+        let response = client.post("/Eligibility/$evaluate", &body).expect(200).json();
+        let results = response["results"].as_array().unwrap();
         assert!(results.len() == subjects && results.iter().all(|result| result["outcome"] == "eligible"));
         assert_eq!(results.iter().filter(|result| result["explanation"].is_object()).count() == subjects, explain);
         let engine = app.admin().get("/plugins/eligibility-cel").expect(200).json();

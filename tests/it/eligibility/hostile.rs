@@ -12,9 +12,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn evaluate(client: &ApiClient, expression: &str) -> (u16, Value) {
     let body = json!({"expression": expression, "subjects": [{"type": "individual", "gender": FEMALE}]});
     let started = Instant::now();
-    let answer = client.post("/Eligibility/$evaluate", &body);
+    let response = client.post("/Eligibility/$evaluate", &body);
     assert!(started.elapsed() < PATIENCE, "{} s", started.elapsed().as_secs());
-    (answer.status, answer.json())
+    (response.status, response.json())
 }
 
 fn repeated(first: &str, link: &str, count: usize) -> String {
@@ -93,8 +93,8 @@ fn oversized() -> Vec<(&'static str, String)> {
 }
 
 /// The budget named by a response, if any: its name and its size.
-fn names_a_budget(answer: &Value) -> bool {
-    let detail = answer["detail"].as_str().unwrap_or_default();
+fn names_a_budget(response: &Value) -> bool {
+    let detail = response["detail"].as_str().unwrap_or_default();
     let after = |mark: &str| detail.split_once(mark).map(|(_, rest)| rest);
     let sized = after("budget of ").is_some_and(|rest| rest.starts_with(|one: char| one.is_ascii_digit()));
     sized && after(" for `").is_some_and(|rest| rest.contains('`'))
@@ -106,9 +106,9 @@ fn no_expression_harms_the_server() {
     let client = app.client(&["eligibility:read", "individual:read"]);
     let other = app.client(&["individual:read"]);
     let oversized = oversized().into_iter().map(|(name, expression)| (name, expression, "8192"));
-    for (name, expression, said) in hostile().into_iter().chain(oversized) {
+    for (name, expression, message) in hostile().into_iter().chain(oversized) {
         let mut served = 0;
-        let (status, answer) = std::thread::scope(|scope| {
+        let (status, response) = std::thread::scope(|scope| {
             let attack = scope.spawn(|| evaluate(&client, &expression));
             while served == 0 || !attack.is_finished() {
                 assert_eq!(other.get("/Individual").status, 200, "during {name}");
@@ -116,16 +116,16 @@ fn no_expression_harms_the_server() {
             }
             attack.join().unwrap()
         });
-        if status == 200 && said.is_empty() {
+        if status == 200 && message.is_empty() {
             // It is limited by its own size.
-            assert_ne!(answer["results"][0]["outcome"], "eligible", "{name}: {answer}");
+            assert_ne!(response["results"][0]["outcome"], "eligible", "{name}: {response}");
         } else {
-            assert!(status == 422 || status == 400, "{name}: {status} {answer}");
-            assert!(answer["detail"].is_string(), "{name}: {answer}");
-            assert!(answer.to_string().contains(said), "{name}: not `{said}`: {answer}");
+            assert!(status == 422 || status == 400, "{name}: {status} {response}");
+            assert!(response["detail"].is_string(), "{name}: {response}");
+            assert!(response.to_string().contains(message), "{name}: not `{message}`: {response}");
         }
-        let (status, answer) = evaluate(&client, "is_female(me)");
-        assert_eq!((status, &answer["results"][0]["outcome"]), (200, &json!("eligible")), "after {name}");
+        let (status, response) = evaluate(&client, "is_female(me)");
+        assert_eq!((status, &response["results"][0]["outcome"]), (200, &json!("eligible")), "after {name}");
         let engine = app.admin().get("/plugins/eligibility-cel").expect(200).json();
         assert_eq!(engine["breaker"]["state"], "closed", "after {name}: {engine}");
     }
@@ -135,27 +135,27 @@ fn no_expression_harms_the_server() {
 fn every_exhausted_budget_is_named_with_its_size() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
-    for (name, expression, _) in hostile().into_iter().filter(|(_, _, said)| !said.is_empty()) {
-        let (status, answer) = evaluate(&client, &expression);
-        let is_diagnosed = answer["diagnostics"].as_array().is_some_and(|diagnostics| !diagnostics.is_empty());
-        assert!(status == 422 && (is_diagnosed || names_a_budget(&answer)), "{name}: {status} {answer}");
+    for (name, expression, _) in hostile().into_iter().filter(|(_, _, message)| !message.is_empty()) {
+        let (status, response) = evaluate(&client, &expression);
+        let is_diagnosed = response["diagnostics"].as_array().is_some_and(|diagnostics| !diagnostics.is_empty());
+        assert!(status == 422 && (is_diagnosed || names_a_budget(&response)), "{name}: {status} {response}");
         let body = json!({"expression": expression});
         let checked = client.post("/Eligibility/$validate", &body);
-        let is_told = match checked.status {
+        let is_reported = match checked.status {
             // Expressions that are only too expensive to evaluate are valid.
             200 => checked.json()["valid"].is_boolean(),
             422 => names_a_budget(&checked.json()),
             _ => false,
         };
-        assert!(is_told, "{name}: {} {}", checked.status, checked.text());
+        assert!(is_reported, "{name}: {} {}", checked.status, checked.text());
     }
     for (name, expression) in oversized() {
-        let (status, answer) = evaluate(&client, &expression);
-        assert_eq!((status, &answer["errors"][0]["code"]), (422, &json!("too_long")), "{name}: {answer}");
-        assert!(answer["detail"].as_str().unwrap().contains("8192 bytes"), "{name}: {answer}");
+        let (status, response) = evaluate(&client, &expression);
+        assert_eq!((status, &response["errors"][0]["code"]), (422, &json!("too_long")), "{name}: {response}");
+        assert!(response["detail"].as_str().unwrap().contains("8192 bytes"), "{name}: {response}");
     }
-    let (_, answer) = evaluate(&client, &nested("exists", 8));
-    assert!(answer["detail"].as_str().unwrap().contains("for `fuel`"), "{answer}");
+    let (_, response) = evaluate(&client, &nested("exists", 8));
+    assert!(response["detail"].as_str().unwrap().contains("for `fuel`"), "{response}");
 }
 
 #[test]
@@ -169,8 +169,8 @@ fn harmless_rules_that_look_dangerous_are_evaluated() {
         ("two levels of exists", "[1,2,3].exists(x, [4,5,6].exists(y, x + y == 9))".to_owned()),
         ("an expression of nearly 8 KiB", format!("true{}", " ".repeat(8_000))),
     ] {
-        let (status, answer) = evaluate(&client, &expression);
-        assert_eq!((status, &answer["results"][0]["outcome"]), (200, &json!("eligible")), "{name}: {answer}");
+        let (status, response) = evaluate(&client, &expression);
+        assert_eq!((status, &response["results"][0]["outcome"]), (200, &json!("eligible")), "{name}: {response}");
     }
 }
 
@@ -186,8 +186,8 @@ fn hostile_rules_at_the_same_time_leave_room_for_others() {
         }
         assert!(started.elapsed() < PATIENCE);
         for attack in attacks {
-            let (status, answer) = attack.join().unwrap();
-            assert!([422, 503].contains(&status), "{status} {answer}");
+            let (status, response) = attack.join().unwrap();
+            assert!([422, 503].contains(&status), "{status} {response}");
         }
     });
     assert_eq!(evaluate(&attacker, "is_female(me)").0, 200);
@@ -206,14 +206,14 @@ fn a_misbehaving_engine_is_stopped_and_serves_later_requests() {
     let client = app.client(&["eligibility:read"]);
     for fault in ["loop", "panic", "allocate", "recurse"] {
         for place in ["compile", "evaluate"] {
-            let (status, answer) = evaluate(&client, &format!("{fault} in {place}"));
-            assert_eq!(status, 422, "{fault} in {place}: {answer}");
-            assert_eq!(answer["code"], "evaluation_failed", "{fault} in {place}: {answer}");
+            let (status, response) = evaluate(&client, &format!("{fault} in {place}"));
+            assert_eq!(status, 422, "{fault} in {place}: {response}");
+            assert_eq!(response["code"], "evaluation_failed", "{fault} in {place}: {response}");
             assert_eq!(evaluate(&client, "anything").0, 200, "after {fault} in {place}");
         }
     }
-    let (status, answer) = evaluate(&client, "answer too much");
-    assert_eq!(status, 422, "{answer}");
+    let (status, response) = evaluate(&client, "answer too much");
+    assert_eq!(status, 422, "{response}");
     let plugins = app.admin().get("/plugins").expect(200).json();
     let engine =
         plugins["data"].as_array().unwrap().iter().find(|plugin| plugin["kind"] == "eligibility-engine").unwrap();

@@ -24,13 +24,13 @@ fn register() -> (TestApp, ApiClient) {
 #[track_caller]
 fn outcomes(client: &ApiClient, expression: &str, people: &[&str]) -> Vec<String> {
     let subjects: Vec<String> = people.iter().map(|id| reference(id)).collect();
-    let answer = client.evaluate(&json!({"expression": expression, "subjects": subjects}));
-    let results = answer["results"].as_array().unwrap();
-    let told = |result: &Value| {
+    let response = client.evaluate(&json!({"expression": expression, "subjects": subjects}));
+    let results = response["results"].as_array().unwrap();
+    let reported = |result: &Value| {
         let missing: Vec<&str> = result["missing"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
         [result["outcome"].as_str().unwrap(), &missing.join(",")].join(" ").trim_end().to_owned()
     };
-    results.iter().map(told).collect()
+    results.iter().map(reported).collect()
 }
 
 #[test]
@@ -85,13 +85,13 @@ fn a_member_who_left_is_not_counted_on_a_later_day() {
 #[test]
 fn a_group_is_decided_about_with_its_members() {
     let (_app, client) = register();
-    let answer = client.evaluate(&json!({
+    let response = client.evaluate(&json!({
         "subject": "group",
         "expression": "me.group_type.code == 'household' && members.exists(m, is_head(m) && is_female(m))",
         "subjects": [format!("Group/{NATIONAL_ID}|H-1"), format!("Group/{NATIONAL_ID}|H-9")],
     }));
-    assert_eq!(answer["results"][0]["outcome"], "eligible");
-    assert_eq!(answer["results"][1]["error"], json!({"status": 404, "detail": "no such Group"}));
+    assert_eq!(response["results"][0]["outcome"], "eligible");
+    assert_eq!(response["results"][1]["error"], json!({"status": 404, "detail": "no such Group"}));
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn an_unknown_subject_is_an_error_of_its_own_and_versions_name_what_was_read() {
         "subjects": [reference("1"), reference("ABSENT"), {"type": "individual", "gender": MALE}],
         "as_of": "2026-01-01",
     });
-    let answer = client.evaluate(&body);
-    assert_eq!(client.evaluate(&body), answer, "the same question has the same answer");
-    insta::assert_json_snapshot!(redacted(&answer["results"]), @r#"
+    let response = client.evaluate(&body);
+    assert_eq!(client.evaluate(&body), response, "the same question has the same answer");
+    insta::assert_json_snapshot!(redacted(&response["results"]), @r#"
     [
       {
         "missing": [],
@@ -125,7 +125,7 @@ fn an_unknown_subject_is_an_error_of_its_own_and_versions_name_what_was_read() {
       }
     ]
     "#);
-    insta::assert_json_snapshot!(answer["decision"]["versions"], @r#"
+    insta::assert_json_snapshot!(response["decision"]["versions"], @r#"
     [
       {
         "reference": "Group/urn:svc:vocab:id-type#national_id|H-1",

@@ -13,9 +13,9 @@ fn app_with_evaluator() -> (TestApp, ApiClient) {
 /// Outcome and missing facts of one rule on one inline record.
 #[track_caller]
 fn outcome(client: &ApiClient, expression: &str, subject: &Value) -> (String, Vec<String>) {
-    let answer = client.evaluate(&json!({"expression": expression, "subjects": [subject], "as_of": "2026-03-01"}));
-    let result = &answer["results"][0];
-    let missing = result["missing"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    let response = client.evaluate(&json!({"expression": expression, "subjects": [subject], "as_of": "2026-03-01"}));
+    let result = &response["results"][0];
+    let missing = result["missing"].as_array().unwrap_or_else(|| panic!("{response}"));
     let missing = missing.iter().map(|path| path.as_str().unwrap().to_owned()).collect();
     (result["outcome"].as_str().unwrap().to_owned(), missing)
 }
@@ -86,8 +86,8 @@ fn the_reference_date_decides_the_age() {
         if let Some(as_of) = as_of {
             body["as_of"] = as_of.into();
         }
-        let answer = client.evaluate(&body);
-        (answer["results"][0]["outcome"].as_str().unwrap().to_owned(), answer["decision"]["as_of"].clone())
+        let response = client.evaluate(&body);
+        (response["results"][0]["outcome"].as_str().unwrap().to_owned(), response["decision"]["as_of"].clone())
     };
     let sixty = "age_years(me.birth_date) >= 60";
     assert_eq!(ask(Some("2025-12-31"), "1966-01-01", sixty), ("not_eligible".to_owned(), "2025-12-31".into()));
@@ -111,11 +111,11 @@ fn the_reference_date_decides_the_age() {
 fn an_error_in_one_subject_leaves_the_others_their_outcome() {
     let (_app, client) = app_with_evaluator();
     let income = |amount: i64| json!({"type": "individual", "income": {"amount": amount}});
-    let answer = client.evaluate(&json!({
+    let response = client.evaluate(&json!({
         "expression": "10 / int(me.income.amount) > 1",
         "subjects": [income(5), income(0), income(10)],
     }));
-    insta::assert_json_snapshot!(answer["results"], @r#"
+    insta::assert_json_snapshot!(response["results"], @r#"
     [
       {
         "missing": [],
@@ -164,12 +164,12 @@ fn members_given_in_the_request_are_the_household() {
 fn a_group_can_be_given_in_the_request() {
     let (_app, client) = app_with_evaluator();
     let group = json!({"type": "group", "group_type": HOUSEHOLD, "members": [{"birth_date": "1950-01-01"}, {}]});
-    let answer = client.evaluate(&json!({
+    let response = client.evaluate(&json!({
         "subject": "group",
         "expression": "me.group_type == code('urn:svc:vocab:group-type#household') && members.exists(m, age_years(m.birth_date) > 70)",
         "subjects": [group],
     }));
-    assert_eq!(answer["results"][0]["outcome"], "eligible");
+    assert_eq!(response["results"][0]["outcome"], "eligible");
 }
 
 #[test]
@@ -269,9 +269,9 @@ fn an_inline_group_may_be_a_whole_create_body() {
 #[track_caller]
 fn outcome_of_group(client: &ApiClient, expression: &str, subject: &Value) -> (String, Vec<String>) {
     let body = json!({"expression": expression, "subject": "group", "subjects": [subject]});
-    let answer = client.evaluate(&body);
-    let result = &answer["results"][0];
-    let missing = result["missing"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    let response = client.evaluate(&body);
+    let result = &response["results"][0];
+    let missing = result["missing"].as_array().unwrap_or_else(|| panic!("{response}"));
     let missing = missing.iter().map(|path| path.as_str().unwrap().to_owned()).collect();
     (result["outcome"].as_str().unwrap().to_owned(), missing)
 }
@@ -282,7 +282,7 @@ fn wrong_codes_of_inline_records_are_reported_up_to_a_limit_with_suggestions() {
     let wrong: Vec<String> = ('a'..='z').map(|letter| format!("urn:who:icd-11#1A00{letter}")).collect();
     let person = json!({"health_conditions": wrong, "role": format!("{ROLE}#hed")});
     let household = |members: usize| with(person.clone(), json!({"members": vec![&person; members]}));
-    for (subjects, told) in [
+    for (subjects, reported) in [
         (vec![household(0)], 27),
         (vec![household(0); 2], 50),
         (vec![household(1)], 50),
@@ -292,9 +292,9 @@ fn wrong_codes_of_inline_records_are_reported_up_to_a_limit_with_suggestions() {
         let body = json!({"expression": "is_female(me)", "subjects": subjects});
         let refused = client.post("/Eligibility/$evaluate", &body).expect(422).json();
         let problems = refused["errors"].as_array().unwrap();
-        assert_eq!(problems.len(), told);
+        assert_eq!(problems.len(), reported);
         let is_searched = |problem: &&Value| problem["message"].as_str().unwrap().contains("did you mean");
-        assert_eq!(problems.iter().filter(is_searched).count(), told, "{refused}");
+        assert_eq!(problems.iter().filter(is_searched).count(), reported, "{refused}");
     }
 }
 

@@ -29,11 +29,11 @@ fn prepared() -> TestApp {
 fn every_rule_says_what_its_cases_say() {
     let app = prepared();
     let folder = library();
-    let told = run(app.data_dir(), &["eval", "--json", "--cases", folder.to_str().unwrap()]);
-    let rules = told.json();
+    let reported = run(app.data_dir(), &["eval", "--json", "--cases", folder.to_str().unwrap()]);
+    let rules = reported.json();
     let problems: Vec<&Value> =
         rules["rules"].as_array().unwrap().iter().filter(|rule| rule["problems"] != json!([])).collect();
-    assert!(problems.is_empty() && told.code == 0, "{problems:#?} {}", told.stderr);
+    assert!(problems.is_empty() && reported.code == 0, "{problems:#?} {}", reported.stderr);
     assert_eq!(rules["rules"].as_array().unwrap().len(), 20);
     assert!(rules["rules"].as_array().unwrap().iter().all(|rule| rule["cases"].as_u64() >= Some(4)), "{rules}");
 }
@@ -64,11 +64,11 @@ fn a_case_with_another_outcome_is_reported() {
     let rule = std::fs::read_to_string(library().join("old-age-pension.toml")).unwrap();
     let path = folder.path().join("pension.toml");
     std::fs::write(&path, rule.replace(">= 65", ">= 61")).unwrap();
-    let told = run(app.data_dir(), &["eval", "--cases", path.to_str().unwrap()]);
-    assert_eq!(told.code, 1, "{told:?}");
-    assert!(told.stdout.contains("a man of 62: expected not_eligible, found eligible"), "{}", told.stdout);
-    assert!(told.stderr.contains("one rule does not say what its cases say"), "{}", told.stderr);
+    let reported = run(app.data_dir(), &["eval", "--cases", path.to_str().unwrap()]);
+    assert_eq!(reported.code, 1, "{reported:?}");
+    assert!(reported.stdout.contains("a man of 62: expected not_eligible, found eligible"), "{}", reported.stdout);
+    assert!(reported.stderr.contains("one rule does not say what its cases say"), "{}", reported.stderr);
     let farmers = library().join("farmer-input-subsidy.toml");
-    let told = run(app.data_dir(), &["eval", "--cases", farmers.to_str().unwrap()]);
-    assert!(told.code == 1 && told.stdout.contains("it needs the module `farmer-registry`"), "{told:?}");
+    let reported = run(app.data_dir(), &["eval", "--cases", farmers.to_str().unwrap()]);
+    assert!(reported.code == 1 && reported.stdout.contains("it needs the module `farmer-registry`"), "{reported:?}");
 }

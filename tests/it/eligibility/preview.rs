@@ -65,20 +65,20 @@ fn it_counts_outcomes_as_a_whole_and_by_gender_age_and_region() {
     let body = json!({
         "expression": "is_female(me) && age_years(me.birth_date) >= 60", "as_of": "2026-01-01", "sample": 2,
     });
-    let mut answer = preview(&client, &body);
-    let decision = answer.as_object_mut().unwrap().remove("decision").unwrap();
+    let mut response = preview(&client, &body);
+    let decision = response.as_object_mut().unwrap().remove("decision").unwrap();
     assert_eq!(decision["versions"], json!([]), "no record is named");
     assert_eq!((&decision["as_of"], &decision["visibility"]), (&json!("2026-01-01"), &Value::Null));
     let counts = |of: &Value| {
         ["total", "eligible", "not_eligible", "undetermined", "errors"].map(|name| of[name].as_u64().unwrap())
     };
-    assert_eq!(counts(&answer), [12, 1, 8, 3, 0]);
+    assert_eq!(counts(&response), [12, 1, 8, 3, 0]);
     let gender = |of: &Value| format!("{} {} {:?}", of["code"], of["display"], counts(of));
-    let genders: Vec<String> = answer["by_gender"].as_array().unwrap().iter().map(gender).collect();
+    let genders: Vec<String> = response["by_gender"].as_array().unwrap().iter().map(gender).collect();
     let expected = ["\"1\" \"Male\" [4, 0, 4, 0, 0]", "\"2\" \"Female\" [4, 1, 2, 1, 0]", "null null [4, 0, 2, 2, 0]"];
     assert_eq!(genders, expected);
     let band = |of: &Value| format!("{}-{} {:?}", of["from"], of["to"], counts(of));
-    let bands: Vec<String> = answer["by_age_band"].as_array().unwrap().iter().map(band).collect();
+    let bands: Vec<String> = response["by_age_band"].as_array().unwrap().iter().map(band).collect();
     let expected = [
         "15-17 [1, 0, 1, 0, 0]",
         "18-24 [1, 0, 1, 0, 0]",
@@ -92,17 +92,17 @@ fn it_counts_outcomes_as_a_whole_and_by_gender_age_and_region() {
     ];
     assert_eq!(bands, expected);
     let region = |of: &Value| format!("{} {:?}", of["region"], counts(of));
-    let regions: Vec<String> = answer["by_region"].as_array().unwrap().iter().map(region).collect();
+    let regions: Vec<String> = response["by_region"].as_array().unwrap().iter().map(region).collect();
     let expected = ["\"Île\" [3, 0, 2, 1, 0]", "\"Nord-Est\" [3, 1, 2, 0, 0]", "null [6, 0, 4, 2, 0]"];
     assert_eq!(regions, expected);
     let missing = json!([{"field": "me.birth_date", "count": 2}, {"field": "me.gender", "count": 2}]);
-    assert_eq!(answer["missing"], missing);
+    assert_eq!(response["missing"], missing);
     let sample = json!([
         {"subject": reference("0"), "outcome": "eligible", "missing": []},
         {"subject": reference("6"), "outcome": "not_eligible", "missing": []},
     ]);
-    assert_eq!(answer["sample"], sample);
-    assert_eq!(answer["withheld"], json!([]));
+    assert_eq!(response["sample"], sample);
+    assert_eq!(response["withheld"], json!([]));
     assert_eq!(preview(&client, &body)["decision"], decision, "the same question has the same answer");
 }
 
@@ -110,8 +110,8 @@ fn it_counts_outcomes_as_a_whole_and_by_gender_age_and_region() {
 fn it_is_about_whom_the_filters_of_a_search_find() {
     let (_app, client) = register();
     let total = |filter: Value| {
-        let answer = preview(&client, &json!({"expression": "has(me.gender)", "filter": filter}));
-        answer["total"].as_u64().unwrap()
+        let response = preview(&client, &json!({"expression": "has(me.gender)", "filter": filter}));
+        response["total"].as_u64().unwrap()
     };
     assert_eq!(total(json!({})), 12);
     assert_eq!(total(json!({"active": false})), 1);
@@ -129,23 +129,25 @@ fn it_is_about_whom_the_filters_of_a_search_find() {
 fn groups_are_counted_by_region_alone() {
     let (_app, client) = register();
     let body = json!({"expression": "members.size() == 3", "subject": "group", "sample": 4});
-    let answer = preview(&client, &body);
-    assert_eq!((&answer["total"], &answer["eligible"]), (&json!(4), &json!(3)));
-    assert_eq!((&answer["by_gender"], &answer["by_age_band"]), (&json!([]), &json!([])));
-    assert_eq!(answer["by_region"][0]["region"], Value::Null);
-    assert_eq!(answer["sample"][3]["subject"], format!("Group/{NATIONAL_ID}|H-4"));
+    let response = preview(&client, &body);
+    assert_eq!((&response["total"], &response["eligible"]), (&json!(4), &json!(3)));
+    assert_eq!((&response["by_gender"], &response["by_age_band"]), (&json!([]), &json!([])));
+    assert_eq!(response["by_region"][0]["region"], Value::Null);
+    assert_eq!(response["sample"][3]["subject"], format!("Group/{NATIONAL_ID}|H-4"));
 }
 
 #[test]
 fn listed_subjects_are_audited_and_counted_ones_are_not() {
     let (app, client) = register();
-    let answer = client.post("/Eligibility/$preview", &json!({"expression": "is_female(me)", "sample": 2})).expect(200);
-    let lines = crate::audit::lines(&app, &answer);
+    let response =
+        client.post("/Eligibility/$preview", &json!({"expression": "is_female(me)", "sample": 2})).expect(200);
+    let lines = crate::audit::lines(&app, &response);
     assert_eq!(lines.len(), 1, "{lines:#?}");
     assert_eq!(lines[0]["records"], json!([reference("0"), reference("6")]));
     assert_eq!(lines[0]["note"], "a preview over 12 subjects, searched by nothing");
-    let answer = client.post("/Eligibility/$preview", &json!({"expression": "is_female(me)", "filter": {"name": "x"}}));
-    let lines = crate::audit::lines(&app, &answer);
+    let response =
+        client.post("/Eligibility/$preview", &json!({"expression": "is_female(me)", "filter": {"name": "x"}}));
+    let lines = crate::audit::lines(&app, &response);
     assert_eq!(lines[0]["note"], "a preview over 0 subjects, searched by name");
     assert_eq!(lines[0].get("records").cloned().unwrap_or(json!([])), json!([]));
 }

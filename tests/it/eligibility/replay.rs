@@ -23,8 +23,8 @@ fn register() -> (TestApp, ApiClient) {
 }
 
 /// The body with the decision of a response in it.
-fn again(body: &Value, answer: &Value) -> Value {
-    with(body.clone(), json!({"decision": answer["decision"]}))
+fn again(body: &Value, response: &Value) -> Value {
+    with(body.clone(), json!({"decision": response["decision"]}))
 }
 
 /// Sends a request, changes data, and sends it again with the decision: the bytes are the same.
@@ -165,8 +165,8 @@ fn a_decision_depends_on_what_its_rule_asks_about_and_on_nothing_else() {
     let (app, client) = register();
     let body = json!({"expression": "is_female(me)", "subjects": [reference("1")]});
     let first = client.post("/Eligibility/$evaluate", &body).expect(200);
-    let namespaces = |answer: &Value| -> Vec<String> {
-        let used = answer["decision"]["vocabularies"].as_array().unwrap().iter();
+    let namespaces = |response: &Value| -> Vec<String> {
+        let used = response["decision"]["vocabularies"].as_array().unwrap().iter();
         used.map(|one| one["namespace"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(namespaces(&first.json()), ["urn:iso:std:iso:5218"]);
@@ -215,8 +215,8 @@ fn a_decision_that_is_not_whole_is_refused_naming_what_is_not() {
         ("signature", json!("x"), "decision.signature", "unknown_field"),
     ] {
         let refused = tampered(&client, &body, |decision| decision[member] = value).expect(422);
-        let told = errors(&refused.json());
-        assert!(told.contains(&(field.to_owned(), code.to_owned())), "{member}: {told:?}");
+        let reported = errors(&refused.json());
+        assert!(reported.contains(&(field.to_owned(), code.to_owned())), "{member}: {reported:?}");
     }
 }
 
@@ -232,8 +232,8 @@ fn a_decision_reveals_no_record_that_the_client_may_no_longer_see() {
     let decision = colleague(&["individual:read", "eligibility:read"]).evaluate(&body)["decision"].clone();
     let ask = |scopes: &[&str], of: &str| {
         let body = json!({"expression": "is_female(me)", "subjects": [reference(of)], "decision": decision});
-        let answer = colleague(scopes).post("/Eligibility/$evaluate", &body);
-        (answer.status, answer.detail())
+        let response = colleague(scopes).post("/Eligibility/$evaluate", &body);
+        (response.status, response.detail())
     };
     assert_eq!(ask(&["eligibility:read"], "1").0, 403);
     assert_eq!(ask(&["eligibility:read"], "1"), ask(&["eligibility:read"], "ABSENT"));

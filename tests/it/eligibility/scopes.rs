@@ -29,15 +29,15 @@ fn a_rule_reads_only_what_its_client_may_read() {
     ];
     for (scopes, expression, subjects, missing) in cases {
         let client = app.client(&scopes);
-        let answer = client.post("/Eligibility/$evaluate", &json!({"expression": expression, "subjects": subjects}));
+        let response = client.post("/Eligibility/$evaluate", &json!({"expression": expression, "subjects": subjects}));
         let Some(missing) = missing else {
-            assert_eq!(answer.status, 200, "{scopes:?} {expression} {subjects}: {}", answer.text());
+            assert_eq!(response.status, 200, "{scopes:?} {expression} {subjects}: {}", response.text());
             continue;
         };
-        assert_eq!(answer.status, 403, "{scopes:?} {expression} {subjects}: {}", answer.text());
-        let detail = answer.detail();
+        assert_eq!(response.status, 403, "{scopes:?} {expression} {subjects}: {}", response.text());
+        let detail = response.detail();
         assert!(detail.starts_with(&format!("Missing required scope {missing}. Granted: ")), "{scopes:?}: {detail}");
-        let challenge = answer.header("www-authenticate").unwrap();
+        let challenge = response.header("www-authenticate").unwrap();
         assert!(challenge.contains("insufficient_scope") && challenge.contains(missing), "{challenge}");
     }
     let group =
@@ -54,8 +54,8 @@ fn existence_is_not_revealed_without_the_scope_to_read_people() {
     let client = app.client(&["eligibility:read"]);
     let ask = |id: &str| {
         let body = json!({"expression": "is_female(me)", "subjects": [reference(id)]});
-        let answer = client.post("/Eligibility/$evaluate", &body);
-        (answer.status, answer.detail())
+        let response = client.post("/Eligibility/$evaluate", &body);
+        (response.status, response.detail())
     };
     assert_eq!(ask("1"), ask("ABSENT"));
     assert_eq!(ask("1").0, 403);

@@ -169,19 +169,19 @@ fn a_decision_is_repeated_after_its_key_was_replaced_and_not_after_it_was_taken_
     let rotate = json!({"use": "decisions"});
     drop(app.admin().request("POST", "/signing-keys").json(&rotate).send().expect(201));
     let after = client.evaluate(&question());
-    let key = |answer: &Value| answer["decision"]["seal"].as_str().unwrap().split_once('.').unwrap().0.to_owned();
+    let key = |response: &Value| response["decision"]["seal"].as_str().unwrap().split_once('.').unwrap().0.to_owned();
     assert_ne!(key(&before), key(&after));
     for _ in 0..2 {
-        for answer in [&before, &after] {
-            assert_eq!(repeat(&client, &answer["decision"]).expect(200).json()["results"], answer["results"]);
+        for response in [&before, &after] {
+            assert_eq!(repeat(&client, &response["decision"]).expect(200).json()["results"], response["results"]);
         }
         app.restart();
     }
     app.stop();
     std::fs::remove_file(app.data_dir().join("keys/decisions.json")).unwrap();
     app.restart();
-    for answer in [&before, &after] {
-        is_not_authentic(repeat(&client, &answer["decision"]));
+    for response in [&before, &after] {
+        is_not_authentic(repeat(&client, &response["decision"]));
     }
 }
 
@@ -211,8 +211,8 @@ fn a_preview_has_a_sealed_decision_too() {
     let inline = json!({"expression": "has(me.gender)", "subjects": [{"type": "individual"}], "decision": decision});
     drop(client.post("/Eligibility/$evaluate", &inline).expect(200));
     let named = with(inline, json!({"subjects": [reference("1")]}));
-    let answer = client.post("/Eligibility/$evaluate", &named).expect(200).json();
-    assert_eq!(answer["results"][0]["error"]["status"], 404, "it names no records: {answer}");
+    let response = client.post("/Eligibility/$evaluate", &named).expect(200).json();
+    assert_eq!(response["results"][0]["error"]["status"], 404, "it names no records: {response}");
 }
 
 #[test]

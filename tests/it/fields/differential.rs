@@ -1,5 +1,5 @@
-//! Restricted fields cannot be inferred: for a client without access to a field, registers that differ in that field alone
-//! are the same, for any request.
+//! Restricted fields cannot be inferred: for a client without access to a field, registers that differ in that field
+//! alone are the same, for any request.
 
 use daftar::domain::scope::Resource;
 use daftar_tests::ApiClient;
@@ -40,7 +40,8 @@ fn address(world: &World, sample: &Sample) -> String {
     }
 }
 
-/// Sends every probe of every field of a resource; returns responses that distinguish two registers, or that should have been rejected.
+/// Sends every probe of every field of a resource; returns responses that distinguish two registers, or that should
+/// have been rejected.
 fn compare(resource: Resource) -> Vec<String> {
     let worlds = worlds(resource);
     let mut problems = Vec::new();
@@ -51,11 +52,12 @@ fn compare(resource: Resource) -> Vec<String> {
         let values: Vec<Option<Value>> = before.iter().map(of).collect();
         assert_ne!(values[0], values[1], "`{}`: the registers do not differ, so that nothing is tested", sample.field);
         let restricted: Vec<ApiClient> = worlds.iter().map(|(world, _)| world.restricted_from(sample)).collect();
-        let asked: Vec<Vec<Probe>> = worlds.iter().map(|(world, _)| probes(sample, &address(world, sample))).collect();
-        for (number, probe) in asked[0].iter().enumerate() {
-            let answers = || restricted.iter().zip(&asked).map(|(client, probes)| probes[number].ask(client));
-            let observed: Vec<Value> = answers().map(|answer| observable(&answer)).collect();
-            if observed.iter().any(|answer| *answer != observed[0]) {
+        let requested: Vec<Vec<Probe>> =
+            worlds.iter().map(|(world, _)| probes(sample, &address(world, sample))).collect();
+        for (number, probe) in requested[0].iter().enumerate() {
+            let responses = || restricted.iter().zip(&requested).map(|(client, probes)| probes[number].ask(client));
+            let observed: Vec<Value> = responses().map(|response| observable(&response)).collect();
+            if observed.iter().any(|response| *response != observed[0]) {
                 let [one, two, three] = [&observed[0], &observed[1], &observed[2]];
                 problems.push(format!("`{}` {probe:?}:\n  {one}\n  {two}\n  {three}", sample.field));
             }
@@ -70,7 +72,7 @@ fn compare(resource: Resource) -> Vec<String> {
 }
 
 /// The problem of the response to a request that uses the field, if any.
-fn not_refused(sample: &Sample, probe: &Probe, answer: &Value, unrestricted: &ApiClient) -> Option<String> {
+fn not_refused(sample: &Sample, probe: &Probe, response: &Value, unrestricted: &ApiClient) -> Option<String> {
     let must_be = match probe.aim {
         Aim::Look => false,
         Aim::Write => true,
@@ -79,10 +81,10 @@ fn not_refused(sample: &Sample, probe: &Probe, answer: &Value, unrestricted: &Ap
     if !must_be {
         return None;
     }
-    let is_named = answer["body"]["errors"][0]["field"] == sample.field.as_str()
-        && answer["body"]["errors"][0]["code"] == "field_not_granted"
-        && answer["body"]["detail"].as_str().is_some_and(|detail| detail.contains(&format!("`{}`", sample.field)));
-    (answer["status"] != 403 || !is_named).then(|| format!("`{}` {probe:?} is not refused: {answer}", sample.field))
+    let is_named = response["body"]["errors"][0]["field"] == sample.field.as_str()
+        && response["body"]["errors"][0]["code"] == "field_not_granted"
+        && response["body"]["detail"].as_str().is_some_and(|detail| detail.contains(&format!("`{}`", sample.field)));
+    (response["status"] != 403 || !is_named).then(|| format!("`{}` {probe:?} is not refused: {response}", sample.field))
 }
 
 fn check(resource: Resource) {

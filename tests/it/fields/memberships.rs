@@ -68,20 +68,20 @@ fn location(response: &Response) -> Option<String> {
 #[test]
 fn addresses_do_not_reveal_a_hidden_beneficiary_or_program() {
     for fields in [None, Some(&["status"][..]), Some(&["status", "program"]), Some(&["status", "beneficiary"])] {
-        let answers = ["one", "other"].map(register).map(|app| {
+        let responses = ["one", "other"].map(register).map(|app| {
             let client = app.client(&["program_membership:create"]);
             if let Some(fields) = fields {
                 app.admin().grant_fields(client.id(), "program_membership:read", fields);
             }
             enrols(&app, &app.client_of(client.credentials()))
         });
-        for (at, (one, other)) in answers[0].iter().zip(&answers[1]).enumerate() {
+        for (at, (one, other)) in responses[0].iter().zip(&responses[1]).enumerate() {
             let sees = |field| fields.is_some_and(|fields| fields.contains(&field));
             if !sees("program") && !sees("beneficiary") {
                 assert_eq!(observable(one), observable(other), "{fields:?} {at}");
             }
-            for answer in [one, other] {
-                let text = format!("{:?} {}", answer.headers(), answer.text());
+            for response in [one, other] {
+                let text = format!("{:?} {}", response.headers(), response.text());
                 assert!(sees("beneficiary") || !text.contains("-person"), "{fields:?} {at}: {text}");
                 assert!(sees("program") || !text.contains("-program-"), "{fields:?} {at}: {text}");
                 assert!(!text.contains("NOW") || sees("beneficiary"), "{fields:?} {at}: {text}");
@@ -96,8 +96,8 @@ fn addresses_do_not_reveal_a_hidden_beneficiary_or_program() {
         let decoded = |location: Option<String>| {
             location.map(|text| text.to_lowercase().replace("%3a", ":").replace("%7c", "|").replace("%2f", "/"))
         };
-        for (answer, expected) in answers[0].iter().zip(expected.into_iter().chain([None, None, None])) {
-            assert_eq!(decoded(location(answer)), decoded(expected), "{fields:?}: {}", answer.text());
+        for (response, expected) in responses[0].iter().zip(expected.into_iter().chain([None, None, None])) {
+            assert_eq!(decoded(location(response)), decoded(expected), "{fields:?}: {}", response.text());
         }
     }
 }
@@ -106,9 +106,9 @@ fn addresses_do_not_reveal_a_hidden_beneficiary_or_program() {
 fn a_client_that_sees_both_gets_an_address_that_works_each_time() {
     let app = register("one");
     let client = app.client(&["program_membership:all"]);
-    let answers = enrols(&app, &client);
-    for (at, answer) in answers.iter().enumerate() {
-        let location = location(answer).unwrap_or_else(|| panic!("{at}: {}", answer.text()));
+    let responses = enrols(&app, &client);
+    for (at, response) in responses.iter().enumerate() {
+        let location = location(response).unwrap_or_else(|| panic!("{at}: {}", response.text()));
         let found = client.get(&location).expect(200).json();
         assert_eq!(found["beneficiary"], format!("Individual/{TAX_ID}|F1"), "{at}: the first that still holds");
     }

@@ -38,14 +38,14 @@ fn a_rule_needs_each_field_that_it_reads() {
         let client = app.client_of(client.credentials());
         let (subject, of) = if of == "me" { ("individual", reference("1")) } else { ("group", group.to_owned()) };
         let body = json!({"expression": expression, "subject": subject, "subjects": [of]});
-        let answer = client.post("/Eligibility/$evaluate", &body);
-        let context = format!("{of_people:?} {of_groups:?} {expression}: {}", answer.text());
+        let response = client.post("/Eligibility/$evaluate", &body);
+        let context = format!("{of_people:?} {of_groups:?} {expression}: {}", response.text());
         match hidden {
-            None => assert_eq!(answer.json()["results"][0]["outcome"], "eligible", "{context}"),
+            None => assert_eq!(response.json()["results"][0]["outcome"], "eligible", "{context}"),
             Some(field) => {
-                assert_eq!(answer.status, 403, "{context}");
-                assert_eq!(answer.json()["errors"][0]["field"], field, "{context}");
-                assert!(answer.detail().contains("a rule cannot read it"), "{context}");
+                assert_eq!(response.status, 403, "{context}");
+                assert_eq!(response.json()["errors"][0]["field"], field, "{context}");
+                assert!(response.detail().contains("a rule cannot read it"), "{context}");
             }
         }
     }

@@ -1,7 +1,8 @@
-//! Registers that differ only in unreadable data are the same to a client, for any request and write: for a client without access
-//! to some fields, for one that may only write, and for one that reads consented data.
+//! Registers that differ only in unreadable data are the same to a client, for any request and write: for a client
+//! without access to some fields, for one that may only write, and for one that reads consented data.
 //!
-//! Codes in the records are deprecated, or their vocabularies removed: only a record that already contains one may retain it.
+//! Codes in the records are deprecated, or their vocabularies removed: only a record that already contains one may
+//! retain it.
 
 use daftar_tests::records::{FEMALE, HOUSEHOLD, NATIONAL_ID, ROLE, path, person, reference, with};
 use daftar_tests::{ApiClient, Response, TestApp};
@@ -252,21 +253,21 @@ fn rules() -> Vec<Value> {
 fn decide(client: &ApiClient, rule: &Value) -> Vec<Value> {
     let evaluated = client.post("/Eligibility/$evaluate", rule);
     let preview = json!({"subject": rule["subject"], "expression": rule["expression"], "sample": 100});
-    let mut answers = vec![observable(&evaluated), observable(&client.post("/Eligibility/$preview", &preview))];
+    let mut responses = vec![observable(&evaluated), observable(&client.post("/Eligibility/$preview", &preview))];
     if evaluated.status == 200 {
         let mut decision = evaluated.json()["decision"].take();
         let again = |decision: &Value| {
             observable(&client.post("/Eligibility/$evaluate", &with(rule.clone(), json!({"decision": decision}))))
         };
-        answers.push(again(&decision));
+        responses.push(again(&decision));
         for version in decision["versions"].as_array_mut().unwrap() {
             version["version_id"] = json!("1");
         }
-        answers.push(again(&decision));
+        responses.push(again(&decision));
         decision.as_object_mut().unwrap().remove("seal");
-        answers.push(again(&decision));
+        responses.push(again(&decision));
     }
-    answers
+    responses
 }
 
 /// One of the registers: the first contains data that the other lacks.
@@ -394,7 +395,8 @@ fn client(app: &TestApp, asker: Asker) -> ApiClient {
     })))
 }
 
-/// Every call, each write on a record of its own so that it changes nothing for the others; and the number of records that they require.
+/// Every call, each write on a record of its own so that it changes nothing for the others; and the number of records
+/// that they require.
 fn calls(asker: Asker) -> (Vec<Call>, [usize; 3]) {
     let mut calls = reads();
     let people = of_person(asker);
@@ -430,10 +432,10 @@ fn check(asker: Asker) {
     let mut problems = Vec::new();
     let mut done = 0;
     for call in &calls {
-        let answers = [&one, &other].map(|world| call.ask(&world.client));
-        assert!(answers.iter().all(|answer| answer.status < 500), "{call:?}: {}", answers[0].text());
-        done += usize::from(answers[0].status < 300 && call.method != "GET");
-        let [one, other] = answers.map(|answer| observable(&answer));
+        let responses = [&one, &other].map(|world| call.ask(&world.client));
+        assert!(responses.iter().all(|response| response.status < 500), "{call:?}: {}", responses[0].text());
+        done += usize::from(responses[0].status < 300 && call.method != "GET");
+        let [one, other] = responses.map(|response| observable(&response));
         if one != other {
             problems.push(format!("{} {} {:?}:\n  {one}\n  {other}", call.method, call.path, call.body));
         }

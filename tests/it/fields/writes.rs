@@ -32,10 +32,10 @@ fn register(grants: &[(&str, Option<&[&str]>)]) -> (TestApp, ApiClient, ApiClien
 #[test]
 fn put_replaces_what_the_client_sees_and_leaves_the_rest() {
     let (_app, all, client) = register(&[("individual:all", Some(&["name", "active", "languages"]))]);
-    let answer =
+    let response =
         send(&client, "PUT", "Individual", "1", &person("1", json!({"name": {"given": "Awa"}}))).expect(200).json();
-    assert_eq!(answer["name"], json!({"given": "Awa"}));
-    assert_eq!(answer.as_object().unwrap().len(), 4, "{answer}");
+    assert_eq!(response["name"], json!({"given": "Awa"}));
+    assert_eq!(response.as_object().unwrap().len(), 4, "{response}");
     let stored = all.get(&path("Individual", "1")).expect(200).json();
     assert_eq!(
         (stored.get("active"), stored.get("languages")),
@@ -62,10 +62,10 @@ fn seeing_and_writing_are_granted_apart() {
         (json!({"birth_date": "1960-01-01"}), Some("birth_date")),
         (json!({"name": {"given": "Awa"}}), None),
     ] {
-        let answer = send(&client, "PATCH", "Individual", "1", &patch);
+        let response = send(&client, "PATCH", "Individual", "1", &patch);
         match refused {
-            Some(field) => assert_eq!(answer.expect(403).json()["errors"][0]["field"], field),
-            None => assert_eq!(answer.expect(200).json()["name"], json!({"given": "Awa", "family": "Ba"})),
+            Some(field) => assert_eq!(response.expect(403).json()["errors"][0]["field"], field),
+            None => assert_eq!(response.expect(200).json()["name"], json!({"given": "Awa", "family": "Ba"})),
         }
     }
     let created = client.post("/Individual", &person("2", json!({"birth_date": "1970-01-01"}))).expect(201);
@@ -96,8 +96,8 @@ fn rejections_reveal_nothing_to_a_write_only_client() {
     drop(send(&client, "PATCH", "Individual", "1", &json!({"deceased_date": "1900-01-01"})).expect(200));
     let refused = send(&client, "PATCH", "Individual", "1", &json!({"income": {"period": "month"}})).expect(422);
     assert_eq!(refused.json()["errors"][0]["field"], "income.amount", "whether there is an income is not told");
-    let answer = send(&client, "PATCH", "Individual", "1", &json!({"name": {"given": "Awa"}})).expect(200).json();
-    assert_eq!(answer.as_object().unwrap().len(), 3, "{answer}");
+    let response = send(&client, "PATCH", "Individual", "1", &json!({"name": {"given": "Awa"}})).expect(200).json();
+    assert_eq!(response.as_object().unwrap().len(), 3, "{response}");
     let stored = all.get(&path("Individual", "1")).expect(200).json();
     assert_eq!(stored["name"], json!({"given": "Awa", "family": "Ba"}), "a patch is merged all the same");
     drop(send(&client, "PUT", "Individual", "1", &person("1", json!({"active": true}))).expect(200));
@@ -108,8 +108,8 @@ fn rejections_reveal_nothing_to_a_write_only_client() {
 fn hidden_members_stay_and_are_not_touched_one_by_one() {
     let (_app, all, client) = register(&[("group:all", Some(&["name", "quantity"])), ("individual:read", None)]);
     let body = person("H-1", json!({"name": "Ba", "quantity": 7}));
-    let answer = send(&client, "PUT", "Group", "H-1", &body).expect(200).json();
-    assert_eq!((answer.get("member"), &answer["quantity"]), (None, &json!(1)), "{answer}");
+    let response = send(&client, "PUT", "Group", "H-1", &body).expect(200).json();
+    assert_eq!((response.get("member"), &response["quantity"]), (None, &json!(1)), "{response}");
     let stored = all.get(&path("Group", "H-1")).expect(200).json();
     assert_eq!((&stored["name"], stored["member"].as_array().unwrap().len()), (&json!("Ba"), 1));
     let entity = json!({"entity": {"reference": daftar_tests::records::reference("1")}});
@@ -131,10 +131,10 @@ fn a_batch_shows_and_writes_no_more_than_single_calls() {
     let url = path("Individual", "1").trim_start_matches('/').to_owned();
     let read = json!({"request": {"method": "GET", "url": url}});
     let change = json!({"request": {"method": "PATCH", "url": url}, "resource": {"gender": MALE}});
-    let answer = client.post("/$batch", &json!({"type": "batch", "entry": [read, change]})).expect(200).json();
-    assert_eq!(answer["entry"][0]["resource"].as_object().unwrap().len(), 4, "{answer}");
-    assert_eq!(answer["entry"][1]["response"]["status"], 403, "{answer}");
-    assert_eq!(answer["entry"][1]["problem"]["errors"][0]["field"], "gender", "{answer}");
+    let response = client.post("/$batch", &json!({"type": "batch", "entry": [read, change]})).expect(200).json();
+    assert_eq!(response["entry"][0]["resource"].as_object().unwrap().len(), 4, "{response}");
+    assert_eq!(response["entry"][1]["response"]["status"], 403, "{response}");
+    assert_eq!(response["entry"][1]["problem"]["errors"][0]["field"], "gender", "{response}");
     let refused = client.post("/$batch", &json!({"type": "transaction", "entry": [change]}));
     assert!(refused.status >= 400 && refused.text().contains("`gender`"), "{}", refused.text());
     assert_eq!(all.get(&path("Individual", "1")).expect(200).json()["gender"]["uri"], FEMALE);

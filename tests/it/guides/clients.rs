@@ -165,14 +165,14 @@ fn waits(language: &str) {
         app.admin().create_client(&json!({"name": "office", "scopes": ["individual:all"], "rate_limit_per_minute": 2}));
     let given = json!({"url": app.anonymous().url(), "id": credentials.id, "secret": credentials.secret});
     let mut client = Led::start(language, &given);
-    let answers: Vec<Value> = (0..3).map(|_| client.ask("call")).collect();
-    let statuses: Vec<&Value> = answers.iter().map(|answer| &answer[0]).collect();
+    let responses: Vec<Value> = (0..3).map(|_| client.ask("call")).collect();
+    let statuses: Vec<&Value> = responses.iter().map(|response| &response[0]).collect();
     // The test's clock does not advance, so that waiting has no effect: it gives up after five attempts.
     assert_eq!(statuses, [&json!(200), &json!(200), &json!(429)]);
-    assert_eq!(answers[2][3].as_array().unwrap().len(), 4, "{answers:?}");
+    assert_eq!(responses[2][3].as_array().unwrap().len(), 4, "{responses:?}");
     assert!(
-        answers[2][3].as_array().unwrap().iter().all(|wait| (1..=30).contains(&wait.as_u64().unwrap())),
-        "{answers:?}"
+        responses[2][3].as_array().unwrap().iter().all(|wait| (1..=30).contains(&wait.as_u64().unwrap())),
+        "{responses:?}"
     );
 }
 

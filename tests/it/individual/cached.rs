@@ -135,9 +135,9 @@ fn a_cached_response_has_the_same_audit_entry() {
     let client = app.client(&["individual:all", "group:all"]);
     drop(client.create_individual(&person("1", json!({"birth_date": "1990-01-02", "name": {"family": "Sow"}}))));
     drop(client.create_group(&household("h", &[("1", "head")])));
-    let told = || {
-        let answer = client.get(&path("Individual", "1")).expect(200);
-        let mut lines = lines(&app, &answer);
+    let reported = || {
+        let response = client.get(&path("Individual", "1")).expect(200);
+        let mut lines = lines(&app, &response);
         for line in &mut lines {
             for name in ["at", "request_id"] {
                 assert!(line.as_object_mut().unwrap().remove(name).is_some());
@@ -145,14 +145,14 @@ fn a_cached_response_has_the_same_audit_entry() {
         }
         lines
     };
-    let made = told();
+    let made = reported();
     let before = found(&app);
-    let kept = told();
+    let stored = reported();
     assert_eq!(found(&app) - before, 1.0);
-    assert_eq!(kept, made);
-    assert_eq!(kept.len(), 1);
-    assert_eq!(kept[0]["records"].as_array().unwrap().len(), 2, "the person and the household: {}", kept[0]);
-    assert!(kept[0]["fields"].as_array().unwrap().contains(&json!("birth_date")), "{}", kept[0]);
+    assert_eq!(stored, made);
+    assert_eq!(stored.len(), 1);
+    assert_eq!(stored[0]["records"].as_array().unwrap().len(), 2, "the person and the household: {}", stored[0]);
+    assert!(stored[0]["fields"].as_array().unwrap().contains(&json!("birth_date")), "{}", stored[0]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn send(client: &ApiClient, method: &str, id: &str, body: &Value) -> Response {
 }
 
 /// The members of a record beside its identifiers and meta.
-fn said(body: &Value) -> Value {
+fn message(body: &Value) -> Value {
     let mut body = body.clone();
     for name in ["identifier", "meta", "type"] {
         body.as_object_mut().unwrap().remove(name);
@@ -28,14 +28,14 @@ fn a_replaced_person_says_what_the_body_says_and_nothing_else() {
     let replaced =
         send(&client, "PUT", "1", &person("1", json!({"birth_date": "1980-01-31", "telecom": []}))).expect(200);
     assert_eq!(replaced.header("etag"), Some("\"2\""));
-    assert_eq!(said(&replaced.json()), json!({"birth_date": "1980-01-31", "telecom": []}));
+    assert_eq!(message(&replaced.json()), json!({"birth_date": "1980-01-31", "telecom": []}));
     assert_eq!(replaced.json()["meta"]["version_id"], "2");
     assert!(client.found("name=amina").is_empty(), "the indexes follow");
     assert_eq!(client.found("birth_date=1980-01-31"), ["1"]);
     app.restart();
     assert_eq!(client.get(&path("individuals", "1")).expect(200).json(), replaced.json());
     let unchanged = send(&client, "PUT", "1", &replaced.json()).expect(200);
-    assert_eq!(said(&unchanged.json()), said(&replaced.json()), "what was read can be sent back");
+    assert_eq!(message(&unchanged.json()), message(&replaced.json()), "what was read can be sent back");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_patch_changes_what_it_names() {
     });
     let before = client.create_individual(&person("1", more));
     let nothing = send(&client, "PATCH", "1", &json!({})).expect(200).json();
-    assert_eq!(said(&nothing), said(&before));
+    assert_eq!(message(&nothing), message(&before));
     let patch = json!({"name": {"given": "Aminata", "family": null}, "telecom": null, "languages": [], "gender": {"namespace": GENDER, "code": "1"}});
     let request = client.request("PATCH", &path("Individual", "1"));
     let changed = request.body("application/merge-patch+json", patch.to_string()).send().expect(200).json();
@@ -122,8 +122,8 @@ fn identifiers_are_added_and_ended_and_never_taken_away() {
         (vec![id("1", None), id("1b", None)], 422),
         (vec![id("1", Some("2026-02-01")), id("1b", None)], 422),
     ] {
-        let answer = patch(&identifiers);
-        assert_eq!(answer.status, status, "{identifiers:?}: {}", answer.text());
+        let response = patch(&identifiers);
+        assert_eq!(response.status, status, "{identifiers:?}: {}", response.text());
     }
     assert_eq!(client.get(&path("Individual", "1b")).expect(200).json(), client.get(&path("Individual", "1")).json());
     let taken_up =

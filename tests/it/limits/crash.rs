@@ -30,23 +30,24 @@ impl Day {
     fn let_through(&mut self, server: &Server, tries: i64) -> Option<i64> {
         let connection = server.connection();
         for made in 0..tries {
-            let answer = connection.request("GET", "/api/v2/Individual?_count=1").bearer(&self.token).send();
-            let left_s = answer.number("x-ratelimit-reset");
-            assert_eq!(answer.number("x-ratelimit-limit"), PER_DAY, "the minute never ends first");
+            let response = connection.request("GET", "/api/v2/Individual?_count=1").bearer(&self.token).send();
+            let left_s = response.number("x-ratelimit-reset");
+            assert_eq!(response.number("x-ratelimit-limit"), PER_DAY, "the minute never ends first");
             if left_s > self.left_s {
                 return None;
             }
             self.left_s = left_s;
-            if answer.status == 429 {
+            if response.status == 429 {
                 return Some(made);
             }
-            drop(answer.expect(200));
+            drop(response.expect(200));
         }
         Some(tries)
     }
 }
 
-/// Uses up the daily quota of a new client over two kills and a third; returns the number of accepted calls. None if midnight passed.
+/// Uses up the daily quota of a new client over two kills and a third; returns the number of accepted calls. None if
+/// midnight passed.
 fn use_up(server: &mut Option<Server>, data_dir: &Path) -> Option<i64> {
     let mut day = Day::begin(server.as_ref()?, data_dir);
     let mut made = 0;

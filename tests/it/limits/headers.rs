@@ -20,7 +20,7 @@ fn every_response_describes_the_bucket_that_counted_it() {
     let tag = client.get("/Vocabulary").expect(200).header("etag").unwrap().to_owned();
     let request = |method: &str, path: &str| client.request(method, path);
     let create = |body| request("POST", "/Individual").json(&body);
-    let answers: Vec<(u16, Request)> = vec![
+    let responses: Vec<(u16, Request)> = vec![
         (200, request("GET", "/Individual")),
         (200, request("HEAD", "/Individual")),
         (201, create(person("1", json!({})))),
@@ -37,11 +37,11 @@ fn every_response_describes_the_bucket_that_counted_it() {
         (422, create(json!({"identifier": [{"system": NATIONAL_ID, "value": "2"}], "unheard_of": 1}))),
         (503, request("POST", "/Eligibility/$validate").json(&json!({"expression": "true"}))),
     ];
-    let made = answers.len() as i64 + 1;
-    for (number, (status, request)) in answers.into_iter().enumerate() {
-        let answer = request.send().expect(status);
-        assert_eq!(headers(&answer), (47, 47 - 2 - number as i64), "{status}");
-        assert_reset(&answer, 47);
+    let made = responses.len() as i64 + 1;
+    for (number, (status, request)) in responses.into_iter().enumerate() {
+        let response = request.send().expect(status);
+        assert_eq!(headers(&response), (47, 47 - 2 - number as i64), "{status}");
+        assert_reset(&response, 47);
     }
     for left in (0..47 - made).rev() {
         assert_eq!(headers(&client.get("/Individual").expect(200)), (47, left));
@@ -53,9 +53,9 @@ fn every_response_describes_the_bucket_that_counted_it() {
 
 /// The minute bucket is full again after the time that the used calls take.
 #[track_caller]
-fn assert_reset(answer: &Response, per_minute: i64) {
-    let used = per_minute - headers(answer).1;
-    assert_eq!(answer.number("x-ratelimit-reset"), (60 * used + per_minute - 1) / per_minute, "{answer:?}");
+fn assert_reset(response: &Response, per_minute: i64) {
+    let used = per_minute - headers(response).1;
+    assert_eq!(response.number("x-ratelimit-reset"), (60 * used + per_minute - 1) / per_minute, "{response:?}");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn responses_without_a_valid_token_describe_the_bucket_of_the_address() {
     let tag = anonymous.request("GET", "/metadata").send().expect(200).header("etag").unwrap().to_owned();
     let client = client(&app, json!({}));
     let request = |method: &str, path: &str| anonymous.request(method, path);
-    let answers: Vec<(u16, Request)> = vec![
+    let responses: Vec<(u16, Request)> = vec![
         (401, request("GET", "/api/v2/Individual")),
         (401, request("GET", "/api/v2/Individual").bearer("no.such.token")),
         (401, request("POST", "/api/v2/Individual").header("Content-Type", JSON).declare_length(TOO_LONG)),
@@ -81,10 +81,10 @@ fn responses_without_a_valid_token_describe_the_bucket_of_the_address() {
         (404, request("GET", "/api/v2/Nothing").bearer(client.token())),
         (405, request("GET", "/api/v2/oauth/token").bearer(client.token())),
     ];
-    for (number, (status, request)) in answers.into_iter().enumerate() {
-        let answer = request.send().expect(status);
-        assert_eq!(headers(&answer), (30, 28 - number as i64), "{status}");
-        assert_reset(&answer, 30);
+    for (number, (status, request)) in responses.into_iter().enumerate() {
+        let response = request.send().expect(status);
+        assert_eq!(headers(&response), (30, 28 - number as i64), "{status}");
+        assert_reset(&response, 30);
     }
     assert_eq!(headers(&client.get("/Individual").expect(200)), (60, 59));
 }
@@ -99,7 +99,7 @@ fn every_response_to_a_token_request_describes_its_own_bucket() {
         asker.request("POST", token::PATH).header("Authorization", authorization).body(FORM, body)
     };
     let grant = "grant_type=client_credentials";
-    let answers = [
+    let responses = [
         (200, ask(&right, grant)),
         (400, ask(&right, "grant_type=password")),
         (401, ask(&basic(&credentials.id, "wrong"), grant)),
@@ -107,11 +107,11 @@ fn every_response_to_a_token_request_describes_its_own_bucket() {
         (400, asker.request("POST", token::PATH).body("text/plain", grant)),
         (429, ask(&right, grant)),
     ];
-    for (number, (status, request)) in answers.into_iter().enumerate() {
-        let answer = request.send().expect(status);
-        assert_eq!(headers(&answer), (5, (4 - number as i64).max(0)), "{status}");
+    for (number, (status, request)) in responses.into_iter().enumerate() {
+        let response = request.send().expect(status);
+        assert_eq!(headers(&response), (5, (4 - number as i64).max(0)), "{status}");
         // A sliding window has all its calls again a minute after the last one.
-        assert_eq!(answer.header("x-ratelimit-reset"), Some("60"), "{status}");
+        assert_eq!(response.header("x-ratelimit-reset"), Some("60"), "{status}");
     }
     let elsewhere = asker.request("GET", "/metadata").send().expect(200);
     assert_eq!(headers(&elsewhere), (30, 29), "the same address has its other bucket whole");
@@ -121,18 +121,18 @@ fn every_response_to_a_token_request_describes_its_own_bucket() {
 fn the_window_closest_to_its_limit_is_reported() {
     let app = TestApp::start();
     let client = client(&app, json!({"rate_limit_per_minute": 10, "rate_limit_per_day": 19}));
-    let told = || headers(&client.get("/Individual").expect(200));
+    let reported = || headers(&client.get("/Individual").expect(200));
     for left in (0..10).rev() {
-        assert_eq!(told(), (10, left));
+        assert_eq!(reported(), (10, left));
     }
     app.advance_seconds(48);
     // Eight are available again, and the day has nine left.
-    assert_eq!(told(), (10, 7));
+    assert_eq!(reported(), (10, 7));
     app.advance_seconds(6);
-    assert_eq!(told(), (19, 7), "the day of two equals");
+    assert_eq!(reported(), (19, 7), "the day of two equals");
     app.advance_seconds(60);
     for left in (0..7).rev() {
-        assert_eq!(told(), (19, left));
+        assert_eq!(reported(), (19, left));
     }
     let refused = client.get("/Individual").expect(429);
     assert_eq!(headers(&refused), (19, 0));

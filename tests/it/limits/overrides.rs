@@ -11,8 +11,8 @@ fn set(app: &TestApp, client: &ApiClient, limits: &Value) {
 
 /// Number of further calls that are accepted before one is rejected.
 fn let_through(client: &ApiClient) -> i64 {
-    let answers = (0..200).map(|_| client.get("/Individual"));
-    answers.take_while(|answer| answer.status == 200).count() as i64
+    let responses = (0..200).map(|_| client.get("/Individual"));
+    responses.take_while(|response| response.status == 200).count() as i64
 }
 
 #[test]

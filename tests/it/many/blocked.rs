@@ -1,4 +1,5 @@
-//! Locks and outages: reads continue while writes are blocked, each request has its response, and the log names the cause once.
+//! Locks and outages: reads continue while writes are blocked, each request has its response, and the log names the
+//! cause once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,10 +54,10 @@ fn a_lock_on_the_row_that_orders_writes_stops_no_read_and_the_log_names_the_sess
         assert!(groups.is_some_and(|groups| groups >= 2), "{name}: {groups:?}");
     }
     let (ended, _) = processes.stop(0);
-    let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("waiting for a lock")).collect();
-    assert_eq!(told.len(), 1, "{told:?}");
+    let reported: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("waiting for a lock")).collect();
+    assert_eq!(reported.len(), 1, "{reported:?}");
     for named in ["holder", "(write ", "blocker.pid=", "blocker.transaction_s=", "blocker.command=", "SET"] {
-        assert!(told[0].contains(named), "{named}: {told:?}");
+        assert!(reported[0].contains(named), "{named}: {reported:?}");
     }
     assert!(!ended.stderr.contains("a_secret_of_the_query"));
 }

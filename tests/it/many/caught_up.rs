@@ -77,8 +77,8 @@ impl Writing {
         drop(self.admin.request("POST", "/consents").json(&consent).send().expect(201));
     }
 
-    /// Changes the records of an earlier round: people, an identifier that moves from one to another, a member who joins, a membership that
-    /// ends, a client that gets a scope.
+    /// Changes the records of an earlier round: people, an identifier that moves from one to another, a member who
+    /// joins, a membership that ends, a client that gets a scope.
     fn change(&mut self, round: &str, before: &str) {
         for number in 4..8 {
             let target = path("Individual", &id(before, number));
@@ -110,8 +110,8 @@ impl Writing {
 }
 
 /// Requests made before and after.
-fn answers(client: &ApiClient, rounds: &[String]) -> Vec<Value> {
-    let mut answers = Vec::new();
+fn responses(client: &ApiClient, rounds: &[String]) -> Vec<Value> {
+    let mut responses = Vec::new();
     let found = |query: &str| {
         let found = client.get(query).expect(200).json();
         json!([query, found["total"], found["data"]])
@@ -125,19 +125,19 @@ fn answers(client: &ApiClient, rounds: &[String]) -> Vec<Value> {
         "/ProgramMembership?status=exited&_count=50",
         "/Program?_count=50",
     ] {
-        answers.push(found(query));
+        responses.push(found(query));
     }
     for round in rounds {
         for number in [0, 4, 8, 9, 10] {
-            answers.push(client.get(&path("Individual", &id(round, number))).expect(200).json());
+            responses.push(client.get(&path("Individual", &id(round, number))).expect(200).json());
         }
-        answers.push(client.get(&path("Group", &id(round, 100))).expect(200).json());
+        responses.push(client.get(&path("Group", &id(round, 100))).expect(200).json());
     }
     let rule =
         json!({"expression": "is_female(me) && programs.size() > 0", "subject": "individual", "as_of": "2026-03-01"});
     let preview = client.post("/Eligibility/$preview", &rule).expect(200).json();
-    answers.push(json!([preview["eligible"], preview["not_eligible"], preview["undetermined"]]));
-    answers
+    responses.push(json!([preview["eligible"], preview["not_eligible"], preview["undetermined"]]));
+    responses
 }
 
 /// Administrative data before and after.
@@ -170,8 +170,8 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (data_dir, database) = (folder.path().join("register"), Arc::new(Database::shared()));
     daftar_tests::template::copy_to(&data_dir);
-    let (key, told) = packs::key(folder.path(), "key.pem");
-    let trusted = format!("trusted_keys = [\"{} tests\"]", told["public_key"].as_str().expect("a public key"));
+    let (key, reported) = packs::key(folder.path(), "key.pem");
+    let trusted = format!("trusted_keys = [\"{} tests\"]", reported["public_key"].as_str().expect("a public key"));
     let settings =
         format!("[store.postgres]\nurl = \"{}\"\n[plugins]\nallow_unsigned = true\n{trusted}\n", database.url());
     std::fs::write(data_dir.with_extension("toml"), settings).expect("settings can be written");
@@ -218,24 +218,24 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
             rounds.push(round);
         }
         let moved = migrating.join().expect("it ran").expect_success().json();
-        assert_eq!((&moved["differences"], &moved["told"]), (&json!(0), &json!([])));
+        assert_eq!((&moved["differences"], &moved["reported"]), (&json!(0), &json!([])));
         assert_eq!((&moved["copied"]["individuals"], &moved["same"]["individuals"]), (&json!(PEOPLE), &json!(PEOPLE)));
     });
     let again = migrate(&data_dir, &["fill", "--to", "postgres", "--backup", &file]);
     assert!(again.code != 0 && again.stderr.contains("holds a register"), "{again:?}");
 
     // The old server stops.
-    let (before, seen) = (answers(&client, &rounds), administered(&writing.admin, &writing.requests));
+    let (before, seen) = (responses(&client, &rounds), administered(&writing.admin, &writing.requests));
     assert_eq!(server.stop().code, 0);
     let caught_up = migrate(&data_dir, &["catch-up", "--json"]).expect_success().json();
-    assert_eq!((&caught_up["differences"], &caught_up["told"]), (&json!(0), &json!([])));
+    assert_eq!((&caught_up["differences"], &caught_up["reported"]), (&json!(0), &json!([])));
     let people = PEOPLE * (rounds.len() - 1) + 5;
     assert_eq!(
         caught_up["caught_up"]["individuals"], people,
         "the new ones, and of the first round those that were changed"
     );
-    // Each version is compared: in every round but the last five people were changed, and in every one but the first one who took
-    // an identifier over.
+    // Each version is compared: in every round but the last five people were changed, and in every one but the first
+    // one who took an identifier over.
     let changes = 6 * (rounds.len() - 1);
     assert_eq!(caught_up["same"]["individuals"], people + changes);
     assert!(caught_up["since"].as_u64() < caught_up["sequence"].as_u64(), "{caught_up}");
@@ -250,11 +250,11 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
     let first = postgres::serve(&data_dir, &database.url(), Some(processes.shared_dir()), &trusted);
     let connection = first.connection();
     let at_first = ApiClient::new(connection, credentials, client.token().to_owned());
-    assert_eq!(answers(&at_first, &rounds), before);
+    assert_eq!(responses(&at_first, &rounds), before);
     assert_eq!(administered(&Server::admin(&data_dir), &writing.requests), seen);
     for _ in 0..2 {
         let number = processes.start_one();
-        assert_eq!(answers(&processes.at(number, &client), &rounds), before, "process {number}");
+        assert_eq!(responses(&processes.at(number, &client), &rounds), before, "process {number}");
         assert_eq!(administered(&processes.admin(number), &writing.requests), seen, "process {number}");
         assert_eq!(version_of(&processes.admin(number), "small").as_deref(), Some("1.0.0"), "process {number}");
         for made in &writing.clients {
@@ -297,13 +297,13 @@ fn steps_that_do_not_go_together_are_refused_with_what_would_be_right() {
     std::fs::write(&config, format!("[store.postgres]\nurl = \"{}\"\n", database.url())).expect("it can be written");
     let config = ["--config", config.to_str().expect("UTF-8")];
     let nothing = folder.path().join("nothing");
-    for (more, code, told) in [
+    for (more, code, reported) in [
         (from_backup.to_vec(), 66, "its first line"),
         (vec!["fill", "--to", "postgres", "--backup", nothing.to_str().expect("UTF-8")], 66, "nothing"),
         (vec!["catch-up"], 1, "there is no register in"),
     ] {
         let refused = process::run(&nothing, &[&["migrate"], &more[..], &config].concat());
-        assert!(refused.code == code && refused.stderr.contains(told), "{more:?}: {refused:?}");
+        assert!(refused.code == code && refused.stderr.contains(reported), "{more:?}: {refused:?}");
     }
     assert!(!nothing.exists(), "nothing was made");
 }

@@ -30,11 +30,11 @@ fn a_clock_that_differs_from_the_databases_is_reported_by_log_metrics_and_doctor
         eventually("the clocks are compared", || difference(&admin.metrics()).is_some());
         let ahead = difference(&admin.metrics()).unwrap();
         assert!((ahead - f64::from(seconds)).abs() < 2.0, "{ahead}");
-        let told = run(processes.data_dir(0), &["doctor", "--json", "--all"]);
-        let checks = told.json()["checks"].as_array().cloned().unwrap_or_default();
+        let reported = run(processes.data_dir(0), &["doctor", "--json", "--all"]);
+        let checks = reported.json()["checks"].as_array().cloned().unwrap_or_default();
         let check = checks.iter().find(|check| check["area"] == "clock" && check["check"] == "database");
         let state = check.map(|check| check["state"].clone());
-        assert_eq!(state, Some(if is_large { "problem" } else { "ok" }.into()), "{told:?}");
+        assert_eq!(state, Some(if is_large { "problem" } else { "ok" }.into()), "{reported:?}");
         let (ended, _) = processes.stop(0);
         let logged = ended.stderr.lines().filter(|line| line.contains("clock.ahead_s")).count();
         assert_eq!(logged, usize::from(is_large), "{}", ended.stderr);

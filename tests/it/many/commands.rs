@@ -52,7 +52,8 @@ fn a_backup_of_any_process_is_whole_and_commands_work_as_on_a_folder() {
     assert_eq!(processes.at(1, &processes.client_of(1, &credentials)).get(&path("Individual", "1")).status, 200);
 }
 
-/// A register in a database, with one of everything that belongs together, and a backup of it; its servers have stopped.
+/// A register in a database, with one of everything that belongs together, and a backup of it; its servers have
+/// stopped.
 fn backed_up(folder: &Path) -> (Processes, daftar_tests::Credentials, String) {
     let mut processes = Processes::start(1);
     let scopes = ["individual:all", "group:all", "program:all", "program_membership:all"];
@@ -100,8 +101,8 @@ fn a_backup_is_restored_into_an_empty_database_and_served_from_there() {
     assert!(refused.code != 0 && refused.stderr.contains("was not finished"), "{refused:?}");
     std::fs::remove_dir_all(&restored).unwrap();
 
-    let told = run(&restored, &["restore", &file, "--json"]).expect_success().json();
-    assert_eq!((&told["findings"], &told["has_keys"]), (&json!(0), &json!(true)), "{told}");
+    let reported = run(&restored, &["restore", &file, "--json"]).expect_success().json();
+    assert_eq!((&reported["findings"], &reported["has_keys"]), (&json!(0), &json!(true)), "{reported}");
     assert!(!restored.join("restore.unfinished").exists());
     assert!(!restored.join("store").exists(), "no register is in the folder");
     let other = folder.path().join("other");
@@ -121,8 +122,8 @@ fn a_backup_is_restored_into_an_empty_database_and_served_from_there() {
     drop(run(&restored, &["verify"]).expect_success());
 }
 
-fn findings(told: &Finished) -> Vec<String> {
-    let listed = told.json()["listed"].as_array().cloned().unwrap_or_default();
+fn findings(reported: &Finished) -> Vec<String> {
+    let listed = reported.json()["listed"].as_array().cloned().unwrap_or_default();
     listed
         .iter()
         .map(|found: &Value| {
@@ -182,14 +183,14 @@ fn every_fault_in_a_database_is_found_and_named_and_nothing_else_is() {
         let _config = postgres::settings(&data_dir, &database.url(), None, "");
         drop(run(&data_dir, &["restore", &file]).expect_success());
         drop(database.sql(damage));
-        let told = run(&data_dir, &["verify", "--json"]);
-        let found = findings(&told);
-        assert_eq!(found.len(), expected.len(), "{damage}: {told:?}");
+        let reported = run(&data_dir, &["verify", "--json"]);
+        let found = findings(&reported);
+        assert_eq!(found.len(), expected.len(), "{damage}: {reported:?}");
         assert!(
             found.iter().zip(&expected).all(|(found, expected)| found.starts_with(expected)),
             "{damage}: {found:?}"
         );
-        assert_eq!(told.code, i32::from(!expected.is_empty()), "{damage}: {told:?}");
+        assert_eq!(reported.code, i32::from(!expected.is_empty()), "{damage}: {reported:?}");
     }
 }
 

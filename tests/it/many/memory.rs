@@ -1,4 +1,5 @@
-//! Servers that hold the register of a database in memory: the others find writes of one; and no fault stops them permanently.
+//! Servers that hold the register of a database in memory: the others find writes of one; and no fault stops them
+//! permanently.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! A register that moved from the embedded store into PostgreSQL returns the same responses, from the tables of the database and from memory.
+//! A register that moved from the embedded store into PostgreSQL returns the same responses, from the tables of the
+//! database and from memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,22 +73,22 @@ fn listed_outcomes(client: &ApiClient, (subject, expression): (&str, &str)) -> V
 }
 
 /// The responses that have to be the same before and after.
-fn answers(client: &ApiClient) -> Vec<Value> {
-    let mut answers: Vec<Value> = RULES.iter().map(|rule| preview(client, *rule, &json!({}))).collect();
-    answers.push(preview(client, RULES[0], &json!({"region": "South"})));
-    answers.push(preview(client, RULES[5], &json!({"_last_updated": "ge2020-01-01"})));
-    answers.push(json!(listed_outcomes(client, RULES[1])));
+fn responses(client: &ApiClient) -> Vec<Value> {
+    let mut responses: Vec<Value> = RULES.iter().map(|rule| preview(client, *rule, &json!({}))).collect();
+    responses.push(preview(client, RULES[0], &json!({"region": "South"})));
+    responses.push(preview(client, RULES[5], &json!({"_last_updated": "ge2020-01-01"})));
+    responses.push(json!(listed_outcomes(client, RULES[1])));
     for query in [
         "/Individual?gender=urn:iso:std:iso:5218%232&birth_date=ge1980-01-01&region=north&_sort=-birth_date&_count=30",
         "/Individual?_count=5&_offset=2000",
         "/Group?_count=5&_sort=_last_updated",
     ] {
         let found = client.get(query).expect(200).json();
-        answers.push(json!([found["total"], found["data"]]));
+        responses.push(json!([found["total"], found["data"]]));
     }
-    answers.push(client.get(&path("Individual", "17")).expect(200).json());
-    answers.push(client.get(&path("Group", "H-17")).expect(200).json());
-    answers
+    responses.push(client.get(&path("Individual", "17")).expect(200).json());
+    responses.push(client.get(&path("Group", "H-17")).expect(200).json());
+    responses
 }
 
 pub fn copy_keys(from: &Path, to: &Path) {
@@ -108,9 +109,9 @@ fn embedded(folder: &Path) -> (PathBuf, ApiClient, Vec<Value>) {
     let file = register(folder);
     let imported = process::run(&data_dir, &["import", file.to_str().expect("a path is UTF-8"), "--json"]);
     assert_eq!(imported.expect_success().json()["created"], PEOPLE + PEOPLE / 2);
-    let answers = answers(&client);
+    let responses = responses(&client);
     assert_eq!(server.stop().code, 0);
-    (data_dir, client, answers)
+    (data_dir, client, responses)
 }
 
 fn allowing(folder: &Path) -> PathBuf {
@@ -130,7 +131,7 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
         process::run(data_dir, &[&["migrate"], arguments, &["--json", "--config", config]].concat())
     };
     let moved = migrate(&data_dir, &["fill", "--to", "postgres"]).expect_success().json();
-    assert_eq!((&moved["differences"], &moved["told"]), (&json!(0), &json!([])));
+    assert_eq!((&moved["differences"], &moved["reported"]), (&json!(0), &json!([])));
     assert_eq!(moved["same"]["individuals"], PEOPLE);
     assert!(moved["same"]["audit_values"].as_u64().is_some_and(|values| values > 0), "{moved}");
     let again = migrate(&data_dir, &["fill", "--to", "postgres"]);
@@ -145,7 +146,7 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
     let _in_memory = processes.start_one();
     processes.is_ready(2);
     for number in 0..3 {
-        assert_eq!(answers(&processes.at(number, &client)), before, "process {number}");
+        assert_eq!(responses(&processes.at(number, &client)), before, "process {number}");
     }
     assert!(migrate(&data_dir, &["compare"]).code != 0, "clients' counts have gone on");
 

@@ -1,5 +1,5 @@
-//! Servers of two releases on one database, as during a rolling upgrade. The newer one is simulated: data under
-//! tags of its own, and its additions to the tables, are put into the database as it would put them. The older ones are real.
+//! Servers of two releases on one database, as during a rolling upgrade. The newer one is simulated: data under tags of
+//! its own, and its additions to the tables, are put into the database as it would put them. The older ones are real.
 
 use std::sync::Arc;
 
@@ -164,7 +164,8 @@ fn data_of_a_newer_server_survives_every_write_of_older_ones() {
     processes.is_ready(1);
     let other = processes.at(1, &client);
 
-    // They write records that they read, with changes; a part of one; a line of an import; a member; and records managed by the administrator.
+    // They write records that they read, with changes; a part of one; a line of an import; a member; and records
+    // managed by the administrator.
     let put = with(before[0].clone(), json!({"gender": MALE}));
     drop(client.request("PUT", &individual).json(&put).send().expect(200));
     let patch = json!({"name": {"given": "Almaz"}});
@@ -241,10 +242,10 @@ fn data_that_no_server_can_have_stored_is_rejected_as_damage() {
     }
     assert_eq!(client.get(&path("Individual", "3")).status, 200, "others are served");
     let (stopped, _) = processes.stop(0);
-    for said in [
+    for message in [
         "a stored individual cannot be read: its `name` has a value with the tag 900, which its revision of the schema does not have",
         "a stored group cannot be read: its `meta.last_updated` is not valid",
     ] {
-        assert!(stopped.stderr.contains(said), "{said}: {}", stopped.stderr);
+        assert!(stopped.stderr.contains(message), "{message}: {}", stopped.stderr);
     }
 }

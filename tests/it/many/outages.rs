@@ -1,5 +1,5 @@
-//! A database that is unavailable, in any way: requests are 503 with Retry-After, nothing is partially done, and a server resumes by
-//! itself when the database is available again.
+//! A database that is unavailable, in any way: requests are 503 with Retry-After, nothing is partially done, and a
+//! server resumes by itself when the database is available again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,11 +82,11 @@ fn acknowledged_writes_survive_a_database_that_is_killed_during_writes() {
                         {"request": {"method": "POST", "url": "Individual"}, "resource": person(&head, json!({}))},
                         {"request": {"method": "POST", "url": "Group"}, "resource": household(&home, &members)},
                     ]});
-                    let answer = client.post("/$batch", &bundle);
-                    match answer.status {
+                    let response = client.post("/$batch", &bundle);
+                    match response.status {
                         200 | 201 => acknowledged.push((head, home)),
                         503 => refused.push((head, home)),
-                        other => panic!("{other}: {}", answer.text()),
+                        other => panic!("{other}: {}", response.text()),
                     }
                 }
                 (acknowledged, refused)

@@ -40,13 +40,13 @@ fn a_plugin_is_installed_replaced_and_removed_for_all() {
 #[test]
 fn each_server_judges_the_plugins_of_the_database_by_its_own_policy() {
     let folder = tempfile::tempdir().unwrap();
-    let (key, told) = packs::key(folder.path(), "key.pem");
+    let (key, reported) = packs::key(folder.path(), "key.pem");
     let mut processes = Processes::start(2);
     // The second one accepts plugins signed by that key, and no unsigned ones.
     let (_, data_dir) = processes.stop(1);
     let config = data_dir.with_extension("toml");
     let lax = fs::read_to_string(&config).unwrap();
-    let trusted = format!("trusted_keys = [\"{}\"]", told["public_key"].as_str().unwrap());
+    let trusted = format!("trusted_keys = [\"{}\"]", reported["public_key"].as_str().unwrap());
     fs::write(&config, lax.replace("allow_unsigned = true", &trusted)).unwrap();
     let strict = Server::serve(&data_dir, &["--config", config.to_str().unwrap()]);
     let admin = Server::admin(&data_dir);

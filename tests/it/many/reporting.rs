@@ -41,18 +41,18 @@ fn the_questions_of_the_guide_have_the_same_answers_in_the_views_as_in_files() {
     }
     drop(run(processes.data_dir(0), &["import", sample.to_str().unwrap()]).expect_success());
     for number in 1..=10 {
-        let asked = format!("SET search_path = reporting; SET reporting.language = 'en'; {}", question(number));
-        let found = processes.database().sql(&asked);
+        let requested = format!("SET search_path = reporting; SET reporting.language = 'en'; {}", question(number));
+        let found = processes.database().sql(&requested);
         let (found, shown): (Vec<&str>, Vec<String>) = (found.lines().collect(), shown(number));
         let is_same = found.len() == shown.len() && found.iter().zip(&shown).all(|(one, other)| is_same(one, other));
         assert!(is_same && !shown.is_empty(), "question {number}: {found:#?} and in the guide {shown:#?}");
     }
 
     // Further columns and rows of the views.
-    let asked = |statement: &str| processes.database().sql(&format!("SET search_path = reporting; {statement}"));
+    let requested = |statement: &str| processes.database().sql(&format!("SET search_path = reporting; {statement}"));
     let french = "SELECT id FROM individual WHERE 'urn:iso:std:iso:639#fr' = ANY (languages)";
-    assert_eq!(asked(french), "urn:example:register|P-11");
+    assert_eq!(requested(french), "urn:example:register|P-11");
     let audit = "SELECT action, outcome, count(*) > 0 FROM audit_entry WHERE action = 'create' GROUP BY 1, 2";
-    assert_eq!(asked(audit), "create|allowed|t");
-    assert_eq!(asked("SELECT label('urn:iso:std:iso:5218#2', 'en')"), "Female");
+    assert_eq!(requested(audit), "create|allowed|t");
+    assert_eq!(requested("SELECT label('urn:iso:std:iso:5218#2', 'en')"), "Female");
 }

@@ -1,4 +1,5 @@
-//! A server that cannot start on its database: each cause has the exit code that CLI.md gives it, and names the setting and the remedy.
+//! A server that cannot start on its database: each cause has the exit code that CLI.md gives it, and names the setting
+//! and the remedy.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -19,10 +20,10 @@ fn refused(folder: &Path, name: &str, postgres: &str, code: i32, says: &str) {
     std::fs::write(&config, text).unwrap();
     let config = config.display().to_string();
     let listen = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
-    let told = process::run(&data_dir, &[&["serve", "--config", &config][..], &listen].concat());
-    assert_eq!(told.code, code, "{name}: {told:?}");
-    assert!(told.stderr.contains(says), "{name} should say {says:?}: {told:?}");
-    assert!(!told.stderr.contains("panicked") && !told.stderr.contains("geheim"), "{name}: {told:?}");
+    let reported = process::run(&data_dir, &[&["serve", "--config", &config][..], &listen].concat());
+    assert_eq!(reported.code, code, "{name}: {reported:?}");
+    assert!(reported.stderr.contains(says), "{name} should say {says:?}: {reported:?}");
+    assert!(!reported.stderr.contains("panicked") && !reported.stderr.contains("geheim"), "{name}: {reported:?}");
 }
 
 #[test]

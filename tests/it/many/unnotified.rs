@@ -68,7 +68,7 @@ fn an_invalid_token_costs_a_process_without_notifications_no_query() {
     }
     // Four queries a second are its own.
     let own = began.elapsed().as_secs_f64().mul_add(4.0, 6.0);
-    let asked = figure(&page(), "daftar_change_feed_polls_total") - before;
-    assert!(asked <= own.min(24.0), "{asked} questions, {own} of them its own");
+    let requested = figure(&page(), "daftar_change_feed_polls_total") - before;
+    assert!(requested <= own.min(24.0), "{requested} questions, {own} of them its own");
     database.undeafen();
 }

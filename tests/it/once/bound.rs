@@ -22,10 +22,10 @@ fn assert_refused(refused: Response, (bound, remembered, more): (u64, u64, &str)
     let refused = refused.expect(409);
     assert_eq!(refused.code(), "idempotency_keys_exhausted");
     let detail = refused.detail();
-    let told = format!(
+    let reported = format!(
         "at most {bound} requests of a client are remembered by their `Idempotency-Key`, {remembered} of this client are, and it would be {more} more: send it without a key, or wait until the oldest are a day old"
     );
-    assert_eq!(detail, told);
+    assert_eq!(detail, reported);
 }
 
 #[test]

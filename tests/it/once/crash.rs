@@ -30,7 +30,8 @@ fn sent_again_after_a_kill_every_create_is_there_once() {
                 scope.spawn(|| {
                     while !is_killed.load(Ordering::Acquire) {
                         let number = next.fetch_add(1, Ordering::Relaxed);
-                        // There is no response if the server is killed during the request. Any response but success fails the test.
+                        // There is no response if the server is killed during the request. Any response but success
+                        // fails the test.
                         match create(&connection, number).try_send() {
                             Some(response) => {
                                 assert_eq!(response.status, 201, "{}", response.text());

@@ -104,14 +104,17 @@ fn the_metadata_follows_the_table_of_routes() {
     let operations = resources.iter().flat_map(|resource| resource["operations"].as_array().unwrap());
     let of_member = operations.clone().find(|one| one["id"] == "addMember").unwrap();
     assert_eq!(of_member["also_at"], serde_json::json!(["/api/v2/groups/{identifier}/$add-member"]));
-    let asked: BTreeSet<&str> = operations.flat_map(|one| one["scopes"].as_array().unwrap()).map(text).collect();
+    let requested: BTreeSet<&str> = operations.flat_map(|one| one["scopes"].as_array().unwrap()).map(text).collect();
     let offered: Vec<&str> = metadata["token"]["scopes"].as_array().unwrap().iter().map(text).collect();
     for scope in &offered {
         let (resource, action) = scope.split_once(':').unwrap();
-        let is_asked = |one: &&str| one.split_once(':').is_some_and(|(of, _)| of == resource);
-        assert!(asked.contains(scope) || (action == "all" && asked.iter().any(is_asked)), "{scope} opens nothing");
+        let is_requested = |one: &&str| one.split_once(':').is_some_and(|(of, _)| of == resource);
+        assert!(
+            requested.contains(scope) || (action == "all" && requested.iter().any(is_requested)),
+            "{scope} opens nothing"
+        );
     }
-    assert!(asked.iter().all(|scope| offered.contains(scope)), "{asked:?} {offered:?}");
+    assert!(requested.iter().all(|scope| offered.contains(scope)), "{requested:?} {offered:?}");
     let gender =
         individual["search_parameters"].as_array().unwrap().iter().find(|one| one["name"] == "gender").unwrap();
     assert_eq!(gender["repeatable"], true);

@@ -34,10 +34,10 @@ fn every_example_is_answered_as_the_document_says() {
             }
             let needs_consent = endpoint.paths[0].contains("{consent_id}");
             let consent = if needs_consent { consent.get_or_insert_with(|| give(&app)).as_str() } else { "" };
-            let answer = send(&client, endpoint, example, consent);
-            if answer.status != example.status {
-                let told = (endpoint.operation.id, example.name, answer.status, example.status);
-                problems.push(format!("{told:?}: {}", answer.text()));
+            let response = send(&client, endpoint, example, consent);
+            if response.status != example.status {
+                let reported = (endpoint.operation.id, example.name, response.status, example.status);
+                problems.push(format!("{reported:?}: {}", response.text()));
             }
         }
     }

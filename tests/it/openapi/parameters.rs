@@ -44,13 +44,13 @@ fn an_unknown_parameter_is_refused_everywhere_naming_those_of_the_document() {
         if endpoint.operation.body.is_some() {
             request = request.json(&json!({}));
         }
-        let answer = request.send();
+        let response = request.send();
         let id = endpoint.operation.id;
-        if answer.status != 400 {
-            problems.push(format!("{id}: {} instead of 400", answer.status));
+        if response.status != 400 {
+            problems.push(format!("{id}: {} instead of 400", response.status));
             continue;
         }
-        let detail = answer.detail();
+        let detail = response.detail();
         let known = if detail.ends_with("this call has no parameters") {
             ""
         } else if let Some((_, known)) = detail.split_once("known here: ") {

@@ -14,8 +14,8 @@ use wasm_encoder::{
     ValType,
 };
 
-/// A module with a function in which every one of `count` variables changes in every one of `count` loops around each other: a
-/// compiler that keeps values apart needs their product. Its code has about 10 bytes for each of `count`.
+/// A module with a function in which every one of `count` variables changes in every one of `count` loops around each
+/// other: a compiler that keeps values apart needs their product. Its code has about 10 bytes for each of `count`.
 fn bomb(count: u32) -> Module {
     let mut types = TypeSection::new();
     types.ty().function([ValType::I32], []);
@@ -84,7 +84,8 @@ fn a_child_with_too_little_memory_or_time_refuses_and_with_enough_does_not() {
 fn the_bound_of_memory_is_one_of_what_a_plugin_takes() {
     let engine = || fs::read(artifacts::plugin("eligibility-cel")).unwrap();
     let usual = CompileBounds::default().worker;
-    // The engine requires some 250 MiB: the memory reserved by the compiling process itself must not be available to it.
+    // The engine requires some 250 MiB: the memory reserved by the compiling process itself must not be available to
+    // it.
     let refused = inspect_bytes(engine(), WorkerBounds { memory_bytes: 96 << 20, ..usual }).refusal.unwrap();
     assert_eq!(refused.step, InstallStep::CompileBudget, "{refused}");
     assert!(refused.reason.contains("96 MiB"), "{refused}");

@@ -1,5 +1,5 @@
-//! A server that is killed while plugins are installed, replaced and removed: it starts again with the set from before the interrupted
-//! call or from after it, and serves.
+//! A server that is killed while plugins are installed, replaced and removed: it starts again with the set from before
+//! the interrupted call or from after it, and serves.
 
 use std::path::Path;
 use std::sync::mpsc::channel;

@@ -1,4 +1,5 @@
-//! Callers affected by a failing engine: the client of the expression, or, if it fails by itself, all clients for a while.
+//! Callers affected by a failing engine: the client of the expression, or, if it fails by itself, all clients for a
+//! while.
 
 use daftar::domain::manifest::PluginName;
 use daftar_tests::{TestApp, artifacts};

@@ -1,4 +1,5 @@
-//! Files that are no plugins, sent to a server that serves on: nothing, noise, zeros, halves, and what only looks like one.
+//! Files that are no plugins, sent to a server that serves on: nothing, noise, zeros, halves, and what only looks like
+//! one.
 
 use std::fs;
 
@@ -43,8 +44,8 @@ fn files_that_are_not_plugins_are_rejected_at_their_step_and_the_server_continue
     ];
     for (number, (what, file, step)) in cases.into_iter().enumerate() {
         let refused = admin.install(&file).expect(422);
-        let told = format!("was rejected at step `{step}`: ");
-        assert!(refused.detail().contains(&told) && refused.detail().len() < 1_000, "{what}: {}", refused.detail());
+        let reported = format!("was rejected at step `{step}`: ");
+        assert!(refused.detail().contains(&reported) && refused.detail().len() < 1_000, "{what}: {}", refused.detail());
         drop(client.create_individual(&person(&number.to_string(), json!({"gender": FEMALE}))));
     }
     let too_large = admin.install(&vec![0; (64 << 20) + 1]).expect(413);

@@ -1,4 +1,5 @@
-//! Plugins that are replaced and removed while requests use them: every request gets a response, by the old version or by the new one.
+//! Plugins that are replaced and removed while requests use them: every request gets a response, by the old version or
+//! by the new one.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,16 +31,16 @@ fn no_request_is_lost_while_engine_and_packs_are_replaced() {
     drop(client.create_individual(&person("1", json!({"gender": FEMALE}))));
     let rule = json!({"expression": "in_group(me.gender, 'feminine_gender')", "subjects": [reference("1")]});
     let is_over = AtomicBool::new(false);
-    let asked = std::thread::scope(|scope| {
+    let requested = std::thread::scope(|scope| {
         let ask = || {
-            let mut asked = 0;
+            let mut requested = 0;
             while !is_over.load(Ordering::Acquire) {
-                let answer = client.post("/Eligibility/$evaluate", &rule).expect(200).json();
-                assert_eq!(answer["results"][0]["outcome"], "eligible", "{answer}");
+                let response = client.post("/Eligibility/$evaluate", &rule).expect(200).json();
+                assert_eq!(response["results"][0]["outcome"], "eligible", "{response}");
                 assert_eq!(client.found("gender=urn:iso:std:iso:5218%232"), ["1"]);
-                asked += 1;
+                requested += 1;
             }
-            asked
+            requested
         };
         let asking = [scope.spawn(ask), scope.spawn(ask)];
         let over = Over(&is_over);
@@ -52,5 +53,5 @@ fn no_request_is_lost_while_engine_and_packs_are_replaced() {
         drop(over);
         asking.map(|asking| asking.join().unwrap())
     });
-    assert!(asked.iter().all(|asked| *asked > 0), "{asked:?}");
+    assert!(requested.iter().all(|requested| *requested > 0), "{requested:?}");
 }

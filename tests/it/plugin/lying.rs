@@ -1,4 +1,4 @@
-//! Packs that lie, loop or eat memory: each is refused by name and reason, and the rest is served.
+//! Packs that return false data, loop or exhaust memory: each is rejected by name and reason, and the rest is served.
 
 use daftar_tests::records::{FEMALE, person};
 use daftar_tests::{Server, TestApp, artifacts};
@@ -46,9 +46,9 @@ fn each_liar_is_refused_at_its_step_with_its_name() {
         let refused = admin.install(&std::fs::read(artifacts::fixture(name)).unwrap());
         assert_eq!(refused.status, 422, "{name}: {}", refused.text());
         let detail = refused.detail();
-        let told = format!("plugin `{name}` was rejected at step `{step}`: ");
-        if !(detail.starts_with(&told) && detail.contains(reason) && detail.len() < 4_000) {
-            problems.push(format!("{told}..{reason}.. is expected: {detail}"));
+        let reported = format!("plugin `{name}` was rejected at step `{step}`: ");
+        if !(detail.starts_with(&reported) && detail.contains(reason) && detail.len() < 4_000) {
+            problems.push(format!("{reported}..{reason}.. is expected: {detail}"));
         }
         drop(client.create_individual(&person(name, json!({"gender": FEMALE}))));
     }
@@ -83,8 +83,8 @@ fn a_server_starts_with_the_rest_and_names_every_liar() {
     assert!(all.len() > 10 && all.iter().any(|name| name == "eligibility-cel"), "{all:?}");
     assert_eq!(listed, all);
     for (name, step, _) in LIARS {
-        let told = format!("plugin `{name}` was rejected at step `{step}`");
-        assert!(finished.stderr.contains(&told), "{told}\n{}", finished.stderr);
+        let reported = format!("plugin `{name}` was rejected at step `{step}`");
+        assert!(finished.stderr.contains(&reported), "{reported}\n{}", finished.stderr);
     }
     assert!(finished.stderr.contains("broken.wasm"), "{}", finished.stderr);
     assert!(!finished.stderr.contains('\u{1b}'), "a log that is no terminal holds no colours: {}", finished.stderr);

@@ -64,9 +64,9 @@ fn the_page_can_be_read_by_prometheus_and_reports_requests_and_plugins() {
     drop(app.admin().install(&std::fs::read(artifacts::fixture("loop-in-describe")).unwrap()));
 
     let admin = app.admin();
-    let answer = app.admin_listener().request("GET", "/metrics").bearer(admin.token()).send().expect(200);
-    assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
-    let page = answer.text();
+    let response = app.admin_listener().request("GET", "/metrics").bearer(admin.token()).send().expect(200);
+    assert_eq!(response.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let page = response.text();
     assert!(!page.contains("MARKED") && !page.contains(client.id()) && !page.contains(client.token()), "{page}");
     let series = parsed(&page);
     let value = |name: &str| *series.get(name).unwrap_or_else(|| panic!("{name} is not on the page:\n{page}"));

@@ -1,4 +1,5 @@
-//! Open vocabularies: codes that a pack reads by a grammar, in records, searches and rules; and packs that do not answer.
+//! Open vocabularies: codes that a pack reads by a grammar, in records, searches and rules; and packs that do not
+//! answer.
 
 use daftar_tests::records::{household, path, person, with};
 use daftar_tests::{ApiClient, Response, TestApp, artifacts, errors};
@@ -31,8 +32,8 @@ fn shown(client: &ApiClient, id: &str, language: &str) -> Value {
 
 fn outcome(client: &ApiClient, expression: &str, subject: &Value) -> String {
     let body = json!({"expression": expression, "subjects": [subject]});
-    let answer = client.post("/Eligibility/$evaluate", &body).expect(200).json();
-    answer["results"][0]["outcome"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    let response = client.post("/Eligibility/$evaluate", &body).expect(200).json();
+    response["results"][0]["outcome"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned()
 }
 
 /// Every code that has a number in the store of a server that has stopped.
@@ -331,8 +332,8 @@ fn the_language_tags_of_the_internet_are_an_open_vocabulary() {
     let module = std::fs::read(artifacts::module("language-tag")).unwrap();
     assert_eq!(app.admin().install(&module).expect(201).json()["name"], "language-tag");
     for code in ["pt", "pt-BR", "PT-br", "zh-Hant-TW", "de-DE-u-co-phonebk", "x-village"] {
-        let answer = evaluate(code).expect(200).json();
-        assert_eq!(answer["results"][0]["outcome"], "not_eligible", "{code}: {answer}");
+        let response = evaluate(code).expect(200).json();
+        assert_eq!(response["results"][0]["outcome"], "not_eligible", "{code}: {response}");
     }
     let reader = app.client(&["vocabulary:read"]);
     let code = |code: &str| {
@@ -353,13 +354,13 @@ fn the_language_tags_of_the_internet_are_an_open_vocabulary() {
     }
     assert_eq!(shown["requested_code"], "zh-hant-TW");
     let codes = ["pt-BR", "pt", "pt-br", "eng", "sh", "pt_BR"].map(|code| format!("{LANGUAGE}#{code}"));
-    let asked = json!({"codes": codes});
-    let validated = reader.post("/Vocabulary/$validate", &asked).expect(200).json();
-    let told = |result: &Value| {
+    let requested = json!({"codes": codes});
+    let validated = reader.post("/Vocabulary/$validate", &requested).expect(200).json();
+    let reported = |result: &Value| {
         let text = |key: &str| result[key].as_str().unwrap_or_default().to_owned();
         (result["valid"].as_bool().unwrap(), text("reason"), text("suggestion").replace(LANGUAGE, ""))
     };
-    let told: Vec<(bool, String, String)> = validated["results"].as_array().unwrap().iter().map(told).collect();
+    let reported: Vec<(bool, String, String)> = validated["results"].as_array().unwrap().iter().map(reported).collect();
     let expected = [
         (true, "", ""),
         (true, "", ""),
@@ -368,10 +369,10 @@ fn the_language_tags_of_the_internet_are_an_open_vocabulary() {
         (false, "deprecated", ""),
         (false, "malformed_code", ""),
     ];
-    assert_eq!(told, expected.map(|(valid, reason, suggestion)| (valid, reason.to_owned(), suggestion.to_owned())));
+    assert_eq!(reported, expected.map(|(valid, reason, suggestion)| (valid, reason.to_owned(), suggestion.to_owned())));
     let message = validated["results"][5]["message"].as_str().unwrap();
     assert!(message.ends_with("did you mean `pt-BR`?"), "{message}");
-    let looked_up = reader.post("/Vocabulary/$lookup", &asked).expect(200).json();
+    let looked_up = reader.post("/Vocabulary/$lookup", &requested).expect(200).json();
     assert_eq!(looked_up["results"][2]["display"], "Portuguese (BR)", "{looked_up}");
     assert_eq!(looked_up["results"][2]["requested_code"], "pt-br", "{looked_up}");
     let many: Vec<String> =

@@ -85,12 +85,15 @@ fn a_pack_comes_and_goes_and_records_stay() {
 
     assert_eq!(admin.request("DELETE", "/plugins/isco-08?force=true").send().status, 204);
     assert_eq!(errors(&farmer("3").expect(422).json())[0].1, "vocabulary_not_installed");
-    let kept = occupation(&client, "1");
-    assert_eq!((&kept["uri"], &kept["code"], &kept["namespace"]), (&shown["uri"], &shown["code"], &shown["namespace"]));
+    let stored = occupation(&client, "1");
+    assert_eq!(
+        (&stored["uri"], &stored["code"], &stored["namespace"]),
+        (&shown["uri"], &shown["code"], &shown["namespace"])
+    );
     assert_eq!(admin.request("DELETE", "/plugins/isco-08").send().status, 404);
 
     app.restart();
-    assert_eq!(occupation(&client, "1"), kept, "also after a restart");
+    assert_eq!(occupation(&client, "1"), stored, "also after a restart");
     assert_eq!(app.admin().install(&pack()).expect(201).json()["name"], "isco-08");
     assert_eq!(occupation(&client, "1"), shown, "the codes are the same ones again");
     assert_eq!(farmer("3").status, 201);
@@ -129,16 +132,17 @@ fn an_error_names_the_module_that_would_bring_what_is_not_there() {
         let absent = client.get(&format!("/Vocabulary/{namespace}")).expect(404).detail();
         let remedy =
             format!("the module `{module}` provides it: the administrator installs it with `daftar plugin install`");
-        for told in [
+        for reported in [
             refused["errors"][0]["message"].as_str().unwrap(),
             wrong["errors"][0]["message"].as_str().unwrap(),
             validated["results"][0]["message"].as_str().unwrap(),
             &absent,
         ] {
-            assert!(told.contains(&remedy), "{told}");
+            assert!(reported.contains(&remedy), "{reported}");
         }
     };
-    // A module of the project is known by its name alone; another one once it was active, or by its file in the folder of plugins.
+    // A module of the project is known by its name alone; another one once it was active, or by its file in the folder
+    // of plugins.
     names(&app, "farmer-registry", "urn:fao:agrovoc", json!({"farmer": {"crops": []}}));
     assert_eq!(app.admin().request("DELETE", "/plugins/small").send().status, 204);
     names(&app, "small", "urn:test:small", json!({"trial": {"kind": "urn:test:small#A"}}));

@@ -1,11 +1,12 @@
-//! The packs that are loaded by default: every coded field of a record has its vocabulary, and codes are shown in the client's language.
+//! The packs that are loaded by default: every coded field of a record has its vocabulary, and codes are shown in the
+//! client's language.
 
 use daftar_tests::TestApp;
 use daftar_tests::records::{path, person};
 use serde_json::{Value, json};
 
-/// Each field of a person that takes one code, with a code, its English name and its name in Hindi, which is English where the
-/// pack has no Hindi.
+/// Each field of a person that takes one code, with a code, its English name and its name in Hindi, which is English
+/// where the pack has no Hindi.
 const SINGLES: [(&str, &str, &str, &str); 8] = [
     ("gender", "urn:iso:std:iso:5218#2", "Female", "महिला"),
     ("marital_status", "urn:un:unsd:pop-census:marital-status#W", "Widowed", "विधवा या विधुर"),

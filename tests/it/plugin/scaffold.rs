@@ -1,5 +1,5 @@
-//! A plugin from a scaffold: the folder that `daftar plugin new` creates builds and passes its own tests with one command, is self-contained,
-//! and the resulting plugin is installed and used.
+//! A plugin from a scaffold: the folder that `daftar plugin new` creates builds and passes its own tests with one
+//! command, is self-contained, and the resulting plugin is installed and used.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,9 +28,10 @@ fn built(folder: &Path, kind: &str, name: &str) -> PathBuf {
     let finished = daftar(folder, &["plugin", "build", name, "--json"]).expect_success();
     drop(turn);
     assert!(finished.stderr.contains("test logic::tests::"), "its own tests were run: {}", finished.stderr);
-    let told: Value = serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
-    assert_eq!((&told["name"], &told["version"]), (&json!(name), &json!("0.1.0")));
-    folder.join(told["file"].as_str().unwrap())
+    let reported: Value =
+        serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
+    assert_eq!((&reported["name"], &reported["version"]), (&json!(name), &json!("0.1.0")));
+    folder.join(reported["file"].as_str().unwrap())
 }
 
 fn evaluate(client: &ApiClient, expression: &str, subject: &Value) -> Value {
@@ -48,8 +49,8 @@ fn a_new_vocabulary_pack_builds_with_one_command_and_is_used() {
     let person = json!({"type": "individual", "gender": "urn:iso:std:iso:5218#2"});
     let rule = |code: &str| format!("descends_from(me.gender, 'urn:example:water-source#{code}')");
     for code in ["well", "well:250"] {
-        let answer = evaluate(&client, &rule(code), &person);
-        assert_eq!(answer["results"][0]["outcome"], "not_eligible", "{answer}");
+        let response = evaluate(&client, &rule(code), &person);
+        assert_eq!(response["results"][0]["outcome"], "not_eligible", "{response}");
     }
     let refused = evaluate(&client, &rule("sea:3"), &person);
     let message = refused["diagnostics"][0]["message"].as_str().unwrap_or_else(|| panic!("{refused}"));
@@ -76,8 +77,8 @@ fn a_new_eligibility_engine_builds_with_one_command_and_decides() {
         (json!(false), "not me.birth_date_estimated", "eligible"),
         (Value::Null, "me.birth_date_estimated", "undetermined"),
     ] {
-        let answer = evaluate(&client, expression, &born(estimated.clone()));
-        assert_eq!(answer["results"][0]["outcome"], outcome, "{expression} of {estimated}: {answer}");
+        let response = evaluate(&client, expression, &born(estimated.clone()));
+        assert_eq!(response["results"][0]["outcome"], outcome, "{expression} of {estimated}: {response}");
     }
     let undetermined = evaluate(&client, "me.birth_date_estimated", &born(Value::Null));
     assert_eq!(undetermined["results"][0]["missing"], json!(["me.birth_date_estimated"]));
@@ -88,7 +89,7 @@ fn a_new_eligibility_engine_builds_with_one_command_and_decides() {
 #[test]
 fn a_wrong_call_says_what_would_be_right() {
     let folder = tempfile::tempdir().unwrap();
-    for (arguments, told, code) in [
+    for (arguments, reported, code) in [
         (&["plugin", "new", "--kind", "pack", "water"][..], "`vocabulary-pack`, `eligibility-engine`", 2),
         (&["plugin", "new", "--kind", "vocabulary-pack", "Water"], "lower-case letters", 2),
         (&["plugin", "build", "nowhere"], "plugin.toml", 66),
@@ -96,7 +97,7 @@ fn a_wrong_call_says_what_would_be_right() {
     ] {
         let refused = daftar(folder.path(), arguments);
         assert_eq!(refused.code, code, "{refused:?}");
-        assert!(refused.stderr.contains(told), "{told}: {}", refused.stderr);
+        assert!(refused.stderr.contains(reported), "{reported}: {}", refused.stderr);
     }
     std::fs::write(folder.path().join("core.wasm"), b"\0asm\x01\0\0\0").unwrap();
     let manifest = "name = \"x\"\nversion = \"1.0.0\"\nkind = \"vocabulary-pack\"\ninterface = \"0.1.0\"\ndescription = \"X.\"\nlicence = \"CC0-1.0\"\n";

@@ -19,9 +19,9 @@ fn inspect(folder: &Path, file: &Path, more: &[&str]) -> Finished {
 #[test]
 fn a_signed_pack_is_installed_and_one_changed_byte_is_refused_naming_digest_and_key() {
     let folder = tempfile::tempdir().unwrap();
-    let (key, told) = packs::key(folder.path(), "key.pem");
-    let id = told["key_id"].as_str().unwrap();
-    let config = packs::config_that_trusts(folder.path(), &told);
+    let (key, reported) = packs::key(folder.path(), "key.pem");
+    let id = reported["key_id"].as_str().unwrap();
+    let config = packs::config_that_trusts(folder.path(), &reported);
     let config = config.to_str().unwrap();
     let pack = packs::build(folder.path(), "1.0.0", Some(&key));
     let data_dir = folder.path().join("data");
@@ -77,11 +77,11 @@ fn a_signed_pack_is_installed_and_one_changed_byte_is_refused_naming_digest_and_
 #[test]
 fn a_key_that_is_limited_in_the_configuration_is_trusted_for_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
-    let (key, told) = packs::key(folder.path(), "key.pem");
+    let (key, reported) = packs::key(folder.path(), "key.pem");
     let pack = packs::build(folder.path(), "1.0.0", Some(&key));
     let config = |limits: &str| {
         let file = folder.path().join("limited.toml");
-        let key = told["public_key"].as_str().unwrap();
+        let key = reported["public_key"].as_str().unwrap();
         fs::write(&file, format!("[plugins]\ntrusted_keys = [{{ key = \"{key}\", {limits} }}]\n")).unwrap();
         file.to_str().unwrap().to_owned()
     };
@@ -103,7 +103,7 @@ fn a_key_that_is_limited_in_the_configuration_is_trusted_for_nothing_else() {
     }
     let config = config("names = [\"small\"], kinds = [\"vocabulary-pack\"]");
     let installed = install(&data_dir, &pack, &["--json", "--config", &config]).expect_success().json();
-    assert_eq!(installed["signer"], format!("key {}", told["key_id"].as_str().unwrap()));
+    assert_eq!(installed["signer"], format!("key {}", reported["key_id"].as_str().unwrap()));
 }
 
 #[test]
@@ -118,8 +118,8 @@ fn an_older_version_needs_a_word_by_hand_and_is_never_taken_from_a_folder() {
     for named in ["step `downgrade`", "1.1.0", "--allow-downgrade"] {
         assert!(refused.stderr.contains(named), "{named}: {refused:?}");
     }
-    let told = run(&data_dir, &["plugin", "report", older.to_str().unwrap(), "--json"]);
-    assert!(told.stdout.contains("step `downgrade`"), "{told:?}");
+    let reported = run(&data_dir, &["plugin", "report", older.to_str().unwrap(), "--json"]);
+    assert!(reported.stdout.contains("step `downgrade`"), "{reported:?}");
     let installed = install(&data_dir, &older, &["--allow-unsigned", "--allow-downgrade", "--json"]);
     assert_eq!(installed.expect_success().json()["version"], "1.0.0");
     drop(install(&data_dir, &newer, &["--allow-unsigned"]).expect_success());
@@ -166,8 +166,8 @@ fn an_unsigned_plugin_requires_confirmation_and_a_built_in_one_does_not() {
 #[test]
 fn a_file_is_inspected_without_a_server_and_without_running_it() {
     let folder = tempfile::tempdir().unwrap();
-    let (key, told) = packs::key(folder.path(), "key.pem");
-    let config = packs::config_that_trusts(folder.path(), &told);
+    let (key, reported) = packs::key(folder.path(), "key.pem");
+    let config = packs::config_that_trusts(folder.path(), &reported);
     let pack = packs::build(folder.path(), "1.0.0", Some(&key));
     let seen = inspect(folder.path(), &pack, &["--json", "--config", config.to_str().unwrap()]).expect_success().json();
     for (member, value) in
@@ -177,7 +177,7 @@ fn a_file_is_inspected_without_a_server_and_without_running_it() {
     }
     assert_eq!(seen["size_bytes"], fs::metadata(&pack).unwrap().len());
     assert!(seen["compiled_bytes"].as_u64().unwrap() > seen["code_bytes"].as_u64().unwrap(), "{seen}");
-    assert_eq!((&seen["signature"]["state"], &seen["signature"]["key_id"]), (&"signed".into(), &told["key_id"]));
+    assert_eq!((&seen["signature"]["state"], &seen["signature"]["key_id"]), (&"signed".into(), &reported["key_id"]));
     assert!(seen["exports"][0].as_str().unwrap().starts_with("daftar:plugin/vocabulary@"), "{seen}");
     let unknown = inspect(folder.path(), &pack, &["--json"]).expect_success().json();
     assert_eq!(unknown["signature"]["state"], "unknown_key");
@@ -220,14 +220,14 @@ fn the_same_folder_makes_the_same_pack() {
 fn the_signature_is_one_that_openssl_makes_and_checks() {
     let Some(openssl) = daftar_test_needs::program("openssl") else { return };
     let folder = tempfile::tempdir().unwrap();
-    let (key, told) = packs::key(folder.path(), "key.pem");
+    let (key, reported) = packs::key(folder.path(), "key.pem");
     let pack = packs::build(folder.path(), "1.0.0", Some(&key));
     let line = fs::read_to_string(format!("{}.sig", pack.display())).unwrap();
     let encoded = line.trim_end().rsplit(' ').next().unwrap();
     let raw = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, encoded).unwrap();
     let (signature, public) = (folder.path().join("raw.sig"), folder.path().join("public.pem"));
     fs::write(&signature, raw).unwrap();
-    fs::write(&public, told["public_key_pem"].as_str().unwrap()).unwrap();
+    fs::write(&public, reported["public_key_pem"].as_str().unwrap()).unwrap();
     let check = |file: &Path| {
         let mut openssl = Command::new(&openssl);
         openssl.args(["pkeyutl", "-verify", "-pubin", "-rawin", "-inkey"]).arg(&public).arg("-in").arg(file);

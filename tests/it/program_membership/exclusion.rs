@@ -54,9 +54,9 @@ fn one_of_two_requests_that_meet_enrols() {
     let (_app, client) = register();
     for id in 1..=PEOPLE {
         let statuses = both(|program| {
-            let answer = client.post("/ProgramMembership", &place(program, id, "enrolled"));
-            assert!(answer.status == 201 || answer.detail().contains("not_eligible"), "{}", answer.text());
-            answer.status
+            let response = client.post("/ProgramMembership", &place(program, id, "enrolled"));
+            assert!(response.status == 201 || response.detail().contains("not_eligible"), "{}", response.text());
+            response.status
         });
         assert_eq!(statuses, [201, 409], "{id}");
     }

@@ -48,12 +48,12 @@ fn a_rule_that_a_later_change_breaks_is_reported_on_enrolment_and_to_the_adminis
     let rule = &broken["data"][0];
     assert_eq!(rule["program"], program_reference("P"));
     assert_eq!(rule["diagnostics"][0]["code"], "unknown_concept_group", "{broken}");
-    let told = run(app.data_dir(), &["program", "check"]);
-    assert_eq!(told.code, 1, "{told:?}");
+    let reported = run(app.data_dir(), &["program", "check"]);
+    assert_eq!(reported.code, 1, "{reported:?}");
     assert!(
-        told.stderr.contains("not in_group(me.gender, 'sons')") && told.stderr.contains("^^^^^^"),
+        reported.stderr.contains("not in_group(me.gender, 'sons')") && reported.stderr.contains("^^^^^^"),
         "{}",
-        told.stderr
+        reported.stderr
     );
     let enrol = |more| client.post("/ProgramMembership", &place("P", "1", with(json!({"status": ENROLLED}), more)));
     let refused = enrol(json!({})).expect(409);
@@ -116,8 +116,8 @@ fn rules_see_the_programs_of_stored_and_of_given_subjects() {
     program::create(&app, "P", json!({"eligibility": "!programs.exists(p, p.status == 'enrolled')"}));
     drop(client.post("/ProgramMembership", &place("P", "1", json!({"status": ENROLLED}))).expect(201));
     let outcomes = |client: &ApiClient, body: Value| -> Vec<Value> {
-        let answer = client.evaluate(&body);
-        answer["results"].as_array().unwrap().iter().map(|result| result["outcome"].clone()).collect()
+        let response = client.evaluate(&body);
+        response["results"].as_array().unwrap().iter().map(|result| result["outcome"].clone()).collect()
     };
     let rule = format!("programs.exists(p, p.program == '{}' && p.enrollment_date <= as_of)", program_reference("P"));
     let given = json!({"programs": [{"program": program_reference("P"), "enrollment_date": "2026-01-01"}]});

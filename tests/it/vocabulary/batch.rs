@@ -37,9 +37,9 @@ fn codes_are_judged_in_their_order_with_reason_and_suggestion() {
         (json!("a#b#c"), Some("malformed"), None),
         (json!("\u{202e}\u{1F600}"), Some("malformed"), None),
     ];
-    let asked: Vec<&Value> = cases.iter().map(|(code, ..)| code).collect();
-    let answer = client.post("/Vocabulary/$validate", &json!({"codes": asked})).expect(200).json();
-    let results = answer["results"].as_array().unwrap();
+    let requested: Vec<&Value> = cases.iter().map(|(code, ..)| code).collect();
+    let response = client.post("/Vocabulary/$validate", &json!({"codes": requested})).expect(200).json();
+    let results = response["results"].as_array().unwrap();
     assert_eq!(results.len(), cases.len());
     for ((code, reason, suggestion), result) in cases.iter().zip(results) {
         assert_eq!(result["valid"], reason.is_none(), "{code:.60}: {result}");
@@ -50,7 +50,7 @@ fn codes_are_judged_in_their_order_with_reason_and_suggestion() {
         assert_eq!(result["message"].is_string(), reason.is_some(), "{result}");
         assert!(result.to_string().len() < 1_500, "what is long is not sent back: {}", result.to_string().len());
     }
-    let missing = client.post("/Vocabulary/$lookup", &json!({"codes": asked})).expect(200).json();
+    let missing = client.post("/Vocabulary/$lookup", &json!({"codes": requested})).expect(200).json();
     for ((code, reason, _), result) in cases.iter().zip(missing["results"].as_array().unwrap()) {
         let is_found = reason.is_none_or(|reason| reason == "alias");
         assert_eq!(result["found"], is_found, "{code:.60}: {result}");
@@ -61,12 +61,13 @@ fn codes_are_judged_in_their_order_with_reason_and_suggestion() {
 #[test]
 fn codes_are_looked_up_with_names_and_parents() {
     let app = with_occupations();
-    let asked = json!({"codes": ["urn:ilo:isco-08#6111", format!("{COUNTRIES}#FRA"), "urn:ilo:isco-08#61110"]});
-    let request = reader(&app).request("POST", "/Vocabulary/%24lookup").header("Accept-Language", "sw").json(&asked);
-    let mut answer = request.send().expect(200).json();
-    let names = answer["results"][1]["designations"].take();
+    let requested = json!({"codes": ["urn:ilo:isco-08#6111", format!("{COUNTRIES}#FRA"), "urn:ilo:isco-08#61110"]});
+    let request =
+        reader(&app).request("POST", "/Vocabulary/%24lookup").header("Accept-Language", "sw").json(&requested);
+    let mut response = request.send().expect(200).json();
+    let names = response["results"][1]["designations"].take();
     assert!(names.as_array().unwrap().len() > 5);
-    insta::assert_json_snapshot!(answer, @r#"
+    insta::assert_json_snapshot!(response, @r#"
     {
       "results": [
         {
@@ -140,8 +141,8 @@ fn a_batch_holds_a_thousand_codes_and_not_one_more() {
     let batch = |count: usize| json!({"codes": vec![format!("{COUNTRIES}#FR"); count]});
     for path in ["/Vocabulary/$validate", "/Vocabulary/$lookup"] {
         for count in [0, 999, 1_000] {
-            let answer = client.post(path, &batch(count)).expect(200).json();
-            assert_eq!(answer["results"].as_array().unwrap().len(), count);
+            let response = client.post(path, &batch(count)).expect(200).json();
+            assert_eq!(response["results"].as_array().unwrap().len(), count);
         }
         let refused = client.post(path, &batch(1_001)).expect(422);
         assert_eq!(errors(&refused.json()), [("codes".to_owned(), "too_many".to_owned())]);
@@ -179,14 +180,15 @@ fn a_body_of_another_shape_is_refused_with_its_path() {
 fn suggestions_are_searched_for_the_first_hundred_wrong_codes() {
     let app = TestApp::start();
     let client = reader(&app);
-    let asked: Vec<String> = (0..101).map(|number| format!("{COUNTRIES}#Germany{}", "x".repeat(number % 2))).collect();
-    let answer = client.post("/Vocabulary/$validate", &json!({"codes": asked})).expect(200).json();
-    let results = answer["results"].as_array().unwrap();
+    let requested: Vec<String> =
+        (0..101).map(|number| format!("{COUNTRIES}#Germany{}", "x".repeat(number % 2))).collect();
+    let response = client.post("/Vocabulary/$validate", &json!({"codes": requested})).expect(200).json();
+    let results = response["results"].as_array().unwrap();
     assert!(results.iter().all(|result| result["reason"] == "unknown_code"));
     let suggestion = |at: usize| results[at]["suggestion"].as_str();
     assert_eq!(suggestion(98), Some("urn:iso:std:iso:3166-1#DE"), "the hundredth is at 99, and no code has this name");
     assert_eq!(suggestion(100), None);
-    let mixed: Vec<String> = asked.iter().map(|_| format!("{COUNTRIES}#de")).collect();
-    let answer = client.post("/Vocabulary/$validate", &json!({"codes": mixed})).expect(200).json();
-    assert_eq!(answer["results"][100]["suggestion"], "urn:iso:std:iso:3166-1#DE", "another case is no search");
+    let mixed: Vec<String> = requested.iter().map(|_| format!("{COUNTRIES}#de")).collect();
+    let response = client.post("/Vocabulary/$validate", &json!({"codes": mixed})).expect(200).json();
+    assert_eq!(response["results"][100]["suggestion"], "urn:iso:std:iso:3166-1#DE", "another case is no search");
 }

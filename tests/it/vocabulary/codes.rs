@@ -38,10 +38,10 @@ fn another_name_leads_to_the_code_and_says_so() {
     let app = TestApp::start();
     let client = reader(&app);
     for alias in ["FRA", "250"] {
-        let answer = client.get(&format!("/Vocabulary/{COUNTRIES}/codes/{alias}")).expect(200);
-        let body = answer.json();
+        let response = client.get(&format!("/Vocabulary/{COUNTRIES}/codes/{alias}")).expect(200);
+        let body = response.json();
         assert_eq!((&body["code"], &body["requested_code"]), (&json!("FR"), &json!(alias)));
-        assert!(answer.header("content-location").unwrap().ends_with("/Vocabulary/urn:iso:std:iso:3166-1/codes/FR"));
+        assert!(response.header("content-location").unwrap().ends_with("/Vocabulary/urn:iso:std:iso:3166-1/codes/FR"));
     }
     let body = client.get(&format!("/Vocabulary/{COUNTRIES}/codes/FR")).expect(200).json();
     assert_eq!(body["requested_code"], Value::Null);
@@ -160,19 +160,23 @@ fn displays_follow_the_language_and_a_fallback_is_seen() {
     let app = with_occupations();
     let client = reader(&app);
     let read = |path: &str, languages: &str| {
-        let answer = client.request("GET", path).header("Accept-Language", languages).send().expect(200);
-        let body = answer.json();
-        let language = answer.header("content-language").unwrap_or_default().to_owned();
+        let response = client.request("GET", path).header("Accept-Language", languages).send().expect(200);
+        let body = response.json();
+        let language = response.header("content-language").unwrap_or_default().to_owned();
         (body["display"].as_str().unwrap().to_owned(), language, body["fallback"] == true)
     };
     let france = format!("/Vocabulary/{COUNTRIES}/codes/FR");
-    let said =
+    let message =
         |display: &str, language: &str, is_fallback: bool| (display.to_owned(), language.to_owned(), is_fallback);
-    assert_eq!(read(&france, "fr"), said("France", "fr", false));
-    assert_eq!(read(&france, "pt-BR, en;q=0.5"), said("França", "pt", false), "the language stands in for the region");
-    assert_eq!(read(&france, "xx;q=1, ar;q=0.2, sw;q=0.4"), said("Ufaransa", "sw", false));
-    assert_eq!(read(&france, "*"), said("France", "en", false));
-    assert_eq!(read(&france, "tlh"), said("France", "en", true));
+    assert_eq!(read(&france, "fr"), message("France", "fr", false));
+    assert_eq!(
+        read(&france, "pt-BR, en;q=0.5"),
+        message("França", "pt", false),
+        "the language stands in for the region"
+    );
+    assert_eq!(read(&france, "xx;q=1, ar;q=0.2, sw;q=0.4"), message("Ufaransa", "sw", false));
+    assert_eq!(read(&france, "*"), message("France", "en", false));
+    assert_eq!(read(&france, "tlh"), message("France", "en", true));
     let page = client.request("GET", &format!("/Vocabulary/{OCCUPATIONS}/codes?_count=100"));
     let page = page.header("Accept-Language", "fa").send().expect(200);
     assert_eq!(page.header("content-language"), Some("fa, en"), "a code without a label in Farsi is shown in English");

@@ -1,4 +1,4 @@
-//! Concept groups: what they are defined by and which codes that comes to.
+//! Concept groups: definitions and the resulting codes.
 
 use super::{codes, reader, refusal, with_occupations};
 use daftar_tests::TestApp;
@@ -82,10 +82,10 @@ fn the_well_known_groups_are_listed_and_an_unset_one_says_so() {
     let list = client.get("/concept_groups?_count=100").expect(200).json();
     let groups = list["data"].as_array().unwrap();
     let of = |name: &str| groups.iter().find(|group| group["name"] == name).unwrap_or_else(|| panic!("{list}"));
-    let told = |group: &Value| (group["defined_by"].clone(), group["unset"].clone(), group["code_count"].clone());
-    assert_eq!(told(of("masculine_gender")), (json!("module"), json!(false), json!(1)));
-    assert_eq!(told(of("head_of_household")), (json!("module"), json!(false), json!(1)));
-    assert_eq!(told(of("pregnant_eligible")), (json!("none"), json!(true), json!(0)));
+    let reported = |group: &Value| (group["defined_by"].clone(), group["unset"].clone(), group["code_count"].clone());
+    assert_eq!(reported(of("masculine_gender")), (json!("module"), json!(false), json!(1)));
+    assert_eq!(reported(of("head_of_household")), (json!("module"), json!(false), json!(1)));
+    assert_eq!(reported(of("pregnant_eligible")), (json!("none"), json!(true), json!(0)));
     assert_eq!(of("pregnant_eligible")["definition"]["text"], "nothing yet");
 }
 

@@ -48,11 +48,11 @@ fn every_answer_has_a_strong_tag_and_304_saves_its_body() {
         let weak = format!("W/{tag}");
         let list = format!("\"other\", {weak} , \"a,b\"");
         for value in [tag.as_str(), &weak, &list, "*"] {
-            let kept = send(&client, &request, &[("If-None-Match", value)]).expect(304);
-            assert_eq!(kept.text(), "", "{request:?}");
-            assert_eq!(kept.header("etag"), Some(tag.as_str()), "{request:?}");
-            assert_eq!(kept.header("vary"), Some("Authorization, Accept-Language"), "{request:?}");
-            assert_eq!(kept.header("cache-control"), Some("private, no-cache"), "{request:?}");
+            let stored = send(&client, &request, &[("If-None-Match", value)]).expect(304);
+            assert_eq!(stored.text(), "", "{request:?}");
+            assert_eq!(stored.header("etag"), Some(tag.as_str()), "{request:?}");
+            assert_eq!(stored.header("vary"), Some("Authorization, Accept-Language"), "{request:?}");
+            assert_eq!(stored.header("cache-control"), Some("private, no-cache"), "{request:?}");
         }
         let several = [("If-None-Match", "\"other\""), ("If-None-Match", tag.as_str())];
         drop(send(&client, &request, &several).expect(304));

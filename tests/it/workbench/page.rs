@@ -53,13 +53,13 @@ fn linked_files_exist_and_are_immutable_where_their_name_has_a_digest() {
     assert!(files.iter().any(|file| file.ends_with(".js")) && files.iter().any(|file| file.ends_with(".css")));
     for file in &files {
         let anonymous = app.anonymous();
-        let answer = anonymous.request("GET", file).send().expect(200);
-        let kept = if file.ends_with("icon.svg") { "no-cache" } else { "public, max-age=31536000, immutable" };
-        assert_eq!(answer.header("cache-control"), Some(kept), "{file}");
-        assert_eq!(answer.header("vary"), Some("Accept-Encoding"), "{file}");
-        let tag = answer.header("etag").unwrap();
+        let response = anonymous.request("GET", file).send().expect(200);
+        let stored = if file.ends_with("icon.svg") { "no-cache" } else { "public, max-age=31536000, immutable" };
+        assert_eq!(response.header("cache-control"), Some(stored), "{file}");
+        assert_eq!(response.header("vary"), Some("Accept-Encoding"), "{file}");
+        let tag = response.header("etag").unwrap();
         let again = anonymous.request("GET", file).header("If-None-Match", tag).send().expect(304);
-        assert_eq!((again.bytes(), again.header("cache-control")), (&[][..], Some(kept)));
+        assert_eq!((again.bytes(), again.header("cache-control")), (&[][..], Some(stored)));
     }
     assert_eq!(page(&app).header("cache-control"), Some("no-cache"), "the page is asked for each time");
 }
@@ -67,9 +67,9 @@ fn linked_files_exist_and_are_immutable_where_their_name_has_a_digest() {
 #[test]
 fn the_licences_of_what_is_in_the_page_travel_with_it() {
     let app = TestApp::start();
-    let told = app.anonymous().request("GET", "/workbench/licences.txt").send().expect(200);
-    assert_eq!(told.header("content-type"), Some("text/plain; charset=utf-8"));
-    let text = told.text();
+    let reported = app.anonymous().request("GET", "/workbench/licences.txt").send().expect(200);
+    assert_eq!(reported.header("content-type"), Some("text/plain; charset=utf-8"));
+    let text = reported.text();
     for package in ["@codemirror/view", "d3-scale", "style-mod", "@lezer/highlight"] {
         let licence = text.lines().find(|line| line.starts_with(&format!("{package} ")));
         assert!(
@@ -93,8 +93,8 @@ fn a_browser_that_takes_gzip_gets_fewer_bytes_under_another_tag() {
         assert_ne!(Some(tag), plain.header("etag"), "{path}");
         let other = anonymous.request("GET", path).header("If-None-Match", tag).send().expect(200);
         assert_eq!(other.bytes(), plain.bytes(), "the tag of the one form is not that of the other");
-        let kept = anonymous.request("GET", path).header("Accept-Encoding", "gzip").header("If-None-Match", tag);
-        drop(kept.send().expect(304));
+        let stored = anonymous.request("GET", path).header("Accept-Encoding", "gzip").header("If-None-Match", tag);
+        drop(stored.send().expect(304));
     }
 }
 

@@ -1,4 +1,5 @@
-//! The people of the browser's register, and the expected results of rules: counted here by other means than the server's.
+//! The people of the browser's register, and the expected results of rules: counted here by other means than the
+//! server's.
 
 use daftar_tests::records::{FEMALE, MALE, NATIONAL_ID};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! A headless browser that is driven through the workbench of the server's own program. Screenshots of every view are in `pictures/workbench`
-//! of the target folder.
+//! A headless browser that is driven through the workbench of the server's own program. Screenshots of every view are
+//! in `pictures/workbench` of the target folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,13 +32,13 @@ fn an_analyst_goes_through_every_view() {
     let by_a = |person: &Person| person.is_woman_of(60, year);
     let by_b = |person: &Person| person.is_at_least(65, year);
     let count = |meets: &dyn Fn(&Person) -> bool| people.iter().filter(|person| meets(person)).count();
-    let told = |client: &Credentials| json!({"client_id": client.id, "client_secret": client.secret});
+    let reported = |client: &Credentials| json!({"client_id": client.id, "client_secret": client.secret});
     let given = json!({
         "url": server.url,
         "chromium": browser.chromium,
         "pictures": artifacts::pictures("workbench"),
-        "client": told(&client),
-        "limited": told(&limited),
+        "client": reported(&client),
+        "limited": reported(&limited),
         "rule": "is_female(me) && age_years(me.birth_date) >= 60",
         "counts": {
             "eligible": count(&|person| by_a(person) == Some(true)),

@@ -9,32 +9,32 @@ use super::Response;
 #[derive(Debug)]
 pub struct Held {
     stream: TcpStream,
-    answer: Vec<u8>,
+    response: Vec<u8>,
 }
 
 impl Held {
     /// Reads until the response contains `until`.
     pub(super) fn after(mut stream: TcpStream, until: &str) -> Self {
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         let mut part = [0; 4_096];
-        while !String::from_utf8_lossy(&answer).contains(until) {
+        while !String::from_utf8_lossy(&response).contains(until) {
             let count = stream.read(&mut part).expect("the server answers");
-            assert!(count > 0, "it ended before `{until}`: {}", String::from_utf8_lossy(&answer));
-            answer.extend_from_slice(&part[..count]);
+            assert!(count > 0, "it ended before `{until}`: {}", String::from_utf8_lossy(&response));
+            response.extend_from_slice(&part[..count]);
         }
-        Self { stream, answer }
+        Self { stream, response }
     }
 
     /// The bytes received so far.
     #[must_use]
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.answer).into_owned()
+        String::from_utf8_lossy(&self.response).into_owned()
     }
 
     /// The complete response.
     #[must_use]
     pub fn finish(mut self) -> Response {
-        self.stream.read_to_end(&mut self.answer).expect("the server answers to the end");
-        Response::parse(&self.answer)
+        self.stream.read_to_end(&mut self.response).expect("the server answers to the end");
+        Response::parse(&self.response)
     }
 }

@@ -146,7 +146,8 @@ impl Response {
     }
 }
 
-/// Fails the test unless a problem's code is one of the table, with its status, and its type the address of its documentation.
+/// Fails the test unless a problem's code is one of the table, with its status, and its type the address of its
+/// documentation.
 #[track_caller]
 fn check_code(problem: &Value) {
     let code = problem["code"].as_str().and_then(ErrorCode::parse).map(ErrorCode::entry);

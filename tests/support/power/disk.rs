@@ -224,8 +224,8 @@ impl Disk {
         self.state().faults.failed
     }
 
-    /// Unmounts it, and returns every recorded request. A store that is closing, or failed, may still have files of it open: the disk
-    /// is removed with the last of them.
+    /// Unmounts it, and returns every recorded request. A store that is closing, or failed, may still have files of it
+    /// open: the disk is removed with the last of them.
     pub(super) fn unmount(self) -> io::Result<Vec<Event>> {
         let history = std::mem::take(&mut self.state().history);
         let unmounted = rustix::mount::unmount(self.folder.path(), UnmountFlags::DETACH);
@@ -240,7 +240,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// The end of the disk that the kernel asks.
+/// The disk's side of the FUSE connection.
 struct Mounted(Arc<Mutex<State>>);
 
 fn done(outcome: Result<(), Errno>, reply: ReplyEmpty) {

@@ -7,8 +7,8 @@
 //! - The names of a folder since its last sync: the first changes are there, in the order in which they were made, and the rest is not.
 //!   ext4, XFS, btrfs and ZFS write names in that order. The names of two folders do not depend on each other.
 //!
-//! A sync of a file says nothing of its name. A failed sync, and one that is left out, makes nothing durable: what it was asked for stays
-//! with the rest that is not synced, and the next sync of the file brings it to disk.
+//! A sync of a file does not cover its name. A failed sync, and one that is omitted, makes nothing durable: its data
+//! stays with the rest that is not synced, and the next sync of the file writes it to disk.
 //!
 //! **Invariant:** the files that a cut leaves follow from the history, the point and the seed alone.
 
@@ -122,7 +122,8 @@ struct StoredFolder {
 pub(super) struct Replay {
     files: BTreeMap<Node, StoredFile>,
     folders: BTreeMap<Node, StoredFolder>,
-    /// The path of each file and folder, by the name that it was made with; see [`class`]. That of a folder ends with `/`.
+    /// The path of each file and folder, by the name that it was made with; see [`class`]. That of a folder ends with
+    /// `/`.
     paths: BTreeMap<Node, String>,
     /// The syncs of this path are ignored.
     left_out: Option<String>,
@@ -209,13 +210,13 @@ impl Replay {
 
     fn cut_folder(&self, node: Node, dice: &mut Dice, to: &Path) -> io::Result<()> {
         let folder = &self.folders[&node];
-        let kept = match dice.below(3) {
+        let stored = match dice.below(3) {
             0 => 0,
             1 => folder.since.len(),
             _ => up_to(dice, folder.since.len()),
         };
         let mut names = folder.synced.clone();
-        folder.since[..kept].iter().for_each(|naming| naming.apply(&mut names));
+        folder.since[..stored].iter().for_each(|naming| naming.apply(&mut names));
         for (name, node) in names {
             let path = to.join(name);
             if let Some(file) = self.files.get(&node) {

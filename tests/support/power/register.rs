@@ -33,8 +33,8 @@ use super::disk::Disk;
 const STORE: &str = "store";
 /// The folder that is filled with what the store holds.
 const REFILLED: &str = "refilled";
-/// A long entry of the audit log. A value of more than about 500 kB is in a file of its own, with the fault described in VERIFY.md: none is
-/// written here.
+/// A long entry of the audit log. A value of more than about 500 kB is in a file of its own, with the fault described
+/// in VERIFY.md: none is written here.
 const LONG_LINE: usize = 200_000;
 const ALL: usize = 100_000;
 
@@ -257,22 +257,22 @@ pub(super) async fn session(model: &mut Model, disk: &Arc<Disk>, dice: &mut Dice
     model.sent[opening].what = Content::Open(Some(register));
     disk.acknowledge(opening as u64);
     for _ in 0..rounds {
-        let mut asked = tokio::task::JoinSet::new();
+        let mut requested = tokio::task::JoinSet::new();
         for _ in 0..=dice.below(6) {
             let what = model.draw(dice);
             let number = model.send(disk, what.clone());
             let (store, disk) = (Arc::clone(&store), Arc::clone(disk));
-            asked.spawn(async move {
-                let answer = send(&store, what).await;
-                if answer.is_ok() {
+            requested.spawn(async move {
+                let response = send(&store, what).await;
+                if response.is_ok() {
                     disk.acknowledge(number as u64);
                 }
-                (number, answer)
+                (number, response)
             });
         }
         let mut failure = None;
-        for (number, answer) in asked.join_all().await {
-            match answer {
+        for (number, response) in requested.join_all().await {
+            match response {
                 Ok(what) => model.answered(number, what),
                 Err(error) => failure = Some(format!("{error} {:?}", std::error::Error::source(&error))),
             }
@@ -311,7 +311,8 @@ async fn refill(model: &mut Model, disk: &Disk, store: &SledStore) -> Result<(),
     Ok(())
 }
 
-/// Opens the files that a power cut left in a folder, and searches for lost, partial or invented writes. `at` is the point of the history.
+/// Opens the files that a power cut left in a folder, and searches for lost, partial or invented writes. `at` is the
+/// point of the history.
 ///
 /// # Errors
 /// A description of the problem.

@@ -200,7 +200,8 @@ impl Worker {
             | Step::Client { .. }
             | Step::Code { .. } => 201,
             Step::Change { .. } | Step::Move { .. } | Step::Transaction { .. } | Step::Read { .. } => 200,
-            // Done once, with the same response as the first time; a record created without an idempotency key conflicts.
+            // Done once, with the same response as the first time; a record created without an idempotency key
+            // conflicts.
             Step::Again { person } if self.people[*person].first.1 => 201,
             Step::Again { .. } => 409,
         };

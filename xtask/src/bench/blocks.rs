@@ -1,6 +1,8 @@
-//! The tables of a document that are made from figures: from `<!-- bench:NAME … -->` to `<!-- /bench -->`, written by this program alone.
+//! The tables of a document that are made from figures: from `<!-- bench:NAME … -->` to `<!-- /bench -->`, written by
+//! this program alone.
 //!
-//! A table is older than the code if one of the sources that it measures was changed by a commit after the measured one.
+//! A table is older than the code if one of the sources that it measures was changed by a commit after the measured
+//! one.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -101,7 +103,8 @@ impl Blocks {
         self.0.iter().filter_map(name).collect()
     }
 
-    /// Writes every table from the figures in a folder, with a mark where it is older than the code. A table without figures says so.
+    /// Writes every table from the figures in a folder, with a mark where it is older than the code. A table without
+    /// figures says so.
     pub fn write_all(&mut self, figures: &Path, root: &Path) -> Result<(), Failure> {
         for part in &mut self.0 {
             let Part::Block { name, attributes, content } = part else { continue };

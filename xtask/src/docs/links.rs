@@ -8,8 +8,8 @@ const CARRIED: [&str; 2] = ["deploy/", "examples/"];
 const PAGES: &str = "host/docs/";
 const PICTURES: &str = "pictures/";
 
-/// The text of a page with its links rewritten for the site; `from` is its path in the project. Files that the site has to carry are
-/// added to `carried`.
+/// The text of a page with its links rewritten for the site; `from` is its path in the project. Files that the site has
+/// to carry are added to `carried`.
 pub fn rewritten(
     root: &Path,
     from: &str,

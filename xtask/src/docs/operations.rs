@@ -1,4 +1,5 @@
-//! The pages of the API's operations, from its description: parameters, responses, and one request in curl, Python, JavaScript and R.
+//! The pages of the API's operations, from its description: parameters, responses, and one request in curl, Python,
+//! JavaScript and R.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ pub fn pages(document: &[u8]) -> Result<Vec<(String, String)>, Failure> {
         serde_json::from_slice(document).map_err(|error| Failure::new(format!("the API's description: {error}")))?;
     let operations: Vec<Operation<'_>> = members(&document, "paths")
         .flat_map(|(path, item)| {
-            METHODS.into_iter().filter_map(move |method| Some(Operation { method, path, told: item.get(method)? }))
+            METHODS.into_iter().filter_map(move |method| Some(Operation { method, path, reported: item.get(method)? }))
         })
         .collect();
     let tags = list(&document, "tags").map(|tag| tag_page(&document, tag, &operations));
@@ -33,7 +34,7 @@ pub fn place(tag: &str) -> String {
 fn tag_page(document: &Value, tag: &Value, operations: &[Operation<'_>]) -> (String, String) {
     let name = text(tag, "name");
     let mut page = format!("# {name}\n\n{}\n", text(tag, "description"));
-    for operation in operations.iter().filter(|one| list(one.told, "tags").any(|of| of.as_str() == Some(name))) {
+    for operation in operations.iter().filter(|one| list(one.reported, "tags").any(|of| of.as_str() == Some(name))) {
         operation.write(&mut page, document);
     }
     (place(name), page)
@@ -43,8 +44,8 @@ fn permissions(operations: &[Operation<'_>]) -> String {
     let mut by_scope: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for operation in operations {
         for scope in operation.scopes() {
-            let tag = list(operation.told, "tags").next().and_then(Value::as_str).unwrap_or_default();
-            let link = format!("[{}]({}#{})", text(operation.told, "summary"), place(tag), operation.id());
+            let tag = list(operation.reported, "tags").next().and_then(Value::as_str).unwrap_or_default();
+            let link = format!("[{}]({}#{})", text(operation.reported, "summary"), place(tag), operation.id());
             by_scope.entry(scope).or_default().push(link);
         }
     }
@@ -63,24 +64,24 @@ fn permissions(operations: &[Operation<'_>]) -> String {
 struct Operation<'a> {
     method: &'static str,
     path: &'a str,
-    told: &'a Value,
+    reported: &'a Value,
 }
 
 impl Operation<'_> {
     fn id(&self) -> &str {
-        text(self.told, "operationId")
+        text(self.reported, "operationId")
     }
 
     fn scopes(&self) -> impl Iterator<Item = &str> {
-        let schemes = list(self.told, "security").filter_map(|one| one.as_object()?.values().next()?.as_array());
+        let schemes = list(self.reported, "security").filter_map(|one| one.as_object()?.values().next()?.as_array());
         schemes.flatten().filter_map(Value::as_str)
     }
 
     fn write(&self, page: &mut String, document: &Value) {
-        let _ = write!(page, "\n## {} {{#{}}}\n\n", text(self.told, "summary"), self.id());
+        let _ = write!(page, "\n## {} {{#{}}}\n\n", text(self.reported, "summary"), self.id());
         let _ = write!(page, "`{} {}`\n\n", self.method.to_uppercase(), self.path);
-        if !text(self.told, "description").is_empty() {
-            let _ = write!(page, "{}\n\n", text(self.told, "description"));
+        if !text(self.reported, "description").is_empty() {
+            let _ = write!(page, "{}\n\n", text(self.reported, "description"));
         }
         let scopes: Vec<String> = self.scopes().map(|scope| format!("`{scope}`")).collect();
         if !scopes.is_empty() {
@@ -88,7 +89,7 @@ impl Operation<'_> {
         }
         self.write_parameters(page, document);
         page.push_str("| status | response |\n|---|---|\n");
-        for (status, response) in members(self.told, "responses") {
+        for (status, response) in members(self.reported, "responses") {
             let response = resolved(document, response);
             let _ = writeln!(page, "| {status} | {} |", cell(text(response, "description")));
         }
@@ -98,7 +99,7 @@ impl Operation<'_> {
     }
 
     fn write_parameters(&self, page: &mut String, document: &Value) {
-        let mut rows = list(self.told, "parameters").map(|parameter| resolved(document, parameter)).peekable();
+        let mut rows = list(self.reported, "parameters").map(|parameter| resolved(document, parameter)).peekable();
         if rows.peek().is_none() {
             return;
         }
@@ -115,7 +116,7 @@ impl Operation<'_> {
     /// The request of the first example, by language of the highlighter.
     fn samples(&self, document: &Value) -> [(&'static str, String); 4] {
         let (mut path, mut query, mut headers) = (self.path.to_owned(), Vec::new(), Vec::new());
-        for parameter in list(self.told, "parameters").map(|parameter| resolved(document, parameter)) {
+        for parameter in list(self.reported, "parameters").map(|parameter| resolved(document, parameter)) {
             let (name, example) = (text(parameter, "name"), parameter.get("example").map(plain));
             match (text(parameter, "in"), example) {
                 ("path", example) => {
@@ -129,14 +130,14 @@ impl Operation<'_> {
         }
         let url =
             if query.is_empty() { format!("{SERVER}{path}") } else { format!("{SERVER}{path}?{}", query.join("&")) };
-        if list(self.told, "security")
+        if list(self.reported, "security")
             .next()
             .is_some_and(|one| one.get("oauth2").is_some() || one.get("bearer").is_some())
             || self.scopes().next().is_some()
         {
             headers.insert(0, ("Authorization".to_owned(), "Bearer TOKEN".to_owned()));
         }
-        let body = self.told.get("requestBody").and_then(|body| members(body, "content").next());
+        let body = self.reported.get("requestBody").and_then(|body| members(body, "content").next());
         let body = body.map(|(media_type, content)| {
             headers.push(("Content-Type".to_owned(), media_type.to_owned()));
             let value = members(content, "examples").next().and_then(|(_, example)| example.get("value"));

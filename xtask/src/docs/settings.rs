@@ -1,4 +1,5 @@
-//! The page of settings, from the example configuration: a test of the server compares that file with the settings that it reads.
+//! The page of settings, from the example configuration: a test of the server compares that file with the settings that
+//! it reads.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! `cargo xtask materials`: the bill of materials and the notices of what is built for development, held to their schema by a tool that
-//! others wrote.
+//! `cargo xtask materials`: the bill of materials and the notices of what is built for development, held to their
+//! schema by a tool that others wrote.
 
 use std::process::Command;
 

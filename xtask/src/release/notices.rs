@@ -132,16 +132,16 @@ mod tests {
             attribution: "FAO".to_owned(),
             note: Some("# Licence of the data\n\nChanged: subset.\n".to_owned()),
         };
-        let said = text(&shipped, &[list]).unwrap();
-        assert_eq!(said.matches("Permission\nis granted").count(), 1, "{said}");
+        let message = text(&shipped, &[list]).unwrap();
+        assert_eq!(message.matches("Permission\nis granted").count(), 1, "{message}");
         assert!(
-            said.contains("### a 1.0.0, b 1.0.0\n") && said.contains("by b") && !said.contains("no licence"),
-            "{said}"
+            message.contains("### a 1.0.0, b 1.0.0\n") && message.contains("by b") && !message.contains("no licence"),
+            "{message}"
         );
-        assert!(said.contains("- c 1.0.0 (MIT), by Ada <ada@example.org>: <https://example.org/c>"), "{said}");
+        assert!(message.contains("- c 1.0.0 (MIT), by Ada <ada@example.org>: <https://example.org/c>"), "{message}");
         assert!(
-            said.contains("### agrovoc 2.0.0\n\n- licence: CC BY 4.0\n- attribution: FAO\n\nChanged: subset.\n"),
-            "{said}"
+            message.contains("### agrovoc 2.0.0\n\n- licence: CC BY 4.0\n- attribution: FAO\n\nChanged: subset.\n"),
+            "{message}"
         );
         shipped.crates.insert("d@1.0.0".to_owned(), one("d", c.clone(), None));
         assert!(text(&shipped, &[]).is_err(), "a crate without a licence is not shipped");

@@ -1,7 +1,7 @@
 //! A released version of the plugin interface is never edited: `wit/FROZEN` keeps the digest of each of its files.
 //!
-//! The file has the form that `sha256sum` writes and checks: `sha256sum daftar-plugin/<version>/*.wit >> FROZEN` in `wit/`
-//! freezes a version.
+//! The file has the form that `sha256sum` writes and checks: `sha256sum daftar-plugin/<version>/*.wit >> FROZEN` in
+//! `wit/` freezes a version.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -11,7 +11,8 @@ const TERMS: &str = include_str!("words.toml");
 /// Its place, for messages.
 const TERMS_FILE: &str = "xtask/src/tidy/words.toml";
 
-/// Files and folders that are not checked: the list itself and the tests of this check, data of publishers and of tests, generated files, and legal texts.
+/// Files and folders that are not checked: the list itself and the tests of this check, data of publishers and of
+/// tests, generated files, and legal texts.
 const UNCHECKED: [&str; 8] = [
     TERMS_FILE,
     "xtask/src/tidy/words.rs",

@@ -1,6 +1,7 @@
 //! Bodies of the administrator's API.
 //!
-//! A member that is absent when it has no value is an `Option` that is not written; one that is `null` then is an `Option` that is.
+//! A member that is absent when it has no value is an `Option` that is not written; one that is `null` then is an
+//! `Option` that is.
 
 pub mod client;
 pub mod deployment;

@@ -19,7 +19,7 @@ pub struct Problem<'a> {
     /// The status of the response.
     #[schema(minimum = 400)]
     pub status: u16,
-    /// One sentence that says what is wrong and what would be right.
+    /// The problem and its solution, in one sentence.
     pub detail: String,
     /// The route, never the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,8 @@ pub struct Problem<'a> {
     /// The problems of single fields, at most 50 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldProblem>,
-    /// Number of problems of single fields that were found beside those listed; absent when there are none. The server looks for 100 at most.
+    /// Number of problems of single fields that were found beside those listed; absent when there are none. The server
+    /// looks for 100 at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub errors_omitted: Option<u64>,
@@ -51,7 +52,7 @@ pub struct FieldProblem {
     pub field: String,
     /// The stable name of the problem.
     pub code: String,
-    /// One sentence that says what is wrong and what would be right.
+    /// The problem and its solution, in one sentence.
     pub message: String,
 }
 

@@ -306,8 +306,8 @@ mod tests {
             (AuthFaultKind::Disabled, "disabled"),
         ];
         for (kind, word) in kinds {
-            let told = AuthFault::before_client(kind).to_string();
-            assert!(told.contains(word) && !told.contains("clock"), "{told}");
+            let reported = AuthFault::before_client(kind).to_string();
+            assert!(reported.contains(word) && !reported.contains("clock"), "{reported}");
         }
         let future = AuthFault::before_client(AuthFaultKind::Token(TokenDefect::IssuedInFuture)).to_string();
         assert!(future.contains("malformed") && future.contains("clock"), "{future}");

@@ -44,13 +44,13 @@ impl CursorSeal {
     ///
     /// # Errors
     /// If the operating system provides no random bytes.
-    pub fn seal(&self, purpose: &[u8], said: &[u8]) -> Result<String, EntropyError> {
+    pub fn seal(&self, purpose: &[u8], content: &[u8]) -> Result<String, EntropyError> {
         let drawn = entropy::random_bytes()?;
         let mut nonce = [0; NONCE_LEN];
         for (to, from) in nonce.iter_mut().zip(drawn.expose_secret()) {
             *to = *from;
         }
-        let mut sealed = said.to_vec();
+        let mut sealed = content.to_vec();
         // The padding starts with a byte of 1, so that the end of the plaintext can be found.
         sealed.push(1);
         sealed.resize(sealed.len().next_multiple_of(BLOCK_BYTES), 0);
@@ -73,9 +73,9 @@ impl CursorSeal {
         let (nonce, rest) = bytes.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let mut rest = rest.to_vec();
-        let said = self.0.open_in_place(nonce, Aad::from(purpose), &mut rest).ok()?;
-        let end = said.iter().rposition(|byte| *byte != 0)?;
-        said.get(..end).map(<[u8]>::to_vec)
+        let content = self.0.open_in_place(nonce, Aad::from(purpose), &mut rest).ok()?;
+        let end = content.iter().rposition(|byte| *byte != 0)?;
+        content.get(..end).map(<[u8]>::to_vec)
     }
 }
 
@@ -92,9 +92,9 @@ mod tests {
     #[test]
     fn opens_only_its_own_texts_for_the_same_purpose() {
         let (folder, seal) = seal();
-        for said in [&b""[..], b"a", b"abc\0\0", &[7; BLOCK_BYTES - 1], &[7; BLOCK_BYTES], &[0; 3 * BLOCK_BYTES]] {
-            let sealed = seal.seal(b"one", said).unwrap();
-            assert_eq!(seal.open(b"one", &sealed).as_deref(), Some(said));
+        for content in [&b""[..], b"a", b"abc\0\0", &[7; BLOCK_BYTES - 1], &[7; BLOCK_BYTES], &[0; 3 * BLOCK_BYTES]] {
+            let sealed = seal.seal(b"one", content).unwrap();
+            assert_eq!(seal.open(b"one", &sealed).as_deref(), Some(content));
             assert_eq!(seal.open(b"two", &sealed), None);
         }
         let again = CursorSeal::load_or_create(folder.path(), "2026-01-01T00:00:00Z".parse().unwrap()).unwrap();

@@ -135,7 +135,7 @@ mod tests {
             rotate(&ring, now);
         }
         let refused = ring.prepare(None, at(64)).err().unwrap();
-        assert!(matches!(refused, RotationError::FullForGood { kept_max: 64, .. }), "{refused}");
+        assert!(matches!(refused, RotationError::FullForGood { stored_max: 64, .. }), "{refused}");
         assert!(refused.to_string().contains("keys/decisions.json"), "{refused}");
     }
 

@@ -40,7 +40,7 @@ pub struct TokenIssuer<'a> {
 
 /// A successful token response.
 #[derive(Debug)]
-pub struct IssuedAnswer {
+pub struct IssuedResponse {
     /// The token, to be sent once.
     pub access_token: SecretString,
     /// The lifetime of the token in seconds.
@@ -59,12 +59,12 @@ impl TokenIssuer<'_> {
     /// # Errors
     /// `invalid_client` if the client is unknown or disabled or the secret wrong; `invalid_scope` if it requests more
     /// than it was granted.
-    pub fn issue(&self, request: &TokenRequest, now: Timestamp) -> Result<IssuedAnswer, OAuthError> {
+    pub fn issue(&self, request: &TokenRequest, now: Timestamp) -> Result<IssuedResponse, OAuthError> {
         let client = self.authenticate(request, now)?;
         let scope = granted(request.scope.as_deref(), &client.grants.scopes())?;
         let token = token::issue(&self.keys, self.config, &client.id, &scope, self.ids.next_id(), now)
             .map_err(|error| OAuthError::new(OAuthErrorCode::ServerError, &error.to_string()))?;
-        Ok(IssuedAnswer {
+        Ok(IssuedResponse {
             access_token: token.text,
             expires_in_s: token.expires_in_s,
             scope,
@@ -85,11 +85,11 @@ impl TokenIssuer<'_> {
 }
 
 /// Returns the requested scopes, or all grants if none are requested.
-fn granted(asked: Option<&str>, grants: &ScopeSet) -> Result<ScopeSet, OAuthError> {
-    let Some(asked) = asked else { return Ok(grants.clone()) };
+fn granted(requested: Option<&str>, grants: &ScopeSet) -> Result<ScopeSet, OAuthError> {
+    let Some(requested) = requested else { return Ok(grants.clone()) };
     let invalid = |description: &str| OAuthError::new(OAuthErrorCode::InvalidScope, description);
     let mut scopes = ScopeSet::default();
-    for (index, text) in asked.split(' ').filter(|text| !text.is_empty()).enumerate() {
+    for (index, text) in requested.split(' ').filter(|text| !text.is_empty()).enumerate() {
         if index >= SCOPES_ASKED_MAX {
             return Err(invalid("more scopes are requested than exist"));
         }
@@ -113,7 +113,7 @@ mod tests {
     use daftar_domain::client::ClientStatus;
     use daftar_domain::context::RandomIds;
 
-    fn issue(fixture: &Fixture, id: &str, secret: &str, scope: Option<&str>) -> Result<IssuedAnswer, OAuthError> {
+    fn issue(fixture: &Fixture, id: &str, secret: &str, scope: Option<&str>) -> Result<IssuedResponse, OAuthError> {
         let desk = TokenIssuer {
             directory: &fixture.directory,
             hasher: &fixture.hasher,
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn issues_a_token_for_all_grants_unless_fewer_are_requested() {
         let fixture = fixture("individual:all group:read");
-        for (asked, expected) in [
+        for (requested, expected) in [
             (None, "individual:all group:read"),
             (Some("  "), "individual:all group:read"),
             (Some("group:read"), "group:read"),
@@ -146,13 +146,13 @@ mod tests {
             (Some("individual:all"), "individual:all"),
             (Some("individual:read  individual:create individual:read"), "individual:read individual:create"),
         ] {
-            let answer = issue(&fixture, "c", "c-secret", asked).unwrap();
-            assert_eq!(answer.scope, scopes(expected), "{asked:?}");
-            assert_eq!(answer.expires_in_s, 86_400);
-            let text = answer.access_token.expose_secret();
+            let response = issue(&fixture, "c", "c-secret", requested).unwrap();
+            assert_eq!(response.scope, scopes(expected), "{requested:?}");
+            assert_eq!(response.expires_in_s, 86_400);
+            let text = response.access_token.expose_secret();
             let token = token::verify(text, &fixture.keys, &fixture.config, at(5)).unwrap();
-            assert_eq!((token.client_id, token.scopes), (answer.client.id.clone(), answer.scope));
-            assert_eq!(token.id, answer.token_id);
+            assert_eq!((token.client_id, token.scopes), (response.client.id.clone(), response.scope));
+            assert_eq!(token.id, response.token_id);
         }
     }
 
@@ -166,7 +166,7 @@ mod tests {
     fn rejects_scopes_beyond_the_grants() {
         let fixture = fixture("individual:read");
         let many = "individual:read ".repeat(SCOPES_ASKED_MAX + 1);
-        for (asked, what) in [
+        for (requested, what) in [
             ("individual:all", "not granted individual:all"),
             ("individual:read group:read", "not granted group:read"),
             ("individual", "is not a scope"),
@@ -174,8 +174,8 @@ mod tests {
             ("*", "is not a scope"),
             (many.as_str(), "more scopes"),
         ] {
-            let error = issue(&fixture, "c", "c-secret", Some(asked)).unwrap_err();
-            assert_eq!(error.code, OAuthErrorCode::InvalidScope, "{asked}");
+            let error = issue(&fixture, "c", "c-secret", Some(requested)).unwrap_err();
+            assert_eq!(error.code, OAuthErrorCode::InvalidScope, "{requested}");
             assert!(error.description().contains(what), "{error:?}");
         }
     }

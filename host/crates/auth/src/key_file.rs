@@ -455,8 +455,8 @@ mod key_strength_tests {
             (b"0123456789abcdef0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a697".to_vec(), "at most 252 bits"),
             (vec![7; 1025], "longer than 1024"),
         ] {
-            let told = check_strength(&secret).unwrap_err();
-            assert!(told.contains(reason), "{told} should contain {reason}");
+            let reported = check_strength(&secret).unwrap_err();
+            assert!(reported.contains(reason), "{reported} should contain {reason}");
         }
         check_strength(&twice).unwrap();
         // The last byte equals the first, as in one of 256 random keys.

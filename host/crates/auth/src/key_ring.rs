@@ -38,21 +38,21 @@ pub enum RotationError {
     },
     /// The key file is full of keys that are still accepted.
     #[error(
-        "the limit of {kept_max} keys is reached: wait until {until}, when the last token of the oldest key expires"
+        "the limit of {stored_max} keys is reached: wait until {until}, when the last token of the oldest key expires"
     )]
     Full {
         /// The limit of keys.
-        kept_max: usize,
+        stored_max: usize,
         /// The time at which a key can be dropped.
         until: Timestamp,
     },
     /// The key file is full of keys that are never dropped.
     #[error(
-        "the limit of {kept_max} keys is reached: stop the server and remove the oldest key from `{}`; its signatures are then rejected", .path.display()
+        "the limit of {stored_max} keys is reached: stop the server and remove the oldest key from `{}`; its signatures are then rejected", .path.display()
     )]
     FullForGood {
         /// The limit of keys.
-        kept_max: usize,
+        stored_max: usize,
         /// The path of the key file.
         path: PathBuf,
     },
@@ -217,11 +217,11 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
             return Err(RotationError::NoOverlap);
         }
         if keys.all().filter(|key| key.is_accepted(now)).count() >= M::RETAINED_MAX {
-            let kept_max = M::RETAINED_MAX;
+            let stored_max = M::RETAINED_MAX;
             let until = keys.all().filter_map(|key| key.accepted_until().filter(|until| now < *until)).min();
             return Err(match until {
-                Some(until) => RotationError::Full { kept_max, until },
-                None => RotationError::FullForGood { kept_max, path: self.path.clone() },
+                Some(until) => RotationError::Full { stored_max, until },
+                None => RotationError::FullForGood { stored_max, path: self.path.clone() },
             });
         }
         let new = key_file::new_key(self.lifetime_s, now).map_err(KeyError::from)?;
@@ -280,8 +280,8 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
     fn retain_accepted(&self, stored: &mut Vec<StoredKey>, now: Timestamp) -> Vec<String> {
         let keys = self.load();
         let is_over = |key: &StoredKey| keys.all().any(|known| known.id() == key.id && !known.is_accepted(now));
-        let (over, kept) = std::mem::take(stored).into_iter().partition(is_over);
-        *stored = kept;
+        let (over, retained) = std::mem::take(stored).into_iter().partition(is_over);
+        *stored = retained;
         over.into_iter().map(|key: StoredKey| key.id).collect()
     }
 

@@ -39,7 +39,7 @@ pub use cursor_seal::CursorSeal;
 pub use directory::ClientDirectory;
 pub use entropy::EntropyError;
 pub use failed_sign_ins::FailedSignIns;
-pub use issue::{IssuedAnswer, TokenIssuer};
+pub use issue::{IssuedResponse, TokenIssuer};
 pub use key_ring::{DecisionKeyRing, KeyRing, Rotation, RotationError, SigningKeyRings};
 pub use keys::{KeyError, TokenKeys};
 pub use oauth_error::{OAuthError, OAuthErrorCode};

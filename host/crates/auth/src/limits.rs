@@ -6,7 +6,7 @@
 //! survives a restart. A rejected call counts in neither. The minute uses the monotonic clock, the day the wall clock:
 //! setting the clock neither adds nor removes calls of a minute.
 //!
-//! **Invariant:** a bucket belongs to a client or an address, never to a token; nothing turns limits off.
+//! **Invariant:** a bucket belongs to a client or an address, never to a token; no setting disables limits.
 //!
 //! **Invariant:** a call is counted on disk before it is allowed: after a crash a day's count is at most one block of
 //! reserved calls too high and never too low (see [`day`]).

@@ -1,5 +1,5 @@
-//! Prints a page of the documentation that a table renders: `fields`, the schema of records, or `errors`, the error codes. `cargo xtask
-//! fields` runs it.
+//! Prints a page of the documentation that a table renders: `fields`, the schema of records, or `errors`, the error
+//! codes. `cargo xtask fields` runs it.
 
 use std::io::{self, Write};
 

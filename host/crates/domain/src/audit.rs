@@ -164,9 +164,9 @@ mod tests {
 
     #[test]
     fn keeps_networks_of_ipv6_addresses() {
-        let kept = |text: &str| stored_address(text.parse().unwrap()).to_string();
-        assert_eq!(kept("203.0.113.9"), "203.0.113.9");
-        assert_eq!(kept("::ffff:203.0.113.9"), "203.0.113.9");
-        assert_eq!(kept("2001:db8:1:2:ffff::1"), "2001:db8:1:2::");
+        let stored = |text: &str| stored_address(text.parse().unwrap()).to_string();
+        assert_eq!(stored("203.0.113.9"), "203.0.113.9");
+        assert_eq!(stored("::ffff:203.0.113.9"), "203.0.113.9");
+        assert_eq!(stored("2001:db8:1:2:ffff::1"), "2001:db8:1:2::");
     }
 }

@@ -76,7 +76,7 @@ impl Setting {
         match self {
             Self::LocalCode(code) => SettingKey::LocalCode(code.uri.clone()),
             Self::ConceptGroup(group) => SettingKey::ConceptGroup(group.name.clone()),
-            Self::RetainedConcepts(kept) => SettingKey::RetainedConcepts(kept.namespace.clone(), kept.part),
+            Self::RetainedConcepts(retained) => SettingKey::RetainedConcepts(retained.namespace.clone(), retained.part),
             Self::EarlierVersion(earlier) => {
                 SettingKey::EarlierVersion(earlier.description.namespace.clone(), earlier.part)
             }
@@ -90,7 +90,7 @@ impl Setting {
 pub struct Deployment {
     local_codes: BTreeMap<CodeUri, LocalCode>,
     concept_groups: BTreeMap<String, ConceptGroup>,
-    kept: BTreeMap<(Namespace, u32), Vec<Concept>>,
+    retained: BTreeMap<(Namespace, u32), Vec<Concept>>,
     earlier: BTreeMap<(Namespace, u32), Arc<EarlierVersion>>,
     identifier_systems: BTreeMap<SystemUri, IdentifierSystem>,
 }
@@ -109,7 +109,9 @@ impl Deployment {
         match setting {
             Setting::LocalCode(code) => drop(self.local_codes.insert(code.uri.clone(), code)),
             Setting::ConceptGroup(group) => drop(self.concept_groups.insert(group.name.clone(), group)),
-            Setting::RetainedConcepts(kept) => drop(self.kept.insert((kept.namespace, kept.part), kept.concepts)),
+            Setting::RetainedConcepts(retained) => {
+                drop(self.retained.insert((retained.namespace, retained.part), retained.concepts))
+            }
             Setting::EarlierVersion(earlier) => {
                 drop(self.earlier.insert((earlier.description.namespace.clone(), earlier.part), earlier));
             }
@@ -124,7 +126,7 @@ impl Deployment {
         match key {
             SettingKey::LocalCode(uri) => drop(self.local_codes.remove(uri)),
             SettingKey::ConceptGroup(name) => drop(self.concept_groups.remove(name)),
-            SettingKey::RetainedConcepts(namespace, part) => drop(self.kept.remove(&(namespace.clone(), *part))),
+            SettingKey::RetainedConcepts(namespace, part) => drop(self.retained.remove(&(namespace.clone(), *part))),
             SettingKey::EarlierVersion(namespace, part) => drop(self.earlier.remove(&(namespace.clone(), *part))),
             SettingKey::IdentifierSystem(uri) => drop(self.identifier_systems.remove(uri)),
         }
@@ -165,7 +167,7 @@ impl Deployment {
 
     /// Returns the retained codes of earlier versions of a vocabulary.
     pub fn retained_of<'a>(&'a self, namespace: &'a Namespace) -> impl Iterator<Item = &'a Concept> {
-        self.kept.iter().filter(move |((of, _), _)| of == namespace).flat_map(|(_, concepts)| concepts)
+        self.retained.iter().filter(move |((of, _), _)| of == namespace).flat_map(|(_, concepts)| concepts)
     }
 
     /// Returns the version of a vocabulary before the installed one, and its codes in order. Chunks left over from a
@@ -186,7 +188,7 @@ impl Deployment {
 
     /// Returns the keys of the chunks of a vocabulary's retained codes.
     pub fn retained_parts_of<'a>(&'a self, namespace: &'a Namespace) -> impl Iterator<Item = SettingKey> + 'a {
-        let parts = self.kept.keys().filter(move |(of, _)| of == namespace);
+        let parts = self.retained.keys().filter(move |(of, _)| of == namespace);
         parts.map(|(of, part)| SettingKey::RetainedConcepts(of.clone(), *part))
     }
 }

@@ -73,12 +73,12 @@ pub struct RememberedRequest {
     /// Completion time.
     pub at: Timestamp,
     /// Its responses: one, or one for each entry of a transaction.
-    pub answers: Vec<RememberedAnswer>,
+    pub responses: Vec<StoredResponse>,
 }
 
 /// The response to a request. Its content is not stored: it is read again, limited to what the client may then see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RememberedAnswer {
+pub struct StoredResponse {
     /// The status.
     pub status: u16,
     /// The record that it wrote, with the new version.
@@ -115,9 +115,9 @@ mod tests {
     fn a_request_is_stored_for_a_day() {
         let name = RequestName { client: ClientId::parse("c").unwrap(), key: IdempotencyKey("k".to_owned()), part: 0 };
         let at: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
-        let request = RememberedRequest { name, digest: [0; 32], at, answers: Vec::new() };
-        for (later_s, is_kept) in [(0, true), (86_399, true), (86_400, false), (90_000, false), (-5, true)] {
-            assert_eq!(request.is_stored_at(at + SignedDuration::from_secs(later_s)), is_kept, "{later_s}");
+        let request = RememberedRequest { name, digest: [0; 32], at, responses: Vec::new() };
+        for (later_s, is_stored) in [(0, true), (86_399, true), (86_400, false), (90_000, false), (-5, true)] {
+            assert_eq!(request.is_stored_at(at + SignedDuration::from_secs(later_s)), is_stored, "{later_s}");
         }
     }
 }

@@ -137,9 +137,9 @@ mod tests {
         let crops = PluginName::parse("crops").unwrap();
         let mut known = KnownModules::default();
         known.add("crops", ["urn:example:crops"], []);
-        let told = |known: &KnownModules| known.of_namespace("urn:example:crops").unwrap().to_string();
-        assert!(told(&known).ends_with("`daftar plugin install`"), "{}", told(&known));
+        let reported = |known: &KnownModules| known.of_namespace("urn:example:crops").unwrap().to_string();
+        assert!(reported(&known).ends_with("`daftar plugin install`"), "{}", reported(&known));
         let known = known.with_installed([&crops]);
-        assert!(told(&known).ends_with("`daftar plugin list` shows why"), "{}", told(&known));
+        assert!(reported(&known).ends_with("`daftar plugin list` shows why"), "{}", reported(&known));
     }
 }

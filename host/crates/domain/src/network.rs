@@ -215,12 +215,12 @@ mod tests {
 
     #[test]
     fn errors_state_the_problem_and_the_valid_form() {
-        let told = |text: &str| Network::parse(text).unwrap_err().to_string();
+        let reported = |text: &str| Network::parse(text).unwrap_err().to_string();
         assert_eq!(
-            told("10.1.2.3/8"),
+            reported("10.1.2.3/8"),
             "`10.1.2.3/8` is not the first address of its network: write `10.0.0.0/8` for the network, or `10.1.2.3` for the single address"
         );
-        assert!(told("2001:db8::1/64").contains("write `2001:db8::/64`"));
+        assert!(reported("2001:db8::1/64").contains("write `2001:db8::/64`"));
         for wrong in [
             "10.0.0.0/33",
             "10.0.0.0/",
@@ -230,14 +230,14 @@ mod tests {
             "10.0.0.0/255.0.0.0",
             "10.0.0.0/8/8",
         ] {
-            assert!(told(wrong).contains("a number from 0 to 32"), "{wrong}: {}", told(wrong));
+            assert!(reported(wrong).contains("a number from 0 to 32"), "{wrong}: {}", reported(wrong));
         }
-        assert!(told("2001:db8::/129").contains("a number from 0 to 128"));
-        assert!(told("::ffff:10.0.0.0/95").contains("a number from 96 to 128"));
+        assert!(reported("2001:db8::/129").contains("a number from 0 to 128"));
+        assert!(reported("::ffff:10.0.0.0/95").contains("a number from 96 to 128"));
         for wrong in ["", "proxy", "10.0.0", "010.0.0.1", "10.0.0.1:80", "[::1]", "fe80::1%eth0", "*", "10.*"] {
-            assert!(told(wrong).contains("is not a network"), "{wrong}: {}", told(wrong));
+            assert!(reported(wrong).contains("is not a network"), "{wrong}: {}", reported(wrong));
         }
-        assert!(told(&"x".repeat(500)).len() < 300);
+        assert!(reported(&"x".repeat(500)).len() < 300);
     }
 
     #[test]
@@ -273,12 +273,12 @@ mod web_origin_tests {
 
     #[test]
     fn errors_state_the_problem_and_the_valid_form() {
-        let told = |text: &str| WebOrigin::parse(text).unwrap_err();
+        let reported = |text: &str| WebOrigin::parse(text).unwrap_err();
         for text in ["*", "null", "https://*", "https://*.example.org"] {
-            assert_eq!(told(text), InvalidWebOrigin::Wildcard(text.to_owned()));
+            assert_eq!(reported(text), InvalidWebOrigin::Wildcard(text.to_owned()));
         }
         for text in ["http://portal.example.org", "http://localhost.example.org", "http://192.0.2.1:8080"] {
-            assert_eq!(told(text), InvalidWebOrigin::Plain(text.to_owned()));
+            assert_eq!(reported(text), InvalidWebOrigin::Plain(text.to_owned()));
         }
         for text in [
             "",
@@ -300,8 +300,8 @@ mod web_origin_tests {
             "https://bücher.example",
             " https://portal.example.org",
         ] {
-            assert_eq!(told(text), InvalidWebOrigin::Form(text.to_owned()), "{text}");
+            assert_eq!(reported(text), InvalidWebOrigin::Form(text.to_owned()), "{text}");
         }
-        assert!(told(&format!("https://{}", "a".repeat(300))).to_string().len() < 300);
+        assert!(reported(&format!("https://{}", "a".repeat(300))).to_string().len() < 300);
     }
 }

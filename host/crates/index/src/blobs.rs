@@ -99,9 +99,9 @@ impl Chunk {
     fn compact(&mut self, leaving: usize) {
         let mut bytes = Vec::with_capacity(self.bytes.len() - self.dead.min(self.bytes.len()));
         for slot in 0..self.spans.len() {
-            let kept = if slot == leaving { &[] } else { self.get(slot) };
-            let span = (bytes.len() as u32, kept.len() as u32);
-            bytes.extend_from_slice(kept);
+            let stored = if slot == leaving { &[] } else { self.get(slot) };
+            let span = (bytes.len() as u32, stored.len() as u32);
+            bytes.extend_from_slice(stored);
             if let Some(place) = self.spans.get_mut(slot) {
                 *place = span;
             }

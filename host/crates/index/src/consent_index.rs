@@ -11,7 +11,7 @@
 //!
 //! **Invariant:** a withdrawn consent leaves no entry, so a snapshot reflects the consents at its time.
 
-mod asked;
+mod limits_cache;
 mod names;
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,6 @@ use super::rows::Rows;
 use super::stored::{Corrupt, bytes_of};
 use super::terms::TermIndex;
 use super::tree::SharedTree;
-use asked::Answers;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::consent::{self, Consent, ConsentDetails, ConsentId};
 use daftar_domain::record::{RecordId, RecordKind};
@@ -36,6 +35,7 @@ use daftar_domain::scope::Resource;
 use daftar_domain::search::terms::MembershipTerm;
 use daftar_domain::subject::{Subject, SubjectReference};
 use jiff::civil::Date;
+use limits_cache::LimitsCache;
 use names::{ANY_PURPOSE, Day, DayRange, Names};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -106,7 +106,7 @@ pub(super) struct ConsentIndex {
     /// The beneficiary of each membership.
     beneficiaries: SharedTree<RecordId, SubjectReference>,
     /// Query results since the last change.
-    answers: Arc<Answers>,
+    limits_cache: Arc<LimitsCache>,
 }
 
 /// Records decomposed into index entries.
@@ -185,7 +185,7 @@ impl ConsentIndex {
         apply_edits(&mut self.individuals, edits.individuals);
         apply_edits(&mut self.groups, edits.groups);
         apply_edits(&mut self.memberships, edits.memberships);
-        self.answers = Arc::default();
+        self.limits_cache = Arc::default();
     }
 
     fn write_consent(&mut self, places: &Places<'_>, consent: &Consent, edits: &mut AllEdits) {
@@ -313,7 +313,7 @@ fn take_id<'de, D: Deserializer<'de>>(from: D) -> Result<ConsentId, D::Error> {
     <[u8; 16]>::deserialize(from).map(ConsentId::from_bytes)
 }
 
-stored_fields!(ConsentIndex { names, given, classes, individuals, groups, memberships, beneficiaries; answers });
+stored_fields!(ConsentIndex { names, given, classes, individuals, groups, memberships, beneficiaries; limits_cache });
 
 impl Stored for Names {
     fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {

@@ -127,9 +127,9 @@ fn check_vocabularies(base: &PackContents, folder: &PackContents, push: &mut imp
 /// Merges vocabularies in the order of the base.
 fn merged(base: PackContents, folder: PackContents) -> PackContents {
     let mut replacing = folder.vocabularies;
-    let vocabularies = base.vocabularies.into_iter().map(|kept| {
-        let found = replacing.iter().position(|(vocabulary, _)| vocabulary.namespace == kept.0.namespace);
-        found.map_or(kept, |index| replacing.swap_remove(index))
+    let vocabularies = base.vocabularies.into_iter().map(|retained| {
+        let found = replacing.iter().position(|(vocabulary, _)| vocabulary.namespace == retained.0.namespace);
+        found.map_or(retained, |index| replacing.swap_remove(index))
     });
     let vocabularies = vocabularies.collect();
     let mut concept_groups = base.concept_groups;

@@ -155,8 +155,8 @@ impl Import {
     ///
     /// # Errors
     /// A file cannot be written. The folder's content is undefined then.
-    pub fn write(&self, kept: &HandWritten, folder: &Path) -> Result<(), ImportError> {
-        write::folder(&self.draft, &self.report.sha256, kept, folder)
+    pub fn write(&self, retained: &HandWritten, folder: &Path) -> Result<(), ImportError> {
+        write::folder(&self.draft, &self.report.sha256, retained, folder)
     }
 
     /// The namespaces of an earlier import that are missing from this one.

@@ -73,13 +73,13 @@ pub(super) fn read(
 /// A pack instance while its contents are read.
 struct Reading {
     sandbox: Sandbox<Pack>,
-    kept_bytes: usize,
+    stored_bytes: usize,
 }
 
 impl Reading {
     fn start(plugin: &LoadedPlugin, pack: &LinkedPack, engine: &SandboxEngine) -> Result<Self, PluginFault> {
         let sandbox = Sandbox::start(plugin.sandbox_of(engine), |store| pack.instantiate(store))?;
-        Ok(Self { sandbox, kept_bytes: 0 })
+        Ok(Self { sandbox, stored_bytes: 0 })
     }
 
     /// The fuel of a call for that many concepts, limited to the rest of the budget.
@@ -134,8 +134,8 @@ impl Reading {
     fn add(&mut self, concepts: &[Concept]) -> Result<(), PluginFault> {
         let bytes: usize = concepts.iter().map(concept_bytes).sum();
         self.sandbox.note_output(bytes);
-        self.kept_bytes = self.kept_bytes.saturating_add(bytes);
-        if self.kept_bytes > CONTENTS_BYTES_MAX {
+        self.stored_bytes = self.stored_bytes.saturating_add(bytes);
+        if self.stored_bytes > CONTENTS_BYTES_MAX {
             let reason = format!("its concepts exceed the limit of {CONTENTS_BYTES_MAX} bytes");
             return Err(self.sandbox.overflow(reason));
         }

@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn a_fault_reads_as_a_sentence() {
-        let fault = PluginFault::new(&PluginName::parse("gender").unwrap(), FaultKind::Memory, "it asked for 9 bytes");
-        assert_eq!(fault.to_string(), "plugin `gender`: memory: it asked for 9 bytes");
+        let fault = PluginFault::new(&PluginName::parse("gender").unwrap(), FaultKind::Memory, "it requested 9 bytes");
+        assert_eq!(fault.to_string(), "plugin `gender`: memory: it requested 9 bytes");
         assert_eq!(fault.kind.blame(), Blame::Guest);
     }
 }

@@ -268,16 +268,16 @@ impl PluginLibrary {
     /// Removes files that the list does not name: that of the plugin just removed, and those of installs that a crash
     /// interrupted.
     fn sweep(&self, records: &PluginList, gone: Option<RecordedPlugin>) {
-        let kept: Vec<_> = records.installed.values().map(|record| self.path_of(record.digest)).collect();
+        let stored: Vec<_> = records.installed.values().map(|record| self.path_of(record.digest)).collect();
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
             let is_plugin = path.extension().is_some_and(|extension| extension == "wasm");
-            if is_plugin && !kept.contains(&path) {
+            if is_plugin && !stored.contains(&path) {
                 let _ = fs::remove_file(&path);
                 crash_point();
             }
         }
-        if let Some(gone) = gone.filter(|gone| !kept.contains(&self.path_of(gone.digest))) {
+        if let Some(gone) = gone.filter(|gone| !stored.contains(&self.path_of(gone.digest))) {
             self.host.compiler.forget(gone.digest);
         }
     }

@@ -98,9 +98,11 @@ impl PluginLimits {
         core_instances: CORE_INSTANCES_MAX,
         // `describe` and `concept-groups` copy a few kilobytes.
         fuel_base: 50_000_000,
-        // A concept with forty labels takes some ten thousand instructions, reading a code by a grammar some tens of thousands.
+        // A concept with forty labels takes some ten thousand instructions, reading a code by a grammar some tens of
+        // thousands.
         fuel_per_row: 100_000,
-        // A page of a thousand concepts may burn 150 M: a fifth of a second where an instruction takes more than a nanosecond.
+        // A page of a thousand concepts may burn 150 M: a fifth of a second where an instruction takes more than a
+        // nanosecond.
         call_ms: 1_000,
         // A namespace and two numbers.
         input_bytes: 4 << 10,
@@ -196,7 +198,7 @@ fn grown(
         Some(maximum) if desired > maximum => (desired, maximum),
         _ => return Ok(new_total),
     };
-    Err(Stopped { kind, detail: format!("it asked for {wanted} {unit}; the limit is {allowed}") })
+    Err(Stopped { kind, detail: format!("it requested {wanted} {unit}; the limit is {allowed}") })
 }
 
 /// The error of a growth that the limits allow and the machine could not provide.
@@ -254,7 +256,7 @@ mod tests {
         assert!(limiter().memory_growing(0, 999, None).is_ok());
         assert!(limiter().memory_growing(0, 1_000, None).is_ok());
         let stopped = limiter().memory_growing(0, 1_001, None).unwrap_err().downcast::<Stopped>().unwrap();
-        let detail = "it asked for 1001 bytes of memory; the limit is 1000".to_owned();
+        let detail = "it requested 1001 bytes of memory; the limit is 1000".to_owned();
         assert_eq!(stopped, Stopped { kind: FaultKind::Memory, detail });
     }
 
@@ -278,7 +280,7 @@ mod tests {
         assert!(limiter().table_growing(0, 9, None).is_ok());
         assert!(limiter().table_growing(0, 10, None).is_ok());
         let stopped = limiter().table_growing(0, 11, None).unwrap_err().downcast::<Stopped>().unwrap();
-        let detail = "it asked for 11 table elements; the limit is 10".to_owned();
+        let detail = "it requested 11 table elements; the limit is 10".to_owned();
         assert_eq!(stopped, Stopped { kind: FaultKind::Table, detail });
     }
 

@@ -116,7 +116,7 @@ impl RuleSession {
         &self.references
     }
 
-    /// The questions about codes that the rule asks.
+    /// The rule's questions about codes.
     #[must_use]
     pub fn questions(&self) -> &[PlacedQuestion] {
         &self.questions
@@ -390,7 +390,8 @@ pub trait EligibilityEngine: Send + Sync {
     /// number of batches is unbounded.
     ///
     /// # Errors
-    /// [`EngineError::Busy`], [`EngineError::Suspended`] or [`EngineError::NoEngine`]; the task is then dropped without having run.
+    /// [`EngineError::Busy`], [`EngineError::Suspended`] or [`EngineError::NoEngine`]; the task is then dropped without
+    /// having run.
     fn submit(
         &self,
         priority: Priority,

@@ -1,8 +1,8 @@
 //! Writes down who read what and who was refused.
 //!
-//! Changes are audited in the same write as the change. What changes nothing is collected until the request's answer is known
-//! (`context/audit_context.rs`) and then handed to the store, which packs such lines together and brings them to disk shortly after,
-//! without making the reader wait for it. Refusals of unknown callers are counted together (`Counts`), so that
+//! Changes are audited in the same write as the change. What changes nothing is collected until the request's answer is
+//! known (`context/audit_context.rs`) and then handed to the store, which writes such entries to disk together shortly
+//! after, without making the reader wait for it. Refusals of unknown callers are counted together (`Counts`), so that
 //! such callers cannot fill the disk.
 //!
 //! **Invariant:** for any input, these rejections cause at most `2 * (KEYS_MAX + 1)` lines a minute: the first of
@@ -41,8 +41,8 @@ impl AuditLog {
         Self { store, refusals: Arc::default() }
     }
 
-    /// Writes down something that changed nothing: with the request's other lines before it is answered, or at once where it
-    /// is part of no request.
+    /// Writes down something that changed nothing: with the request's other lines before it is answered, or at once
+    /// where it is part of no request.
     ///
     /// # Errors
     /// If the store takes no more entries: what cannot be audited is not done.
@@ -94,7 +94,8 @@ impl AuditLog {
         let lines: Vec<AuditEntry> = entries.into_iter().flat_map(in_lines).collect();
         let again = if lines.iter().all(is_look) { Vec::new() } else { lines.clone() };
         match self.store.append_audit(lines).await {
-            // Too many wait. What may have gone with a change is written by itself: the change is not undone any more.
+            // The queue is full. An entry that could have been written with a change is written alone: the change is
+            // committed.
             Err(StoreError::Overloaded) if !again.is_empty() => {
                 let at = again.first().map_or(Timestamp::UNIX_EPOCH, |line| line.at);
                 let write = Write { at, source: None, operations: Vec::new(), audit: again, read_set: Vec::new() };
@@ -105,7 +106,8 @@ impl AuditLog {
         }
     }
 
-    /// Records the entries of a request that ends; rejections that any client can cause without limit are counted together.
+    /// Records the entries of a request that ends; rejections that any client can cause without limit are counted
+    /// together.
     ///
     /// # Errors
     /// As [`Self::record`].
@@ -117,7 +119,8 @@ impl AuditLog {
         self.record_now(lines).await
     }
 
-    /// Reads at most `lines_max` entries before a position, newest first. The query itself is recorded in the audit log.
+    /// Reads at most `lines_max` entries before a position, newest first. The query itself is recorded in the audit
+    /// log.
     ///
     /// # Errors
     /// If the store fails.
@@ -128,12 +131,12 @@ impl AuditLog {
         before: AuditPosition,
         lines_max: usize,
     ) -> Result<AuditPage, AppError> {
-        let asked = asked(&query);
+        let requested = requested(&query);
         let targets = query.target.iter().cloned().collect();
         let bounds = AuditBounds { lines_max, examined_max: EXAMINED_MAX };
         let page = self.store.audit_page(query, before, bounds).await?;
         let entry = entry(ctx, AuditAction::Audit, AuditOutcome::Allowed, targets);
-        self.record(ctx, entry.with_note(format!("{asked}; {} lines were shown", page.entries.len()))).await?;
+        self.record(ctx, entry.with_note(format!("{requested}; {} lines were shown", page.entries.len()))).await?;
         Ok(page)
     }
 
@@ -151,29 +154,29 @@ impl AuditLog {
         Ok(self.store.audit_page(query, before, bounds).await?)
     }
 
-    /// Removes lines of more than so many days ago; says how many. What is on disk together goes together, once all of it is
-    /// old enough.
+    /// Removes lines of more than so many days ago; says how many. What is on disk together goes together, once all of
+    /// it is old enough.
     ///
     /// # Errors
     /// If the store fails. What was removed before is reported.
     pub async fn remove_old(&self, now: Timestamp, retention_days: u32, request_id: &str) -> Result<u64, AppError> {
-        let kept = SignedDuration::from_hours(24_i64.saturating_mul(i64::from(retention_days)));
-        let Ok(before) = now.checked_sub(kept) else { return Ok(0) };
+        let stored = SignedDuration::from_hours(24_i64.saturating_mul(i64::from(retention_days)));
+        let Ok(before) = now.checked_sub(stored) else { return Ok(0) };
         let ctx = OpContext::unbound(Actor::System, request_id.into(), now, AuditContext::default());
         let line = entry(&ctx, AuditAction::Audit, AuditOutcome::Allowed, Vec::new());
         let note = format!("{REMOVAL_NOTE} {before}, as `[audit] retention_days` is {retention_days}");
         let line = AuditEntry { count: 0, ..line.with_note(note) };
-        let mut told = None;
-        let removal = |told| AuditRemoval { before, line: line.clone(), told };
-        while let Some(removed) = self.store.remove_audit(removal(told)).await? {
-            told = Some(removed);
+        let mut reported = None;
+        let removal = |reported| AuditRemoval { before, line: line.clone(), reported };
+        while let Some(removed) = self.store.remove_audit(removal(reported)).await? {
+            reported = Some(removed);
             // Requests go first.
             tokio::task::yield_now().await;
         }
-        Ok(told.map_or(0, |told| told.lines))
+        Ok(reported.map_or(0, |reported| reported.lines))
     }
 
-    /// Writes down the counts of refusals whose minute is over.
+    /// Writes the counts of refusals whose minute has ended.
     ///
     /// # Errors
     /// As [`Self::record`].
@@ -222,7 +225,7 @@ fn is_counted(entry: &AuditEntry) -> bool {
     entry.outcome != AuditOutcome::Allowed && (entry.actor == Actor::Unknown || entry.status == Some(TOO_MANY_REQUESTS))
 }
 
-/// A line for what a context does. Others are said by its `with_…` methods.
+/// An entry for the operation of a context. The `with_…` methods add the other members.
 #[must_use]
 pub fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, targets: Vec<String>) -> AuditEntry {
     let consents = if outcome == AuditOutcome::Allowed { ctx.trail.relied_on() } else { Vec::new() };
@@ -244,7 +247,8 @@ pub fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, target
     }
 }
 
-/// The line of a change of these fields of a record. Where the answer shows more of the record, the trail adds a line for that.
+/// The line of a change of these fields of a record. Where the answer shows more of the record, the trail adds a line
+/// for that.
 #[must_use]
 pub fn with_changes(ctx: &OpContext, entry: AuditEntry, fields: impl IntoIterator<Item = String>) -> AuditEntry {
     let fields: Vec<String> = fields.into_iter().collect();
@@ -267,8 +271,8 @@ fn status_at_once(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome) -
 
 /// Interval in which equal rejections are counted together.
 const WINDOW: SignedDuration = SignedDuration::from_secs(60);
-/// Number of kinds of refusals that are distinguished in that time. With lines of some 100 bytes the log grows by no more than about
-/// 10 MB a day.
+/// Number of kinds of refusals that are distinguished in that time. With lines of some 100 bytes the log grows by no
+/// more than about 10 MB a day.
 const KEYS_MAX: usize = 32;
 
 /// Properties by which rejections are counted together.
@@ -321,7 +325,7 @@ impl Counts {
         lines
     }
 
-    /// The counts of a minute that is over at that instant.
+    /// The counts of a minute that has ended at that instant.
     fn over(&self, now: Timestamp) -> Vec<AuditEntry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).end_if_over(now)
     }
@@ -423,8 +427,8 @@ mod count_tests {
     #[test]
     fn more_kinds_than_are_counted_separately_are_one_entry() {
         let tally = Counts::default();
-        let told = (0..=255).map(|address| tally.add(refusal(address, 0)).len()).sum::<usize>();
-        assert_eq!(told, KEYS_MAX);
+        let reported = (0..=255).map(|address| tally.add(refusal(address, 0)).len()).sum::<usize>();
+        assert_eq!(reported, KEYS_MAX);
         let lines = tally.all();
         assert_eq!(counts(&lines), [256 - KEYS_MAX as u64]);
         assert_eq!((lines[0].address, lines[0].reason.as_deref()), (None, Some("various")));
@@ -466,7 +470,7 @@ mod count_tests {
 const EXAMINED_MAX: usize = 200_000;
 
 /// Which conditions a query has, never their values: they may be of a person, and the person searched for is a target.
-fn asked(query: &AuditQuery) -> String {
+fn requested(query: &AuditQuery) -> String {
     let named = [
         ("from", query.from.is_some()),
         ("to", query.to.is_some()),
@@ -547,8 +551,8 @@ mod tests {
             let mut written = store.audit(usize::MAX).await.unwrap();
             written.truncate(written.len() - before);
             assert_eq!(written.len(), lines, "{named}");
-            let kept: Vec<String> = written.into_iter().rev().flat_map(|line| line.targets).collect();
-            assert!(kept == targets, "every one, in order");
+            let stored: Vec<String> = written.into_iter().rev().flat_map(|line| line.targets).collect();
+            assert!(stored == targets, "every one, in order");
         }
     }
 }

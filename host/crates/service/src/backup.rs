@@ -1,7 +1,7 @@
 //! Backups of the whole register: taken while it is used, checked, and put back.
 //!
-//! A backup holds what the store keeps as it stood after one write ([`daftar_store::archive`]), the installed plugins, and the
-//! keys unless they are not wanted. `host/docs/BACKUP.md` reports the form.
+//! A backup contains the content of the store at one revision ([`daftar_store::archive`]), the installed plugins, and
+//! the keys unless they are not wanted. `host/docs/BACKUP.md` reports the form.
 //!
 //! **Invariant:** memory is bounded however large the register is: a few blocks wait for the reader, and the store is read on
 //! only when these are taken.
@@ -90,15 +90,15 @@ pub enum BackupProblem {
         /// Its display.
         reason: String,
     },
-    /// Something stands after the end.
+    /// There are bytes after the end.
     #[error("the backup continues after its end: data was appended to the file; use another backup")]
     Longer,
     /// The data after the end has the prefix of a signature but is none.
     #[error("the signature of the backup cannot be read: {0}; use another backup")]
     Signature(&'static str),
-    /// It has no signature, and one is asked for.
+    /// It has no signature, and one is required.
     #[error(
-        "the backup is not signed, and one that a trusted key signed is asked for; `daftar backup --sign KEY` signs one"
+        "the backup is not signed, but a signature of a trusted key is required; `daftar backup --sign KEY` signs one"
     )]
     Unsigned,
     /// A trusted key did not sign this.
@@ -131,12 +131,12 @@ pub enum BackupProblem {
         reason: String,
     },
     /// It does not hold what it says it holds.
-    #[error("the backup says that it holds {told} {name}, and holds {found}; use another backup")]
+    #[error("the backup declares {reported} {name} and contains {found}; use another backup")]
     Count {
         /// Of what.
         name: String,
         /// Its text.
-        told: u64,
+        reported: u64,
         /// The existing value.
         found: u64,
     },
@@ -160,7 +160,7 @@ impl BackupFile {
     /// Content of the store. If the snapshot ends, everything was read and valid.
     ///
     /// # Errors
-    /// If it cannot be read. What is wrong with it stays to be asked for: [`BackupProblem`] is the cause.
+    /// If it cannot be read. The cause is a [`BackupProblem`].
     pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
         let path = self.0.clone();
         let begun = tokio::task::spawn_blocking(move || begin(path)).await;
@@ -195,7 +195,7 @@ fn wrong(problem: BackupProblem) -> StoreError {
     StoreError::Failed(problem.into())
 }
 
-/// The next things that a store kept; none at the end of a backup with which nothing is wrong.
+/// The next items of a store; none at the end of a valid backup.
 fn next(reading: ReadAhead) -> Result<Option<(ReadAhead, Vec<Entry>)>, BackupProblem> {
     loop {
         let Some((items, _)) = reading.next() else {
@@ -230,9 +230,9 @@ const LAST_BACKUP: &str = "backup/last";
 /// Target name of a backup in the audit log.
 pub const TARGET: &str = "backup";
 
-/// True if the keys go into a backup.
+/// Inclusion of the keys in a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keys {
+pub enum KeyInclusion {
     /// Included: a holder of the backup can issue tokens, and a restored register continues as the old one.
     Included,
     /// Not included: the operator has to copy them to a restored register.
@@ -273,8 +273,8 @@ impl Backups {
     /// # Errors
     /// If the store cannot be read.
     pub async fn recall(&self) -> Result<(), AppError> {
-        let kept = self.plugins.registry().store.counters(LAST_BACKUP).await?;
-        let last_s = kept.into_iter().map(|(_, seconds)| seconds).max().unwrap_or(0);
+        let stored = self.plugins.registry().store.counters(LAST_BACKUP).await?;
+        let last_s = stored.into_iter().map(|(_, seconds)| seconds).max().unwrap_or(0);
         self.last_s.fetch_max(last_s, Ordering::Relaxed);
         Ok(())
     }
@@ -291,16 +291,16 @@ impl Backups {
         let last_s = u64::try_from(as_of.as_second()).unwrap_or(0);
         self.last_s.fetch_max(last_s, Ordering::Relaxed);
         if let Err(error) = self.plugins.registry().store.raise_counter(LAST_BACKUP, last_s).await {
-            tracing::warn!(error = %error, "when the last backup was made could not be kept; the metrics page forgets it at the next start");
+            tracing::warn!(error = %error, "the time of the last backup was not stored; the metrics page loses it at the next start");
         }
     }
 
-    /// Begins a backup of the register as it stands now. Writes and reads continue in the meantime. That it is made is written down
-    /// before anything is given away.
+    /// Begins a backup of the register as it is now. Writes and reads continue in the meantime. The audit log records
+    /// it before anything is given away.
     ///
     /// # Errors
     /// A conflict while another backup is made; when the store or the keys cannot be read.
-    pub async fn begin(&self, ctx: &OpContext, keys: Keys) -> Result<BackupBytes, AppError> {
+    pub async fn begin(&self, ctx: &OpContext, keys: KeyInclusion) -> Result<BackupBytes, AppError> {
         let making = Arc::clone(&self.making).try_lock_owned().map_err(|_| {
             AppError::conflict(
                 ErrorCode::OperationInProgress,
@@ -311,8 +311,8 @@ impl Backups {
         let mark = taken.snapshot.mark();
         let head = head(mark, keys, ctx.now);
         let with = match keys {
-            Keys::Included => "with the keys",
-            Keys::LeftOut => "without the keys",
+            KeyInclusion::Included => "with the keys",
+            KeyInclusion::LeftOut => "without the keys",
         };
         let line = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, vec![TARGET.to_owned()]);
         let line = line.with_note(format!("a backup as of write {}, {with}", mark.sequence.0));
@@ -323,13 +323,13 @@ impl Backups {
         Ok(bytes)
     }
 
-    async fn take(&self, keys: Keys) -> Result<Taken, AppError> {
+    async fn take(&self, keys: KeyInclusion) -> Result<Taken, AppError> {
         let archive = Arc::clone(&self.archive);
         let fix = async move { Ok(archive.snapshot().await?) };
         let (plugins, snapshot) = self.plugins.archived_with(fix).await?;
         let keys = match keys {
-            Keys::LeftOut => Vec::new(),
-            Keys::Included => {
+            KeyInclusion::LeftOut => Vec::new(),
+            KeyInclusion::Included => {
                 let data_dir = self.data_dir.clone();
                 let read = blocking(move || key_folder::read_all(&data_dir)).await?;
                 read.map_err(|error| AppError::Internal(error.into()))?
@@ -339,13 +339,13 @@ impl Backups {
     }
 }
 
-fn head(mark: &Mark, keys: Keys, now: Timestamp) -> Head {
+fn head(mark: &Mark, keys: KeyInclusion, now: Timestamp) -> Head {
     Head {
         daftar: env!("CARGO_PKG_VERSION").to_owned(),
         register: mark.register.to_string(),
         sequence: mark.sequence.0,
         at: format_instant(now),
-        keys: keys == Keys::Included,
+        keys: keys == KeyInclusion::Included,
         records: mark
             .records
             .iter()

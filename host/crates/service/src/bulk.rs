@@ -1,4 +1,4 @@
-//! Many records at once, as the administrator brings them: each line by the operation of a single call.
+//! Import of many records by the administrator: each line is one operation, as in a single call.
 //!
 //! **Invariant:** a line is written whole or not at all, with a line of the audit log that names the import and the number of the
 //! line. What an import has done is therefore known after any crash: the audit log says it ([`written_before`]).
@@ -48,14 +48,14 @@ pub enum OnExisting {
     Reject,
     /// It is passed over.
     Skip,
-    /// It replaces what is said of the record.
+    /// It replaces the record.
     Update,
     /// The members that it names join the group, those who are members already stay; only for groups.
     AddMembers,
 }
 
 impl OnExisting {
-    /// The names in requests and commands; `add-members` is said by a line for itself.
+    /// The names in requests and commands; each line requests `add-members` for itself.
     pub const NAMES: [(&'static str, Self); 3] =
         [("reject", Self::Reject), ("skip", Self::Skip), ("update", Self::Update)];
 
@@ -186,7 +186,7 @@ pub struct Importer {
     /// Which import.
     pub id: ImportId,
     /// True if lines are only checked: then programs are not asked whom they let in.
-    pub is_rehearsal: bool,
+    pub is_dry_run: bool,
 }
 
 impl Importer {
@@ -213,8 +213,8 @@ pub fn is_no_fault_of_the_line(error: &AppError) -> bool {
 /// Number of audit entries that are checked together.
 const PAGE_LINES: usize = 1_000;
 
-/// The lines from `first_line` on that the import of that name has written. Its parts came in order, so that what was written
-/// before an earlier line is not checked.
+/// The lines from `first_line` on that the import of that name has written. Its parts came in order, so that what was
+/// written before an earlier line is not checked.
 ///
 /// # Errors
 /// If the store fails.
@@ -313,7 +313,7 @@ impl Naming {
     }
 }
 
-/// A line whose turn may come.
+/// A line that may be admitted.
 pub struct PreparedLine {
     /// Its number in the input.
     pub line: u64,
@@ -384,7 +384,8 @@ impl Preparer {
     async fn work(&self, line: u64, read: BulkLine) -> Result<PreparedWork, AppError> {
         let kind = read.record.kind();
         let names = self.naming.of(&read.record);
-        // A replacement is checked against the stored record, and references find their records, in the order of the lines.
+        // A replacement is checked against the stored record, and references find their records, in the order of the
+        // lines.
         let work = match read {
             BulkLine { record: BulkRecord::Individual(draft), on_existing: OnExisting::Reject, .. }
                 if names.needs.is_empty() && !edit::must_ask(&self.importer.registry, &draft) =>
@@ -417,7 +418,7 @@ struct Current {
     dry_run: Option<Arc<Overlay>>,
 }
 
-/// The turn of one request; ends when it is dropped.
+/// The time slice of one request; ends when it is dropped.
 pub struct Turn {
     desk: Arc<ImportScheduler>,
 }
@@ -429,7 +430,7 @@ impl ImportScheduler {
         Self { clock, current: Mutex::new(None) }
     }
 
-    /// Takes the turn for a part of an import.
+    /// Acquires the time slice for a part of an import.
     ///
     /// # Errors
     /// [`AppError::Conflict`] while it is another's, or while a part of the same import is being written.
@@ -476,7 +477,7 @@ impl ImportScheduler {
 impl Turn {
     /// The register as an import meets it that is only checked: the same for all its parts.
     #[must_use]
-    pub fn rehearsed(&self, registry: &Registry) -> Registry {
+    pub fn dry_run(&self, registry: &Registry) -> Registry {
         let mut current = self.desk.lock();
         let made = || Arc::new(Overlay::dry_run(Arc::clone(&registry.store)));
         let dry_run = match current.as_mut() {

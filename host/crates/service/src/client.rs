@@ -35,14 +35,15 @@ pub struct ClientAdministration {
     pub store: Arc<dyn Store>,
     /// Directory for requests.
     pub directory: Arc<ClientDirectory>,
-    /// Turns secrets into what is kept of them.
+    /// Hashes secrets for storage.
     pub hasher: Arc<SecretHasher>,
     /// Names new clients.
     pub ids: Arc<dyn IdSource>,
-    /// Reports from when on tokens and secrets are refused. Not the request's own instant: while its body arrives and while it waits
-    /// for its turn, the client may still get tokens.
+    /// Reports from when on tokens and secrets are refused. Not the request's own instant: while its body arrives and
+    /// while it waits for the lock, the client may still get tokens.
     pub clock: Arc<dyn Clock>,
-    /// Held while a client is changed: one change at a time, so that none is made from a state that another one is replacing.
+    /// Held while a client is changed: one change at a time, so that none is made from a state that another one is
+    /// replacing.
     pub changing: Arc<AsyncMutex<()>>,
 }
 
@@ -92,7 +93,8 @@ impl ClientAdministration {
     /// Registers a client. Returns the secret, which is never returned again.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] where legal basis, organization and purpose do not go together; when no random bytes are had or the store fails.
+    /// [`AppError::Invalid`] where legal basis, organization and purpose do not go together; when no random bytes are
+    /// had or the store fails.
     pub async fn create(
         &self,
         ctx: &OpContext,
@@ -143,7 +145,7 @@ impl ClientAdministration {
         self.directory.find(id).ok_or_else(|| AppError::UnknownClient(id.clone()))
     }
 
-    /// Disables a client: its next call is refused, and so are the tokens it holds, for good.
+    /// Disables a client: its next call is refused, and so are its tokens, permanently.
     ///
     /// # Errors
     /// [`AppError::UnknownClient`], or when the store fails.
@@ -185,7 +187,7 @@ impl ClientAdministration {
         self.change(ctx, id, note, (Tokens::Valid, set)).await
     }
 
-    /// Grants a scope on some fields; a scope that is held gets these fields instead of its own.
+    /// Grants a scope on some fields; a scope that is granted already gets these fields instead of its own.
     ///
     /// # Errors
     /// [`AppError::UnknownClient`], or when the store fails.
@@ -348,8 +350,8 @@ fn check_consent(client: &Client) -> Result<(), AppError> {
     AppError::check(&mut problems)
 }
 
-/// Runs an administrative change in a task of its own and waits for it. A request whose client left is dropped in the middle;
-/// its change is not.
+/// Runs an administrative change in a task of its own and waits for it. A request whose client left is dropped in the
+/// middle; its change is not.
 pub(super) async fn spawn_uncancellable<T: Send + 'static>(
     change: impl Future<Output = Result<T, AppError>> + Send + 'static,
 ) -> Result<T, AppError> {
@@ -379,12 +381,12 @@ pub struct RotatedSecret {
 }
 
 impl ClientAdministration {
-    /// Gives a client another secret. The older ones stay good for so many seconds; with 0 they are refused at once, and so are
-    /// the tokens that the client holds.
+    /// Gives a client another secret. The older ones stay good for so many seconds; with 0 they are refused at once,
+    /// and so are the tokens that the client holds.
     ///
     /// # Errors
-    /// [`AppError::UnknownClient`]; [`AppError::Conflict`] when it has so many secrets that are still good that there is no space
-    /// for another; when no random bytes are had or the store fails.
+    /// [`AppError::UnknownClient`]; [`AppError::Conflict`] when it has so many secrets that are still good that there
+    /// is no space for another; when no random bytes are had or the store fails.
     pub async fn rotate_secret(
         &self,
         ctx: &OpContext,

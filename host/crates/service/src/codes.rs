@@ -56,8 +56,8 @@ fn unknown(value: CodedValue) -> DisplayedCode {
     DisplayedCode { uri: text.clone(), code: text.clone(), display: text.clone(), namespace: text }
 }
 
-/// The codes that a record holds already, each with its field: they stay valid there, also if the vocabularies no longer contain them
-/// in the meantime. None, for a record that is new.
+/// The codes that a record holds already, each with its field: they stay valid there, also if the vocabularies no
+/// longer contain them in the meantime. None, for a record that is new.
 ///
 /// **Invariant:** whether a code of a request is accepted never depends on a field that the client may not read: it is resolved against
 /// the codes in [readable fields](Self::seen) alone.
@@ -77,7 +77,7 @@ impl Held {
         Self(self.0.iter().filter(|(field, _)| fields.allows(field)).cloned().collect())
     }
 
-    /// The code as it is held in that field, if it is.
+    /// The code that the field contains, if there is one.
     #[must_use]
     pub fn find(&self, generation: &Generation, field: &str, code: &CodeUri) -> Option<CodedValue> {
         let number = generation.number_of(code)?;
@@ -85,8 +85,8 @@ impl Held {
     }
 }
 
-/// An extension with what the record holds in fields that no installed module declares: no client sees these, so that no client can
-/// have meant to take them out.
+/// An extension with what the record holds in fields that no installed module declares: no client sees these, so that
+/// no client can have meant to take them out.
 #[must_use]
 pub fn with_undeclared(generation: &Generation, before: &Extension, now: Extension) -> Extension {
     let fields = generation.extension_fields();
@@ -108,7 +108,7 @@ pub fn of_draft<T: RecordType, I>(draft: &Fields<T, CodeUri, I>) -> Vec<CodeUri>
     codes.chain(draft.extension.codes()).cloned().collect()
 }
 
-/// Checks the code that stands at a place of a record, unless the record holds it there already.
+/// Checks the code in a field of a record, unless the stored record has it there already.
 pub fn resolve_at(
     generation: &Generation,
     before: &Held,
@@ -141,8 +141,8 @@ pub fn resolve(
     resolved.map_err(|problem| problems.push(problem.at(path))).ok()
 }
 
-/// Maximum number of unknown codes of one request that are reported with a suggestion. One with more is a mistake of another kind, and
-/// each search takes its time.
+/// Maximum number of unknown codes of one request that are reported with a suggestion. One with more is a mistake of
+/// another kind, and each search takes its time.
 const SEARCHES_MAX: usize = 50;
 
 /// Error of a code if very many codes of the request are invalid: without a search for a suggestion.

@@ -1,5 +1,5 @@
-//! Operations on consents: the administrator gives and withdraws them, the organization that one is given to reads it and
-//! gives it back.
+//! Operations on consents: the administrator gives and withdraws them, the organization that one is given to reads it
+//! and gives it back.
 //!
 //! **Invariant:** a consent never changes but by being withdrawn, and that is never undone. A subject that consents to something else
 //! gives another consent.
@@ -28,7 +28,7 @@ use daftar_store::Operation;
 /// A consent as a request gives it: the subject by identifier.
 pub type ConsentDraft = ConsentDetails<IdentifierKey>;
 
-/// A consent as it stands today.
+/// A consent as it is today.
 pub struct ConsentView {
     /// The consent.
     pub consent: Arc<Consent>,

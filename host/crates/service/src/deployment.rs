@@ -6,7 +6,7 @@
 //! be given.
 //!
 //! **Invariant:** a local code is added once, changed in what it is called and in the pattern of its values, and deprecated; it is never
-//! deleted, and its code never comes to mean something else.
+//! deleted, and its code never changes its meaning.
 
 use crate::vocabulary_publisher::{Decision, VocabularyPublisher};
 use daftar_domain::code::{Code, CodeNumber, CodeUri, Namespace};
@@ -30,8 +30,8 @@ const SEARCHES_MAX: usize = 50;
 /// Defines a concept group for this deployment, in place of any pack's definition.
 ///
 /// # Errors
-/// [`AppError::Invalid`] with every selection that is not right, [`AppError::Conflict`] when there is no space, or when the
-/// store fails.
+/// [`AppError::Invalid`] with every selection that is not right, [`AppError::Conflict`] when there is no space, or when
+/// the store fails.
 pub async fn set_concept_group(
     ctx: &OpContext,
     publisher: &VocabularyPublisher,
@@ -42,7 +42,7 @@ pub async fn set_concept_group(
         check_selections(generation, &group)?;
         let is_new = deployment.concept_group(&group.name).is_none();
         if is_new && deployment.concept_groups().len() >= CONCEPT_GROUPS_MAX {
-            let message = format!("there are {CONCEPT_GROUPS_MAX} concept groups, and no more are kept");
+            let message = format!("there are {CONCEPT_GROUPS_MAX} concept groups, the maximum");
             return Err(AppError::Conflict(ErrorCode::LimitReached, message));
         }
         Ok(Decision::Put(Box::new(Setting::ConceptGroup(group))))
@@ -81,7 +81,8 @@ fn check_selections(generation: &Generation, group: &ConceptGroup) -> Result<(),
     for (field, selections) in [("includes", &group.includes), ("excludes", &group.excludes)] {
         for (at, selection) in selections.iter().enumerate() {
             let (Selection::Code(uri) | Selection::DescendantsOf(uri)) = selection;
-            // A group with very many wrong codes is a mistake of another kind, and each search for what was meant takes its time.
+            // A group with very many wrong codes is a mistake of another kind, and each search for what was meant takes
+            // its time.
             let absent = (problems.len() >= SEARCHES_MAX).then(|| generation.plainly_absent(uri)).flatten();
             let problem = match absent {
                 Some(LookUpProblem::Code(problem)) => Some(problem),
@@ -103,8 +104,8 @@ fn shown(name: &str) -> String {
 /// Registers a system.
 ///
 /// # Errors
-/// [`AppError::Invalid`] for a code of the ID types, [`AppError::Conflict`] when it is registered already or there is no space, or
-/// when the store fails.
+/// [`AppError::Invalid`] for a code of the ID types, [`AppError::Conflict`] when it is registered already or there is
+/// no space, or when the store fails.
 pub async fn add_identifier_system(
     ctx: &OpContext,
     publisher: &VocabularyPublisher,
@@ -125,7 +126,7 @@ pub async fn add_identifier_system(
             return Err(AppError::Conflict(ErrorCode::AlreadyExists, message));
         }
         if deployment.identifier_systems().len() >= IDENTIFIER_SYSTEMS_MAX {
-            let message = format!("there are {IDENTIFIER_SYSTEMS_MAX} identifier systems, and no more are kept");
+            let message = format!("there are {IDENTIFIER_SYSTEMS_MAX} identifier systems, the maximum");
             return Err(AppError::Conflict(ErrorCode::LimitReached, message));
         }
         Ok(Decision::Put(Box::new(Setting::IdentifierSystem(new))))
@@ -178,7 +179,7 @@ pub struct NewLocalCode {
 pub struct LocalCodeChange {
     /// All labels: what it is called.
     pub labels: Option<Vec<LocalizedText>>,
-    /// The reference, where more is said about it, or none.
+    /// A reference with more information, or none.
     pub reference: Option<Option<String>>,
     /// The pattern of values, or none; only for ID types.
     pub pattern: Option<Option<ValuePattern>>,
@@ -193,15 +194,15 @@ pub struct LocalCodeView {
     pub code: LocalCode,
     /// True if its vocabulary is active and has it.
     pub is_active: bool,
-    /// Number of records that hold it in a coded field; none for an ID type, which stands in no coded field.
+    /// Number of records with it in a coded field; none for an ID type, which is in no coded field.
     pub records: Option<u64>,
 }
 
 /// Adds a local code.
 ///
 /// # Errors
-/// [`AppError::Invalid`] with everything that is wrong, [`AppError::Conflict`] when the code is there already or there is no
-/// room, or when the store fails.
+/// [`AppError::Invalid`] with everything that is wrong, [`AppError::Conflict`] when the code is there already or the limit
+/// is reached, or when the store fails.
 pub async fn add_local_code(
     ctx: &OpContext,
     publisher: &VocabularyPublisher,
@@ -240,12 +241,12 @@ pub async fn update_local_code(
     local_code(publisher, uri).await
 }
 
-/// Sets a local code, or one of a starter set, aside for good: new records are refused it, old ones keep it. A successor that was
-/// named before stays unless another is named.
+/// Sets a local code, or one of a starter set, inactive permanently: new records are refused it, old ones keep it. A
+/// successor that was named before stays unless another is named.
 ///
 /// # Errors
-/// [`AppError::NotThere`], [`AppError::Conflict`] for a code that belongs to its vocabulary's owner, [`AppError::Invalid`] for a
-/// successor that cannot be one, or when the store fails.
+/// [`AppError::NotThere`], [`AppError::Conflict`] for a code that belongs to its vocabulary's owner,
+/// [`AppError::Invalid`] for a successor that cannot be one, or when the store fails.
 pub async fn deprecate_local_code(
     ctx: &OpContext,
     publisher: &VocabularyPublisher,
@@ -260,7 +261,7 @@ pub async fn deprecate_local_code(
         };
         let replaced_by = match &successor {
             Some(successor) => Some(check_successor(generation, &deprecated, successor)?),
-            // Said before, it stays said.
+            // A stored value stays.
             None => code.replaced_by().cloned(),
         };
         code.standing = LocalStanding::Deprecated { replaced_by };
@@ -311,7 +312,7 @@ async fn records_of(publisher: &VocabularyPublisher, uri: &CodeUri) -> Result<u6
     Ok(registry.index.records_using(&[number]).await?)
 }
 
-/// The code as it will be kept, if nothing is wrong with it.
+/// The code as it will be stored, if it is valid.
 fn checked_code(
     new: NewLocalCode,
     deployment: &Deployment,
@@ -347,13 +348,13 @@ fn checked_code(
         return Err(AppError::Conflict(ErrorCode::AlreadyExists, message));
     }
     if deployment.local_codes().len() >= LOCAL_CODES_MAX {
-        let message = format!("there are {LOCAL_CODES_MAX} local codes, and no more are kept");
+        let message = format!("there are {LOCAL_CODES_MAX} local codes, the maximum");
         return Err(AppError::Conflict(ErrorCode::LimitReached, message));
     }
     Ok(code)
 }
 
-/// A local code as it is before anything is said of it.
+/// A local code without any members set.
 fn unchanged_code(uri: &CodeUri, origin: LocalOrigin, now: jiff::Timestamp) -> LocalCode {
     LocalCode {
         uri: uri.clone(),
@@ -429,7 +430,7 @@ fn check_successor(generation: &Generation, uri: &CodeUri, successor: &CodeUri) 
     Ok(successor.code.clone())
 }
 
-/// The deployment's word on a code of a starter set, as long as it has said none.
+/// The deployment's default for a code of a starter set.
 fn starter(generation: &Generation, uri: &CodeUri, now: jiff::Timestamp) -> Result<LocalCode, AppError> {
     let concept = generation.check_known(uri).map_err(|problem| AppError::NotThere(problem.at("code")))?;
     let is_extensible = EXTENSIBLE_NAMESPACES.contains(&uri.namespace.as_str());

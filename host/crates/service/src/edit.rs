@@ -31,7 +31,7 @@ use daftar_domain::value::{CodePlace, Key, List, Part, Reference, Translate, Val
 use daftar_store::{Operation, RecordDetails, Write};
 use daftar_vocabulary::{Generation, LanguagePreference};
 
-/// A record as a request gives it: codes by URI, other records by identifier, and a photo where it brings a new one.
+/// A record as a request contains it: codes by URI, other records by identifier, and a photo where it has a new one.
 #[derive(Debug, Clone)]
 pub struct Draft<T> {
     /// New content of the record; contains the photo's digest, new or not.
@@ -88,7 +88,8 @@ pub type Make<'m, T> = dyn Fn(&<T as Editable>::View) -> Result<Draft<T>, AppErr
 /// Registers a record.
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, references that lead nowhere among them;
+/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, references that lead
+/// nowhere among them;
 /// [`AppError::IdentifierInUse`].
 pub async fn create<T: Editable>(
     ctx: &OpContext,
@@ -119,15 +120,16 @@ where
 {
     // Others may give the numbers that its codes were to get.
     let attempt = async || {
-        let Prepared { write, kept } = prepare(ctx, registry, draft.clone()).await?;
+        let Prepared { write, stored } = prepare(ctx, registry, draft.clone()).await?;
         let record = records::commit(registry, write).await?;
-        drop(kept);
+        drop(stored);
         Ok(record)
     };
     records::retried(&VersionCondition::Any, attempt).await
 }
 
-/// True if packs must be asked about codes of a draft: those get numbers when it is written, one record after the other.
+/// True if packs must be asked about codes of a draft: those get numbers when it is written, one record after the
+/// other.
 pub(crate) fn must_ask<T: RecordType>(registry: &Registry, draft: &Draft<T>) -> bool {
     let generation = registry.vocabularies.current();
     generation.has_open_vocabularies() && codes::of_draft(&draft.details).iter().any(|uri| generation.must_ask(uri))
@@ -138,11 +140,11 @@ pub(crate) struct Prepared {
     /// The content to write.
     pub write: Write,
     /// Numbers of codes that are given with the write; no other operation gives any while it is there.
-    pub kept: Option<open_vocabulary::NumberedCodes>,
+    pub stored: Option<open_vocabulary::NumberedCodes>,
 }
 
-/// Checks a new record, and says what is to be written. Checks no records but those that it refers to: whether an identifier is free is
-/// found out by writing.
+/// Checks a new record and returns the write. Checks no records but those that it refers to: whether an identifier is
+/// free is found out by writing.
 ///
 /// # Errors
 /// As [`create`], but [`AppError::IdentifierInUse`].
@@ -166,20 +168,21 @@ where
     let details = resolve(&generation, &Held::default(), Some((&found, None)), draft, &mut problems);
     T::check(ctx, &generation, &details, &Hidden::default(), &mut problems);
     AppError::check(&mut problems)?;
-    let (details, kept) = consulted.finalise(ctx, registry, details).await?;
+    let (details, stored) = consulted.finalise(ctx, registry, details).await?;
     let targets = records::references(T::KIND, &details.identifiers);
     let operations = std::iter::once(Operation::create(details))
         .chain(photo.map(Operation::PutPhoto))
-        .chain(kept.as_ref().and_then(open_vocabulary::NumberedCodes::operation));
+        .chain(stored.as_ref().and_then(open_vocabulary::NumberedCodes::operation));
     let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
     let write = records::write(ctx, operations.collect(), entry.with_fields(written::names_of_new(&named)));
-    Ok(Prepared { write, kept })
+    Ok(Prepared { write, stored })
 }
 
-/// Changes a record: `make` says what it is to be. What the client may not write stays as it is.
+/// Changes a record: `make` returns the new content. Fields that the client may not write are unchanged.
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`], those of `make` and of [`create`], [`AppError::NotFound`], [`AppError::Ambiguous`], and
+/// [`AppError::FieldNotGranted`], those of `make` and of [`create`], [`AppError::NotFound`], [`AppError::Ambiguous`],
+/// and
 /// [`AppError::VersionMismatch`] when the condition is not met.
 pub async fn change<T: Editable>(
     ctx: &OpContext,
@@ -240,8 +243,9 @@ where
         T::check(ctx, &generation, &whole, &hidden, &mut problems);
     }
     AppError::check(&mut problems)?;
-    // Before what the record holds is joined to it, in which a number that was good for the request only may be another code's.
-    let (details, kept) = consulted.finalise(ctx, registry, details).await?;
+    // Before what the record holds is joined to it, in which a number that was good for the request only may be another
+    // code's.
+    let (details, stored) = consulted.finalise(ctx, registry, details).await?;
     let details = hidden.retained(&before.details, details, &mut problems);
     let mut details = written::keep(&before.details, details, &written);
     details.extension = with_undeclared(&generation, &before.details.extension, details.extension);
@@ -251,17 +255,17 @@ where
     });
     let targets = records::references(T::KIND, &details.identifiers);
     let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets);
-    write::<T>(ctx, registry, languages, (&before, details, fields), (photo, kept), entry).await
+    write::<T>(ctx, registry, languages, (&before, details, fields), (photo, stored), entry).await
 }
 
-/// Writes what a record is to say now, if it is still as it was before, with a new photo and the numbers that its codes get, and shows those
-/// fields of it.
+/// Writes what a record is to say now, if it is still as it was before, with a new photo and the numbers that its codes
+/// get, and shows those fields of it.
 pub(crate) async fn write<T: Editable>(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
     (before, details, fields): (&Record<Fields<T>>, Fields<T>, FieldSet),
-    (photo, kept): (Option<Photo>, Option<open_vocabulary::NumberedCodes>),
+    (photo, stored): (Option<Photo>, Option<open_vocabulary::NumberedCodes>),
     entry: AuditEntry,
 ) -> Result<T::View, AppError>
 where
@@ -270,9 +274,9 @@ where
     let entry = audit::with_changes(ctx, entry, written::changed_fields(Some(&before.details), &details));
     let operations = std::iter::once(Operation::update(before.id, before.meta.version, details))
         .chain(photo.map(Operation::PutPhoto))
-        .chain(kept.as_ref().and_then(open_vocabulary::NumberedCodes::operation));
+        .chain(stored.as_ref().and_then(open_vocabulary::NumberedCodes::operation));
     let record = records::commit(registry, records::write(ctx, operations.collect(), entry)).await?;
-    drop(kept);
+    drop(stored);
     T::answer(ctx, registry, languages, Seen { record, fields }).await
 }
 
@@ -300,7 +304,8 @@ pub(crate) fn relationship_targets(details: &Values, relationship: Key<List<Part
     targets.map(|target| target.id).collect()
 }
 
-/// No relationship twice: the same other record of that kind, as the same, at the same time. Problems name places as the client sees them.
+/// No relationship twice: the same other record of that kind, as the same, at the same time. Problems name places as
+/// the client sees them.
 pub(crate) fn check_relationships(
     details: &Values,
     (kind, relationship): (RecordKind, Key<List<Part>>),
@@ -328,8 +333,8 @@ pub(crate) fn check_relationships(
     }
 }
 
-/// The records that a record refers to and that are not there for the client: the parts of it that refer to these stay unchanged, also if the
-/// client changes.
+/// The records that a record refers to and that are not there for the client: the parts of it that refer to these stay
+/// unchanged, also if the client changes.
 #[derive(Debug, Default)]
 pub struct Hidden(HashSet<Reference>);
 
@@ -433,7 +438,7 @@ impl Hidden {
     }
 }
 
-/// Stands where a refused code stood until the whole record is refused, a few lines later; never stored.
+/// Replaces a rejected code until the whole record is rejected, a few lines later; never stored.
 const REFUSED: CodedValue = CodedValue { number: CodeNumber(u32::MAX), edition: EditionNumber(u32::MAX) };
 
 /// Stands in the same way where a reference leads nowhere; no record has that key.
@@ -510,9 +515,9 @@ impl Found {
     }
 }
 
-/// Checks every code of a draft against its field's vocabularies, save those that are held already, and puts the records that were found in
-/// the places of references; `references` has them with the record that is changed, or is absent where codes alone are checked. Where that
-/// adds problems, the record is none.
+/// Checks every code of a draft against its field's vocabularies, except those of the stored record, and puts the
+/// records that were found in the places of references; `references` has them with the record that is changed, or is
+/// absent where codes alone are checked. Where that adds problems, the record is none.
 pub(crate) fn resolve<T: RecordType>(
     generation: &Generation,
     held: &Held,

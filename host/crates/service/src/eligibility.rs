@@ -1,7 +1,7 @@
 //! Asks the eligibility engine about subjects.
 //!
 //! The engine lives in the sandbox and reads columns; this module knows which facts a rule reads, fetches them as the
-//! client that asks, lays them out, and says what is needed to repeat the answer.
+//! client, lays them out, and returns the inputs that repeat the decision.
 
 pub mod check;
 pub mod decision;

@@ -439,13 +439,13 @@ impl Follower {
     }
 
     async fn compare_clocks(&self) {
-        let (asked_at, begun) = (self.clock.now(), self.clock.elapsed());
+        let (requested_at, begun) = (self.clock.now(), self.clock.elapsed());
         // An outage is logged elsewhere; the last result stays.
         let Ok(there) = self.shared.time().await else { return };
         let taken = self.clock.elapsed().saturating_sub(begun);
         let within = SignedDuration::try_from(taken / 2).unwrap_or(SignedDuration::MAX);
         // The database read its clock between the request and the response.
-        let ahead = asked_at.duration_since(there).saturating_add(within);
+        let ahead = requested_at.duration_since(there).saturating_add(within);
         let difference = ClockDifference { ahead, within };
         let before = self.clocks.lock().unwrap_or_else(PoisonError::into_inner).replace(difference);
         let was_large = before.is_some_and(|before| before.is_large());
@@ -467,9 +467,9 @@ impl Follower {
 /// Waits for the lock of the check; returns nothing if a check began after the request came, since its result serves
 /// this request too.
 async fn next_look(looks: &AsyncMutex<Option<Instant>>) -> Option<AsyncMutexGuard<'_, Option<Instant>>> {
-    let asked = Instant::now();
+    let requested = Instant::now();
     let last = looks.lock().await;
-    if last.is_some_and(|began| began >= asked) {
+    if last.is_some_and(|began| began >= requested) {
         return None;
     }
     if let Some(pause) = last.and_then(|began| LOOKS_APART.checked_sub(began.elapsed())) {

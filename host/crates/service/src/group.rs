@@ -357,7 +357,7 @@ pub async fn search(
 ///
 /// # Errors
 /// As [`search()`].
-pub async fn asked(
+pub async fn requested(
     ctx: &OpContext,
     registry: &Registry,
     request: GroupSearchRequest,

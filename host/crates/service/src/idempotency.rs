@@ -30,7 +30,7 @@ use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::field::FieldSet;
-use daftar_domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedRequest, RequestName};
+use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName, StoredResponse};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::Store;
 
@@ -95,7 +95,8 @@ impl Requests {
     /// Begins a request with that key.
     ///
     /// # Errors
-    /// [`AppError::Conflict`] while another one with that key is in progress, and when the client has reached its limit of keys;
+    /// [`AppError::Conflict`] while another one with that key is in progress, and when the client has reached its limit
+    /// of keys;
     /// [`AppError::InvalidValue`] when the key was used for another request.
     pub async fn begin(
         self: &Arc<Self>,
@@ -226,9 +227,9 @@ impl Once {
 
     /// The entry to store for that part.
     #[must_use]
-    pub fn answered(&self, ctx: &OpContext, part: u16, answers: Vec<RememberedAnswer>) -> RememberedRequest {
+    pub fn answered(&self, ctx: &OpContext, part: u16, responses: Vec<StoredResponse>) -> RememberedRequest {
         let name = RequestName { client: self.client.clone(), key: self.key.clone(), part };
-        RememberedRequest { name, digest: self.digest, at: ctx.now, answers }
+        RememberedRequest { name, digest: self.digest, at: ctx.now, responses }
     }
 
     /// Counts a part that is stored from now on.
@@ -268,8 +269,8 @@ pub enum IdempotentReplay {
 /// Shows a record at a version.
 ///
 /// # Errors
-/// [`AppError::NotFound`] for one that was changed, not created, and that the client may no longer see. When the store fails; a
-/// missing version is a defect.
+/// [`AppError::NotFound`] for one that was changed, not created, and that the client may no longer see. When the store
+/// fails; a missing version is a defect.
 pub async fn replay(
     ctx: &OpContext,
     registry: &Registry,
@@ -408,8 +409,8 @@ mod tests {
         let once = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
         do_it(&ctx, &store, &once).await;
         drop(once);
-        let kept_for_s = daftar_domain::idempotency::REMEMBERED_FOR.as_secs();
-        for (later_s, is_refused) in [(0, true), (kept_for_s - 60, true), (60, false)] {
+        let stored_for_s = daftar_domain::idempotency::REMEMBERED_FOR.as_secs();
+        for (later_s, is_refused) in [(0, true), (stored_for_s - 60, true), (60, false)] {
             ctx.now += SignedDuration::from_secs(later_s);
             let begun = requests.begin(&ctx, &store, named("l", [1; 32])).await;
             assert_eq!(begun.is_err(), is_refused, "{later_s}");

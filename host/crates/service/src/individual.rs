@@ -240,14 +240,14 @@ pub async fn read_body<E: From<AppError>>(
     key: &IdentifierKey,
     write: impl FnOnce(&IndividualView) -> Result<SentBody, E>,
 ) -> Result<SentBody, E> {
-    let kept_under = BodyKey::of(ctx, registry, &languages, key);
-    if let Some(body) = kept_under.as_ref().and_then(|key| registry.bodies.find(key)) {
+    let stored_under = BodyKey::of(ctx, registry, &languages, key);
+    if let Some(body) = stored_under.as_ref().and_then(|key| registry.bodies.find(key)) {
         ctx.trail.names(body.named.iter().cloned());
         let entry = audit::entry(ctx, AuditAction::Read, AuditOutcome::Allowed, vec![reference(key)]);
         registry.audit.record(ctx, entry).await?;
         return Ok(body);
     }
-    let making = registry.bodies.begin(kept_under);
+    let making = registry.bodies.begin(stored_under);
     let make = |view: &IndividualView| -> Result<SentBody, E> {
         let body = SentBody { named: named(view), ..write(view)? };
         registry.bodies.keep(making, view, &body);
@@ -328,8 +328,8 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], by_groups: bool, pagin
 /// have called [`check_search`].
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`], [`AppError::Malformed`] when a code is of the wrong vocabulary for its field, [`AppError::Invalid`] when the
-/// system of an identifier is not known.
+/// [`AppError::FieldNotGranted`], [`AppError::Malformed`] when a code is of the wrong vocabulary for its field,
+/// [`AppError::Invalid`] when the system of an identifier is not known.
 pub async fn search(
     ctx: &OpContext,
     registry: &Registry,
@@ -373,7 +373,7 @@ pub async fn find_all(ctx: &OpContext, registry: &Registry, request: SearchReque
 ///
 /// # Errors
 /// As [`search()`].
-pub async fn asked(
+pub async fn requested(
     ctx: &OpContext,
     registry: &Registry,
     request: SearchRequest,

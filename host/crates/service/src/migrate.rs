@@ -31,7 +31,7 @@ pub struct Comparison {
     /// Number of items that are in one store only, or differ.
     pub differences: u64,
     /// The first differences.
-    pub told: Vec<String>,
+    pub reported: Vec<String>,
 }
 
 /// Copies everything as it was after one write. `heard` receives the number of items copied so far.
@@ -121,9 +121,9 @@ impl std::fmt::Display for Key {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Version(kind, id, version) => write!(formatter, "{kind} {} at version {}", id.0, version.0),
-            Self::Numbered(kept, number) => write!(formatter, "number {number} of {}", kept.name()),
-            Self::Digest(kept, digest) => {
-                write!(formatter, "one of {} ({:02x?})", kept.name(), digest.first_chunk::<4>().unwrap_or(&[0; 4]))
+            Self::Numbered(stored, number) => write!(formatter, "number {number} of {}", stored.name()),
+            Self::Digest(stored, digest) => {
+                write!(formatter, "one of {} ({:02x?})", stored.name(), digest.first_chunk::<4>().unwrap_or(&[0; 4]))
             }
         }
     }
@@ -133,24 +133,24 @@ type Seen = (Key, [u8; 32]);
 
 fn seen(entry: &Entry) -> Seen {
     let digest = |bytes: &[u8]| <[u8; 32]>::from(Sha256::digest(bytes));
-    let kept = entry.kind();
+    let stored = entry.kind();
     match entry {
-        Entry::Setting { value, .. } | Entry::Client { value } => (Key::Digest(kept, digest(value)), digest(value)),
-        Entry::Counter { name, value } => (Key::Digest(kept, digest(name.as_bytes())), digest(&value.to_be_bytes())),
+        Entry::Setting { value, .. } | Entry::Client { value } => (Key::Digest(stored, digest(value)), digest(value)),
+        Entry::Counter { name, value } => (Key::Digest(stored, digest(name.as_bytes())), digest(&value.to_be_bytes())),
         Entry::CodeTablePart { number, value } | Entry::Audit { number, value } => {
-            (Key::Numbered(kept, *number), digest(value))
+            (Key::Numbered(stored, *number), digest(value))
         }
         Entry::Request { name, value } => {
             let name = format!("{}\n{}\n{}", name.client, name.key.as_str(), name.part);
-            (Key::Digest(kept, digest(name.as_bytes())), digest(value))
+            (Key::Digest(stored, digest(name.as_bytes())), digest(value))
         }
-        Entry::Photo { digest: name, bytes } => (Key::Digest(kept, name.0), digest(bytes)),
+        Entry::Photo { digest: name, bytes } => (Key::Digest(stored, name.0), digest(bytes)),
         Entry::Version { kind, id, version, is_present, value } => {
             // The flag of the present version is part of the digest.
             let whole = Sha256::new().chain_update([u8::from(*is_present)]).chain_update(value);
             (Key::Version(*kind, *id, *version), whole.finalize().into())
         }
-        Entry::Change { sequence, value } => (Key::Numbered(kept, sequence.0), digest(value)),
+        Entry::Change { sequence, value } => (Key::Numbered(stored, sequence.0), digest(value)),
     }
 }
 
@@ -234,8 +234,8 @@ fn meet(left: &mut Side, right: &mut Side, comparison: &mut Comparison) {
 impl Comparison {
     fn differ(&mut self, what: String) {
         self.differences = self.differences.saturating_add(1);
-        if self.told.len() < DIFFERENCES_REPORTED_MAX {
-            self.told.push(what);
+        if self.reported.len() < DIFFERENCES_REPORTED_MAX {
+            self.reported.push(what);
         }
     }
 
@@ -243,11 +243,11 @@ impl Comparison {
         if !is_same {
             return self.differ(format!("{key} is not the same in both"));
         }
-        let kept = match key {
+        let stored = match key {
             Key::Version(kind, ..) => ItemKind::of_kind(kind),
-            Key::Numbered(kept, _) | Key::Digest(kept, _) => kept,
+            Key::Numbered(stored, _) | Key::Digest(stored, _) => stored,
         };
-        *self.same.entry(kept).or_default() += 1;
+        *self.same.entry(stored).or_default() += 1;
     }
 }
 
@@ -362,12 +362,12 @@ fn check_ends(held: &Held, own: &Ends, found: &Ends) -> Result<(), CatchUpError>
     let is_behind =
         found.sequence < held.sequence || found.code_table_parts < held.code_table_parts || found.audit < held.audit;
     if is_behind {
-        let told = |sequence: u64, parts: u64, audit: u64| {
+        let reported = |sequence: u64, parts: u64, audit: u64| {
             format!("write {sequence}, part {parts} of the table of codes and value {audit} of the audit log")
         };
         return Err(CatchUpError::Ahead {
-            held: told(held.sequence.0, held.code_table_parts, held.audit),
-            found: told(found.sequence.0, found.code_table_parts, found.audit),
+            held: reported(held.sequence.0, held.code_table_parts, held.audit),
+            found: reported(found.sequence.0, found.code_table_parts, found.audit),
         });
     }
     let other = |what: String| Err(CatchUpError::OtherHistory { what });
@@ -420,8 +420,8 @@ mod tests {
     #[tokio::test]
     async fn what_is_the_same_is_counted_by_kind() {
         let comparison = compared(&[true, false], &[true, false]).await;
-        assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
-        let counted = |kept| comparison.same.get(&kept).copied();
+        assert_eq!((comparison.differences, comparison.reported), (0, Vec::new()));
+        let counted = |stored| comparison.same.get(&stored).copied();
         assert_eq!(
             [ItemKind::Individuals, ItemKind::Changes, ItemKind::Counters].map(counted),
             [Some(2), Some(2), Some(1)]
@@ -431,11 +431,11 @@ mod tests {
     #[tokio::test]
     async fn differences_are_reported_without_the_content_of_records() {
         let comparison = compared(&[true, false], &[true, true]).await;
-        assert_eq!(comparison.told, ["Individual 2 at version 1 is not the same in both"]);
+        assert_eq!(comparison.reported, ["Individual 2 at version 1 is not the same in both"]);
         let comparison = compared(&[true, false], &[true]).await;
-        assert!(comparison.told.contains(&"the number of writes".to_owned()), "{comparison:?}");
-        assert!(comparison.told.contains(&"Individual 2 at version 1 is only in the first".to_owned()));
-        assert!(comparison.told.contains(&"number 2 of changes is only in the first".to_owned()));
+        assert!(comparison.reported.contains(&"the number of writes".to_owned()), "{comparison:?}");
+        assert!(comparison.reported.contains(&"Individual 2 at version 1 is only in the first".to_owned()));
+        assert!(comparison.reported.contains(&"number 2 of changes is only in the first".to_owned()));
         assert_eq!(comparison.differences, 4, "the counter too");
     }
 }

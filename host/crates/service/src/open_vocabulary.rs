@@ -20,7 +20,9 @@ use daftar_domain::error::AppError;
 use daftar_domain::record::{Fields, RecordType};
 use daftar_domain::value::{CodePlace, Reference, Translate};
 use daftar_store::{NewCodes, Operation};
-use daftar_vocabulary::{AskedCode, CallingThread, CodeTable, Generation, OpenProblem, OpenUnavailable, Vocabularies};
+use daftar_vocabulary::{
+    CallingThread, CodeTable, Generation, OpenProblem, OpenUnavailable, QueriedCode, Vocabularies,
+};
 
 /// Maximum number of unlisted codes of one open vocabulary in records: its pack is queried for each of them
 /// whenever it is published.
@@ -41,32 +43,34 @@ const BATCH_CODES: usize = 256;
 pub struct Consulted {
     /// The vocabularies with the responses of packs; valid for this request only.
     pub generation: Arc<Generation>,
-    asked: Vec<Arc<AskedCode>>,
+    requested: Vec<Arc<QueriedCode>>,
 }
 
 impl Consulted {
     /// The details that a record stores: with the persistent numbers that the write assigns to codes resolved by packs.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] when the limit of stored codes of the vocabulary is reached, of all clients or of this one; when the store fails.
+    /// [`AppError::Invalid`] when the limit of stored codes of the vocabulary is reached, of all clients or of this
+    /// one; when the store fails.
     pub async fn finalise<T: RecordType>(
         self,
         ctx: &OpContext,
         registry: &Registry,
         details: Fields<T>,
     ) -> Result<(Fields<T>, Option<NumberedCodes>), AppError> {
-        if self.asked.is_empty() {
+        if self.requested.is_empty() {
             return Ok((details, None));
         }
-        let kept = self.keep(ctx, registry).await?;
-        Ok((details.translate(&mut Lasting(&kept)), Some(kept)))
+        let stored = self.keep(ctx, registry).await?;
+        Ok((details.translate(&mut Lasting(&stored)), Some(stored)))
     }
 
     /// Finds the numbers for the codes that packs resolved, with the write whose record will contain them. Until that
     /// is made, or the value is dropped, no other operation of this process assigns a number.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] when the limit of stored codes of the vocabulary is reached, of all clients or of this one; when the store fails.
+    /// [`AppError::Invalid`] when the limit of stored codes of the vocabulary is reached, of all clients or of this
+    /// one; when the store fails.
     async fn keep(self, ctx: &OpContext, registry: &Registry) -> Result<NumberedCodes, AppError> {
         // A transaction detects at its commit whether another write has assigned its numbers.
         let turn = match registry.store.pending_writes() {
@@ -76,9 +80,9 @@ impl Consulted {
         let current = registry.vocabularies.current();
         let table = code_table(&registry.store.code_table().await?)?;
         let mut unnumbered: BTreeSet<CodeUri> = BTreeSet::new();
-        for asked in &self.asked {
-            let Ok(resolved) = &asked.answer else { continue };
-            let uri = resolved.uri(&asked.written.namespace);
+        for requested in &self.requested {
+            let Ok(resolved) = &requested.answer else { continue };
+            let uri = resolved.uri(&requested.written.namespace);
             if table.number(&uri).is_none() {
                 // Its pack may have been removed while the request was handled.
                 current
@@ -91,8 +95,8 @@ impl Consulted {
         let codes: Vec<CodeUri> = unnumbered.into_iter().collect();
         let first = CodeNumber(u32::try_from(table.code_count()).unwrap_or(u32::MAX));
         let table = Arc::new(table.with_codes(&codes).map_err(|error| AppError::Internal(error.into()))?);
-        let known = current.with_open(&self.asked, Some(table.clone()));
-        let known = known.map_err(|problem| invalid_response(&problem, &self.asked))?;
+        let known = current.with_open(&self.requested, Some(table.clone()));
+        let known = known.map_err(|problem| invalid_response(&problem, &self.requested))?;
         let vocabularies = registry.vocabularies.clone();
         if codes.is_empty() {
             // Another process may have assigned them, and this process may not know yet.
@@ -101,7 +105,7 @@ impl Consulted {
         }
         let generation = if turn.is_none() { vocabularies.publish(known) } else { Arc::new(known) };
         let built = (current, Arc::clone(&generation));
-        let publishing = Publishing { vocabularies, built, asked: self.asked, table };
+        let publishing = Publishing { vocabularies, built, requested: self.requested, table };
         let new_codes = Some(NewCodes { first, codes, counters, given: Arc::new(move || publishing.publish()) });
         Ok(NumberedCodes { generation, before: self.generation, new_codes, _turn: turn })
     }
@@ -128,7 +132,7 @@ struct Publishing {
     vocabularies: Arc<Vocabularies>,
     /// A generation, and the one with the new codes: built here, so that the thread that writes is not delayed.
     built: (Arc<Generation>, Arc<Generation>),
-    asked: Vec<Arc<AskedCode>>,
+    requested: Vec<Arc<QueriedCode>>,
     table: Arc<CodeTable>,
 }
 
@@ -142,7 +146,7 @@ impl Publishing {
             // The client of the write may have disconnected, and other writes may have assigned the following numbers.
             let is_known = current.table().code_count() > self.table.code_count();
             let table = if is_known { current.table() } else { &self.table };
-            current.with_open(&self.asked, Some(Arc::clone(table))).map(Arc::new).unwrap_or_else(|error| {
+            current.with_open(&self.requested, Some(Arc::clone(table))).map(Arc::new).unwrap_or_else(|error| {
                 tracing::error!(error = %error, "codes of a record that was just written cannot be published, they are shown without displays");
                 Arc::clone(current)
             })
@@ -214,19 +218,20 @@ pub async fn resolve(
 ) -> Result<Consulted, AppError> {
     // Nearly always no vocabulary is open, and then nothing is collected.
     if !generation.has_open_vocabularies() {
-        return Ok(Consulted { generation, asked: Vec::new() });
+        return Ok(Consulted { generation, requested: Vec::new() });
     }
     let mut codes = codes();
     codes.retain(|uri| generation.must_ask(uri));
     if codes.is_empty() {
-        return Ok(Consulted { generation, asked: Vec::new() });
+        return Ok(Consulted { generation, requested: Vec::new() });
     }
     let vocabularies = registry.vocabularies.clone();
     let consulted = tokio::task::spawn_blocking(move || {
-        let asked = vocabularies.open().ask(&generation, &codes, CallingThread::MayWait).map_err(unavailable)?;
-        let consulted = generation.with_open(&asked, None).map_err(|problem| invalid_response(&problem, &asked))?;
+        let requested = vocabularies.open().ask(&generation, &codes, CallingThread::MayWait).map_err(unavailable)?;
+        let consulted =
+            generation.with_open(&requested, None).map_err(|problem| invalid_response(&problem, &requested))?;
         let generation = Arc::new(consulted);
-        Ok(Consulted { generation, asked })
+        Ok(Consulted { generation, requested })
     });
     consulted.await.map_err(|error| AppError::Internal(error.into()))?
 }
@@ -240,11 +245,12 @@ pub(super) fn resolve_local(
     generation: Arc<Generation>,
     codes: &[CodeUri],
 ) -> Result<Arc<Generation>, AppError> {
-    let asked = registry.vocabularies.open().ask(&generation, codes, CallingThread::Sandbox).map_err(unavailable)?;
-    if asked.is_empty() {
+    let requested =
+        registry.vocabularies.open().ask(&generation, codes, CallingThread::Sandbox).map_err(unavailable)?;
+    if requested.is_empty() {
         return Ok(generation);
     }
-    generation.with_open(&asked, None).map(Arc::new).map_err(|problem| invalid_response(&problem, &asked))
+    generation.with_open(&requested, None).map(Arc::new).map_err(|problem| invalid_response(&problem, &requested))
 }
 
 /// The generation with all codes of open vocabularies in records, as their packs return them now. A code that a pack no
@@ -253,11 +259,11 @@ pub(super) fn resolve_local(
 pub(super) fn with_persisted(registry: &Registry, generation: Generation) -> Generation {
     let open = generation.vocabularies().filter(|vocabulary| vocabulary.description().is_open);
     let namespaces: Vec<_> = open.map(|vocabulary| vocabulary.namespace().clone()).collect();
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for namespace in &namespaces {
-        for batch in generation.unasked(namespace).chunks(BATCH_CODES).take(STORED_MAX.div_ceil(BATCH_CODES)) {
+        for batch in generation.unrequested(namespace).chunks(BATCH_CODES).take(STORED_MAX.div_ceil(BATCH_CODES)) {
             match registry.vocabularies.open().ask(&generation, batch, CallingThread::MayWait) {
-                Ok(answers) => asked.extend(answers),
+                Ok(answers) => requested.extend(answers),
                 Err(error) => tracing::error!(
                     vocabulary = %namespace, reason = error.reason,
                     "codes of an open vocabulary in records cannot be looked up, they are shown without displays"
@@ -265,10 +271,10 @@ pub(super) fn with_persisted(registry: &Registry, generation: Generation) -> Gen
             }
         }
     }
-    if asked.is_empty() {
+    if requested.is_empty() {
         return generation;
     }
-    match generation.with_open(&asked, Some(generation.table().clone())) {
+    match generation.with_open(&requested, Some(generation.table().clone())) {
         Ok(known) => known,
         Err(error) => {
             tracing::error!(error = %error, "packs returned invalid data for codes in records, they are shown without displays");
@@ -279,12 +285,12 @@ pub(super) fn with_persisted(registry: &Registry, generation: Generation) -> Gen
 
 fn check_room(current: &Generation, table: &CodeTable, namespace: &Namespace, more: usize) -> Result<(), AppError> {
     let listed = current.vocabulary(namespace).map_or(0, |vocabulary| vocabulary.concept_count());
-    let kept = table.numbers_in(namespace).len().saturating_sub(listed);
-    if kept.saturating_add(more) <= STORED_MAX {
+    let stored = table.numbers_in(namespace).len().saturating_sub(listed);
+    if stored.saturating_add(more) <= STORED_MAX {
         return Ok(());
     }
     let message = format!(
-        "records hold {kept} codes of the open vocabulary `{namespace}` beside those that it lists, and no more than {STORED_MAX} are taken; use a listed code, or one that records hold already"
+        "records hold {stored} codes of the open vocabulary `{namespace}` beside those that it lists, and no more than {STORED_MAX} are taken; use a listed code, or one that records hold already"
     );
     Err(AppError::invalid("", "open_vocabulary_full", message))
 }
@@ -294,9 +300,9 @@ fn unavailable(error: OpenUnavailable) -> AppError {
     AppError::VocabularyUnavailable(error.namespace)
 }
 
-fn invalid_response(problem: &OpenProblem, asked: &[Arc<AskedCode>]) -> AppError {
+fn invalid_response(problem: &OpenProblem, requested: &[Arc<QueriedCode>]) -> AppError {
     tracing::error!(error = %problem, "a pack returned invalid data for a code of its open vocabulary");
-    match asked.first() {
+    match requested.first() {
         Some(first) => AppError::VocabularyUnavailable(first.written.namespace.clone()),
         None => AppError::internal("the generation is invalid although no code was resolved"),
     }

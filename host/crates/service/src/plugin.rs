@@ -219,18 +219,18 @@ impl PluginAdministration {
         let (packs, deployment) = self.publisher.decided();
         let changed = match with(&packs, &deployment, &prepared) {
             Ok(None) => None,
-            Ok(Some((packs, mut kept))) => {
+            Ok(Some((packs, mut retained))) => {
                 let dropped = self.dropped(&prepared.manifest().name, &packs);
                 if let Some(reason) = self.why_still_needed(&prepared.manifest().name, &dropped, &deployment).await? {
                     return Ok(Err((prepared.refuse(reason), Some(Box::new(prepared)))));
                 }
                 let (generation, held) = (self.registry.vocabularies.current(), self.held_codes(&dropped).await?);
-                kept.extend(remove::of_removed(&dropped, &deployment, &generation, &held));
-                let deployment = remove::joined(&deployment, &kept);
+                retained.extend(remove::of_removed(&dropped, &deployment, &generation, &held));
+                let deployment = remove::joined(&deployment, &retained);
                 match self.publisher.numbered(&packs, &deployment).await? {
                     Ok(generation) => {
                         // Before the plugin: codes that it no longer has must be stored if the server stops in between.
-                        self.publisher.store_settings(now, kept, deployment).await?;
+                        self.publisher.store_settings(now, retained, deployment).await?;
                         Some((packs, generation))
                     }
                     Err(problems) => return Ok(Err((prepared.refuse(problems), Some(Box::new(prepared))))),
@@ -317,11 +317,11 @@ fn with(
         return Ok(has_replaced_a_pack.then_some((changed, Vec::new())));
     };
     let checked = checked(contents.clone(), manifest, deployment).map_err(|reason| prepared.refuse(reason))?;
-    let (kept, deployment) = remove::of_replaced(packs, &checked, deployment);
+    let (retained, deployment) = remove::of_replaced(packs, &checked, deployment);
     let checked = Arc::new(CheckedPack::clone(&checked).with_retained(&deployment));
     changed.insert(manifest.name.clone(), (origin(manifest, prepared.digest()), checked));
     let (_, problems) = gather(&changed, &deployment);
-    if problems.is_empty() { Ok(Some((changed, kept))) } else { Err(prepared.refuse(in_one_line(&problems))) }
+    if problems.is_empty() { Ok(Some((changed, retained))) } else { Err(prepared.refuse(in_one_line(&problems))) }
 }
 
 fn origin(manifest: &PluginManifest, digest: Digest) -> PackOrigin {
@@ -339,9 +339,9 @@ fn checked(
     checked.map(|pack| Arc::new(pack.with_retained(deployment))).map_err(|problems| {
         let mut lines: Vec<String> =
             problems.problems().iter().take(PROBLEMS_SHOWN_MAX).map(ToString::to_string).collect();
-        let untold = problems.count().saturating_sub(lines.len());
-        if untold > 0 {
-            lines.push(format!("and {untold} more"));
+        let unreported = problems.count().saturating_sub(lines.len());
+        if unreported > 0 {
+            lines.push(format!("and {unreported} more"));
         }
         lines.join("; ")
     })

@@ -169,9 +169,8 @@ pub struct ProgramRule {
 /// The rule of a program that a request names, at its present version or a given one.
 ///
 /// # Errors
-/// [`AppError::MissingScope`] without `program:read`; [`AppError::FieldNotGranted`] if the client may not see the rule or the type
-/// of its subjects; [`AppError::Invalid`] if there is no such program or it has no
-/// expression.
+/// [`AppError::MissingScope`] without `program:read`; [`AppError::FieldNotGranted`] if the client may not see the rule
+/// or the type of its subjects; [`AppError::Invalid`] if there is no such program or it has no expression.
 pub async fn rule_of(
     ctx: &OpContext,
     registry: &Registry,
@@ -286,7 +285,8 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Re
 /// Searches programs. The caller must have called [`check_search`].
 ///
 /// # Errors
-/// [`AppError::Invalid`] when the system of an identifier is not known, and when the search cannot be written into the audit log.
+/// [`AppError::Invalid`] when the system of an identifier is not known, and when the search cannot be written into the
+/// audit log.
 pub async fn search(
     ctx: &OpContext,
     registry: &Registry,

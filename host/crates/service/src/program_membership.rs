@@ -110,7 +110,8 @@ pub async fn read(
 /// program counts only if the client may see its program on that record.
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`] if a program is named that the client may not see; [`AppError::NotFound`]; [`AppError::Conflict`] if the address matches several; [`AppError::Ambiguous`].
+/// [`AppError::FieldNotGranted`] if a program is named that the client may not see; [`AppError::NotFound`];
+/// [`AppError::Conflict`] if the address matches several; [`AppError::Ambiguous`].
 async fn find(
     ctx: &OpContext,
     registry: &Registry,

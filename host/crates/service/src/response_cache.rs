@@ -99,7 +99,7 @@ impl BodyKey {
 /// Cached bodies, up to a memory limit; those that are not requested are evicted first.
 #[derive(Default)]
 pub struct ResponseCache {
-    kept: Option<BodyCache>,
+    cache: Option<BodyCache>,
 }
 
 struct BodyCache {
@@ -154,21 +154,21 @@ impl ResponseCache {
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         };
-        Self { kept: (bytes > 0).then(make) }
+        Self { cache: (bytes > 0).then(make) }
     }
 
     /// True if the cache is enabled.
     #[must_use]
     pub fn keeps(&self) -> bool {
-        self.kept.is_some()
+        self.cache.is_some()
     }
 
     /// The cached body of a key, as long as its source data is unchanged.
     #[must_use]
     pub fn find(&self, key: &BodyKey) -> Option<SentBody> {
-        let kept = self.kept.as_ref()?;
-        let entry = kept.bodies.get(key).filter(|entry| kept.stamps.are_unchanged(&entry.read_set));
-        let count = if entry.is_some() { &kept.hits } else { &kept.misses };
+        let cache = self.cache.as_ref()?;
+        let entry = cache.bodies.get(key).filter(|entry| cache.stamps.are_unchanged(&entry.read_set));
+        let count = if entry.is_some() { &cache.hits } else { &cache.misses };
         count.fetch_add(1, Ordering::Relaxed);
         Some(entry?.body)
     }
@@ -176,18 +176,18 @@ impl ResponseCache {
     /// To be called before any source data of a body is read.
     #[must_use]
     pub fn begin(&self, key: Option<BodyKey>) -> PendingFill {
-        PendingFill(self.kept.as_ref().zip(key).map(|(kept, key)| (key, kept.stamps.changes())))
+        PendingFill(self.cache.as_ref().zip(key).map(|(cache, key)| (key, cache.stamps.changes())))
     }
 
     /// Caches a body created since `making` began, unless anything changed concurrently: it may show the previous
     /// state.
     pub fn keep(&self, making: PendingFill, view: &IndividualView, body: &SentBody) {
-        let (Some(kept), Some((key, changes_before))) = (self.kept.as_ref(), making.0) else { return };
+        let (Some(cache), Some((key, changes_before))) = (self.cache.as_ref(), making.0) else { return };
         // Another generation may have become active after the key was made.
         if body.bytes.len() > BODY_BYTES_MAX || *view.codes.vocabularies() != key.vocabularies {
             return;
         }
-        let stamps = &kept.stamps;
+        let stamps = &cache.stamps;
         let mut read_set =
             vec![stamps.of_identifier(&key.person), stamps.of_record(RecordKind::Individual, view.individual.id)];
         let places = view.beside.places.iter().flatten();
@@ -195,21 +195,21 @@ impl ResponseCache {
         read_set.extend(view.beside.related.keys().map(|id| stamps.of_record(RecordKind::Individual, *id)));
         // After the stamps: a change counts first and stamps then.
         if stamps.changes() == changes_before {
-            kept.bodies.insert(key, Entry { body: body.clone(), read_set: read_set.into() });
+            cache.bodies.insert(key, Entry { body: body.clone(), read_set: read_set.into() });
         }
     }
 
     /// Receives changes, after all other sources of bodies have.
     pub fn heed(&self, changes: &[Change]) {
-        if let Some(kept) = &self.kept {
-            kept.stamps.change(changes);
+        if let Some(cache) = &self.cache {
+            cache.stamps.change(changes);
         }
     }
 
     /// Returns the numbers of hits, misses and cached bodies.
     #[must_use]
     pub fn usage(&self) -> ResponseCacheUsage {
-        self.kept.as_ref().map_or_else(ResponseCacheUsage::default, |BodyCache { bodies, hits, misses, .. }| {
+        self.cache.as_ref().map_or_else(ResponseCacheUsage::default, |BodyCache { bodies, hits, misses, .. }| {
             ResponseCacheUsage {
                 hits: hits.load(Ordering::Relaxed),
                 misses: misses.load(Ordering::Relaxed),

@@ -174,9 +174,9 @@ impl SharedIndex {
                 }
                 Err(error) => {
                     if !had_failed {
-                        let told: Vec<String> = causes(&error).map(ToString::to_string).collect();
+                        let reported: Vec<String> = causes(&error).map(ToString::to_string).collect();
                         tracing::warn!(
-                            error = told.join(": "),
+                            error = reported.join(": "),
                             "the register in memory cannot be updated; it is tried again twice a second, and the database handles searches"
                         );
                     }

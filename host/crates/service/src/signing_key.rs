@@ -113,8 +113,9 @@ impl SigningKeyAdministration {
     /// seconds more: by default for the lifetime of tokens. Decisions of the replaced key stay authentic.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] for fewer seconds than the lifetime of tokens, and for any with decisions; [`AppError::Conflict`] if no other
-    /// key can be stored or the file of keys was changed by hand; when it cannot be audited or written.
+    /// [`AppError::Invalid`] for fewer seconds than the lifetime of tokens, and for any with decisions;
+    /// [`AppError::Conflict`] if no other key can be stored or the file of keys was changed by hand; when it cannot be
+    /// audited or written.
     pub async fn rotate(
         &self,
         ctx: &OpContext,

@@ -175,8 +175,8 @@ impl Transaction {
     /// # Errors
     /// As [`Self::record_entries`].
     pub async fn abandon(&self, ctx: &OpContext, undone: RollbackReason) -> Result<(), AppError> {
-        let (lines, told) = self.rolled_back(ctx, undone);
-        self.registry.audit.record_ended(told).await?;
+        let (lines, reported) = self.rolled_back(ctx, undone);
+        self.registry.audit.record_ended(reported).await?;
         for line in lines {
             self.registry.audit.record(ctx, line).await?;
         }
@@ -188,16 +188,16 @@ impl Transaction {
     /// # Errors
     /// As [`Self::record_entries`].
     pub async fn abandon_entry(&self, ctx: &OpContext, undone: RollbackReason, status: u16) -> Result<(), AppError> {
-        let (lines, mut told) = self.rolled_back(ctx, undone);
-        told.extend(lines.into_iter().map(|line| AuditEntry { status: Some(status), ..line }));
-        self.registry.audit.record_ended(told).await
+        let (lines, mut reported) = self.rolled_back(ctx, undone);
+        reported.extend(lines.into_iter().map(|line| AuditEntry { status: Some(status), ..line }));
+        self.registry.audit.record_ended(reported).await
     }
 
     /// The audit entries of rolled-back operations, and the unchanged ones. Entries of reads are dropped, since nothing
     /// was shown.
     fn rolled_back(&self, ctx: &OpContext, undone: RollbackReason) -> (Vec<AuditEntry>, Vec<AuditEntry>) {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
-        let (done, told): (Vec<_>, Vec<_>) =
+        let (done, reported): (Vec<_>, Vec<_>) =
             self.lines.take().into_iter().partition(|line| line.outcome == AuditOutcome::Allowed);
         let done = done.into_iter().filter(|line| !matches!(line.action, AuditAction::Read | AuditAction::Search));
         let lines = write.audit.into_iter().chain(done).map(|line| AuditEntry {
@@ -206,6 +206,6 @@ impl Transaction {
             reason: Some(undone.reason().to_owned()),
             ..line
         });
-        (lines.collect(), told)
+        (lines.collect(), reported)
     }
 }

@@ -169,7 +169,8 @@ pub async fn of_each_found(
     Ok(consented.into_iter().map(|fields| Some(fields?.intersection(&granted))).collect())
 }
 
-/// The fields that the scope to search a resource grants access to by itself: none of individuals and groups.
+/// The fields that the scope to search a resource grants access to without a read scope: none of individuals and
+/// groups.
 fn by_searching(ctx: &OpContext, resource: Resource) -> FieldSet {
     match resource {
         Resource::Program | Resource::ProgramMembership => ctx.fields(resource, Action::Search),
@@ -380,8 +381,8 @@ async fn opened_of_each(
         // These have no subject, or their visibility depends on the organization of the client.
         RecordKind::Program | RecordKind::Consent => return Ok(None),
     };
-    let asked: Vec<SubjectReference> = subjects.iter().copied().flatten().collect();
-    let mut opened = registry.index.opened(kind.resource(), &asked, sees).await?.into_iter();
+    let requested: Vec<SubjectReference> = subjects.iter().copied().flatten().collect();
+    let mut opened = registry.index.opened(kind.resource(), &requested, sees).await?.into_iter();
     Ok(Some(subjects.into_iter().map(|subject| subject.and_then(|_| opened.next().flatten())).collect()))
 }
 
@@ -487,6 +488,6 @@ async fn beneficiary_owners(
 /// A set of a resource's fields without some of them.
 #[must_use]
 pub fn without(resource: Resource, fields: &FieldSet, others: &[&str]) -> FieldSet {
-    let kept = fields_of(resource).iter().filter(|name| !others.contains(name));
-    fields.intersection(&FieldSet::only(kept.filter_map(|name| FieldName::parse(resource, name).ok())))
+    let unshared = fields_of(resource).iter().filter(|name| !others.contains(name));
+    fields.intersection(&FieldSet::only(unshared.filter_map(|name| FieldName::parse(resource, name).ok())))
 }

@@ -339,7 +339,7 @@ const SHOWN_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + CODE_BYTES_MAX + 1;
 
 /// A code as the client wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestedCode {
     /// As one text.
     Uri(String),
     /// As two texts.
@@ -351,7 +351,7 @@ pub enum Asked {
     },
 }
 
-impl Asked {
+impl RequestedCode {
     /// Another value in place of the code.
     #[must_use]
     pub fn code(&self) -> &str {
@@ -404,18 +404,22 @@ pub struct LookedUp<'g> {
 
 /// The codes that can be parsed.
 #[must_use]
-pub fn readable(asked: &[Asked]) -> Vec<CodeUri> {
-    asked.iter().filter_map(|asked| asked.parse().ok()).collect()
+pub fn readable(requested: &[RequestedCode]) -> Vec<CodeUri> {
+    requested.iter().filter_map(|requested| requested.parse().ok()).collect()
 }
 
 /// Results of the validation of codes for new records, in their order.
-pub fn validate<'g>(_: &OpContext, generation: &'g Generation, asked: &[Asked]) -> Vec<Answer<ConceptRef<'g>>> {
-    answers(generation, asked, |uri| generation.check_code(uri))
+pub fn validate<'g>(
+    _: &OpContext,
+    generation: &'g Generation,
+    requested: &[RequestedCode],
+) -> Vec<Answer<ConceptRef<'g>>> {
+    answers(generation, requested, |uri| generation.check_code(uri))
 }
 
 /// Results of the validation of codes, in their order.
-pub fn lookup<'g>(_: &OpContext, generation: &'g Generation, asked: &[Asked]) -> Vec<Answer<LookedUp<'g>>> {
-    answers(generation, asked, |uri| {
+pub fn lookup<'g>(_: &OpContext, generation: &'g Generation, requested: &[RequestedCode]) -> Vec<Answer<LookedUp<'g>>> {
+    answers(generation, requested, |uri| {
         let (concept, _) = generation.look_up_by_any_name(uri)?;
         Ok(LookedUp { concept, is_alias: concept.code() != uri.code.as_str() })
     })
@@ -423,7 +427,7 @@ pub fn lookup<'g>(_: &OpContext, generation: &'g Generation, asked: &[Asked]) ->
 
 fn answers<T>(
     generation: &Generation,
-    asked: &[Asked],
+    requested: &[RequestedCode],
     decide: impl Fn(&CodeUri) -> Result<T, LookUpProblem>,
 ) -> Vec<Answer<T>> {
     let mut searches_left = SEARCHES_MAX;
@@ -436,19 +440,19 @@ fn answers<T>(
         }
         decide(uri)
     };
-    asked.iter().map(|asked| answer(asked, &mut decide_within)).collect()
+    requested.iter().map(|requested| answer(requested, &mut decide_within)).collect()
 }
 
-fn answer<T>(asked: &Asked, decide: impl FnOnce(&CodeUri) -> Result<T, LookUpProblem>) -> Answer<T> {
-    match asked.parse() {
+fn answer<T>(requested: &RequestedCode, decide: impl FnOnce(&CodeUri) -> Result<T, LookUpProblem>) -> Answer<T> {
+    match requested.parse() {
         Ok(uri) => Answer { outcome: decide(&uri).map_err(Refused::from), uri: uri.to_string() },
         Err(error) => {
-            let (namespace, code) = asked.parts();
+            let (namespace, code) = requested.parts();
             let is_too_long = namespace.len() > NAMESPACE_BYTES_MAX || code.len() > CODE_BYTES_MAX;
             let reason = if is_too_long { "too_long" } else { "malformed" };
-            let written = match asked {
-                Asked::Uri(text) => shown(text),
-                Asked::Parts { namespace, code } => shown(&format!("{namespace}#{code}")),
+            let written = match requested {
+                RequestedCode::Uri(text) => shown(text),
+                RequestedCode::Parts { namespace, code } => shown(&format!("{namespace}#{code}")),
             };
             Answer { uri: written, outcome: Err(Refused { reason, message: error.to_string(), suggestion: None }) }
         }

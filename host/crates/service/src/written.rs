@@ -141,9 +141,9 @@ fn not_written<T: RecordType>(written: &FieldSet) -> impl Iterator<Item = &'stat
 
 fn merged_extension(before: &Extension, now: &Extension, written: &FieldSet) -> Extension {
     let is_written = |path: &str| written.allows(&format!("{EXTENSION}.{path}"));
-    let kept = before.iter().filter(|(path, _)| !is_written(path.as_str()));
+    let stored = before.iter().filter(|(path, _)| !is_written(path.as_str()));
     let now = now.iter().filter(|(path, _)| is_written(path.as_str()));
-    Extension::new(kept.chain(now).map(|(path, content)| (path.clone(), content.clone())).collect())
+    Extension::new(stored.chain(now).map(|(path, content)| (path.clone(), content.clone())).collect())
 }
 
 /// The names of fields that are not all, the identifiers first: those of a new record.
@@ -255,12 +255,15 @@ mod tests {
         let (before, now) = (person(10), person(20));
         let members = ["birth_date", "gender", "extension.farmer", "meta", "nonsense"];
         let written = named(Resource::Individual, members);
-        let kept = keep(&before, now.clone(), &written);
-        assert_eq!((kept.get(BIRTH_DATE), kept.get(DECEASED_DATE)), (now.get(BIRTH_DATE), before.get(DECEASED_DATE)));
-        assert_eq!((kept.get(GENDER), kept.get(EDUCATION)), (Some(&coded(20)), Some(&coded(10))));
-        assert_eq!(kept.get(LANGUAGES), before.get(LANGUAGES));
-        assert_eq!(kept.extension.get("farmer.plots"), now.extension.get("farmer.plots"));
-        assert_eq!(kept.extension.get("herder.goats"), before.extension.get("herder.goats"));
+        let stored = keep(&before, now.clone(), &written);
+        assert_eq!(
+            (stored.get(BIRTH_DATE), stored.get(DECEASED_DATE)),
+            (now.get(BIRTH_DATE), before.get(DECEASED_DATE))
+        );
+        assert_eq!((stored.get(GENDER), stored.get(EDUCATION)), (Some(&coded(20)), Some(&coded(10))));
+        assert_eq!(stored.get(LANGUAGES), before.get(LANGUAGES));
+        assert_eq!(stored.extension.get("farmer.plots"), now.extension.get("farmer.plots"));
+        assert_eq!(stored.extension.get("herder.goats"), before.extension.get("herder.goats"));
         assert_eq!(keep(&before, now.clone(), &FieldSet::All), now);
         assert_eq!(keep(&before, now, &FieldSet::none()), before);
         let emptied = keep(&before, IndividualDetails::default(), &written);
@@ -273,8 +276,8 @@ mod tests {
         let mut before = person(10);
         before.put(Tag(900), Some(Value::later(2, &[1, 2])));
         for written in [FieldSet::All, FieldSet::none()] {
-            let kept = keep(&before, IndividualDetails::default(), &written);
-            assert_eq!(kept.value(Tag(900)), before.value(Tag(900)));
+            let stored = keep(&before, IndividualDetails::default(), &written);
+            assert_eq!(stored.value(Tag(900)), before.value(Tag(900)));
         }
     }
 

@@ -15,7 +15,7 @@ use daftar_store::meters::Meters;
 
 use super::database::{Connection, Database};
 use super::failure::{Failure, Meaning, corrupt};
-use super::gather::Asked;
+use super::gather::KeyRequest;
 use super::group::{Broken, Finished, Group, Outcome, Rows};
 use super::index;
 use super::lock_waits::LOCK_TIMEOUT;
@@ -77,7 +77,7 @@ impl<B: Into<Broken>> From<B> for Tried {
     }
 }
 
-/// The lock on the row that orders writes; measures how long it is held.
+/// The lock on the row that orders writes; measures for how long it is locked.
 struct Held {
     since: Instant,
     meters: Arc<Meters>,
@@ -85,8 +85,8 @@ struct Held {
 
 impl Held {
     /// Acquired now, requested at that time.
-    fn since(asked: Instant, meters: &Arc<Meters>) -> Self {
-        meters.note_lock_wait(asked.elapsed());
+    fn since(requested: Instant, meters: &Arc<Meters>) -> Self {
+        meters.note_lock_wait(requested.elapsed());
         Self { since: Instant::now(), meters: Arc::clone(meters) }
     }
 }
@@ -169,17 +169,17 @@ impl Writer {
         let held = Held::since(begun, &self.meters);
         jobs.take_waiting();
         let jobs = &jobs.jobs;
-        let mut asked = Asked::default();
-        let mut audit_asked = Vec::new();
+        let mut requested = KeyRequest::default();
+        let mut audit_requested = Vec::new();
         let (mut removals, mut since) = (0_i64, None);
         for job in jobs {
             match job {
                 Job::Commit(write, request, _) => {
-                    asked.add(&write.operations, request.as_deref());
+                    requested.add(&write.operations, request.as_deref());
                     since = write.read_set.iter().map(|read_set| read_set.since).chain(since).min();
                 }
                 Job::RemoveAudit(removal, _) => {
-                    audit_asked.extend(removal.0.iter().map(|number| signed(*number)));
+                    audit_requested.extend(removal.0.iter().map(|number| signed(*number)));
                     removals = removals.saturating_add(1);
                 }
                 Job::Number(..) => {}
@@ -187,8 +187,8 @@ impl Writer {
         }
         let ((), present, audit_there, audit_numbers) = tokio::try_join!(
             self.state.catch_up(transaction, &locked, since),
-            asked.fetch(transaction),
-            audit_lines(transaction, &audit_asked),
+            requested.fetch(transaction),
+            audit_lines(transaction, &audit_requested),
             audit_numbers(transaction, removals),
         )?;
         let mut audit_numbers = audit_numbers.into_iter();
@@ -231,8 +231,8 @@ impl Writer {
                     return Ok(finished);
                 }
                 Ok(false) => {
-                    let said = "the connection to the database was lost before it had committed";
-                    return Err(Failure::new(Meaning::Unreachable, said).into());
+                    let message = "the connection to the database was lost before it had committed";
+                    return Err(Failure::new(Meaning::Unreachable, message).into());
                 }
                 Err(failure) if Instant::now() + LOOK_AGAIN > until => {
                     self.leave_unresolved(finished);

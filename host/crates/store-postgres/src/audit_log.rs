@@ -223,13 +223,13 @@ impl Database {
     /// Some of the oldest values, all of whose entries are older than that instant; without the report of the removal.
     pub(super) async fn audit_older_than(&self, removal: &AuditRemoval) -> Result<Vec<u64>, StoreError> {
         const OLDEST: &str = "SELECT number, at >= $3 FROM daftar.audit WHERE number >= $1 ORDER BY number LIMIT $2";
-        let except = removal.told.map(|told| told.at);
+        let except = removal.reported.map(|reported| reported.at);
         let (mut values, mut passed_over) = (Vec::new(), 0_usize);
         let mut from = 0_u64;
         loop {
-            let asked: Values<'_> = &[&first_number(from), &REMOVAL_ENTRIES, &held_instant(removal.before)];
+            let requested: Values<'_> = &[&first_number(from), &REMOVAL_ENTRIES, &held_instant(removal.before)];
             let mut of_value: BTreeMap<u64, bool> = BTreeMap::new();
-            let rows = self.query(OLDEST, asked).await?;
+            let rows = self.query(OLDEST, requested).await?;
             for row in &rows {
                 let is_young: bool = column(row, 1)?;
                 *of_value.entry(position(number(row, 0)?).value).or_default() |= is_young;
@@ -259,7 +259,7 @@ impl Database {
         while attempt <= DROP_ATTEMPTS {
             match self.drop_audit_month_once(removal).await {
                 // A month whose entries were removed one by one before.
-                Ok(Some(removed)) if removed.lines == removal.told.map_or(0, |told| told.lines) => {}
+                Ok(Some(removed)) if removed.lines == removal.reported.map_or(0, |reported| reported.lines) => {}
                 Ok(removed) => return Ok(removed),
                 Err(Broken::Database(failure)) if failure.meaning == Meaning::Locked => {
                     tracing::info!(attempt, "a month of the audit log was not dropped: the log is in use");
@@ -281,14 +281,14 @@ impl Database {
             let before = held_instant(removal.before);
             let dropped = transaction.query_one("SELECT daftar.drop_audit_month($1)", &[&before]).await?;
             let Some(dropped) = column::<Option<i64>>(&dropped, 0)? else { return Ok(None) };
-            let lines = removal.told.map_or(0, |told| told.lines).saturating_add(unsigned(dropped)?);
+            let lines = removal.reported.map_or(0, |reported| reported.lines).saturating_add(unsigned(dropped)?);
             if dropped == 0 {
                 transaction.commit().await?;
                 return Ok(Some(AuditRemoved { at: 0, lines }));
             }
             let entry = record::audit::entry_as_stored(AuditEntry { count: lines, ..removal.line.clone() });
-            let at = match removal.told {
-                Some(told) => told.at,
+            let at = match removal.reported {
+                Some(reported) => reported.at,
                 None => number(&transaction.query_one("SELECT nextval('daftar.audit_value')", &[]).await?, 0)?,
             };
             audit_row::replace(&transaction, &[(at, vec![entry])]).await?;
@@ -313,8 +313,8 @@ impl Database {
                 }
             }
             Err(error) => {
-                let said = "a partition of the audit log was not created: its entries go to `daftar.audit_default` until it can be";
-                tracing::warn!(%error, "{said}");
+                let message = "a partition of the audit log was not created: its entries go to `daftar.audit_default` until it can be";
+                tracing::warn!(%error, "{message}");
             }
         }
     }

@@ -124,7 +124,7 @@ impl AuditWriter {
         }
         for answer in answers {
             // The caller may have stopped waiting.
-            let _is_told = answer.send(written.clone().map_err(Into::into));
+            let _is_reported = answer.send(written.clone().map_err(Into::into));
         }
         written.is_err().then(|| Instant::now() + AGAIN)
     }
@@ -186,8 +186,8 @@ impl AuditWriter {
                 connection.keep_unless(Some(&Failure::slow()));
                 self.database.outages.note_unknown_commit();
                 self.unresolved = Some(Unresolved { number: self.number, entries });
-                let said = "the connection to the database was lost while audit entries were committed";
-                Err(Failure::new(Meaning::Unreachable, said))
+                let message = "the connection to the database was lost while audit entries were committed";
+                Err(Failure::new(Meaning::Unreachable, message))
             }
         }
     }

@@ -50,14 +50,14 @@ impl Canceller {
         let Ok(held) = Arc::clone(&self.at_once).try_acquire_owned() else { return };
         let (token, tls, limit) = (client.cancel_token(), self.tls.clone(), self.limit);
         runtime.spawn(async move {
-            let asked = async {
+            let requested = async {
                 match tls {
                     Some(tls) => token.cancel_query(tls).await,
                     None => token.cancel_query(NoTls).await,
                 }
             };
             // A statement that cannot be cancelled ends by its own timeout.
-            let _is_asked = tokio::time::timeout(limit, asked).await;
+            let _is_asked = tokio::time::timeout(limit, requested).await;
             drop(held);
         });
     }
@@ -69,7 +69,7 @@ enum Stage {
     /// Every response was received.
     Answered,
     /// One statement, outside a transaction.
-    Asked,
+    Statement,
     /// A transaction, or several statements.
     AtWork,
 }
@@ -90,8 +90,8 @@ impl Connection {
 
     /// Runs one statement.
     pub(super) async fn query(&mut self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
-        self.stage = Stage::Asked;
-        let asked = async {
+        self.stage = Stage::Statement;
+        let requested = async {
             let object = self.object()?;
             if object.statement_cache.size() >= STATEMENTS_MAX {
                 object.statement_cache.clear();
@@ -99,7 +99,7 @@ impl Connection {
             let statement = object.prepare_cached(statement).await?;
             Ok(object.query(&statement, values).await?)
         };
-        let answered = tokio::time::timeout(self.answer_timeout, asked).await;
+        let answered = tokio::time::timeout(self.answer_timeout, requested).await;
         let answered = answered.unwrap_or_else(|_| Err(Failure::slow()));
         self.keep_unless(answered.as_ref().err());
         answered
@@ -139,7 +139,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         match self.stage {
             Stage::Answered => return,
-            Stage::Asked => {
+            Stage::Statement => {
                 if let Some(object) = &self.object {
                     self.canceller.cancel(object);
                 }

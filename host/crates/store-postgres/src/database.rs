@@ -189,7 +189,7 @@ impl Database {
     async fn answer_of(&self, pool: &Pool, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
         let ask = async || self.watched(async { self.taken(pool).await?.query(statement, values).await }).await;
         let started = Instant::now();
-        let asked = async {
+        let requested = async {
             let first = ask().await;
             match first {
                 Err(failure) if failure.meaning == Meaning::Unreachable => {
@@ -199,7 +199,7 @@ impl Database {
                 answered => answered,
             }
         };
-        let answered = asked.instrument(info_span!("store.read")).await;
+        let answered = requested.instrument(info_span!("store.read")).await;
         self.note(started, &answered);
         answered
     }

@@ -37,15 +37,15 @@ pub(super) enum Meaning {
 
 /// A failure.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{said}")]
+#[error("{message}")]
 pub(super) struct Failure {
     pub(super) meaning: Meaning,
-    said: String,
+    message: String,
 }
 
 impl Failure {
-    pub(super) fn new(meaning: Meaning, said: impl Into<String>) -> Self {
-        Self { meaning, said: said.into() }
+    pub(super) fn new(meaning: Meaning, message: impl Into<String>) -> Self {
+        Self { meaning, message: message.into() }
     }
 
     /// The database did not respond in time.
@@ -55,7 +55,7 @@ impl Failure {
 
     /// True if the database rejected it with that code.
     pub(super) fn is_of(&self, code: &str) -> bool {
-        self.said.starts_with(&format!("{REFUSED} ({code}"))
+        self.message.starts_with(&format!("{REFUSED} ({code}"))
     }
 
     /// True if an immediate retry on a new connection may succeed.
@@ -93,19 +93,19 @@ impl From<&tokio_postgres::Error> for Failure {
             code if is_fatal || is_of_connection(code) => Meaning::Unreachable,
             _ => Meaning::Refused,
         };
-        let mut said = format!("{REFUSED} ({}", code.code());
+        let mut text = format!("{REFUSED} ({}", code.code());
         if meaning == Meaning::Refused {
             for (what, name) in [("table", refusal.table()), ("constraint", refusal.constraint())] {
                 if let Some(name) = name {
-                    said.push_str(&format!(", {what} `{name}`"));
+                    text.push_str(&format!(", {what} `{name}`"));
                 }
             }
-            said.push(')');
+            text.push(')');
         } else {
             // These texts are about the server and its connections.
-            said.push_str(&format!("): {}", refusal.message()));
+            text.push_str(&format!("): {}", refusal.message()));
         }
-        Self::new(meaning, said)
+        Self::new(meaning, text)
     }
 }
 
@@ -147,16 +147,16 @@ fn is_of_connection(code: &str) -> bool {
 
 /// The error and its causes: those of connections and of reading rows, which quote no value.
 fn with_causes(error: &tokio_postgres::Error) -> String {
-    let mut told = error.to_string();
+    let mut reported = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(source) = cause {
-        let source_told = source.to_string();
-        if !told.contains(&source_told) {
-            told.push_str(&format!(": {source_told}"));
+        let source_reported = source.to_string();
+        if !reported.contains(&source_reported) {
+            reported.push_str(&format!(": {source_reported}"));
         }
         cause = source.source();
     }
-    told
+    reported
 }
 
 /// Reports data that this program cannot have written.

@@ -63,8 +63,8 @@ impl PostgresFeed {
         let is_listening = Arc::new(AtomicBool::new(false));
         let channels = Channel::ALL.map(|_| watch::channel(0));
         let heard = channels.each_ref().map(|(_, receiver)| receiver.clone());
-        let told = channels.map(|(sender, _)| sender);
-        let listener = Listener { database, told, is_listening: Arc::clone(&is_listening) };
+        let reported = channels.map(|(sender, _)| sender);
+        let listener = Listener { database, reported, is_listening: Arc::clone(&is_listening) };
         Self { is_listening, heard, task: tokio::spawn(listener.run()) }
     }
 
@@ -93,7 +93,7 @@ impl Drop for PostgresFeed {
 
 struct Listener {
     database: Arc<Database>,
-    told: [watch::Sender<u64>; Channel::ALL.len()],
+    reported: [watch::Sender<u64>; Channel::ALL.len()],
     is_listening: Arc<AtomicBool>,
 }
 
@@ -148,9 +148,9 @@ impl Listener {
                     }
                 }
                 Err(_) => {
-                    let asked =
+                    let requested =
                         tokio::time::timeout(self.database.answer_timeout(), link.client.batch_execute("")).await;
-                    if !matches!(asked, Ok(Ok(()))) {
+                    if !matches!(requested, Ok(Ok(()))) {
                         return;
                     }
                 }
@@ -159,7 +159,7 @@ impl Listener {
     }
 
     fn publish(&self, channel: Channel, number: u64) {
-        let [generation, changes] = &self.told;
+        let [generation, changes] = &self.reported;
         match channel {
             Channel::Generation => generation.send_replace(number),
             Channel::Changes => changes.send_replace(number),
@@ -168,7 +168,7 @@ impl Listener {
 
     /// Wakes all waiting callers.
     fn wake(&self) {
-        self.told.iter().for_each(|told| told.send_modify(|_| {}));
+        self.reported.iter().for_each(|reported| reported.send_modify(|_| {}));
     }
 }
 

@@ -25,7 +25,7 @@ use super::rows::{column, decoded, kind_number, kind_of, number, request_of, sig
 
 /// Keys to fetch.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct KeyRequest {
     records: BTreeSet<(RecordKind, RecordId)>,
     identifiers: BTreeSet<(RecordKind, IdentifierKey)>,
     slots: BTreeSet<MembershipSlot>,
@@ -33,7 +33,7 @@ pub(super) struct Asked {
     requests: BTreeSet<RequestName>,
 }
 
-impl Asked {
+impl KeyRequest {
     /// Adds the records that a write may touch.
     pub(super) fn add(&mut self, operations: &[Operation], request: Option<&RememberedRequest>) {
         for operation in operations {
@@ -118,12 +118,13 @@ async fn rows(transaction: &Transaction<'_>, statement: &str, values: Values<'_>
 
 async fn records(
     transaction: &Transaction<'_>,
-    asked: &BTreeSet<(RecordKind, RecordId)>,
+    requested: &BTreeSet<(RecordKind, RecordId)>,
 ) -> Found<(RecordKind, RecordId), ChangedRecord> {
-    if asked.is_empty() {
+    if requested.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let (kinds, ids): (Vec<i16>, Vec<i64>) = asked.iter().map(|(kind, id)| (kind_number(*kind), signed(id.0))).unzip();
+    let (kinds, ids): (Vec<i16>, Vec<i64>) =
+        requested.iter().map(|(kind, id)| (kind_number(*kind), signed(id.0))).unzip();
     let statement = "SELECT record.kind, record.id, record.value FROM unnest($1::smallint[], $2::bigint[]) AS asked (kind, id) \
                      JOIN daftar.record AS record ON record.kind = asked.kind AND record.id = asked.id";
     let mut found = BTreeMap::new();
@@ -136,12 +137,12 @@ async fn records(
 
 async fn owners(
     transaction: &Transaction<'_>,
-    asked: &BTreeSet<(RecordKind, IdentifierKey)>,
+    requested: &BTreeSet<(RecordKind, IdentifierKey)>,
 ) -> Found<(RecordKind, IdentifierKey), Vec<IdentifierOwner>> {
-    if asked.is_empty() {
+    if requested.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let row = asked.iter().map(|(kind, key)| (kind_number(*kind), key.system.as_str(), key.value.as_str()));
+    let row = requested.iter().map(|(kind, key)| (kind_number(*kind), key.system.as_str(), key.value.as_str()));
     let (kinds, systems, values): (Vec<i16>, Vec<&str>, Vec<&str>) = row.collect();
     let statement = "SELECT identifier.kind, identifier.system, identifier.value, identifier.id, identifier.is_open \
                      FROM unnest($1::smallint[], $2::text[], $3::text[]) AS asked (kind, system, value) \
@@ -163,20 +164,20 @@ async fn owners(
 
 async fn open_memberships(
     transaction: &Transaction<'_>,
-    asked: &BTreeSet<MembershipSlot>,
+    requested: &BTreeSet<MembershipSlot>,
 ) -> Found<MembershipSlot, Option<RecordId>> {
-    if asked.is_empty() {
+    if requested.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let programs: Vec<i64> = asked.iter().map(|slot| signed(slot.program.0)).collect();
-    let kinds: Vec<i16> = asked.iter().map(|slot| kind_number(slot.beneficiary.kind.record_kind())).collect();
-    let beneficiaries: Vec<i64> = asked.iter().map(|slot| signed(slot.beneficiary.id.0)).collect();
-    let places: Vec<i64> = (0..).take(asked.len()).collect();
+    let programs: Vec<i64> = requested.iter().map(|slot| signed(slot.program.0)).collect();
+    let kinds: Vec<i16> = requested.iter().map(|slot| kind_number(slot.beneficiary.kind.record_kind())).collect();
+    let beneficiaries: Vec<i64> = requested.iter().map(|slot| signed(slot.beneficiary.id.0)).collect();
+    let places: Vec<i64> = (0..).take(requested.len()).collect();
     let statement = "SELECT asked.place, slot.membership \
                      FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[]) AS asked (program, kind, id, place) \
                      JOIN daftar.open_membership AS slot ON slot.program = asked.program \
                      AND slot.beneficiary_kind = asked.kind AND slot.beneficiary = asked.id";
-    let slots: Vec<MembershipSlot> = asked.iter().copied().collect();
+    let slots: Vec<MembershipSlot> = requested.iter().copied().collect();
     let mut found = BTreeMap::new();
     for row in rows(transaction, statement, &[&programs, &kinds, &beneficiaries, &places]).await? {
         let slot = usize::try_from(number(&row, 0)?).ok().and_then(|place| slots.get(place));
@@ -186,11 +187,11 @@ async fn open_memberships(
     Ok(found)
 }
 
-async fn clients(transaction: &Transaction<'_>, asked: &BTreeSet<ClientId>) -> Found<ClientId, Arc<Client>> {
-    if asked.is_empty() {
+async fn clients(transaction: &Transaction<'_>, requested: &BTreeSet<ClientId>) -> Found<ClientId, Arc<Client>> {
+    if requested.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let ids: Vec<&str> = asked.iter().map(ClientId::as_str).collect();
+    let ids: Vec<&str> = requested.iter().map(ClientId::as_str).collect();
     let statement = "SELECT value FROM daftar.client WHERE id = ANY($1)";
     let mut found = BTreeMap::new();
     for row in rows(transaction, statement, &[&ids]).await? {
@@ -202,12 +203,12 @@ async fn clients(transaction: &Transaction<'_>, asked: &BTreeSet<ClientId>) -> F
 
 async fn requests(
     transaction: &Transaction<'_>,
-    asked: &BTreeSet<RequestName>,
+    requested: &BTreeSet<RequestName>,
 ) -> Found<RequestName, Arc<RememberedRequest>> {
-    if asked.is_empty() {
+    if requested.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let names = asked.iter().map(|name| (name.client.as_str(), name.key.as_str(), i32::from(name.part)));
+    let names = requested.iter().map(|name| (name.client.as_str(), name.key.as_str(), i32::from(name.part)));
     let (clients, keys, parts): (Vec<&str>, Vec<&str>, Vec<i32>) = names.collect();
     let statement = "SELECT request.client, request.key, request.part, request.value \
                      FROM unnest($1::text[], $2::text[], $3::integer[]) AS asked (client, key, part) \

@@ -101,7 +101,8 @@ pub(super) struct Rows {
     pub(super) changes: Vec<ChangeRow>,
     /// New audit entries, which the database numbers.
     pub(super) audit: Vec<AuditEntry>,
-    /// Audit entries that report a removal, under the numbers of their values: each is written again with every step of it.
+    /// Audit entries that report a removal, under the numbers of their values: each is written again with every step of
+    /// it.
     pub(super) audit_removals: BTreeMap<u64, AuditEntry>,
     pub(super) audit_removed: Vec<u64>,
 }
@@ -220,15 +221,15 @@ impl<'g> Group<'g> {
         removal: AuditRemoval,
         free: u64,
     ) -> Option<AuditRemoved> {
-        let AuditRemoval { line, told, before: _ } = removal;
+        let AuditRemoval { line, reported, before: _ } = removal;
         let gone: Vec<u64> = numbers.iter().copied().filter(|number| there.contains_key(number)).collect();
         if gone.is_empty() {
             return None;
         }
         let removed = gone.iter().filter_map(|number| there.get(number)).sum::<u64>();
-        let lines = told.map_or(0, |told| told.lines).saturating_add(removed);
+        let lines = reported.map_or(0, |reported| reported.lines).saturating_add(removed);
         let line = record::audit::entry_as_stored(AuditEntry { count: lines, ..line });
-        let at = told.map_or(free, |told| told.at);
+        let at = reported.map_or(free, |reported| reported.at);
         self.rows.audit_removals.insert(at, line);
         self.rows.audit_removed.extend(gone);
         Some(AuditRemoved { at, lines })

@@ -36,7 +36,7 @@ impl PostgresStore {
     /// Inserts labels if they are not there already; returns true if it did.
     pub(super) async fn put_labels(&self, mut labels: Vec<CodeLabel>) -> Result<bool, StoreError> {
         labels.sort_unstable_by(|one, other| (&one.uri, &one.language).cmp(&(&other.uri, &other.language)));
-        labels.dedup_by(|later, kept| (&later.uri, &later.language) == (&kept.uri, &kept.language));
+        labels.dedup_by(|later, stored| (&later.uri, &later.language) == (&stored.uri, &stored.language));
         let digest = digest(&labels);
         let there = self.database.query_opt(STATE, &[&digest]).await?;
         if there.is_some_and(|row| row.try_get(0).unwrap_or(false)) {

@@ -79,7 +79,7 @@ pub use self::options::{BulkLimits, PostgresOptions};
 pub use self::partitions::PostgresPartitions;
 pub use self::shared::PostgresShared;
 use self::state::{Basis, State};
-use self::writer::{Answer, Asked, JOBS_PER_GROUP_MAX, Job, Writer};
+use self::writer::{Answer, JOBS_PER_GROUP_MAX, Job, QueuedJob, Writer};
 use daftar_store::audit_log::{AuditBuffer, AuditRemoval, AuditRemoved, Waiting};
 use daftar_store::change_log::{CHANGES_MAX, HistoryMark, RegisterId, Touched};
 use daftar_store::meters::Meters;
@@ -100,7 +100,7 @@ mod locks {
 /// Queues of the tasks that write.
 #[derive(Clone)]
 struct Jobs {
-    writer: mpsc::Sender<Asked>,
+    writer: mpsc::Sender<QueuedJob>,
     audit: mpsc::Sender<AuditJob>,
 }
 
@@ -240,7 +240,7 @@ impl PostgresStore {
 
     fn send(&self, job: Job) -> Result<(), StoreError> {
         let by = Instant::now() + self.write_wait;
-        sent(&self.jobs()?.writer, Asked { job, by })
+        sent(&self.jobs()?.writer, QueuedJob { job, by })
     }
 
     /// Requests that pending audit entries are written, and waits for that.
@@ -262,10 +262,10 @@ impl PostgresStore {
         if self.sink.get().is_none() && changes_records(&write) {
             return Err(StoreError::NotReady);
         }
-        let asked = Instant::now();
+        let requested = Instant::now();
         let commit = self.ask(|answer| Job::Commit(Box::new(write), request, answer));
         let answer = commit.instrument(info_span!("store.commit")).await;
-        self.meters.note_write(&answer, asked.elapsed());
+        self.meters.note_write(&answer, requested.elapsed());
         answer
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct LockWaits(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    asked: Option<Instant>,
+    requested: Option<Instant>,
     row: Option<String>,
     /// Process id and start of the transaction of each logged session, and the time.
     logged: Vec<((i32, Option<String>), Instant)>,
@@ -79,8 +79,8 @@ impl Database {
         tokio::select! {
             biased;
             done = &mut work => return done,
-            asked = self.ask_for_blockers() => {
-                if let Err(failure) = asked {
+            requested = self.ask_for_blockers() => {
+                if let Err(failure) = requested {
                     tracing::debug!(error = %failure, "the database did not return the locks that are waited for");
                 }
             }
@@ -104,10 +104,10 @@ impl Database {
         let now = Instant::now();
         {
             let mut known = self.lock_waits.lock();
-            if known.asked.is_some_and(|asked| now.duration_since(asked) < ASKED_APART) {
+            if known.requested.is_some_and(|requested| now.duration_since(requested) < ASKED_APART) {
                 return Ok(());
             }
-            known.asked = Some(now);
+            known.requested = Some(now);
         }
         let rows = self.connection().await?.query(BLOCKERS, &[&self.tag()]).await?;
         if rows.is_empty() {

@@ -90,10 +90,10 @@ impl Lookups {
                 answers.insert(0, rows);
             }
             [_, ..] => {
-                let kinds: Vec<i16> = together.iter().map(|asked| kind_number(asked.kind)).collect();
-                let systems: Vec<&str> = together.iter().map(|asked| asked.key.system.as_str()).collect();
-                let values: Vec<&str> = together.iter().map(|asked| asked.key.value.as_str()).collect();
-                let limits: Vec<i64> = together.iter().map(|asked| signed(asked.limit as u64)).collect();
+                let kinds: Vec<i16> = together.iter().map(|requested| kind_number(requested.kind)).collect();
+                let systems: Vec<&str> = together.iter().map(|requested| requested.key.system.as_str()).collect();
+                let values: Vec<&str> = together.iter().map(|requested| requested.key.value.as_str()).collect();
+                let limits: Vec<i64> = together.iter().map(|requested| signed(requested.limit as u64)).collect();
                 for row in self.database.answer(MANY, &[&kinds, &systems, &values, &limits]).await? {
                     let place = usize::try_from(row.try_get::<_, i64>(2)?).unwrap_or_default();
                     // The database counts from 1.
@@ -133,7 +133,7 @@ impl Lane {
                     Err(failure) => Err(failure.clone().into()),
                 };
                 // The caller may have stopped waiting.
-                let _is_told = answer.send(owners);
+                let _is_reported = answer.send(owners);
             }
         }
     }

@@ -43,8 +43,8 @@ impl Outages {
 /// Time without a failed write after which a database whose reads succeed is taken to be writable again.
 const WRITABLE_AFTER: Duration = Duration::from_secs(5);
 
-/// Time after the start of an outage in which a success does not end it: a server that shuts down closes its connections
-/// one by one.
+/// Time after the start of an outage in which a success does not end it: a server that shuts down closes its
+/// connections one by one.
 const SETTLED_AFTER: Duration = Duration::from_millis(250);
 
 const NONE: u8 = 0;

@@ -257,29 +257,29 @@ async fn has_row(client: &Client) -> Result<bool, Failure> {
 /// Upgrades the tables to the layout of this version, and inserts the first row into empty ones, under the lock.
 async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError> {
     let refused = |reason: String| OpenError::Tables { place: database.place().to_owned(), reason };
-    let told = |error: tokio_postgres::Error| failed(database, &error.into());
+    let reported = |error: tokio_postgres::Error| failed(database, &error.into());
     may_change_tables(database, &link).await?;
     let wait =
         format!("SET statement_timeout = {}; SET idle_in_transaction_session_timeout = 0", LOCK_WAIT.as_millis());
-    link.client.batch_execute(&wait).await.map_err(told)?;
+    link.client.batch_execute(&wait).await.map_err(reported)?;
     let locked = link.client.query_one("SELECT pg_advisory_lock($1)", &[&locks::TABLES]).await;
     locked.map_err(|error| {
         if Failure::from(&error).meaning == Meaning::Interrupted {
             return OpenError::Busy { place: database.place().to_owned(), seconds: LOCK_WAIT.as_secs() };
         }
-        told(error)
+        reported(error)
     })?;
     // A step may process the whole register.
-    link.client.batch_execute("SET statement_timeout = 0").await.map_err(told)?;
+    link.client.batch_execute("SET statement_timeout = 0").await.map_err(reported)?;
     let found = layout(&link.client).await.map_err(|failure| failed(database, &failure))?.unwrap_or(0);
     let known = known_layout();
     if found > known {
         // A newer one was first. The caller checks whether this one can continue; the lock ends with the connection.
         return Ok(link);
     }
-    let there = link.client.query_one("SELECT to_regnamespace('daftar') IS NOT NULL", &[]).await.map_err(told)?;
-    if !there.try_get::<_, bool>(0).map_err(told)? {
-        link.client.batch_execute("CREATE SCHEMA daftar").await.map_err(told)?;
+    let there = link.client.query_one("SELECT to_regnamespace('daftar') IS NOT NULL", &[]).await.map_err(reported)?;
+    if !there.try_get::<_, bool>(0).map_err(reported)? {
+        link.client.batch_execute("CREATE SCHEMA daftar").await.map_err(reported)?;
     }
     let mut runner = steps::migrations::runner().set_abort_missing(false);
     runner.set_migration_table_name(HISTORY);
@@ -290,8 +290,8 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
     })?;
     reporting::make(&mut link.client).await;
     let id = RegisterId::draw();
-    link.client.execute(FIRST_ROW, &[&id.0.as_slice()]).await.map_err(told)?;
-    link.client.execute("SELECT pg_advisory_unlock($1)", &[&locks::TABLES]).await.map_err(told)?;
+    link.client.execute(FIRST_ROW, &[&id.0.as_slice()]).await.map_err(reported)?;
+    link.client.execute("SELECT pg_advisory_unlock($1)", &[&locks::TABLES]).await.map_err(reported)?;
     let known = signed(known.unsigned_abs());
     tracing::info!(layout = known, "the tables of the database are up to date");
     Ok(link)
@@ -378,26 +378,26 @@ fn failed(database: &Database, failure: &Failure) -> OpenError {
 
 /// The error, with a remedy, for a database that is unavailable.
 fn unreachable(database: &Database, failure: &Failure) -> OpenError {
-    let (place, said) = (database.place().to_owned(), failure.to_string());
-    if said.contains("unsupported startup parameter") {
+    let (place, message) = (database.place().to_owned(), failure.to_string());
+    if message.contains("unsupported startup parameter") {
         return OpenError::Pooled { place };
     }
-    if said.contains("(3D000)") {
-        let reason = format!("{said}; create the database first, as with `createdb`");
+    if message.contains("(3D000)") {
+        let reason = format!("{message}; create the database first, as with `createdb`");
         return OpenError::NoDatabase { place, reason };
     }
     // Rejected by password, for this role, or for this database.
-    if ["(28P01)", "(28000)", "(42501)"].iter().any(|code| said.contains(code)) {
+    if ["(28P01)", "(28000)", "(42501)"].iter().any(|code| message.contains(code)) {
         let right =
             "see that the role and its password are those of the database, and that `pg_hba.conf` lets it in from here";
-        return OpenError::Denied { place, reason: format!("{said}; {right}") };
+        return OpenError::Denied { place, reason: format!("{message}; {right}") };
     }
-    let right = if said.contains("(53300)") {
+    let right = if message.contains("(53300)") {
         "; let the server have more connections (`max_connections`), or this process fewer"
-    } else if said.contains("TLS") || said.contains("certificate") {
+    } else if message.contains("TLS") || message.contains("certificate") {
         "; see that the certificate of the server is for this host and comes from the authorities that are trusted here"
     } else {
         "; see that it runs and can be reached from here"
     };
-    OpenError::Unreachable { place, reason: format!("{said}{right}") }
+    OpenError::Unreachable { place, reason: format!("{message}{right}") }
 }

@@ -228,7 +228,7 @@ mod tests {
         ] {
             match target(url) {
                 Ok(target) => assert_eq!(target.config.get_target_session_attrs(), expected, "{url}"),
-                Err(told) => panic!("{url}: {told}"),
+                Err(reported) => panic!("{url}: {reported}"),
             }
         }
     }
@@ -245,8 +245,8 @@ mod tests {
             ("postgres://h.example.org/r", "names no role"),
             ("postgres://d:geheim@h,i/r?target_session_attrs=read-only", "`read-write` or absent"),
         ] {
-            let told = target(url).unwrap_err();
-            assert!(told.contains(says) && !told.contains("geheim"), "{url}: {told}");
+            let reported = target(url).unwrap_err();
+            assert!(reported.contains(says) && !reported.contains("geheim"), "{url}: {reported}");
         }
         let target = target("postgres://d:geheim@h.example.org:5433,i.example.org:5434/r").unwrap();
         assert_eq!(target.place, "database `r` at h.example.org:5433, i.example.org:5434");

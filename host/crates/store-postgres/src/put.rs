@@ -56,13 +56,13 @@ async fn put_numbers(
 ) -> Result<(), Broken> {
     let generation = |locked: &Locked| locked.clients_generation.saturating_add(locked.deployment_generation);
     let sequence = |locked: &Locked| locked.last.sequence.0;
-    let told = [
+    let reported = [
         (Channel::Generation, generation(locked), generation(before)),
         (Channel::Changes, sequence(locked), sequence(before)),
     ];
-    let told = told.into_iter().filter(|(_, now, before)| now != before);
+    let reported = reported.into_iter().filter(|(_, now, before)| now != before);
     let (channels, numbers): (Vec<&str>, Vec<String>) =
-        told.map(|(channel, now, _)| (channel.name(), signed(now).to_string())).unzip();
+        reported.map(|(channel, now, _)| (channel.name(), signed(now).to_string())).unzip();
     let group = signed(group);
     let values: Values<'_> = &[&writer, &group, &channels, &numbers];
     tokio::try_join!(locked.put(transaction), run(transaction, WRITTEN_AND_NOTIFIED, values))?;
@@ -92,9 +92,9 @@ async fn run_on(
     if done == rows as u64 {
         return Ok(());
     }
-    let said =
+    let message =
         format!("{done} rows were written instead of {rows}: the database and the state of this process disagree");
-    Err(Failure::new(Meaning::Refused, said).into())
+    Err(Failure::new(Meaning::Refused, message).into())
 }
 
 /// Splits rows so that the values of each part stay within a statement.
@@ -332,8 +332,8 @@ async fn put_codes(transaction: &Transaction<'_>, codes: &CodeRows) -> Result<()
 async fn put_log(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) -> Result<(), Broken> {
     put_changes(transaction, rows, copied_min).await?;
     audit_row::add(transaction, &rows.audit).await?;
-    let told: Vec<_> = rows.audit_removals.iter().map(|(value, entry)| (*value, vec![entry.clone()])).collect();
-    audit_row::replace(transaction, &told).await?;
+    let reported: Vec<_> = rows.audit_removals.iter().map(|(value, entry)| (*value, vec![entry.clone()])).collect();
+    audit_row::replace(transaction, &reported).await?;
     let removed: Vec<i64> = rows.audit_removed.iter().map(|value| signed(*value)).collect();
     audit_row::remove(transaction, &removed).await
 }

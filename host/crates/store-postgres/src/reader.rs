@@ -43,9 +43,9 @@ impl Database {
             return Ok(Vec::new());
         }
         let statement = "SELECT id, value FROM daftar.record WHERE kind = $1 AND id = ANY($2)";
-        let asked: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
+        let requested: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
         let mut found = HashMap::with_capacity(ids.len());
-        for row in self.query(statement, &[&kind_number(kind), &asked]).await? {
+        for row in self.query(statement, &[&kind_number(kind), &requested]).await? {
             found.insert(RecordId(number(&row, 0)?), record_of(kind, &row)?);
         }
         Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
@@ -161,11 +161,11 @@ impl Database {
                                   AND request.at_ms <= $1 RETURNING 1) \
                          SELECT count(*) FROM gone";
         // To the millisecond, the precision of stored requests.
-        let kept_after =
+        let stored_after =
             milliseconds(now).saturating_sub(i64::try_from(REMEMBERED_FOR.as_millis()).unwrap_or(i64::MAX));
         let mut forgotten = 0;
         loop {
-            let row = self.query_opt(statement, &[&kept_after, &FORGOTTEN_AT_ONCE]).await?;
+            let row = self.query_opt(statement, &[&stored_after, &FORGOTTEN_AT_ONCE]).await?;
             let gone = row.map_or(Ok(0), |row| number(&row, 0))?;
             forgotten += gone;
             if gone < FORGOTTEN_AT_ONCE.unsigned_abs() {

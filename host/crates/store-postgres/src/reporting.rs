@@ -84,11 +84,11 @@ async fn made(client: &mut Client) -> Result<bool, Failure> {
     let views = views();
     for view in &views {
         let there = columns_of(&transaction, view.name).await?;
-        let is_kept = there.iter().all(|(name, held)| view.has(name, held));
-        if !is_kept {
+        let is_stored = there.iter().all(|(name, held)| view.has(name, held));
+        if !is_stored {
             transaction.batch_execute(&format!("DROP VIEW reporting.{}", view.name)).await?;
         }
-        let order: Vec<&str> = there.iter().filter(|_| is_kept).map(|(name, _)| name.as_str()).collect();
+        let order: Vec<&str> = there.iter().filter(|_| is_stored).map(|(name, _)| name.as_str()).collect();
         transaction.batch_execute(&view.statements(&order)).await?;
     }
     transaction.batch_execute(&label_function()).await?;
@@ -100,8 +100,8 @@ async fn made(client: &mut Client) -> Result<bool, Failure> {
 
 /// The columns of a view with their types, in order; none if it does not exist.
 async fn columns_of(transaction: &Transaction<'_>, view: &str) -> Result<Vec<(String, String)>, Failure> {
-    let asked = "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute \
+    let requested = "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute \
                  WHERE attrelid = to_regclass('reporting.' || $1) AND attnum > 0 ORDER BY attnum";
-    let rows = transaction.query(asked, &[&view]).await?;
+    let rows = transaction.query(requested, &[&view]).await?;
     Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
 }

@@ -129,20 +129,20 @@ impl Shared for PostgresShared {
     async fn turn(&self) -> Result<Turn, StoreError> {
         // Held on a connection of its own: the lock ends with it.
         let link = self.database().link("daftar (turn)").await?;
-        let asked = Instant::now();
-        let (until, mut is_logged) = (asked + TURN_WAIT, false);
+        let requested = Instant::now();
+        let (until, mut is_logged) = (requested + TURN_WAIT, false);
         loop {
             let locked = link.client.query_one("SELECT pg_try_advisory_lock($1)", &[&locks::TURN]);
             let answered = tokio::time::timeout(self.database().answer_timeout(), locked).await;
             let row = answered.map_err(|_| Failure::slow())?.map_err(|error| Failure::from(&error))?;
             if row.try_get::<_, bool>(0).map_err(|error| Failure::from(&error))? {
                 if is_logged {
-                    let waited_ms = asked.elapsed().as_secs_f64() * 1_000.0;
+                    let waited_ms = requested.elapsed().as_secs_f64() * 1_000.0;
                     tracing::info!(waited_ms, "the other server has changed plugins or settings");
                 }
                 return Ok(Box::new(link));
             }
-            if !is_logged && asked.elapsed() >= TURN_LOGGED {
+            if !is_logged && requested.elapsed() >= TURN_LOGGED {
                 is_logged = true;
                 tracing::info!("waiting for another server that changes plugins or settings, as at its first start");
             }
@@ -155,8 +155,8 @@ impl Shared for PostgresShared {
     }
 
     async fn keep_once(&self, name: &str, value: &[u8]) -> Result<Vec<u8>, StoreError> {
-        let kept = "INSERT INTO daftar.kept_once (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
-        self.database().query(kept, &[&name, &value]).await?;
+        let stored = "INSERT INTO daftar.kept_once (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+        self.database().query(stored, &[&name, &value]).await?;
         let row = self.database().query_opt("SELECT value FROM daftar.kept_once WHERE name = $1", &[&name]).await?;
         let row = row.ok_or_else(|| StoreError::Failed("a value that is stored once is missing".into()))?;
         column(&row, 0)
@@ -251,8 +251,8 @@ impl Shared for PostgresShared {
         let mut bytes = Vec::new();
         for part in 0_i32.. {
             // In chunks: reading a whole file may exceed the time limit of one response.
-            let asked = "SELECT parts, bytes FROM daftar.plugin_file WHERE digest = $1 AND part = $2";
-            let row = self.database().query_opt(asked, &[&digest.as_slice(), &part]).await?;
+            let requested = "SELECT parts, bytes FROM daftar.plugin_file WHERE digest = $1 AND part = $2";
+            let row = self.database().query_opt(requested, &[&digest.as_slice(), &part]).await?;
             let Some(row) = row else { return Ok(None) };
             bytes.extend_from_slice(column(&row, 1)?);
             if part.saturating_add(1) >= column::<i32>(&row, 0)? {

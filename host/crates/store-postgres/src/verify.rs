@@ -111,9 +111,9 @@ impl PostgresValues {
     }
 
     /// Waits for the database. A rejected statement is a finding; a lost connection ends the run.
-    fn wait<T>(&self, asked: impl Future<Output = Result<T, Failure>>) -> Result<T, Finding> {
+    fn wait<T>(&self, requested: impl Future<Output = Result<T, Failure>>) -> Result<T, Finding> {
         let limited =
-            async { tokio::time::timeout(self.patience, asked).await.unwrap_or_else(|_| Err(Failure::slow())) };
+            async { tokio::time::timeout(self.patience, requested).await.unwrap_or_else(|_| Err(Failure::slow())) };
         self.handle.block_on(limited).map_err(|failure| {
             let refused = unreadable(&failure);
             let is_back = failure.meaning == Meaning::Refused
@@ -257,9 +257,9 @@ impl PostgresValues {
                 }
             };
             if self.is_verified {
-                let said = check_version(&present, version).err();
+                let message = check_version(&present, version).err();
                 let code = self.check_codes(&present, json)?;
-                page.values.extend(said.into_iter().chain(code).map(|found| RawValue::Checked(Some(found))));
+                page.values.extend(message.into_iter().chain(code).map(|found| RawValue::Checked(Some(found))));
                 versions.push(present);
             } else {
                 check_version(&present, version)?;
@@ -379,15 +379,15 @@ impl PostgresValues {
         };
         let mut values = Vec::new();
         for (at, table) in tables.enumerate() {
-            let said = number(&row, at).map_err(|error| wrong(&error))?;
+            let message = number(&row, at).map_err(|error| wrong(&error))?;
             let last = self.last_number(table).map_or(0, |last| last.saturating_add(u64::from(table == Table::Codes)));
             let what = match table {
                 Table::Records(kind) => kind.to_string(),
                 other => other.part().to_string(),
             };
-            let problem = format!("its last number of {what} is {said}, but the last one is {last}");
+            let problem = format!("its last number of {what} is {message}, but the last one is {last}");
             let found = || finding(Part::Files, "the row of last numbers", problem, Remedy::Restore);
-            values.push(RawValue::Checked((said != last).then(found)));
+            values.push(RawValue::Checked((message != last).then(found)));
         }
         Ok(RawPage { values, next: None, unreadable: None })
     }
@@ -480,11 +480,11 @@ impl RawValues for PostgresValues {
     }
 
     fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Option<RawOwners>, Finding> {
-        let asked = (kind, key.clone());
-        if !self.prefetched().owners.contains_key(&asked) {
+        let requested = (kind, key.clone());
+        if !self.prefetched().owners.contains_key(&requested) {
             self.read_owners(kind, &BTreeSet::from([key.clone()]))?;
         }
-        let owners = self.prefetched().owners.get(&asked).cloned().filter(|owners| !owners.is_empty());
+        let owners = self.prefetched().owners.get(&requested).cloned().filter(|owners| !owners.is_empty());
         Ok(owners.map(Ok))
     }
 
@@ -552,12 +552,12 @@ impl RawValues for PostgresValues {
 }
 
 /// Compares the version in the value of a record with that of its row. An unreadable value is reported by its reader.
-fn check_version(record: &ChangedRecord, kept: VersionId) -> Result<(), Finding> {
-    let said = record.place().2;
-    if said == kept {
+fn check_version(record: &ChangedRecord, stored: VersionId) -> Result<(), Finding> {
+    let message = record.place().2;
+    if message == stored {
         return Ok(());
     }
-    let problem = format!("the value stored as version {kept} is that of version {said}");
+    let problem = format!("the value stored as version {stored} is that of version {message}");
     Err(finding(Part::Records, record_name(record), problem, Remedy::Restore))
 }
 
@@ -650,7 +650,7 @@ fn cursor_row(
         Table::Requests => {
             let (name, value): (_, Vec<u8>) = (request_name(row)?, column(row, 3)?);
             if let Ok(request) = record::remembered::decode(name.clone(), &value) {
-                let written = request.answers.iter().filter_map(|answer| answer.record);
+                let written = request.responses.iter().filter_map(|answer| answer.record);
                 named.extend(written.map(|(kind, id, _)| (kind, id)));
             }
             RawValue::Request(name, value)

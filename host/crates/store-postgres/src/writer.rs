@@ -101,7 +101,7 @@ impl Job {
 }
 
 /// A job, and the time until which it may begin.
-pub(super) struct Asked {
+pub(super) struct QueuedJob {
     pub(super) job: Job,
     pub(super) by: Instant,
 }
@@ -111,11 +111,11 @@ pub(super) struct Taken<'q> {
     pub(super) jobs: Vec<Job>,
     weight: usize,
     /// Source of more jobs; `None` for a job that is written alone.
-    queue: Option<&'q mut mpsc::Receiver<Asked>>,
+    queue: Option<&'q mut mpsc::Receiver<QueuedJob>>,
 }
 
 impl<'q> Taken<'q> {
-    fn of(queue: &'q mut mpsc::Receiver<Asked>) -> Self {
+    fn of(queue: &'q mut mpsc::Receiver<QueuedJob>) -> Self {
         Self { jobs: Vec::new(), weight: 0, queue: Some(queue) }
     }
 
@@ -131,7 +131,7 @@ impl<'q> Taken<'q> {
         }
     }
 
-    fn add(&mut self, Asked { job, by }: Asked) {
+    fn add(&mut self, QueuedJob { job, by }: QueuedJob) {
         if by < Instant::now() {
             job.fail(StoreError::Overloaded);
         } else {
@@ -165,13 +165,13 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Works until no more jobs can arrive.
-    pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Asked>) {
+    pub(super) async fn run(mut self, mut queue: mpsc::Receiver<QueuedJob>) {
         while let Some(first) = queue.recv().await {
             let mut taken = Taken::of(&mut queue);
             taken.add(first);
             if let Some(held_up) = self.write(taken).await {
                 // Jobs that arrived in the meantime would wait as long again.
-                while let Ok(Asked { job, .. }) = queue.try_recv() {
+                while let Ok(QueuedJob { job, .. }) = queue.try_recv() {
                     job.fail(held_up.clone().into());
                 }
             }
@@ -218,12 +218,12 @@ impl Writer {
                 held_up
             }
             Err(Failed { broken, .. }) => {
-                let said = broken.failure();
+                let message = broken.failure();
                 let mut broken = Some(broken);
                 for job in jobs {
-                    job.fail(broken.take().map_or_else(|| said.clone().into(), StoreError::from));
+                    job.fail(broken.take().map_or_else(|| message.clone().into(), StoreError::from));
                 }
-                (said.meaning == Meaning::Locked).then_some(said)
+                (message.meaning == Meaning::Locked).then_some(message)
             }
         }
     }

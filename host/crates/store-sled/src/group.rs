@@ -80,12 +80,12 @@ impl<'g> Group<'g> {
 
     /// Removes old audit entries and adds an entry about the removal.
     fn remove_audit(&mut self, old: &OldAudit, removal: AuditRemoval) -> Result<AuditRemoved, StoreError> {
-        let AuditRemoval { line, told, before: _ } = removal;
-        let lines = told.map_or(0, |told| told.lines).saturating_add(old.lines);
+        let AuditRemoval { line, reported, before: _ } = removal;
+        let lines = reported.map_or(0, |reported| reported.lines).saturating_add(old.lines);
         let line = record::audit::entry_as_stored(AuditEntry { count: lines, ..line });
         let value = record::audit::encode(std::slice::from_ref(&line))?;
-        let (at, key) = match told {
-            Some(told) => (told.at, keys::by_number(keys::AUDIT, told.at)),
+        let (at, key) = match reported {
+            Some(reported) => (reported.at, keys::by_number(keys::AUDIT, reported.at)),
             None => next_audit(self.state, std::slice::from_ref(&line)),
         };
         let values = value.into_iter().map(|value| (key.clone(), value)).collect();
@@ -337,7 +337,7 @@ impl Answers {
     /// Adds a result. It is sent unchanged when the group is on disk; otherwise the group's failure is sent.
     pub(super) fn add<T: Send + 'static>(&mut self, answer: Answer<T>, outcome: Result<T, StoreError>) {
         self.waiting.push(Box::new(move |group| {
-            // The caller may have stopped waiting; the write is kept.
+            // The caller may have stopped waiting; the write stays.
             let _ = answer.send(group.and(outcome));
         }));
     }

@@ -173,10 +173,10 @@ impl SledStore {
         if self.sink.get().is_none() && changes_records(&write) {
             return Err(StoreError::NotReady);
         }
-        let asked = Instant::now();
+        let requested = Instant::now();
         let commit = self.ask(|answer| Job::Commit(Box::new(write), request, answer));
         let answer = commit.instrument(info_span!("store.commit")).await;
-        self.meters.note_write(&answer, asked.elapsed());
+        self.meters.note_write(&answer, requested.elapsed());
         answer
     }
 
@@ -361,7 +361,7 @@ impl Store for SledStore {
     }
 
     async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
-        let (before, except) = (removal.before, removal.told.map(|told| told.at));
+        let (before, except) = (removal.before, removal.reported.map(|reported| reported.at));
         let old = self.read(move |reader| reader.audit_older_than(before, except)).await?;
         if old.numbers.is_empty() {
             return Ok(None);

@@ -44,8 +44,8 @@ impl Acknowledged {
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (body, told) = bytes.split_last_chunk::<8>()?;
-        let rest = body.strip_prefix(HEAD).filter(|_| sum(body) == u64::from_be_bytes(*told))?;
+        let (body, reported) = bytes.split_last_chunk::<8>()?;
+        let rest = body.strip_prefix(HEAD).filter(|_| sum(body) == u64::from_be_bytes(*reported))?;
         let (sequence, rest) = rest.split_first_chunk::<8>()?;
         let (audit, parts) = rest.split_first_chunk::<8>()?;
         Some(Self {

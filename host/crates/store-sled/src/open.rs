@@ -278,8 +278,8 @@ pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(::sled::Db
     }
 }
 
-/// Opens the database. Our own lock is held already, so if the database's lock is taken, a store of this process is
-/// still closing: the function waits for it, with a limit.
+/// Opens the database. This process has its own lock already, so if the database's lock is taken, a store of this
+/// process is still closing: the function waits for it, with a limit.
 fn open_database(path: &Path, cache_bytes: u64) -> ::sled::Result<::sled::Db> {
     let config = ::sled::Config::new()
         .path(path)

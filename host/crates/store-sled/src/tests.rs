@@ -383,11 +383,11 @@ async fn no_number_is_assigned_that_cannot_be_stored() {
     let too_long = vec![edition("1".to_owned()), edition("long ".repeat(300_000))];
     let refused = store.number_codes(vec![code("a")], too_long).await;
     assert!(matches!(refused, Err(StoreError::TooLarge { .. })));
-    let asked = || (vec![code("b"), code("a")], vec![edition("1".to_owned())]);
-    let (codes, editions) = asked();
+    let requested = || (vec![code("b"), code("a")], vec![edition("1".to_owned())]);
+    let (codes, editions) = requested();
     let given = store.number_codes(codes, editions).await.unwrap();
     assert_eq!(given, (vec![CodeNumber(0), CodeNumber(1)], vec![EditionNumber(0)]));
     drop(store);
-    let (codes, editions) = asked();
+    let (codes, editions) = requested();
     assert_eq!(Folder::open(folder.path()).number_codes(codes, editions).await.unwrap(), given);
 }

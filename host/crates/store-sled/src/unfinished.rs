@@ -176,12 +176,12 @@ mod tests {
         assert!(read(folder.path()).unwrap().is_none());
         let file = Unfinished::open(folder.path()).unwrap();
         assert!(read(folder.path()).unwrap().is_none(), "preallocated space is no operation");
-        let kept = (
+        let stored = (
             Place { register: [7; 16], after: 3, last: 5 },
             vec![operation("one", Some("1")), operation("gone", None), operation("empty", Some(""))],
         );
-        file.keep(kept.0, kept.1.iter()).unwrap();
-        assert_eq!(read(folder.path()).unwrap(), Some(kept.clone()));
+        file.keep(stored.0, stored.1.iter()).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), Some(stored.clone()));
         let whole = std::fs::read(folder.path().join(UNFINISHED_FILE)).unwrap();
         assert_eq!(whole.len() as u64, ROOM_BYTES, "it fits in the preallocated space");
         let end = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;

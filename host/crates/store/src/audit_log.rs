@@ -38,7 +38,7 @@ pub struct AuditRemoval {
     /// The entry that reports the removal; its count is set to the number of removed entries.
     pub line: AuditEntry,
     /// Result of the earlier steps of the same removal.
-    pub told: Option<AuditRemoved>,
+    pub reported: Option<AuditRemoved>,
 }
 
 /// Result of the steps of a removal so far.

@@ -31,11 +31,11 @@ pub enum StoreError {
     #[error("a record that the write depends on was changed concurrently")]
     Overtaken,
     /// A request of that client with that idempotency key was executed, and is still stored.
-    #[error("a request of that name was done already")]
+    #[error("a request with that idempotency key was executed already")]
     AlreadyDone,
     /// The write was valid, in a dry run.
-    #[error("it was checked and could be done, and nothing was written")]
-    Rehearsed,
+    #[error("the write is valid; nothing was written in a dry run")]
+    DryRun,
     /// There is no record with that key.
     #[error("no such {0}")]
     NotFound(RecordKind),
@@ -52,7 +52,7 @@ pub enum StoreError {
     #[error("{0}")]
     LimitReached(&'static str),
     /// An item exceeds the maximum size. Nothing was written.
-    #[error("the {what} is stored in at most {bytes_max} bytes, and this one takes more: make it smaller")]
+    #[error("the {what} takes more than the maximum of {bytes_max} bytes: make it smaller")]
     TooLarge {
         /// Kind of the value.
         what: &'static str,
@@ -63,7 +63,7 @@ pub enum StoreError {
     #[error("too many writes are waiting")]
     Overloaded,
     /// Records cannot be written before [`super::Store::attach_sink`]. Nothing was done.
-    #[error("the store takes no records before its indexes are filled")]
+    #[error("the store accepts no records before its indexes are filled")]
     NotReady,
     /// [`super::Store::attach_sink`] was called a second time.
     #[error("a change sink is attached to the store already")]
@@ -93,7 +93,7 @@ impl From<StoreError> for AppError {
             StoreError::ClientChanged(_) => Self::conflict(ErrorCode::WriteConflict, error.to_string()),
             StoreError::MembershipOpen => Self::conflict(ErrorCode::MembershipOpen, error.to_string()),
             StoreError::AlreadyDone => Self::conflict(ErrorCode::RequestInProgress, error.to_string()),
-            StoreError::Rehearsed => Self::DryRun,
+            StoreError::DryRun => Self::DryRun,
             StoreError::LimitReached(what) => Self::conflict(ErrorCode::LimitReached, what),
             StoreError::TooLarge { .. } => Self::invalid("", "too_large", error.to_string()),
             StoreError::Overloaded => Self::Busy,
@@ -112,7 +112,7 @@ mod tests {
     fn too_large_is_the_requests_fault_and_too_many_a_conflict() {
         let too_large = StoreError::TooLarge { what: "individual", bytes_max: 1_048_576 };
         let error = AppError::from(too_large);
-        let sentence = "the individual is stored in at most 1048576 bytes, and this one takes more: make it smaller";
+        let sentence = "the individual takes more than the maximum of 1048576 bytes: make it smaller";
         assert_eq!(error.to_string(), sentence);
         let AppError::Invalid(problems) = error else { panic!("wrong error: {error}") };
         assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), ["too_large"]);

@@ -96,9 +96,9 @@ impl Numbering {
             }
             codes.extend(new.codes.iter().cloned());
         }
-        let asked = codes.len();
+        let requested = codes.len();
         let numbered = self.number(codes, Vec::new())?;
-        if numbered.added.codes.len() == asked { Ok(numbered.added.codes) } else { Err(StoreError::Overtaken) }
+        if numbered.added.codes.len() == requested { Ok(numbered.added.codes) } else { Err(StoreError::Overtaken) }
     }
 
     fn next_edition(&self) -> u32 {
@@ -117,11 +117,11 @@ mod tests {
         let edition = |version: &str| (Namespace::parse("urn:x").unwrap(), version.to_owned());
         let forgotten = numbering.number(codes(&["urn:x#a", "urn:x#b"]), vec![edition("1")]).unwrap();
         assert_eq!(forgotten.codes, [CodeNumber(0), CodeNumber(1)]);
-        let kept = numbering.number(codes(&["urn:x#b", "urn:x#b"]), vec![edition("2"), edition("2")]).unwrap();
-        assert_eq!(kept.codes, [CodeNumber(0), CodeNumber(0)]);
-        assert_eq!(kept.editions, [EditionNumber(0), EditionNumber(0)]);
-        assert_eq!((kept.added.codes.len(), kept.added.editions.len()), (1, 1));
-        numbering.apply(kept.added);
+        let stored = numbering.number(codes(&["urn:x#b", "urn:x#b"]), vec![edition("2"), edition("2")]).unwrap();
+        assert_eq!(stored.codes, [CodeNumber(0), CodeNumber(0)]);
+        assert_eq!(stored.editions, [EditionNumber(0), EditionNumber(0)]);
+        assert_eq!((stored.added.codes.len(), stored.added.editions.len()), (1, 1));
+        numbering.apply(stored.added);
         let next = numbering.number(codes(&["urn:x#a", "urn:x#b"]), vec![edition("1"), edition("2")]).unwrap();
         assert_eq!(next.codes, [CodeNumber(1), CodeNumber(0)]);
         assert_eq!(next.editions, [EditionNumber(1), EditionNumber(0)]);

@@ -10,7 +10,7 @@
 //! identifier, the open memberships, and the read set of each part.
 //!
 //! **Invariant:** a dry run never writes to the base store. A valid write returns [`StoreError::Rehearsed`], and the
-//! identifiers and open memberships that it would use are reserved for later ones. Only these are kept, some tens of
+//! identifiers and open memberships that it would use are reserved for later ones. Only these are stored, some tens of
 //! bytes each, and the few programs.
 
 mod port;
@@ -277,7 +277,7 @@ impl Overlay {
         state.records.open_memberships.extend(open_memberships);
         let programs = records.into_iter().filter(|((kind, _), _)| *kind == RecordKind::Program);
         state.records.records.extend(programs);
-        Err(StoreError::Rehearsed)
+        Err(StoreError::DryRun)
     }
 
     /// Computes a write on top of pending ones; `found` contains all data that it requires of the base store.

@@ -416,11 +416,11 @@ impl Shared for ProxyStore {
         base.raise_counter(name, before.saturating_sub(count)).await
     }
 
-    async fn lease(&self, name: &str, asked: Lease) -> Result<Leased, StoreError> {
+    async fn lease(&self, name: &str, requested: Lease) -> Result<Leased, StoreError> {
         let now_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut state = self.state();
         let minute = state.minutes.entry(name.to_owned()).or_default();
-        let (leased, then) = lease(*minute, now_ns, asked);
+        let (leased, then) = lease(*minute, now_ns, requested);
         *minute = then;
         Ok(leased)
     }

@@ -382,7 +382,7 @@ pub fn undecodable(part: Part, place: impl Into<String>, error: &StoreError) -> 
         StoreError::Corrupt { what, reason } => format!("the stored {what} cannot be read: {reason}"),
         other => other.to_string(),
     };
-    let is_newer = ["its version is", "was stored under revision"].iter().any(|said| reason.contains(said));
+    let is_newer = ["its version is", "was stored under revision"].iter().any(|message| reason.contains(message));
     let remedy = if is_newer { Remedy::UseNewer } else { Remedy::Restore };
     finding(part, place, reason, remedy)
 }

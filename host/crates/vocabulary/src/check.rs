@@ -26,7 +26,7 @@ use daftar_domain::deployment::Deployment;
 use daftar_domain::manifest::ExtensionField;
 use daftar_domain::vocabulary::{Completeness, Concept, ConceptGroup, PackContents, Selection, VocabularyDescription};
 
-/// The codes of each vocabulary that the pack brings.
+/// The codes of each vocabulary of the pack.
 type OwnCodes<'a> = HashMap<&'a Namespace, HashSet<&'a Code>>;
 
 fn check_groups(groups: &[ConceptGroup], own_codes: &OwnCodes<'_>, problems: &mut PackProblems) {
@@ -123,7 +123,7 @@ fn promises(description: &VocabularyDescription, concepts: &[Concept], push: &mu
     match (description.is_hierarchical, has_parents) {
         (false, true) => push(PackFault::NotFlat),
         // A partial vocabulary may lack the levels that would show it.
-        // Codes of an open vocabulary that are not listed may lie below those that are.
+        // Codes of an open vocabulary that are not listed may be below listed ones.
         (true, false) if description.completeness == Completeness::Full && !description.is_open => {
             push(PackFault::NotHierarchical)
         }
@@ -273,7 +273,7 @@ pub fn check_concept_group(group: ConceptGroup) -> Result<ConceptGroup, PackProb
     if problems.count() == 0 { Ok(group) } else { Err(problems) }
 }
 
-/// Checks and indexes one vocabulary by itself; its concepts stand in the order of their codes.
+/// Checks and indexes one vocabulary by itself; its concepts are sorted by code.
 pub(super) fn check_vocabulary(
     description: &VocabularyDescription,
     concepts: &[Concept],

@@ -1,6 +1,6 @@
 //! Reasons why a code is rejected at its place.
 //!
-//! **Invariant:** each problem has a name that does not change, and a sentence that says what is wrong and what would be
+//! **Invariant:** each problem has a name that does not change, and a sentence with the problem and
 //! right. Neither says anything about a person.
 
 use std::fmt;
@@ -47,7 +47,7 @@ pub enum CodeProblem {
         /// The vocabularies that the field takes codes of.
         expected: Vec<String>,
     },
-    /// No active pack brings the vocabulary.
+    /// No active pack contains the vocabulary.
     #[error("`{uri}`: the vocabulary `{}` is not installed; {}", .uri.namespace, remedy(.module.as_deref()))]
     NotInstalled {
         /// The code.
@@ -111,7 +111,7 @@ pub enum CodeProblem {
         /// The code.
         right: Suggestion,
     },
-    /// The code is kept for old records only.
+    /// The code is retained for old records only.
     #[error("`{uri}` is no longer in use{}", successor_text(.successor.as_ref()))]
     Inactive {
         /// The code.

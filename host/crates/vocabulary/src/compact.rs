@@ -16,8 +16,8 @@ impl ConceptIndex {
     }
 }
 
-/// Narrows a position. What is counted here is bounded far below four thousand million by `check/limits.rs`; should a bound
-/// ever fail, the position past every end that comes out finds nothing.
+/// Narrows a position. What is counted here is bounded far below four thousand million by `check/limits.rs`; should a
+/// bound ever fail, the position past every end that comes out finds nothing.
 pub(super) fn to_u32(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }

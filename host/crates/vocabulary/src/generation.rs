@@ -3,7 +3,7 @@
 //! **Invariant:** a generation never changes. A request takes one and keeps it, so that what it accepts, shows and decides
 //! fits together while packs come and go.
 //!
-//! **Invariant:** a code number below [`Generation::code_count`] has a name here even when its pack is gone.
+//! **Invariant:** a code number below [`Generation::code_count`] has a name here even when its pack was removed.
 
 mod builder;
 mod group;
@@ -48,11 +48,11 @@ pub struct CodeDisplay<'a> {
     pub namespace: &'a str,
     /// The code alone.
     pub code: &'a str,
-    /// Its name; the code itself where its vocabulary is gone or no longer has it.
+    /// Its name; the code itself where its vocabulary was removed or no longer has it.
     pub display: &'a str,
     /// The language of `display`; none where that is the code itself.
     pub language: Option<&'a str>,
-    /// True if the reader asked for other languages, and the default one stands in for them.
+    /// True if the reader requested other languages, and the default one replaces them.
     pub is_fallback: bool,
     /// True if the record was coded with another version than the active one, which the label is taken from.
     pub is_other_edition: bool,
@@ -154,8 +154,8 @@ impl fmt::Debug for Generation {
 }
 
 impl Generation {
-    /// Digest over each vocabulary's namespace, version and contents, over the concept groups, and over the extension fields that
-    /// are declared. Numbers are left out: two registries with the same packs have the same digest.
+    /// Digest over each vocabulary's namespace, version and contents, over the concept groups, and over the extension
+    /// fields that are declared. Numbers are left out: two registries with the same packs have the same digest.
     #[must_use]
     pub fn digest(&self) -> &ContentDigest {
         &self.digest
@@ -189,7 +189,7 @@ impl Generation {
         Self { extension_fields: self.extension_fields.with_modules(modules), ..self }
     }
 
-    /// The packs that it was made of, in the order in which they were added.
+    /// Its packs, in the order in which they were added.
     #[must_use]
     pub fn packs(&self) -> &[PackOrigin] {
         &self.packs
@@ -229,7 +229,7 @@ impl Generation {
         self.index.find(namespace).map(|installed| installed.edition)
     }
 
-    /// The concept of a number; none when its pack is gone or no longer has it.
+    /// The concept of a number; none when its pack was removed or no longer has it.
     #[must_use]
     pub fn code(&self, number: CodeNumber) -> Option<ConceptRef<'_>> {
         self.index.concept(number)
@@ -241,7 +241,8 @@ impl Generation {
         self.index.table().number(uri)
     }
 
-    /// Number of codes that are numbered; every number that a record written under this generation can hold is below it.
+    /// Number of codes that are numbered; every number that a record written under this generation can hold is below
+    /// it.
     #[must_use]
     pub fn code_count(&self) -> usize {
         self.index.table().code_count()
@@ -295,8 +296,8 @@ impl Vocabularies {
         Self { shared: Arc::new(Shared { current, open, changing: Arc::default() }), own: None }
     }
 
-    /// The view of a transaction: it sees what is active, until it publishes what only it knows, such as codes whose numbers are given when
-    /// it is written.
+    /// The view of a transaction: it sees what is active, until it publishes what only it knows, such as codes whose
+    /// numbers are given when it is written.
     #[must_use]
     pub fn of_transaction(&self) -> Self {
         Self { shared: Arc::clone(&self.shared), own: Some(ArcSwapOption::empty()) }
@@ -317,14 +318,16 @@ impl Vocabularies {
     /// The active generation. A request takes it once and keeps it.
     ///
     /// If records are read too (a rule over columns), take the records' snapshot first and the generation after: then
-    /// every number in the snapshot is below [`Generation::code_count`], and no code is taken for one that does not exist.
+    /// every number in the snapshot is below [`Generation::code_count`], and no code is taken for one that does not
+    /// exist.
     #[must_use]
     pub fn current(&self) -> Arc<Generation> {
         let own = self.own.as_ref().and_then(ArcSwapOption::load_full);
         own.unwrap_or_else(|| self.shared.current.load_full())
     }
 
-    /// Puts another generation active; requests that hold an older one end with it. In a transaction it is seen by that one alone.
+    /// Puts another generation active; requests that hold an older one end with it. In a transaction it is seen by that
+    /// one alone.
     pub fn publish(&self, generation: Generation) -> Arc<Generation> {
         let generation = Arc::new(generation);
         match &self.own {
@@ -334,8 +337,8 @@ impl Vocabularies {
         generation
     }
 
-    /// Puts a generation active for every request that is made of the active one; `make` is called again where another one was published
-    /// in the meantime.
+    /// Activates a generation that `make` builds from the active one; `make` is called again where another one was
+    /// published in the meantime.
     pub fn publish_for_all(&self, make: impl Fn(&Arc<Generation>) -> Arc<Generation>) {
         self.shared.current.rcu(make);
     }

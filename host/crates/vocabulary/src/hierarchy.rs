@@ -1,8 +1,9 @@
 //! Hierarchy of concepts, as intervals.
 //!
 //! The primary parents make a forest. Numbering it in preorder gives each concept one interval that holds everything
-//! below it in the forest. A concept that reaches more by other parents' links keeps those parts as extra intervals, merged
-//! and disjoint. So `is_below` is a comparison, or a binary search in a short list, and `descendants` costs its answer.
+//! below it in the forest. A concept that reaches more by other parents' links keeps those parts as extra intervals,
+//! merged and disjoint. So `is_below` is a comparison, or a binary search in a short list, and `descendants` costs its
+//! answer.
 //!
 //! **Invariant:** a hierarchy has no cycle; one that has is never built.
 
@@ -13,8 +14,8 @@ use super::compact::{ConceptIndex, Lists, to_u32, vector_bytes};
 
 /// Maximum number of levels. The deepest known classification, ICD-11 with its blocks, has 11.
 pub const DEPTH_MAX: usize = 64;
-/// Maximum number of extra intervals of a vocabulary. AGROVOC's crops need a few hundred; a web of random links can need as
-/// many as the square of its concepts.
+/// Maximum number of extra intervals of a vocabulary. AGROVOC's crops need a few hundred; a web of random links can
+/// need as many as the square of its concepts.
 pub const EXTRA_INTERVALS_MAX: usize = 2_000_000;
 /// The longest stretch of a cycle that is shown.
 const CYCLE_SHOWN_MAX: usize = 10;
@@ -194,7 +195,8 @@ fn cycles(parents: &Lists<ConceptIndex>, waiting_for: &[usize]) -> Vec<Vec<Conce
     circles(stuck, |concept| parents.of(concept).iter().copied().find(|parent| is_stuck(*parent)))
 }
 
-/// The circles into which links lead from these, each once: from a place of it back to that, cut where it is too long to be shown.
+/// The circles into which links lead from these, each once: from a place of it back to that, cut where it is too long
+/// to be shown.
 pub(super) fn circles<T: Copy + Eq + Hash>(
     starts: impl Iterator<Item = T>,
     next: impl Fn(T) -> Option<T>,

@@ -6,7 +6,7 @@
 pub const ACCEPT_LANGUAGE_BYTES_MAX: usize = 1_000;
 /// Maximum number of its languages.
 pub const LANGUAGE_RANGES_MAX: usize = 16;
-/// The longest language tag, in bytes; RFC 5646 asks for room for 35.
+/// The longest language tag, in bytes; RFC 5646 requires at least 35.
 pub const LANGUAGE_TAG_BYTES_MAX: usize = 35;
 
 /// The languages that a reader understands, the dearest first.
@@ -56,7 +56,8 @@ impl LanguagePreference {
         u8::try_from(place).unwrap_or(u8::MAX)
     }
 
-    /// Which of `languages` serves the reader best. The first of them is the default; one that `has` no text is passed over.
+    /// Which of `languages` serves the reader best. The first of them is the default; one that `has` no text is passed
+    /// over.
     ///
     /// Each wanted language is tried whole and then without its last parts (`pt-BR`, then `pt`) before the next one.
     #[must_use]

@@ -1,8 +1,8 @@
 //! Vocabularies in memory: lookup, hierarchy, concept groups, versions, the generation that a request keeps.
 //!
-//! The way of a pack: what its plugin brought ([`daftar_domain::vocabulary::PackContents`]) goes through [`check()`], which
-//! reports all that is wrong or indexes it; a [`GenerationBuilder`] puts packs and numbers together; [`Vocabularies`] holds
-//! the [`Generation`] active. From there on nothing asks the plugin again.
+//! The way of a pack: what its plugin brought ([`daftar_domain::vocabulary::PackContents`]) goes through [`check()`],
+//! which reports all that is wrong or indexes it; a [`GenerationBuilder`] puts packs and numbers together;
+//! [`Vocabularies`] holds the [`Generation`] active. The plugin is not called again.
 //!
 //! **Invariant:** what a reader sees of codes never changes under it: vocabularies and generations are immutable.
 //!
@@ -36,7 +36,7 @@ pub use self::generation::{
 pub use self::hierarchy::{DEPTH_MAX, EXTRA_INTERVALS_MAX};
 pub use self::language::LanguagePreference;
 pub use self::open::{
-    AskedCode, CallingThread, NoPacks, OpenAnswer, OpenCodes, OpenPacks, OpenUnavailable, ResolvedCode,
+    CallingThread, NoPacks, OpenCodes, OpenPacks, OpenUnavailable, QueriedCode, ResolvedCode, ResolvedConcept,
 };
 pub use self::search::{
     Found, FoundPage, Grade, MatchedText, QUERY_BYTES_MAX, QUERY_WORDS_MAX, SearchOptions, SearchQuery,

@@ -1,8 +1,8 @@
 //! Closest matches of an unknown code.
 //!
-//! Codes are compared by how many letters must be put in, left out, changed or swapped. The sorted codes are walked like a
-//! tree of prefixes, and a branch is left as soon as its prefix alone is too far away: of ICD-11's 17,546 codes a few
-//! hundred are checked.
+//! Codes are compared by how many letters must be put in, left out, changed or swapped. The sorted codes are walked
+//! like a tree of prefixes, and a branch is left as soon as its prefix alone is too far away: of ICD-11's 17,546 codes
+//! a few hundred are checked.
 //!
 //! **Invariant:** an error is no way to keep the server busy: one search checks [`STEPS_MAX`] prefixes at the most, compares each with
 //! the few letters that an edit could reach, and none when the text is longer than every code by more than the edits.
@@ -23,8 +23,8 @@ const LABEL_PREFIX_BYTES_MIN: usize = 3;
 
 /// The codes that a new record could hold and that are nearest to a text, the nearest first.
 ///
-/// A code that is called what the text says (`married` for `M`) comes before one that is spelt like it, and a beginning of
-/// a label comes last. Of a vocabulary with few codes all are given when nothing is near.
+/// A code that is called what the text says (`married` for `M`) comes before one that is spelt like it, and a beginning
+/// of a label comes last. Of a vocabulary with few codes all are given when nothing is near.
 pub(super) fn nearest<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> Vec<ConceptRef<'a>> {
     let mut found: Vec<ConceptRef<'a>> = Vec::new();
     let mut add = |candidates: Vec<ConceptRef<'a>>| {
@@ -147,7 +147,7 @@ impl<'a> Walk<'a> {
         while next < end && self.steps < STEPS_MAX {
             let Some(concept) = self.vocabulary.concept(ConceptIndex::at(next)) else { return };
             let Some(letter) = concept.code().as_bytes().get(depth).copied() else {
-                // The code is the prefix itself: it stands before all longer ones.
+                // The code is the prefix itself: it sorts before all longer ones.
                 let edits = self.rows.last().and_then(|row| row.last()).copied().unwrap_or(u8::MAX);
                 if edits <= self.edits_max {
                     self.found.push(Near { concept, edits });

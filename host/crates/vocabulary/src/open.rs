@@ -1,12 +1,13 @@
 //! Open vocabularies: codes by a grammar, which only their pack can read.
 //!
-//! A code that such a vocabulary does not list is put to its pack, which gives the concept in its normal spelling, or says what is
-//! wrong with it. What lies above a concept, up to a listed one, is asked for as well, so that the hierarchy holds.
+//! The server queries the pack for a code that such a vocabulary does not list. The pack returns the concept in its
+//! normal spelling, or the problem wrong with it. Its ancestors up to a listed one are queried as well, so that the
+//! hierarchy is complete.
 //!
-//! **Invariant:** asking ends: a code leads to at most [`ABOVE_MAX`] others, a request asks for at most [`ASKING_MAX`], and what was
+//! **Invariant:** queries are bounded: a code leads to at most [`ABOVE_MAX`] others, a request makes at most [`ASKING_MAX`], and what was
 //! asked is remembered in bounded room for as long as the same vocabularies are active.
 //!
-//! **Invariant:** what a pack says of one code, with all that lies above it, is at most [`ANSWER_BYTES_MAX`].
+//! **Invariant:** a resolved concept with its ancestors is at most [`ANSWER_BYTES_MAX`].
 //!
 //! **Invariant:** a pack that contradicts itself, giving the normal spelling of a code another spelling, is not believed.
 
@@ -42,12 +43,12 @@ const REMEMBERED_BYTES_MAX: usize = 4 << 20;
 pub enum CallingThread {
     /// A thread that may wait for the pack; never one of the async runtime's workers.
     MayWait,
-    /// A thread of the sandbox, which calls the pack by itself.
+    /// A thread of the sandbox, which calls the pack directly.
     Sandbox,
 }
 
 /// Response of a pack about a code: its concept, or a message.
-pub type OpenAnswer = Result<Concept, String>;
+pub type ResolvedConcept = Result<Concept, String>;
 
 /// Reason why a pack did not answer. It says nothing about the code: the same question may be answered later.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -71,12 +72,12 @@ pub trait OpenPacks: Send + Sync {
         namespace: &Namespace,
         codes: &[Code],
         thread: CallingThread,
-    ) -> Result<Vec<OpenAnswer>, String>;
+    ) -> Result<Vec<ResolvedConcept>, String>;
 }
 
 /// A code that was put to its pack.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AskedCode {
+pub struct QueriedCode {
     /// The code as it was written.
     pub written: CodeUri,
     /// Message of the pack.
@@ -111,14 +112,15 @@ pub struct OpenCodes {
     remembered: Mutex<Remembered>,
 }
 
-/// Answers of the packs of one generation. What an open vocabulary's pack says of a code is no part of the generation's digest.
+/// Answers of the packs of one generation. What an open vocabulary's pack says of a code is no part of the generation's
+/// digest.
 #[derive(Default)]
 struct Remembered {
     of: Option<(ContentDigest, Vec<PackOrigin>)>,
-    young: HashMap<CodeUri, Arc<AskedCode>>,
+    young: HashMap<CodeUri, Arc<QueriedCode>>,
     /// Text of the young ones.
     young_bytes: usize,
-    old: HashMap<CodeUri, Arc<AskedCode>>,
+    old: HashMap<CodeUri, Arc<QueriedCode>>,
 }
 
 impl Remembered {
@@ -138,7 +140,13 @@ impl std::fmt::Debug for OpenCodes {
 pub struct NoPacks;
 
 impl OpenPacks for NoPacks {
-    fn resolve(&self, _: &PackOrigin, _: &Namespace, _: &[Code], _: CallingThread) -> Result<Vec<OpenAnswer>, String> {
+    fn resolve(
+        &self,
+        _: &PackOrigin,
+        _: &Namespace,
+        _: &[Code],
+        _: CallingThread,
+    ) -> Result<Vec<ResolvedConcept>, String> {
         Err("no packs can be asked".to_owned())
     }
 }
@@ -159,25 +167,25 @@ impl OpenCodes {
         generation: &Generation,
         codes: impl IntoIterator<Item = &'a CodeUri>,
         thread: CallingThread,
-    ) -> Result<Vec<Arc<AskedCode>>, OpenUnavailable> {
+    ) -> Result<Vec<Arc<QueriedCode>>, OpenUnavailable> {
         let mut seen = HashSet::new();
-        let mut asked = Vec::new();
+        let mut requested = Vec::new();
         let mut unknown: HashMap<&Namespace, Vec<Code>> = HashMap::new();
         for uri in codes {
             if !generation.must_ask(uri) || !seen.insert(uri) {
                 continue;
             }
             match self.remembered(generation, uri) {
-                Some(known) => asked.push(known),
+                Some(known) => requested.push(known),
                 None => unknown.entry(&uri.namespace).or_default().push(uri.code.clone()),
             }
         }
         for (namespace, codes) in unknown {
             for code in self.ask_one_pack(generation, namespace, codes, thread)? {
-                asked.push(self.remember(generation, code));
+                requested.push(self.remember(generation, code));
             }
         }
-        Ok(asked)
+        Ok(requested)
     }
 
     fn ask_one_pack(
@@ -186,11 +194,11 @@ impl OpenCodes {
         namespace: &Namespace,
         codes: Vec<Code>,
         thread: CallingThread,
-    ) -> Result<Vec<AskedCode>, OpenUnavailable> {
+    ) -> Result<Vec<QueriedCode>, OpenUnavailable> {
         let unavailable = |reason: String| OpenUnavailable { namespace: namespace.clone(), reason };
         let pack = generation.pack_of(namespace).ok_or_else(|| unavailable("no pack contains it".to_owned()))?;
         let begun = Instant::now();
-        let resolve = |codes: &[Code]| -> Result<Vec<OpenAnswer>, OpenUnavailable> {
+        let resolve = |codes: &[Code]| -> Result<Vec<ResolvedConcept>, OpenUnavailable> {
             let mut all = Vec::with_capacity(codes.len());
             for batch in codes.chunks(BATCH_CODES) {
                 if begun.elapsed() > ASKING_MAX {
@@ -243,7 +251,7 @@ impl OpenCodes {
                 }
             }
         }
-        let mut asked = Vec::with_capacity(codes.len());
+        let mut requested = Vec::with_capacity(codes.len());
         for (code, answer) in codes.into_iter().zip(answers) {
             let answer = match answer {
                 Ok(concept) => {
@@ -261,9 +269,9 @@ impl OpenCodes {
                 }
                 Err(sentence) => Err(sentence),
             };
-            asked.push(AskedCode { written: CodeUri { namespace: namespace.clone(), code }, answer });
+            requested.push(QueriedCode { written: CodeUri { namespace: namespace.clone(), code }, answer });
         }
-        Ok(asked)
+        Ok(requested)
     }
 
     /// Number of answers that are remembered.
@@ -273,7 +281,7 @@ impl OpenCodes {
         remembered.young.len() + remembered.old.len()
     }
 
-    fn remembered(&self, generation: &Generation, uri: &CodeUri) -> Option<Arc<AskedCode>> {
+    fn remembered(&self, generation: &Generation, uri: &CodeUri) -> Option<Arc<QueriedCode>> {
         let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if !remembered.is_of(generation) {
             return None;
@@ -281,7 +289,7 @@ impl OpenCodes {
         remembered.young.get(uri).or_else(|| remembered.old.get(uri)).cloned()
     }
 
-    fn remember(&self, generation: &Generation, code: AskedCode) -> Arc<AskedCode> {
+    fn remember(&self, generation: &Generation, code: QueriedCode) -> Arc<QueriedCode> {
         let code = Arc::new(code);
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if !remembered.is_of(generation) {

@@ -1,7 +1,8 @@
 //! Search of codes by typed text: the beginning of a word, several words in any order, with one slip, in any language.
 //!
-//! A vocabulary's index is built when it is first searched, in some ten milliseconds for ICD-11, and kept with the vocabulary,
-//! so that replacing one pack builds one index. Nothing of it is stored: it is made again from what was checked.
+//! A vocabulary's index is built when it is first searched, in some ten milliseconds for ICD-11, and cached with the
+//! vocabulary, so that replacing one pack builds one index. Nothing of it is stored: it is made again from what was
+//! checked.
 //!
 //! **Invariant:** the best come first: the exact code, then labels that begin with what was typed, then those with all its
 //! words, then those with all its words but for one slip. Equal ones stand in the order of namespace and code.

@@ -1,7 +1,7 @@
 //! The numbers of codes and of editions, across the whole registry.
 //!
 //! **Invariant:** a number is given once and never given to another code: records, columns and bitmaps hold numbers. A code
-//! keeps its number and its name here when its pack is gone.
+//! keeps its number and its name here when its pack was removed.
 
 use std::collections::HashMap;
 

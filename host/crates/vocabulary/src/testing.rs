@@ -100,7 +100,7 @@ impl VocabularyBuilder {
         concepts.into_iter().fold(self, |builder, (code, label)| builder.concept(TestConcept::new(code, label)))
     }
 
-    /// The vocabulary as a pack brings it, to be changed further.
+    /// The vocabulary of a pack, to be changed further.
     #[must_use]
     pub fn contents(self) -> (VocabularyDescription, Vec<Concept>) {
         (self.description, self.concepts)
@@ -181,14 +181,14 @@ impl TestConcept {
         self
     }
 
-    /// Takes it out of use.
+    /// Makes it inactive.
     #[must_use]
     pub fn inactive(mut self) -> Self {
         self.0.status = ConceptStatus::Inactive;
         self
     }
 
-    /// Takes it out of use and names its successor.
+    /// Makes it inactive and names its successor.
     #[must_use]
     pub fn replaced_by(mut self, successor: &str) -> Self {
         self.0.replaced_by = Some(parsed(successor));
@@ -203,8 +203,8 @@ impl TestConcept {
     }
 }
 
-/// A concept group that includes and excludes codes, written `<namespace>#<code>`, or `below <namespace>#<code>` for a code
-/// and what is below it.
+/// A concept group that includes and excludes codes, written `<namespace>#<code>`, or `below <namespace>#<code>` for a
+/// code and what is below it.
 #[must_use]
 pub fn concept_group(name: &str, includes: &[&str], excludes: &[&str]) -> ConceptGroup {
     let selections = |texts: &[&str]| texts.iter().map(|text| selection(text)).collect();

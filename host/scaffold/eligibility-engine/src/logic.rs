@@ -7,7 +7,7 @@
 pub struct Expression {
     /// The field's path below `me`.
     pub path: String,
-    /// True if `not` stands before it.
+    /// True if `not` precedes it.
     pub is_negated: bool,
 }
 
@@ -16,7 +16,7 @@ pub struct Expression {
 pub struct ParseError {
     /// Stable name of the fault.
     pub code: &'static str,
-    /// One sentence that says what would be right.
+    /// The problem and its solution, in one sentence.
     pub message: String,
     /// Its start.
     pub column: u32,

@@ -1,8 +1,8 @@
 //! The codes and their meaning: plain Rust, tested natively.
 //!
-//! As an example: sources of water, and how far away they are. The sources are listed; a distance such as `well:250` (a well
-//! 250 metres away) is read by `resolve`, because the vocabulary says that it is open. A list that is only data needs no code
-//! at all: `daftar pack build` makes its pack from plain files.
+//! As an example: sources of water, and how far away they are. The sources are listed; a distance such as `well:250` (a
+//! well 250 metres away) is read by `resolve`, because the vocabulary says that it is open. A list that is only data
+//! needs no code at all: `daftar pack build` makes its pack from plain files.
 
 use daftar_sdk::vocabulary::{Concept, ResolveError, VocabularyDescription};
 

@@ -129,7 +129,7 @@ fn in_use(patient: &Patient) -> Option<Check> {
     }
     if folder.join("server.json").exists() {
         let message =
-            format!("a server that used {shown} ended without being told to: it was killed, or the machine stopped");
+            format!("a server that used {shown} ended without a stop signal: it was killed, or the machine stopped");
         let remedy = format!(
             "nothing that was acknowledged is lost; look why, then start it again: `daftar serve --data-dir {}`",
             folder.display()
@@ -324,7 +324,7 @@ fn plugin_checks(patient: &Patient, plugin: &InspectedPlugin) -> Vec<Check> {
     // A server has its code in memory, independent of the cache.
     if !plugin.is_code_cached && !patient.is_server() && plugin.file == FileState::AsInstalled {
         let message = format!(
-            "no compiled code of the plugin `{name}` is kept for this program: the next start compiles it, some seconds each"
+            "no compiled code of the plugin `{name}` is cached for this program: the next start compiles it, which takes some seconds"
         );
         checks.push(Check::ok(PLUGINS, "compiled", message));
     }

@@ -21,7 +21,7 @@ const CLOCK: CheckArea = CheckArea::Clock;
 const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(120);
 /// Time without a write after which the clock may have jumped ahead: tokens and consents would expire immediately.
 const SILENCE_MAX: SignedDuration = SignedDuration::from_hours(24 * 365);
-const SET_IT: &str = "set the machine's clock and let it be kept right: `timedatectl set-ntp true`, or chrony";
+const SET_IT: &str = "set the machine's clock and synchronize it: `timedatectl set-ntp true`, or chrony";
 
 /// State of the clock, reported by the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +71,8 @@ fn against_store(now: Timestamp, at: Timestamp) -> Check {
     Check::ok(CLOCK, "store", format_args!("the register was last written {}", age(now, at)))
 }
 
-fn clock_check(kept: ClockSync) -> Check {
-    match kept {
+fn clock_check(stored: ClockSync) -> Check {
+    match stored {
         ClockSync::Synchronized => Check::ok(CLOCK, "ntp", "the system keeps the clock right"),
         ClockSync::Unsynchronized => {
             let message = "nothing keeps the clock right: tokens, consents and limits go by it";
@@ -93,12 +93,12 @@ fn clock_sync(patient: &Patient) -> ClockSync {
     if patient.is_server() || !Path::new("/run/systemd/system").is_dir() {
         return ClockSync::Unknown;
     }
-    let asked = Command::new("timedatectl")
+    let requested = Command::new("timedatectl")
         .args(["show", "--property=NTPSynchronized", "--value"])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output();
-    match asked.as_ref().map(|output| output.stdout.trim_ascii()) {
+    match requested.as_ref().map(|output| output.stdout.trim_ascii()) {
         Ok(b"yes") => ClockSync::Synchronized,
         Ok(b"no") => ClockSync::Unsynchronized,
         Ok(_) | Err(_) => ClockSync::Unknown,
@@ -182,7 +182,7 @@ fn kind(folder: &Path, magic: u64) -> Check {
         }
         0x6969 | 0xff53_4d42 | 0xfe53_4d42 | 0x517b | 0x0102_1997 | 0x00c3_6400 => {
             let message = format!(
-                "{shown} is on a network disk: locks and what is said to be written may not hold when the network fails"
+                "{shown} is on a network disk: locks and acknowledged writes may be lost when the network fails"
             );
             Check::warning(DISK, "kind", message, on_disk)
         }
@@ -278,7 +278,7 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 /// Compares.
 pub(super) fn memory(patient: &Patient) -> Vec<Check> {
     let store = &patient.config.store;
-    let kept_mib = match store.backend {
+    let stored_mib = match store.backend {
         StoreBackend::Sled => store.cache_mib,
         StoreBackend::Postgres => match store.postgres.index {
             PostgresIndexPlace::Database => store.postgres.partitions_mib,
@@ -286,7 +286,7 @@ pub(super) fn memory(patient: &Patient) -> Vec<Check> {
             PostgresIndexPlace::Memory => 0,
         },
     };
-    let caches = kept_mib.saturating_add(store.preview_cache_mib).saturating_mul(MIB);
+    let caches = stored_mib.saturating_add(store.preview_cache_mib).saturating_mul(MIB);
     // A checkpoint is about the register in memory.
     let register = largest_file(&patient.data_dir.join(CHECKPOINTS_FOLDER));
     let guess = BASE_BYTES.saturating_add(COMPILING_BYTES).saturating_add(caches).saturating_add(register);
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn an_unsynchronized_clock_is_a_warning_except_in_a_container() {
         let states = [ClockSync::Synchronized, ClockSync::Unsynchronized, ClockSync::Unknown]
-            .map(|kept| clock_check(kept).state);
+            .map(|stored| clock_check(stored).state);
         assert_eq!(states, [CheckState::Ok, CheckState::Warning, CheckState::NotKnown]);
     }
 

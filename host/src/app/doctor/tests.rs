@@ -1,4 +1,4 @@
-//! Each breaks one thing of a folder that is as it should be, and sees what is reported.
+//! Each test breaks one item of a valid folder and checks the report.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -73,13 +73,13 @@ fn bad(checks: &[Check]) -> Vec<(CheckArea, &'static str, CheckState)> {
     let checks = checks
         .iter()
         .filter(|check| check.state >= CheckState::Warning && !of_machine.contains(&check.area) && check.name != "ntp");
-    let told: Vec<_> = checks
+    let reported: Vec<_> = checks
         .map(|check| {
             assert!(check.remedy.as_ref().is_some_and(|remedy| !remedy.is_empty()), "{check:?}");
             (check.area, check.name, check.state)
         })
         .collect();
-    told
+    reported
 }
 
 #[test]
@@ -130,8 +130,9 @@ fn readable_secrets_are_reported_with_the_command_that_fixes_it() {
         let folder = Folder::new();
         folder.mode(name, open);
         assert_eq!(folder.found(), [found], "{name}");
-        let told: Vec<Check> = examine(&folder.patient()).into_iter().filter(|check| check.name == found.1).collect();
-        let text = told.iter().map(|check| format!("{} {:?}", check.message, check.remedy)).collect::<String>();
+        let reported: Vec<Check> =
+            examine(&folder.patient()).into_iter().filter(|check| check.name == found.1).collect();
+        let text = reported.iter().map(|check| format!("{} {:?}", check.message, check.remedy)).collect::<String>();
         assert!(text.contains("chmod"), "{text}");
     }
 }

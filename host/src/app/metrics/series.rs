@@ -16,8 +16,9 @@ use daftar_service::follow::FollowerUsage;
 use daftar_service::plugin::InstalledPlugin;
 use daftar_store_postgres::PostgresUsage;
 
-/// Adds series to a snapshot: `kind name [labels] = value`, absent where the value is `None`; or `kind name [labels] by label = values`, a series
-/// for each text of that label with its value. Their documentation is the description that the page and a collector show.
+/// Adds series to a snapshot: `kind name [labels] = value`, absent where the value is `None`; or `kind name [labels] by
+/// label = values`, a series for each text of that label with its value. Their documentation is the description that
+/// the page and a collector show.
 macro_rules! series {
     (@add $snapshot:ident.$kind:ident($name:literal, $text:expr, $labels:ident) = $value:expr) => {
         if let Some(value) = Option::<_>::from($value) {
@@ -119,11 +120,11 @@ impl MetricsSnapshot {
             gauge "daftar_idempotency_keys_limit" = number(app.config.server.idempotency_keys_max);
             /// Size of the store's files on disk.
             gauge "daftar_store_disk_bytes" = usage.disk_bytes.map(number);
-            /// Bodies of people that were asked for, by whether they were kept.
+            /// Look-ups in the response cache, by result.
             counter "daftar_response_cache_lookups_total" by "outcome" = [("hit", bodies.hits), ("miss", bodies.misses)];
-            /// Bodies of people that are kept.
+            /// Cached responses.
             gauge "daftar_response_cache_entries" = number(bodies.entries);
-            /// Memory of bodies that are kept.
+            /// Memory of the response cache.
             gauge "daftar_response_cache_bytes" = number(bodies.bytes);
             /// Age of the last checkpoint that was written, or read at the start.
             gauge "daftar_checkpoint_age_seconds" = checkpoints.and_then(|usage| usage.age).map(|age| age.as_secs_f64());
@@ -176,9 +177,9 @@ impl MetricsSnapshot {
             /// Reads that wait for one.
             gauge "daftar_database_connection_requests_waiting" = number(usage.connections_waited_for);
             /// Partitions of the register that are in memory for previews.
-            gauge "daftar_partitions" = partitions.map(|kept| number(kept.partitions));
+            gauge "daftar_partitions" = partitions.map(|stored| number(stored.partitions));
             /// Their memory.
-            gauge "daftar_partitions_bytes" = partitions.map(|kept| number(kept.bytes));
+            gauge "daftar_partitions_bytes" = partitions.map(|stored| number(stored.bytes));
             /// Connections that were made since the start.
             counter "daftar_database_connections_opened_total" = usage.connections_made;
             /// Reads and groups of writes that were tried again.
@@ -268,9 +269,9 @@ impl MetricsSnapshot {
             counter "daftar_token_throttled_total" = failed.slowed;
             /// Failed requests for tokens that were rejected unheld.
             counter "daftar_token_rejected_total" = failed.turned_away;
-            /// Verified tokens that are kept.
+            /// Verified tokens in the cache.
             gauge "daftar_token_cache_entries" = number(tokens.entries);
-            /// Memory of verified tokens that are kept.
+            /// Memory of verified tokens in the cache.
             gauge "daftar_token_cache_bytes" = number(tokens.bytes);
             /// Delayed responses to failed token requests.
             gauge "daftar_token_responses_delayed" = number(failed.held);
@@ -285,20 +286,20 @@ impl MetricsSnapshot {
 
     fn previews(&mut self, app: &StateParts) {
         let (usage, (memory, file)) = (app.previews.usage(), app.spools.usage());
-        let kept = usage.kept;
+        let stored = usage.cached;
         series! { self:
             /// Previews of rules that have begun and not ended.
             gauge "daftar_previews" = number(usage.previews);
-            /// Turns of previews that are held or waited for.
+            /// Time slices of previews, in use or waited for.
             gauge "daftar_preview_time_slices" by "state" = [("running", number(usage.slices)), ("waiting", number(usage.waiting))];
-            /// Memory of fields that previews read of records and that are kept.
-            gauge "daftar_preview_cache_bytes" = number(kept.bytes);
+            /// Memory of the preview cache.
+            gauge "daftar_preview_cache_bytes" = number(stored.bytes);
             /// Lines of responses that were not read yet.
             gauge "daftar_spool_bytes" by "space" = [("memory", number(memory)), ("file", number(file))];
-            /// Parts of fields that previews asked for, by where they came from.
-            counter "daftar_preview_cache_lookups_total" by "from" = [("memory", kept.found), ("records", kept.read)];
+            /// Segments of fields that previews read, by source.
+            counter "daftar_preview_cache_lookups_total" by "from" = [("memory", stored.found), ("records", stored.read)];
             /// Kept fields that went because there was no space.
-            counter "daftar_preview_cache_evictions_total" = kept.dropped;
+            counter "daftar_preview_cache_evictions_total" = stored.dropped;
         }
     }
 

@@ -232,7 +232,7 @@ impl World {
 }
 
 /// A few questions of every kind, and what is answered.
-fn answers(snapshot: &Snapshot) -> Vec<String> {
+fn responses(snapshot: &Snapshot) -> Vec<String> {
     let mut queries = vec![IndividualQuery::default()];
     for text in ["abe", "elan", "中", "haile", "o"] {
         let texts = TextConditions { name_words: vec![text.to_owned()], ..TextConditions::default() };
@@ -246,7 +246,7 @@ fn answers(snapshot: &Snapshot) -> Vec<String> {
         queries.push(IndividualQuery { identifiers: vec![key], ..IndividualQuery::default() });
     }
     let page = Page { offset: 0, count: 100 }.into();
-    let mut answers: Vec<String> = queries
+    let mut responses: Vec<String> = queries
         .iter()
         .map(|query| format!("{:?}", snapshot.search(query, SearchLimits::default(), Sorting::REGISTERED, &page)))
         .collect();
@@ -256,12 +256,12 @@ fn answers(snapshot: &Snapshot) -> Vec<String> {
             for kind in Subject::ALL {
                 let subject = SubjectReference { kind, id: RecordId(id) };
                 let resource = if kind == Subject::Group { Resource::Group } else { Resource::Individual };
-                answers.push(format!("{:?}", snapshot.opened(resource, subject, &filter, day(30))));
+                responses.push(format!("{:?}", snapshot.opened(resource, subject, &filter, day(30))));
             }
         }
     }
-    (1..20).for_each(|id| answers.push(format!("{:?}", snapshot.groups_of(RecordId(id)))));
-    answers
+    (1..20).for_each(|id| responses.push(format!("{:?}", snapshot.groups_of(RecordId(id)))));
+    responses
 }
 
 fn in_runtime<T>(future: impl Future<Output = T>) -> T {
@@ -312,15 +312,15 @@ proptest! {
             assert_eq!(fingerprint.differs_in(&rebuilt.image().fingerprint()), Vec::<&str>::new());
             let live = world.columns.image().fingerprint();
             assert_eq!(live.differs_in(&live_rebuilt.image().fingerprint()), Vec::<&str>::new());
-            assert_eq!(answers(&loaded.snapshot()), answers(&rebuilt.snapshot()));
-            assert_eq!(answers(&loaded.snapshot()), answers(&world.columns.snapshot()));
+            assert_eq!(responses(&loaded.snapshot()), responses(&rebuilt.snapshot()));
+            assert_eq!(responses(&loaded.snapshot()), responses(&world.columns.snapshot()));
 
             // Later writes apply to the same register.
             for steps in &before {
                 world.write(steps).await;
             }
             catch_up(&*world.store, &loaded, file.sequence).await.unwrap().unwrap();
-            assert_eq!(answers(&loaded.snapshot()), answers(&world.columns.snapshot()));
+            assert_eq!(responses(&loaded.snapshot()), responses(&world.columns.snapshot()));
         });
     }
 }

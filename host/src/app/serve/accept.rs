@@ -72,7 +72,7 @@ impl Acceptor {
             let limiter: Arc<dyn ClosesSlowest> = Arc::<ConnectionLimiter>::clone(&limiter);
             memory.set_closes_slowest(Arc::downgrade(&limiter));
         }
-        let mut told = LogThrottle::default();
+        let mut reported = LogThrottle::default();
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -81,12 +81,12 @@ impl Acceptor {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    take(stream, peer, &admission, &limiter, &connections, (phase.clone(), &mut told));
+                    take(stream, peer, &admission, &limiter, &connections, (phase.clone(), &mut reported));
                 }
-                // The client was gone before it was served.
+                // The client had disconnected before it was served.
                 Err(error) if is_of_client(&error) => {}
                 Err(error) => {
-                    told.say(|| tracing::error!(error = %error, "connections cannot be taken; it is tried again"));
+                    reported.say(|| tracing::error!(error = %error, "connections cannot be taken; it is tried again"));
                     tokio::time::sleep(EXHAUSTED_PAUSE).await;
                 }
             }
@@ -110,22 +110,23 @@ fn take(
     admission: &Admission,
     limiter: &Arc<ConnectionLimiter>,
     connections: &Arc<Connections>,
-    (phase, told): (watch::Receiver<Phase>, &mut LogThrottle),
+    (phase, reported): (watch::Receiver<Phase>, &mut LogThrottle),
 ) {
     let incoming = admission.incoming(peer.ip());
     let Some(slot) = limiter.admit(incoming) else {
-        told.say(|| tracing::warn!("connections are closed without a response: requests in progress use all slots"));
+        reported
+            .say(|| tracing::warn!("connections are closed without a response: requests in progress use all slots"));
         return;
     };
     match slot.refusal {
         None => {}
         Some(Refusal::Full | Refusal::AddressFull) => {
-            told.say(|| {
+            reported.say(|| {
                 tracing::warn!("connections are answered 503: there are as many as `[server.connections]` allows")
             });
         }
-        // Its address is the operator's business and stands in the answer; the log holds none.
-        Some(Refusal::NotAProxy) => told.say(|| {
+        // The response contains its address, for the operator; the log contains none.
+        Some(Refusal::NotAProxy) => reported.say(|| {
             tracing::warn!(
                 "connections are refused that come by plain HTTP and from none of `[server] trusted_proxies`"
             );

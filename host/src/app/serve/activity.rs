@@ -1,8 +1,8 @@
 //! The activity of one connection, as its socket and its requests report it, and how long it may continue.
 //!
 //! While bytes of responses wait for the client, the connection has to take [`MIN_BYTES_PER_S`], averaged over two
-//! `write_timeout_ms`. A byte is taken when the part of a response body that it belongs to has left for the socket: frames of HTTP/2
-//! that belong to no body (PING, SETTINGS, WINDOW_UPDATE) count for nothing.
+//! `write_timeout_ms`. A byte is taken when the part of a response body that it belongs to has left for the socket:
+//! frames of HTTP/2 that belong to no body (PING, SETTINGS, WINDOW_UPDATE) count for nothing.
 //!
 //! **Invariant:** nothing here costs a timer for each request: the task of the connection checks again when its time could first be
 //! over.
@@ -247,8 +247,9 @@ impl InFlight {
         state.update_reading(now_ms);
     }
 
-    /// The response is finished, and all its bytes wait for the client. It has to be taken in the time in which the slowest client
-    /// takes all that waits on this connection, so that one response cannot stay for ever beside others that move.
+    /// The response is finished, and all its bytes wait for the client. It has to be taken in the time in which the
+    /// slowest client takes all that waits on this connection, so that one response cannot stay for ever beside others
+    /// that move.
     pub(super) fn finished(&self, bytes: u64) {
         self.offered(bytes);
         let now_ms = self.activity.now_ms();

@@ -101,23 +101,23 @@ impl CertificateKeeper {
     }
 
     /// Looks after the files for as long as it is polled: every so often, and when it is asked to.
-    pub(super) async fn keep_fresh(self: Arc<Self>, mut asked: Option<Signal>) {
+    pub(super) async fn keep_fresh(self: Arc<Self>, mut requested: Option<Signal>) {
         let mut ticks = tokio::time::interval(Duration::from_secs(self.config.check_every_s));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut last = Watch { taken: self.first, refused: None, warned_on: self.today() };
         loop {
-            let is_asked = async {
-                match &mut asked {
-                    Some(asked) => asked.recv().await,
+            let is_requested = async {
+                match &mut requested {
+                    Some(requested) => requested.recv().await,
                     None => std::future::pending().await,
                 }
             };
-            let is_asked = tokio::select! {
-                _ = is_asked => true,
+            let is_requested = tokio::select! {
+                _ = is_requested => true,
                 _ = ticks.tick() => false,
             };
             let keeper = Arc::clone(&self);
-            match tokio::task::spawn_blocking(move || keeper.look(last, is_asked)).await {
+            match tokio::task::spawn_blocking(move || keeper.look(last, is_requested)).await {
                 Ok(watch) => last = watch,
                 Err(error) => {
                     tracing::error!(error = %error, "the certificate is no longer checked for changes");
@@ -128,10 +128,10 @@ impl CertificateKeeper {
     }
 
     /// Looks once, and takes what has changed if it can be used.
-    fn look(&self, last: Watch, is_asked: bool) -> Watch {
+    fn look(&self, last: Watch, is_requested: bool) -> Watch {
         let now = stamps(&self.config);
         let today = self.today();
-        if now == last.taken && !is_asked {
+        if now == last.taken && !is_requested {
             if last.refused.is_some() {
                 self.transport.certificate_is_current();
             }
@@ -145,7 +145,7 @@ impl CertificateKeeper {
                 let is_other = self.shown.0.load().cert != pair.cert;
                 self.shown.0.store(Arc::new(pair));
                 self.transport.certificate_taken(expires.as_second());
-                if is_other || is_asked {
+                if is_other || is_requested {
                     tracing::info!(tls.expires = %expires, "the certificate was taken from its files");
                 }
                 self.warn_of_expiry(expires);
@@ -155,7 +155,7 @@ impl CertificateKeeper {
             Err(reason) => {
                 self.transport.certificate_refused();
                 // One line for each change, not for each look.
-                if is_asked || last.refused != Some(now) {
+                if is_requested || last.refused != Some(now) {
                     tracing::error!(
                         error = %reason,
                         "the certificate in the files cannot be used, so the one before stays in use; it is tried again when a file changes and on SIGHUP"
@@ -181,7 +181,8 @@ impl CertificateKeeper {
     }
 }
 
-/// Signal by which an operator requests that the files are read again. Received from the call on; without a receiver it ends the process.
+/// Signal by which an operator requests that the files are read again. Received from the call on; without a receiver it
+/// ends the process.
 pub(super) fn hangups() -> Option<Signal> {
     let heard = signal(SignalKind::hangup());
     heard
@@ -229,30 +230,30 @@ pub(in crate::app) fn inspect(config: &TlsConfig) -> Result<Seen, String> {
 
 /// Reads both files, and checks that they belong together.
 fn read(config: &TlsConfig, provider: &CryptoProvider) -> Result<(CertifiedKey, Timestamp), String> {
-    let told = |reason: String| {
+    let reported = |reason: String| {
         let (cert, key) = (config.cert.display(), config.key.display());
         format!("the certificate `{cert}` with the key `{key}` cannot be used: {reason}")
     };
-    let pem = bytes(&config.cert).map_err(told)?;
+    let pem = bytes(&config.cert).map_err(reported)?;
     let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let chain = chain.map_err(|error| told(format!("the certificate file is no PEM: {error}")))?;
+    let chain = chain.map_err(|error| reported(format!("the certificate file is no PEM: {error}")))?;
     if chain.is_empty() {
-        return Err(told(
+        return Err(reported(
             "there is no certificate in the certificate file, which begins with `-----BEGIN CERTIFICATE-----`"
                 .to_owned(),
         ));
     }
-    let pem = bytes(&config.key).map_err(told)?;
+    let pem = bytes(&config.key).map_err(reported)?;
     let key = PrivateKeyDer::from_pem_slice(&pem)
-        .map_err(|error| told(format!("there is no private key in the key file: {error}")))?;
+        .map_err(|error| reported(format!("there is no private key in the key file: {error}")))?;
     let pair = CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
         rustls::Error::InconsistentKeys(_) => {
-            told("the key is not the certificate's: were both files renewed?".to_owned())
+            reported("the key is not the certificate's: were both files renewed?".to_owned())
         }
-        other => told(other.to_string()),
+        other => reported(other.to_string()),
     })?;
     let expires = pair.end_entity_cert().ok().and_then(|leaf| expiry(leaf));
-    let expires = expires.ok_or_else(|| told("the certificate does not say until when it holds".to_owned()))?;
+    let expires = expires.ok_or_else(|| reported("the certificate does not say until when it holds".to_owned()))?;
     Ok((pair, expires))
 }
 
@@ -271,7 +272,8 @@ fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// When a certificate expires; `None` where the bytes are no certificate. Its other fields are the business of those that check it.
+/// When a certificate expires; `None` where the bytes are no certificate. Its other fields are the business of those
+/// that check it.
 pub(super) fn expiry(certificate: &[u8]) -> Option<Timestamp> {
     validity(certificate).map(|(_, end)| end)
 }

@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::activity::{Activity, Due};
 use super::connection_limiter::ConnectionSlot;
-use super::service::Answerer;
+use super::service::ConnectionService;
 use daftar_domain::config::ConnectionsConfig;
 use daftar_http::api::middleware::entrance::Peer;
 use daftar_http::transport::{Cut, Transport};
@@ -147,7 +147,7 @@ impl Connections {
         let activity = &slot.activity;
         activity.is_ready();
         let peer = Peer { address, is_tls, refusal: slot.refusal };
-        let answerer = Answerer { router: self.router.clone(), peer, activity: Arc::clone(activity) };
+        let answerer = ConnectionService { router: self.router.clone(), peer, activity: Arc::clone(activity) };
         let (protocol, limits) = match slot.refusal {
             None => (&self.protocol, &self.limits),
             Some(_) => (&self.refusing, &self.refusing_limits),
@@ -218,8 +218,8 @@ fn protocol(limits: &ConnectionsConfig) -> auto::Builder<TokioExecutor> {
     protocol
 }
 
-/// The most bytes that wait in the system to be sent: with more, the progress of a slow client shows only now and then, and what it
-/// does not take is memory that nothing counts.
+/// The most bytes that wait in the system to be sent: with more, the progress of a slow client shows only now and then,
+/// and what it does not take is memory that nothing counts.
 const UNSENT_BYTES_MAX: u32 = 64 << 10;
 
 /// A socket that reports what it does.
@@ -233,7 +233,7 @@ impl Socket {
     /// Watches a stream.
     ///
     /// # Errors
-    /// When the client is gone already.
+    /// When the client has disconnected already.
     pub(super) fn new(stream: TcpStream, activity: Arc<Activity>) -> io::Result<Self> {
         // A response is written whole; waiting for more to send with it only costs time.
         stream.set_nodelay(true)?;

@@ -1,10 +1,11 @@
 //! The connections of a listener: how many there are, from where, and who frees space when there is none.
 //!
-//! When all slots are taken, a new connection evicts an idle one: first one that never sent a whole request, of these the oldest, then
-//! the one that has waited longest for its next request, then the one whose client reads its response most slowly. So connections that
-//! make no progress cannot keep any client out, however many they are.
+//! When all slots are taken, a new connection evicts an idle one: first one that never sent a whole request, of these
+//! the oldest, then the one that has waited longest for its next request, then the one whose client reads its response
+//! most slowly. So connections that make no progress cannot keep any client out, however many they are.
 //!
-//! Beyond these slots there are some for connections that are refused, and for probes of health. They speak HTTP/1.1 only.
+//! Beyond these slots there are some for connections that are refused, and for probes of health. They speak HTTP/1.1
+//! only.
 //!
 //! **Invariant:** a connection is never evicted while the server works for all its requests, or while its client reads its response at
 //! [`FAST_BYTES_PER_S`].
@@ -23,7 +24,8 @@ use daftar_domain::audit::stored_address;
 use daftar_http::api::middleware::entrance::Refusal;
 use daftar_http::transport::{Cut, Transport};
 
-/// Number of connections beyond the others that are open at once for being told that there is no place, and for probes of health.
+/// Number of connections beyond the others that are open at once for being told that there is no place, and for probes
+/// of health.
 const REFUSED_MAX: usize = 64;
 /// Number of them that from one address.
 const REFUSED_PER_ADDRESS_MAX: usize = 16;
@@ -113,7 +115,8 @@ impl ConnectionLimiter {
         Arc::new(Self { limits, transport, places: Mutex::default(), is_empty: Notify::new() })
     }
 
-    /// A place for a connection: to be served, or to be reported why it is not. None where there is not even one for that.
+    /// A place for a connection: to be served, or to be reported why it is not. None where there is not even one for
+    /// that.
     pub(super) fn admit(self: &Arc<Self>, incoming: IncomingConnection) -> Option<ConnectionSlot> {
         let address = (!incoming.is_proxy).then(|| stored_address(incoming.address));
         let mut places = self.places();
@@ -169,8 +172,8 @@ impl ConnectionLimiter {
         true
     }
 
-    /// Evicts the connection whose client reads its response most slowly, if there is one that may be evicted; returns how many bytes it
-    /// has not read.
+    /// Evicts the connection whose client reads its response most slowly, if there is one that may be evicted; returns
+    /// how many bytes it has not read.
     fn evict_slowest(&self, places: &mut Places, cut: Cut) -> Option<u64> {
         let served = places.members.iter().filter(|(_, member)| member.kind.is_served());
         let rates = served.filter_map(|(id, member)| Some((member.activity.reading_rate()?, *id)));
@@ -191,7 +194,7 @@ impl ConnectionLimiter {
         self.transport.count_cut(cut);
     }
 
-    /// Waits until every connection is gone.
+    /// Waits until every connection is closed.
     pub(super) async fn emptied(&self) {
         loop {
             let is_empty = self.is_empty.notified();

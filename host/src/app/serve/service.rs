@@ -26,18 +26,18 @@ use daftar_http::api::extract::body::RECORD_BYTES_MAX;
 use daftar_http::api::middleware::entrance::Peer;
 
 /// The router, for one connection.
-pub(super) struct Answerer {
+pub(super) struct ConnectionService {
     pub(super) router: Router,
     pub(super) peer: Peer,
     pub(super) activity: Arc<Activity>,
 }
 
-impl hyper::service::Service<Request<Incoming>> for Answerer {
+impl hyper::service::Service<Request<Incoming>> for ConnectionService {
     type Response = Response<CountedBody>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = ResponseFuture;
 
-    fn call(&self, mut request: Request<Incoming>) -> Answering {
+    fn call(&self, mut request: Request<Incoming>) -> ResponseFuture {
         let in_flight = self.activity.begin(request.version());
         request.extensions_mut().insert(self.peer);
         let request = if request.body().is_end_stream() {
@@ -48,26 +48,26 @@ impl hyper::service::Service<Request<Incoming>> for Answerer {
             Request::from_parts(parts, Body::new(body))
         };
         // The router shares its routes; it is always ready.
-        Answering { answer: self.router.clone().call(request), in_flight: Some(in_flight) }
+        ResponseFuture { response: self.router.clone().call(request), in_flight: Some(in_flight) }
     }
 }
 
 /// A request that is being answered.
-pub(super) struct Answering {
-    answer: RouteFuture<Infallible>,
+pub(super) struct ResponseFuture {
+    response: RouteFuture<Infallible>,
     in_flight: Option<InFlight>,
 }
 
-impl Future for Answering {
+impl Future for ResponseFuture {
     type Output = Result<Response<CountedBody>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match Pin::new(&mut self.answer).poll(context) {
+        match Pin::new(&mut self.response).poll(context) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Ok(mut answer)) => {
+            Poll::Ready(Ok(mut response)) => {
                 let in_flight = self.in_flight.take();
-                let reserved = answer.extensions_mut().remove::<Arc<ReservedMemory>>();
-                Poll::Ready(Ok(answer.map(|body| CountedBody::new(body, in_flight, reserved, context))))
+                let reserved = response.extensions_mut().remove::<Arc<ReservedMemory>>();
+                Poll::Ready(Ok(response.map(|body| CountedBody::new(body, in_flight, reserved, context))))
             }
             Poll::Ready(Err(never)) => match never {},
         }
@@ -135,7 +135,8 @@ impl Drop for RequestBody {
     }
 }
 
-/// Reads what is left of a body, until its end or a bound. The connection is in use in the meantime, and ends with it at the latest.
+/// Reads what is left of a body, until its end or a bound. The connection is in use in the meantime, and ends with it
+/// at the latest.
 async fn drop_rest(mut body: Incoming, _in_flight: InFlight) {
     let until = Instant::now() + DROPPING_TIMEOUT;
     let mut left = DROPPED_BYTES_MAX;
@@ -148,7 +149,8 @@ async fn drop_rest(mut body: Incoming, _in_flight: InFlight) {
     }
 }
 
-/// The most bytes of one part: what a client at the lowest rate takes in half of the time in which it has to take something.
+/// The most bytes of one part: what a client at the lowest rate takes in half of the time in which it has to take
+/// something.
 const PART_BYTES_MAX: usize = 32 << 10;
 
 /// The body of a response. Its request is in progress until the socket has all of it, or the client left.
@@ -248,7 +250,7 @@ impl HttpBody for CountedBody {
     fn size_hint(&self) -> SizeHint {
         let (rest, hint) = (self.rest_bytes as u64, self.body.size_hint());
         let mut whole = SizeHint::new();
-        // The upper bound first: it may not lie below the lower one.
+        // The upper bound first: it may not be below the lower one.
         if let Some(upper) = hint.upper() {
             whole.set_upper(upper.saturating_add(rest));
         }

@@ -1,4 +1,5 @@
-//! Rule files: an expression with named cases, records and what the rule says of them. `examples/rules/` is a library of them.
+//! Rule files: an expression with named cases, records and what the rule says of them. `examples/rules/` is a library
+//! of them.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -118,7 +119,7 @@ fn read_file(path: &Path) -> Result<RuleFile, CliError> {
 /// A rule cannot be evaluated, or a case came out otherwise than its file says.
 pub fn run(global: &GlobalArgs, admin: &AdminClient, files: &[RuleFile]) -> Result<(), CliError> {
     let paint = Paint::of_output();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut failed = 0;
     for file in files {
         let problems = problems_of(admin, file);
@@ -126,12 +127,12 @@ pub fn run(global: &GlobalArgs, admin: &AdminClient, files: &[RuleFile]) -> Resu
         if !global.json {
             show(&paint, file, &problems);
         }
-        told.push(json!({
+        reported.push(json!({
             "file": file.name, "title": file.content.title, "cases": file.content.cases.len(), "problems": problems,
         }));
     }
     if global.json {
-        output::json(&json!({"rules": told}));
+        output::json(&json!({"rules": reported}));
     }
     match failed {
         0 => Ok(()),
@@ -185,12 +186,13 @@ fn difference(case: &Case, result: &SubjectResult<'_>) -> Option<String> {
     let errors: Vec<String> = result.errors.iter().map(|error| error.code.to_string()).collect();
     let outcome = result.outcome.map(Outcome::name).unwrap_or_default();
     let is_same = outcome == case.outcome && missing == case.missing && errors == case.errors;
-    let told = |outcome: &str, missing: &[String], errors: &[String]| {
+    let reported = |outcome: &str, missing: &[String], errors: &[String]| {
         let lacking: Vec<&str> = missing.iter().chain(errors).map(String::as_str).collect();
         if lacking.is_empty() { outcome.to_owned() } else { format!("{outcome} ({})", lacking.join(", ")) }
     };
     (!is_same).then(|| {
-        let (expected, found) = (told(&case.outcome, &case.missing, &case.errors), told(outcome, missing, &errors));
+        let (expected, found) =
+            (reported(&case.outcome, &case.missing, &case.errors), reported(outcome, missing, &errors));
         format!("{}: expected {expected}, found {found}", case.name)
     })
 }
@@ -227,8 +229,8 @@ mod tests {
         let same = result(json!(["me.birth_date"]), json!([]));
         assert_eq!(difference(case, &same), None);
         let other = result(json!([]), json!([{"code": "overflow", "line": 1, "column": 1}]));
-        let told = "an unknown fact: expected undetermined (me.birth_date), found undetermined (overflow)";
-        assert_eq!(difference(case, &other).as_deref(), Some(told));
+        let reported = "an unknown fact: expected undetermined (me.birth_date), found undetermined (overflow)";
+        assert_eq!(difference(case, &other).as_deref(), Some(reported));
     }
 
     #[test]

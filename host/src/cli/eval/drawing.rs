@@ -126,7 +126,7 @@ pub enum Meaning {
     No,
     /// It is not known, or doubtful.
     Unknown,
-    /// It stands beside what matters.
+    /// It is less important.
     Aside,
     /// It matters.
     Strong,
@@ -212,7 +212,7 @@ fn drawn(paint: &Paint, result: &SubjectResult<'_>) -> String {
     let Some(root) = &result.explanation else {
         return text + "the engine does not explain its answers\n";
     };
-    // Parts may lie deep in each other: no recursion.
+    // Parts may be deeply nested: no recursion.
     let mut waiting = vec![(0, root)];
     while let Some((depth, part)) = waiting.pop() {
         draw_part(paint, depth, part, &mut text);

@@ -22,7 +22,8 @@ pub struct PreviewArgs {
     /// Evaluate all records of the register, or those that `--filter` finds, and count
     #[arg(long, conflicts_with_all = ["of", "records", "sample", "explain", "check", "cases"])]
     pub preview: bool,
-    /// With `--preview`: a filter of a search, such as `active=true` or `birth_date=le1966-01-01`; may be given several times
+    /// With `--preview`: a filter of a search, such as `active=true` or `birth_date=le1966-01-01`; may be given several
+    /// times
     #[arg(long, value_name = "NAME=VALUE", requires = "preview")]
     filter: Vec<String>,
     /// With `--preview`: write every subject with outcome and missing facts, as CSV
@@ -30,7 +31,7 @@ pub struct PreviewArgs {
     csv: bool,
 }
 
-/// Asks the rule and shows what comes of it.
+/// Evaluates the rule and prints the result.
 ///
 /// # Errors
 /// If the server rejects it or closes the connection.

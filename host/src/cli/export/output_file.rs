@@ -21,7 +21,7 @@ const SAVED_EVERY: Duration = Duration::from_secs(1);
 #[serde(deny_unknown_fields)]
 pub struct Progress {
     version: u32,
-    asked: String,
+    requested: String,
     /// Position to resume from, if any.
     pub cursor: Option<String>,
     bytes: u64,
@@ -46,17 +46,19 @@ impl OutputFile {
     ///
     /// # Errors
     /// If it is there already, cannot be written, or was begun with another export.
-    pub fn open(path: &Path, asked: &str, resume: bool) -> Result<Self, CliError> {
+    pub fn open(path: &Path, requested: &str, resume: bool) -> Result<Self, CliError> {
         let (partial, progress_path) =
             (files::with_suffix(path, ".partial"), files::with_suffix(path, ".progress.json"));
-        let (shown, began, kept) = (path.display(), partial.display(), progress_path.display());
+        let (shown, began, stored) = (path.display(), partial.display(), progress_path.display());
         if path.exists() {
             return Err(CliError::output(format!("`{shown}` is there already: name another file, or move it away")));
         }
         let begun = load(&progress_path)?;
         let progress = match (begun, resume) {
-            (None, false) => Progress { version: VERSION, asked: asked.to_owned(), cursor: None, bytes: 0, records: 0 },
-            (Some(begun), true) if begun.asked == asked => begun,
+            (None, false) => {
+                Progress { version: VERSION, requested: requested.to_owned(), cursor: None, bytes: 0, records: 0 }
+            }
+            (Some(begun), true) if begun.requested == requested => begun,
             (Some(_), true) => {
                 return Err(CliError::usage(
                     "the export was started with other options: resume with the same, or write to another file",
@@ -64,11 +66,11 @@ impl OutputFile {
             }
             (Some(_), false) => {
                 return Err(CliError::usage(format!(
-                    "an export to `{shown}` was interrupted: resume with --resume, or remove `{began}` and `{kept}`"
+                    "an export to `{shown}` was interrupted: resume with --resume, or remove `{began}` and `{stored}`"
                 )));
             }
             (None, true) => {
-                return Err(CliError::usage(format!("there is nothing to resume: `{kept}` does not exist")));
+                return Err(CliError::usage(format!("there is nothing to resume: `{stored}` does not exist")));
             }
         };
         let failed = |error: std::io::Error| CliError::cannot_write(&partial, &error);
@@ -124,7 +126,7 @@ impl OutputFile {
         files::save(&self.progress_path, &self.progress).map_err(|error| self.failed(&error))
     }
 
-    /// Gives the file its name, and says what it holds.
+    /// Renames the file to its final name and returns its content.
     ///
     /// # Errors
     /// If it cannot be flushed to disk.

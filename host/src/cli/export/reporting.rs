@@ -24,7 +24,7 @@ use daftar_domain::schema::reporting;
 pub fn run(global: &GlobalArgs, args: &ExportArgs, out: &Path) -> Result<(), CliError> {
     let kinds = if args.filter.is_empty() { args.kinds.clone() } else { vec!["Individual".to_owned()] };
     let query = query(args, true)?;
-    // Labels are asked for as objects; photos are in no table.
+    // Labels are requested as objects; photos are in no table.
     let path = format!("/export?{query}&meta=true&photos=false");
     // First: without a server or folder, no file is created.
     let (as_of, records, files) = AdminClient::connect(global)?.run(|admin| {

@@ -104,7 +104,7 @@ impl ReportingFile {
         Ok(())
     }
 
-    /// Writes what is left and brings the file to disk; gives its SHA-256.
+    /// Writes the rest, syncs the file and returns its SHA-256.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -206,7 +206,8 @@ struct ColumnValues {
     repetitions: Option<Vec<i16>>,
 }
 
-/// Levels of definition of a list: none is recorded, it has no items, an item is NULL, an item is there. Of one value: NULL, it is there.
+/// Levels of definition of a list: none is recorded, it has no items, an item is NULL, an item is there. Of one value:
+/// NULL, it is there.
 const LIST_ABSENT: i16 = 0;
 const LIST_EMPTY: i16 = 1;
 const ITEM_ABSENT: i16 = 2;
@@ -224,7 +225,8 @@ impl ColumnValues {
         Self { cells, definitions: Vec::new(), repetitions: column.is_list.then(Vec::new) }
     }
 
-    /// Adds the value of a row; says about how many bytes of memory it takes, and nothing where it is not of the column's type.
+    /// Adds the value of a row; says about how many bytes of memory it takes, and nothing where it is not of the
+    /// column's type.
     fn add(&mut self, column: &Column, record: &Value, row: &Value) -> Option<usize> {
         let Some(repetitions) = &mut self.repetitions else {
             let bytes = match cell(column, record, row) {
@@ -425,7 +427,8 @@ mod tests {
         let group = i64::try_from(GROUP_ROWS).unwrap();
         assert_eq!((rows.rows(), group_rows(&rows)), (GROUP_ROWS + 1, vec![group, 1]));
 
-        // A description that takes a quarter of the memory: with what counts beside it, the fourth row is the last one of its group.
+        // A description that takes a quarter of the memory: with what counts beside it, the fourth row is the last one
+        // of its group.
         let mut rows = file(folder.path(), "program");
         for _ in 0..5 {
             rows.add(&json!({"type": "Program", "description": "x".repeat(GROUP_BYTES / 4)})).unwrap();
@@ -495,9 +498,9 @@ mod tests {
         ] {
             let mut person = json!({"type": "Individual"});
             person[field] = value;
-            let told = file.add(&person).unwrap_err().to_string();
-            assert!(told.contains(&format!("`individual.{column}`")), "{told}");
-            assert!(!told.contains("Kathmandu") && !told.contains("4711"), "{told}");
+            let reported = file.add(&person).unwrap_err().to_string();
+            assert!(reported.contains(&format!("`individual.{column}`")), "{reported}");
+            assert!(!reported.contains("Kathmandu") && !reported.contains("4711"), "{reported}");
         }
     }
 }

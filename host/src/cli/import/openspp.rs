@@ -1,7 +1,8 @@
 //! `daftar import --from openspp`: what OpenSPP's API says of people and groups, as lines that an import takes.
 //!
-//! The file is read several times: who is in which group, then the people, then the groups, since a line may refer to earlier ones
-//! alone. The lines go to a file beside it, which is imported as any other; what has no place in a record here goes to another.
+//! The file is read several times: who is in which group, then the people, then the groups, since a line may refer to
+//! earlier ones alone. The lines go to a file beside it, which is imported as any other; what has no place in a record
+//! here goes to another.
 //!
 //! **Invariant:** nothing is lost silently. A member of an object without a target is reported with its value; a value that
 //! is taken and not right is refused by the import, whose rejects keep the whole line.
@@ -86,7 +87,7 @@ pub fn translate(file: &Path, more_codes: &[String]) -> Result<Translated, CliEr
             Ok(())
         })?;
     }
-    let mut told = OutputFiles::new(file)?;
+    let mut reported = OutputFiles::new(file)?;
     for kind in ["Individual", "Group"] {
         input.each(&mut |place, piece| match piece {
             Piece::Record(Value::Object(record)) if record.get("type").and_then(Value::as_str) == Some(kind) => {
@@ -96,25 +97,25 @@ pub fn translate(file: &Path, more_codes: &[String]) -> Result<Translated, CliEr
                     "Group" => records::group(record, &codes, &places, &mut lost),
                     _ => records::individual(record, &codes, &places, &mut lost),
                 };
-                told.line(&line)?;
-                told.lost(place, &who, lost)
+                reported.line(&line)?;
+                reported.lost(place, &who, lost)
             }
             // All other members are reported once, with the individuals.
             Piece::Record(record) if kind == "Individual" && !fields::is_taken(&record) => {
-                told.lost(place, "", vec![Lost::new("", Why::OtherRecord, record)])
+                reported.lost(place, "", vec![Lost::new("", Why::OtherRecord, record)])
             }
             Piece::Envelope(value) if kind == "Individual" => {
-                told.lost(place, "", vec![Lost::new("", Why::NoRecord, value)])
+                reported.lost(place, "", vec![Lost::new("", Why::NoRecord, value)])
             }
-            Piece::Broken(text) if kind == "Individual" => told.raw(&text),
+            Piece::Broken(text) if kind == "Individual" => reported.raw(&text),
             _ => Ok(()),
         })?;
     }
     for (kind, count, total) in places.missing() {
         let lost = Lost::new("meta.total", Why::PagesMissing { count }, Value::from(total));
-        told.lost(&format!("pages of {kind}"), "", vec![lost])?;
+        reported.lost(&format!("pages of {kind}"), "", vec![lost])?;
     }
-    told.finish()
+    reported.finish()
 }
 
 /// The files that are written, under other names until they are whole.
@@ -190,8 +191,8 @@ fn keep(file: BufWriter<NamedTempFile>, path: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The table: theirs, a tab, ours. `#*` stands for every code of a vocabulary that has no line of its own; nothing on the right leaves
-/// the code out, and this is reported. `groupType` is their list of kinds of groups, which has no address.
+/// The table: theirs, a tab, ours. `#*` matches every code of a vocabulary that has no line of its own; nothing on the
+/// right leaves the code out, and this is reported. `groupType` is their list of kinds of groups, which has no address.
 const TABLE: &str = include_str!("openspp/codes.tsv");
 
 /// The table, with what the command adds.
@@ -225,7 +226,8 @@ impl Codes {
         Ok(Self { rows })
     }
 
-    /// Our code; `None` where the table leaves it out. A code of a vocabulary that the table does not name stays as it is.
+    /// Our code; `None` where the table leaves it out. A code of a vocabulary that the table does not name stays as it
+    /// is.
     pub fn of(&self, theirs: &str) -> Option<String> {
         let (system, code) = theirs.split_once('#').unwrap_or((theirs, ""));
         let row = self.rows.get(theirs).or_else(|| self.rows.get(&format!("{system}#*")));

@@ -32,7 +32,7 @@ pub struct Sender<'s> {
     pub on_existing: &'static str,
     pub id: String,
     /// True if lines are only checked.
-    pub is_rehearsal: bool,
+    pub is_dry_run: bool,
 }
 
 /// Outcome of a part.
@@ -68,8 +68,8 @@ impl Sender<'_> {
             ("id", Some(self.id.as_str())),
             ("on_existing", Some(self.on_existing)),
             ("first_line", Some(first_line.as_str())),
-            ("dry_run", self.is_rehearsal.then_some("true")),
-            ("resume", (resumes && !self.is_rehearsal).then_some("true")),
+            ("dry_run", self.is_dry_run.then_some("true")),
+            ("resume", (resumes && !self.is_dry_run).then_some("true")),
         ];
         let path = with_query("/import", parameters);
         let answer = match self.admin.download("POST", &path, Payload::lines(part.body.clone())) {
@@ -80,10 +80,10 @@ impl Sender<'_> {
         let mut rejected = Vec::new();
         for line in BufReader::new(answer).lines() {
             let line = line.map_err(|error| CliError::unavailable(format!("the server went away: {error}")))?;
-            let mut told: Value = serde_json::from_str(&line).map_err(|_| CliError::none_to("an import"))?;
-            match ImportLine::deserialize(&told).map_err(|_| CliError::none_to("an import"))? {
+            let mut reported: Value = serde_json::from_str(&line).map_err(|_| CliError::none_to("an import"))?;
+            match ImportLine::deserialize(&reported).map_err(|_| CliError::none_to("an import"))? {
                 ImportLine::Rejected { line, .. } => {
-                    let errors = told.get_mut("errors").map(Value::take).unwrap_or_default();
+                    let errors = reported.get_mut("errors").map(Value::take).unwrap_or_default();
                     rejected.push((line, errors));
                 }
                 ImportLine::Durable { .. } => {}
@@ -176,8 +176,8 @@ impl Output {
 }
 
 impl Rejects {
-    /// Opens the files: new ones, or the existing ones of a resumed import, at their former length. `table` has the name of
-    /// the file of rows, and the header.
+    /// Opens the files: new ones, or the existing ones of a resumed import, at their former length. `table` has the
+    /// name of the file of rows, and the header.
     ///
     /// # Errors
     /// When one cannot be written, and when there is one of an earlier import.
@@ -256,17 +256,17 @@ fn line(line: u64, errors: &Value, text: &[u8]) -> String {
     members.insert("errors".to_owned(), errors.clone());
     let parsed = serde_json::from_slice::<Value>(text).ok();
     match parsed {
-        // It comes from a rejects file itself: what was to be written is kept, not the older faults.
+        // It comes from a rejects file itself: its record is written, not the older problems.
         Some(Value::Object(mut fixed)) if fixed.contains_key("errors") && !fixed.contains_key("type") => {
             for name in ["record", "text", "base64"] {
-                if let Some(kept) = fixed.remove(name) {
-                    members.insert(name.to_owned(), kept);
+                if let Some(stored) = fixed.remove(name) {
+                    members.insert(name.to_owned(), stored);
                 }
             }
             Value::Object(members).to_string()
         }
         Some(Value::Object(_)) => {
-            // As it was written, a member that stands twice included.
+            // Unchanged, with duplicate members.
             let head = Value::Object(members).to_string();
             let head = head.strip_suffix('}').unwrap_or(&head);
             let text = String::from_utf8_lossy(text);
@@ -295,12 +295,12 @@ mod tests {
     fn a_rejected_line_is_unchanged() {
         let errors = json!([{"field": "x", "code": "y", "message": "z"}]);
         let head = r#"{"errors":[{"code":"y","field":"x","message":"z"}],"line":3"#;
-        let kept = |text: &[u8]| line(3, &errors, text).strip_prefix(head).unwrap().to_owned();
-        assert_eq!(kept(br#" {"b": 1, "a":2,"b":3}"#), r#","record":{"b": 1, "a":2,"b":3}}"#);
-        assert_eq!(kept(b"[1]"), r#","text":"[1]"}"#);
+        let stored = |text: &[u8]| line(3, &errors, text).strip_prefix(head).unwrap().to_owned();
+        assert_eq!(stored(br#" {"b": 1, "a":2,"b":3}"#), r#","record":{"b": 1, "a":2,"b":3}}"#);
+        assert_eq!(stored(b"[1]"), r#","text":"[1]"}"#);
         assert!(line(3, &errors, b"{\xff}").starts_with(r#"{"base64":"e/99","errors""#));
         let fixed = br#"{"errors":[],"line":1,"record":{"type":"Group"}}"#;
-        assert_eq!(kept(fixed), r#","record":{"type":"Group"}}"#);
+        assert_eq!(stored(fixed), r#","record":{"type":"Group"}}"#);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A table as parts: rows become lines of JSON, and rows of one household a group.
 //!
-//! **Invariant:** a row is never lost: it becomes a line, or stands among the rejects with what is wrong. An open quotation mark
+//! **Invariant:** a row is never lost: it becomes a line, or is in the rejects file with its problem. An open quotation mark
 //! takes one line with it, not the rest of the file.
 
 use std::io::Read;
@@ -107,7 +107,7 @@ impl<R: Read> Sheet<R> {
         }
     }
 
-    /// Adds a row and the group that it begins or joins, or says what is wrong with it.
+    /// Adds a row and the group that it begins or joins, or returns its problem.
     fn take(&mut self, part: &mut Part, line: u64, row: &Scanned) -> Result<(), Vec<CellProblem>> {
         let wrong = |code, message: String| vec![(String::new(), code, message)];
         if row.is_open {
@@ -165,7 +165,7 @@ struct Scanner<R> {
     is_over: bool,
 }
 
-/// A record as it lies in the file.
+/// A record as it is in the file.
 #[derive(Debug, PartialEq, Eq)]
 struct Scanned {
     /// Its bytes, with the line end.
@@ -262,7 +262,7 @@ impl<R: Read> Scanner<R> {
             }
             if at >= LINE_BYTES_MAX {
                 let beginning = self.take(at, true);
-                // The rest is of no use, and not kept.
+                // The rest is ignored.
                 while let Some(byte) = self.byte(0)? {
                     self.start += 1;
                     if byte == b'\n' {

@@ -1,4 +1,4 @@
-//! The file that is imported: read in parts, ahead of what is being sent, never held as a whole.
+//! The file that is imported: read in parts, ahead of the sender, never in memory as a whole.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -33,7 +33,7 @@ pub struct Source {
 /// Facts about a table.
 struct Table {
     mapping: Arc<Mapping>,
-    /// The header as it stands in the file.
+    /// The header as it is in the file.
     header: Vec<u8>,
     /// The digest of the mapping file.
     digest: Option<String>,
@@ -200,7 +200,8 @@ impl<R: BufRead> Lines<R> {
         Ok(part)
     }
 
-    /// The next line without its end, how many bytes it took with it, and whether it is longer than is taken: then it is its beginning.
+    /// The next line without its end, how many bytes it took with it, and whether it is longer than is taken: then it
+    /// is its beginning.
     fn line(&mut self) -> std::io::Result<Option<(Vec<u8>, usize, bool)>> {
         let mut text = Vec::new();
         let mut bytes = self.reader.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut text)?;

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use daftar_domain::record::RecordKind;
 use daftar_domain::schema::{self, Field, Kind};
 
-/// Type of the values of a field. Mappings name the forms of fields that modules add, which are neither references nor members.
+/// Type of the values of a field. Mappings name the forms of fields that modules add, which are neither references nor
+/// members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
@@ -88,7 +89,7 @@ fn add(fields: &mut Vec<(String, Form)>, path: String, field: &Field) {
     fields.push((path, form));
 }
 
-/// Type of the values of a field; nothing is known of the fields that modules add, which are texts where nothing else is said.
+/// Type of the values of a field; fields of modules without a declared type are texts.
 ///
 /// # Errors
 /// One sentence that names the field, and the nearest that there is.
@@ -155,7 +156,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// Reads a path; says what is wrong with its form.
+    /// Reads a path, or returns its problem.
     ///
     /// # Errors
     /// One sentence.
@@ -185,7 +186,7 @@ impl Path {
                 None => return Err(format!("`{text}`: after `]` comes `.` or nothing")),
             }
         }
-        // The item itself stands for its value.
+        // The item itself is its value.
         if let Some(Step::Item { .. }) = steps.last() {
             steps.push(Step::Member("value".to_owned()));
         }
@@ -198,7 +199,7 @@ impl Path {
         &self.text
     }
 
-    /// The path with `[]` for what stands in brackets, as the table of fields names it.
+    /// The path with `[]` for each index, as the table of fields names it.
     #[must_use]
     pub fn shape(&self) -> String {
         let mut shape = String::new();

@@ -184,7 +184,7 @@ impl<'h> Fitting<'h> {
         }
     }
 
-    /// Nothing of a table is lost without being told.
+    /// Nothing of a table is lost without a report.
     fn check_unused(&mut self, ignored: &[String]) {
         if ignored.iter().any(|name| name == "*") {
             return;

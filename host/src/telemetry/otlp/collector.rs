@@ -1,7 +1,7 @@
 //! The HTTP client by which exporters reach a collector.
 //!
 //! **Invariant:** bounded in time and in what is read of the answer; no redirect and no proxy of the environment is followed, so that
-//! what the headers hold goes to the collector alone. Nothing that an answer says is logged but its status.
+//! the values of the headers go to the collector alone. Of a response only the status is logged.
 //!
 //! **Invariant:** a file that all accounts may read is rejected, and no message reports a value.
 
@@ -67,7 +67,7 @@ pub(super) struct Collector {
 #[derive(Debug)]
 struct Exchange {
     timeout: Duration,
-    answer: Option<Answer>,
+    response: Option<Answer>,
 }
 
 impl Collector {
@@ -88,7 +88,7 @@ impl Collector {
             endpoint: config.endpoint.clone(),
             headers,
             timeout,
-            exchange: Mutex::new(Exchange { timeout, answer: None }),
+            exchange: Mutex::new(Exchange { timeout, response: None }),
         })
     }
 
@@ -112,7 +112,8 @@ impl Collector {
         self.configure(builder, Signal::Metrics).build().map_err(unusable)
     }
 
-    /// Makes an exporter send by this client, to the endpoint of the settings. `Sender` retries, so the exporter does not.
+    /// Makes an exporter send by this client, to the endpoint of the settings. `Sender` retries, so the exporter does
+    /// not.
     fn configure<B: WithExportConfig + WithHttpConfig>(self: &Arc<Self>, builder: B, signal: Signal) -> B {
         let client: Arc<dyn HttpClient> = Arc::<Self>::clone(self);
         builder
@@ -130,11 +131,11 @@ impl Collector {
 
     /// Exports by an exporter of this client within that time, and returns the answer of the collector.
     pub fn send(&self, timeout: Duration, export: impl Future<Output = OTelSdkResult>) -> Answer {
-        *lock(&self.exchange) = Exchange { timeout, answer: None };
+        *lock(&self.exchange) = Exchange { timeout, response: None };
         // `send_bytes` blocks, so the export is complete after the first poll.
         let exported = export.now_or_never();
-        let answer = lock(&self.exchange).answer.take();
-        answer.unwrap_or_else(|| match exported {
+        let response = lock(&self.exchange).response.take();
+        response.unwrap_or_else(|| match exported {
             Some(Err(error)) => Answer::Refused(error.to_string()),
             Some(Ok(())) | None => Answer::Refused("the exporter did not send".to_owned()),
         })
@@ -151,8 +152,8 @@ impl Collector {
             .fold(request, |request, header| request.header(header.name.as_str(), header.value.expose_secret()));
         let body: &[u8] = message.body();
         let mut response = request.header("content-type", "application/x-protobuf").send(body)?;
-        let answer = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-        let mut read = Response::new(Bytes::from(answer.unwrap_or_default()));
+        let reply = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
+        let mut read = Response::new(Bytes::from(reply.unwrap_or_default()));
         *read.status_mut() = response.status();
         Ok(read)
     }
@@ -162,7 +163,7 @@ impl Collector {
 impl HttpClient for Collector {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let posted = self.post(&request);
-        let answer = match &posted {
+        let reply = match &posted {
             Ok(response) => match response.status().as_u16() {
                 200..=299 => Answer::Taken { rejected: rejected(response.body()) },
                 status @ (429 | 502 | 503 | 504) => Answer::NotNow(format!("it answered {status}")),
@@ -170,7 +171,7 @@ impl HttpClient for Collector {
             },
             Err(error) => Answer::NotNow(error.to_string()),
         };
-        lock(&self.exchange).answer = Some(answer);
+        lock(&self.exchange).response = Some(reply);
         Ok(posted?)
     }
 }
@@ -192,8 +193,8 @@ fn unusable(error: ExporterBuildError) -> String {
 }
 
 /// Number of spans the collector says that it did not take; meaningless for metrics.
-fn rejected(answer: &[u8]) -> usize {
-    let partial = ExportTraceServiceResponse::decode(answer).ok().and_then(|answer| answer.partial_success);
+fn rejected(response: &[u8]) -> usize {
+    let partial = ExportTraceServiceResponse::decode(response).ok().and_then(|response| response.partial_success);
     partial.and_then(|partial| usize::try_from(partial.rejected_spans).ok()).unwrap_or(0)
 }
 
@@ -260,7 +261,7 @@ mod tests {
 
     #[test]
     fn problems_are_reported_by_line_without_the_value() {
-        for (text, line, told) in [
+        for (text, line, reported) in [
             ("authorization Bearer SECRET", 1, "write `name: value`"),
             ("a: b\n: SECRET", 2, "no name of a header"),
             ("a b: SECRET", 1, "no name of a header"),
@@ -270,7 +271,7 @@ mod tests {
         ] {
             let (at, reason) = parse(text).unwrap_err();
             assert_eq!(at, line, "{text}");
-            assert!(reason.contains(told) && !reason.contains("SECRET"), "{text}: {reason}");
+            assert!(reason.contains(reported) && !reason.contains("SECRET"), "{text}: {reason}");
         }
         let many = |count: usize| parse(&"a: b\n".repeat(count));
         assert_eq!(many(32).unwrap().len(), 32);

@@ -21,10 +21,11 @@ use opentelemetry_sdk::metrics::{
 use super::{SCOPE, lock};
 use crate::telemetry::{MetricsSnapshot, Series};
 
-/// The most series of one histogram; the library counts what exceeds it as one. Above the number of methods, routes and statuses.
+/// The most series of one histogram; the library counts what exceeds it as one. Above the number of methods, routes and
+/// statuses.
 const SERIES_MAX: usize = 10_000;
 
-/// Reads the gauges and counters; none when the server is gone.
+/// Reads the gauges and counters; none when the server has stopped.
 pub(super) type MetricsSource = Box<dyn Fn() -> Option<MetricsSnapshot> + Send + Sync>;
 
 /// The instruments of the server's metrics.
@@ -75,7 +76,7 @@ impl Meters {
         let _is_first = self.source.set(source).is_ok();
     }
 
-    /// Reads the gauges and counters; none before there is a server, and when it is gone.
+    /// Reads the gauges and counters; none before there is a server, and when it has stopped.
     pub fn read(&self) -> Option<MetricsSnapshot> {
         self.source.get().and_then(|source| source())
     }

@@ -1,8 +1,8 @@
 //! The thread that sends.
 //!
-//! **Invariant:** one batch at a time: one that the collector does not take now is kept and tried again, ever more seldom, and given
-//! up after [`ATTEMPTS_MAX`]; in the meantime the queue fills and drops. Metrics that are not taken are not kept: the next ones have all
-//! that they said.
+//! **Invariant:** one batch at a time: one that the collector does not accept now is retried with exponential backoff, and given
+//! up after [`ATTEMPTS_MAX`]; in the meantime the queue fills and drops. Metrics that are not accepted are dropped: the next ones contain
+//! the same totals.
 //!
 //! **Invariant:** bounded: a span that finds no space is dropped, and its caller continues.
 
@@ -112,13 +112,13 @@ impl Sender {
         self.held = Some(Held { spans, attempts: 0, again: Instant::now() });
     }
 
-    /// Tries what is held; whether the collector answered as it should.
+    /// Sends the pending batch; returns true if the collector accepted it.
     fn send_held(&mut self, timeout: Duration) -> bool {
         let Some(mut held) = self.held.take() else { return true };
-        let answer = self.collector.send(timeout, self.spans.export(held.spans.clone()));
-        let is_taken = self.note(Signal::Traces, &answer);
+        let response = self.collector.send(timeout, self.spans.export(held.spans.clone()));
+        let is_taken = self.note(Signal::Traces, &response);
         let (counts, spans) = (&self.queue.counts, held.spans.len());
-        match answer {
+        match response {
             Answer::Taken { rejected } => {
                 let rejected = rejected.min(spans);
                 counts.add_spans(Outcome::Sent, spans.saturating_sub(rejected));
@@ -139,20 +139,20 @@ impl Sender {
         is_taken
     }
 
-    /// Sends all metrics, with those gauges and counters; whether the collector answered as it should.
+    /// Sends all metrics, with those gauges and counters; returns true if the collector accepted them.
     fn send_metrics(&mut self, snapshot: MetricsSnapshot, timeout: Duration) -> bool {
         let Some(metrics) = &self.metrics else { return true };
         metrics.meters.show(snapshot);
-        let answer = match metrics.meters.collect() {
+        let response = match metrics.meters.collect() {
             Ok(collected) => self.collector.send(timeout, metrics.exporter.export(&collected)),
             Err(reason) => Answer::Refused(reason),
         };
-        self.note(Signal::Metrics, &answer)
+        self.note(Signal::Metrics, &response)
     }
 
     /// Counts a request, and says in the log when the collector begins to fail and when it answers again.
-    fn note(&mut self, signal: Signal, answer: &Answer) -> bool {
-        let reason = match answer {
+    fn note(&mut self, signal: Signal, response: &Answer) -> bool {
+        let reason = match response {
             Answer::Taken { .. } => None,
             Answer::Refused(reason) | Answer::NotNow(reason) => Some(reason),
         };

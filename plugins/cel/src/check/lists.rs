@@ -126,8 +126,8 @@ impl Checker<'_> {
             }
             (Method::Map, [variable, body]) => self.quantified(Quantifier::Map, list, &item, variable, body, at, span),
             (Method::Map, [variable, condition, body]) => {
-                let kept = self.quantified(Quantifier::Filter, list, &item, variable, condition, at, span)?;
-                self.quantified(Quantifier::Map, kept, &item, variable, body, at, span)
+                let stored = self.quantified(Quantifier::Filter, list, &item, variable, condition, at, span)?;
+                self.quantified(Quantifier::Map, stored, &item, variable, body, at, span)
             }
             _ => None,
         }

@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn ages_agree_with_the_calendar_on_every_day_of_decades() {
-        for asked in ASKED {
-            let as_of = day(asked);
+        for requested in ASKED {
+            let as_of = day(requested);
             let today = Day::from_number(as_of);
             let ages: Vec<i64> =
                 (day("1894-01-01")..day("2104-12-31")).map(|born| Day::from_number(born).years_until(today)).collect();
@@ -153,7 +153,7 @@ mod tests {
                     let range = DayRange::of(Measure::Age, comparison, years, as_of).unwrap();
                     for (born, age) in (day("1894-01-01")..).zip(&ages) {
                         let is_expected = holds(comparison, *age, years);
-                        assert_eq!(is_in(range, born), is_expected, "{asked} {comparison:?} {years}: {born}");
+                        assert_eq!(is_in(range, born), is_expected, "{requested} {comparison:?} {years}: {born}");
                     }
                 }
             }

@@ -13,7 +13,7 @@ pub struct Opened {
     /// The rows whose list is known.
     known: Known,
     /// The items in the list, if not all are. For known lists, each item is in it or not.
-    kept: Option<Vec<Truth>>,
+    stored: Option<Vec<Truth>>,
 }
 
 impl<'p, 'a> Run<'p, 'a> {
@@ -21,8 +21,8 @@ impl<'p, 'a> Run<'p, 'a> {
     pub(super) fn exists(&mut self, list: &'p ListOf<'a>, body: &'p Test<'a>) -> Option<Vec<Truth>> {
         let opened = self.open(list)?;
         let mut truths = self.test(body, list.items, None)?;
-        if let Some(kept) = &opened.kept {
-            kernels::and(&mut truths, kept);
+        if let Some(stored) = &opened.stored {
+            kernels::and(&mut truths, stored);
         }
         let found = self.by_owner(list, &truths, |items| items.iter().fold(NO, |any, item| any.max(*item)))?;
         Some(opened.only_known(found))
@@ -32,7 +32,7 @@ impl<'p, 'a> Run<'p, 'a> {
     pub(super) fn every(&mut self, list: &'p ListOf<'a>, body: &'p Test<'a>) -> Option<Vec<Truth>> {
         let opened = self.open(list)?;
         let mut truths = self.test(body, list.items, None)?;
-        if let Some(mut left_out) = opened.kept.clone() {
+        if let Some(mut left_out) = opened.stored.clone() {
             kernels::not(&mut left_out);
             kernels::or(&mut truths, &left_out);
         }
@@ -44,8 +44,8 @@ impl<'p, 'a> Run<'p, 'a> {
     pub(super) fn one(&mut self, list: &'p ListOf<'a>, body: &'p Test<'a>) -> Option<Vec<Truth>> {
         let opened = self.open(list)?;
         let mut truths = self.test(body, list.items, None)?;
-        if let Some(kept) = &opened.kept {
-            kernels::and(&mut truths, kept);
+        if let Some(stored) = &opened.stored {
+            kernels::and(&mut truths, stored);
         }
         let found = self.by_owner(list, &truths, |items| {
             if items.contains(&UNKNOWN) { UNKNOWN } else { kernels::known(count(items) == 1) }
@@ -56,8 +56,8 @@ impl<'p, 'a> Run<'p, 'a> {
     /// The number of items.
     pub(super) fn size(&mut self, list: &'p ListOf<'a>) -> Option<Lane<'a, i64>> {
         let opened = self.open(list)?;
-        let sizes: Vec<i64> = match &opened.kept {
-            Some(kept) => self.by_owner(list, kept, count)?,
+        let sizes: Vec<i64> = match &opened.stored {
+            Some(stored) => self.by_owner(list, stored, count)?,
             None => {
                 let offsets = &self.frame(list.items)?.offsets;
                 let pairs = offsets.iter().zip(offsets.iter().skip(1));
@@ -108,18 +108,18 @@ impl<'p, 'a> Run<'p, 'a> {
 
     /// Applies all filters to the items. An item in doubt makes its whole list unknown.
     fn filter(&mut self, list: &'p ListOf<'a>, mut known: Known) -> Option<Opened> {
-        let mut kept: Option<Vec<Truth>> = None;
+        let mut stored: Option<Vec<Truth>> = None;
         for keep in &list.keep {
             let mut truths = self.test(keep, list.items, None)?;
-            if let Some(before) = &kept {
+            if let Some(before) = &stored {
                 // Items that an earlier filter removed are skipped.
                 kernels::and(&mut truths, before);
             }
             let is_sure = self.by_owner(list, &truths, |items| !items.contains(&UNKNOWN))?;
             known = known.and(&Known::where_true(&Values::Each(Cow::Owned(is_sure)), 0));
-            kept = Some(truths);
+            stored = Some(truths);
         }
-        Some(Opened { known, kept })
+        Some(Opened { known, stored })
     }
 
     /// Aggregates the items of each row.

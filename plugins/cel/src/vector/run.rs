@@ -63,57 +63,57 @@ impl<'p, 'a> Run<'p, 'a> {
     }
 
     /// Evaluates a boolean part for each row of a frame. Where `asked` is 0, the result does not matter.
-    pub(super) fn test(&mut self, test: &'p Test<'a>, at: FrameId, asked: Option<&[u8]>) -> Option<Vec<Truth>> {
+    pub(super) fn test(&mut self, test: &'p Test<'a>, at: FrameId, requested: Option<&[u8]>) -> Option<Vec<Truth>> {
         let rows = self.frame(at)?.rows;
         match test {
             Test::Constant(truth) => Some(vec![*truth; rows]),
             Test::Booleans(column) => self.booleans(*column, at),
             Test::Not(operand) => {
-                let mut truths = self.test(operand, at, asked)?;
+                let mut truths = self.test(operand, at, requested)?;
                 kernels::not(&mut truths);
                 Some(truths)
             }
-            Test::All(parts) => self.chain(parts, NO, kernels::and, at, asked),
-            Test::Any(parts) => self.chain(parts, YES, kernels::or, at, asked),
+            Test::All(parts) => self.chain(parts, NO, kernels::and, at, requested),
+            Test::Any(parts) => self.chain(parts, YES, kernels::or, at, requested),
             Test::Compare(comparison, left, right) => {
-                let (left, right) = (self.value(left, at, asked)?, self.value(right, at, asked)?);
+                let (left, right) = (self.value(left, at, requested)?, self.value(right, at, requested)?);
                 kernels::compare(*comparison, &left, &right, rows)
             }
             Test::Between(value, low, high) => {
-                let value = self.value(value, at, asked)?;
-                let (low, high) = (self.value(low, at, asked)?, self.value(high, at, asked)?);
+                let value = self.value(value, at, requested)?;
+                let (low, high) = (self.value(low, at, requested)?, self.value(high, at, requested)?);
                 let mut truths = kernels::compare(Comparison::GreaterOrEqual, &value, &low, rows)?;
                 kernels::and(&mut truths, &kernels::compare(Comparison::LessOrEqual, &value, &high, rows)?);
                 Some(truths)
             }
             Test::CompareTruths(comparison, left, right) => {
-                let mut truths = self.test(left, at, asked)?;
-                kernels::compare_truths(*comparison, &mut truths, &self.test(right, at, asked)?);
+                let mut truths = self.test(left, at, requested)?;
+                kernels::compare_truths(*comparison, &mut truths, &self.test(right, at, requested)?);
                 Some(truths)
             }
             Test::Days(value, range) => {
-                let Vector::Days(days) = self.value(value, at, asked)? else { return None };
+                let Vector::Days(days) = self.value(value, at, requested)? else { return None };
                 Some(kernels::days(&days, *range, rows))
             }
             Test::Among(value, table) => {
-                let Vector::Codes(codes) = self.value(value, at, asked)? else { return None };
+                let Vector::Codes(codes) = self.value(value, at, requested)? else { return None };
                 Some(kernels::is_in_table(&codes, table, rows))
             }
             Test::Recorded(columns) => self.recorded(columns, at),
             Test::Alive(column) => self.alive(*column, at),
             Test::Text(test, text, argument) => {
-                match (self.value(text, at, asked)?, self.value(argument, at, asked)?) {
+                match (self.value(text, at, requested)?, self.value(argument, at, requested)?) {
                     (Vector::Texts(text), Vector::Texts(argument)) => texts::test(*test, &text, &argument, rows),
                     _ => None,
                 }
             }
             Test::In(value, candidates) => {
-                let value = self.value(value, at, asked)?;
+                let value = self.value(value, at, requested)?;
                 let mut truths = vec![NO; rows];
                 // An unknown item may be an error, which makes the whole list an error.
                 let mut known = value.known().clone();
                 for candidate in candidates {
-                    let candidate = self.value(candidate, at, asked)?;
+                    let candidate = self.value(candidate, at, requested)?;
                     known = known.and(candidate.known());
                     kernels::or(&mut truths, &kernels::compare(Comparison::Equal, &value, &candidate, rows)?);
                 }
@@ -121,7 +121,7 @@ impl<'p, 'a> Run<'p, 'a> {
                 Some(truths)
             }
             Test::InItems(value, list, column) => {
-                let value = self.value(value, at, asked)?;
+                let value = self.value(value, at, requested)?;
                 let opened = self.open(list)?;
                 let items = self.column(*column, list.items)?;
                 let same = self.in_items(&value, list, &items)?;
@@ -131,9 +131,9 @@ impl<'p, 'a> Run<'p, 'a> {
                 Some(truths)
             }
             Test::Choice(choice, then, otherwise) => {
-                let mut choice = self.test(choice, at, asked)?;
-                let then = self.test(then, at, asked)?;
-                let otherwise = self.test(otherwise, at, asked)?;
+                let mut choice = self.test(choice, at, requested)?;
+                let then = self.test(then, at, requested)?;
+                let otherwise = self.test(otherwise, at, requested)?;
                 kernels::choose(&mut choice, &then, &otherwise);
                 Some(choice)
             }
@@ -147,7 +147,7 @@ impl<'p, 'a> Run<'p, 'a> {
                 }
                 Some(truths)
             }
-            Test::ByRow(node) => self.by_row(node, asked),
+            Test::ByRow(node) => self.by_row(node, requested),
         }
     }
 
@@ -158,25 +158,25 @@ impl<'p, 'a> Run<'p, 'a> {
         settled: Truth,
         join: fn(&mut [Truth], &[Truth]),
         at: FrameId,
-        asked: Option<&[u8]>,
+        requested: Option<&[u8]>,
     ) -> Option<Vec<Truth>> {
         let Some((first, others)) = parts.split_first() else {
             return Some(vec![YES.wrapping_sub(settled); self.frame(at)?.rows]);
         };
-        let mut truths = self.test(first, at, asked)?;
+        let mut truths = self.test(first, at, requested)?;
         for part in others {
             if truths.iter().all(|truth| *truth == settled) {
                 break;
             }
             // Only the row evaluator is expensive enough to skip undecidable rows.
-            let still_asked = self.program.has_rows.then(|| {
+            let still_requested = self.program.has_rows.then(|| {
                 let is_open = truths.iter().map(|truth| u8::from(*truth != settled));
-                match asked {
-                    Some(asked) => is_open.zip(asked).map(|(is_open, asked)| is_open & asked).collect(),
+                match requested {
+                    Some(requested) => is_open.zip(requested).map(|(is_open, requested)| is_open & requested).collect(),
                     None => is_open.collect::<Vec<u8>>(),
                 }
             });
-            let next = self.test(part, at, still_asked.as_deref().or(asked))?;
+            let next = self.test(part, at, still_requested.as_deref().or(requested))?;
             join(&mut truths, &next);
         }
         Some(truths)
@@ -219,13 +219,13 @@ impl<'p, 'a> Run<'p, 'a> {
         Some(truths)
     }
 
-    /// The row evaluator, for each subject that is asked for.
-    fn by_row(&mut self, node: &'a Node, asked: Option<&[u8]>) -> Option<Vec<Truth>> {
+    /// The row evaluator, for each requested subject.
+    fn by_row(&mut self, node: &'a Node, requested: Option<&[u8]>) -> Option<Vec<Truth>> {
         let subjects = self.frame(0)?;
         let (start, rows) = (subjects.start, subjects.rows);
         let mut truths = vec![UNKNOWN; rows];
         for (row, truth) in truths.iter_mut().enumerate() {
-            if asked.is_some_and(|asked| asked.get(row) == Some(&0)) {
+            if requested.is_some_and(|requested| requested.get(row) == Some(&0)) {
                 continue;
             }
             self.parts_by_rows = self.parts_by_rows.saturating_add(1);

@@ -13,17 +13,17 @@ use std::borrow::Cow;
 
 impl<'p, 'a> Run<'p, 'a> {
     /// The values of a part for every row of a frame; none if a list has too many items for one block.
-    pub(super) fn value(&mut self, value: &'p Value<'a>, at: FrameId, asked: Option<&[u8]>) -> Option<Vector<'a>> {
+    pub(super) fn value(&mut self, value: &'p Value<'a>, at: FrameId, requested: Option<&[u8]>) -> Option<Vector<'a>> {
         let rows = self.frame(at)?.rows;
         Some(match value {
             Value::Constant(scalar) => constant(*scalar),
             Value::Column(column) => self.column(*column, at)?,
             Value::CodeText(part, codes) => {
-                let Vector::Codes(codes) = self.value(codes, at, asked)? else { return None };
+                let Vector::Codes(codes) = self.value(codes, at, requested)? else { return None };
                 Vector::Texts(texts::of_codes(&codes, *part, self.bindings, rows))
             }
             Value::Arithmetic(operator, left, right) => {
-                match (self.value(left, at, asked)?, self.value(right, at, asked)?) {
+                match (self.value(left, at, requested)?, self.value(right, at, requested)?) {
                     (Vector::Integers(left), Vector::Integers(right)) => {
                         Vector::Integers(integers(*operator, left, &right, rows))
                     }
@@ -33,40 +33,40 @@ impl<'p, 'a> Run<'p, 'a> {
                     _ => return None,
                 }
             }
-            Value::Negate(operand) => match self.value(operand, at, asked)? {
+            Value::Negate(operand) => match self.value(operand, at, requested)? {
                 Vector::Integers(lane) => Vector::Integers(lane.try_map(rows, i64::checked_neg)),
                 Vector::Numbers(lane) => Vector::Numbers(lane.map(|number| -number)),
                 _ => return None,
             },
             Value::Age(days) => {
-                let Vector::Days(days) = self.value(days, at, asked)? else { return None };
+                let Vector::Days(days) = self.value(days, at, requested)? else { return None };
                 let today = self.columns.today();
                 Vector::Integers(days.map(|day| Day::from_number(day).years_until(today)))
             }
             Value::DaysSince(days) => {
-                let Vector::Days(days) = self.value(days, at, asked)? else { return None };
+                let Vector::Days(days) = self.value(days, at, requested)? else { return None };
                 let as_of = i64::from(self.columns.as_of());
                 Vector::Integers(days.map(|day| as_of - i64::from(day)))
             }
             Value::ParseDate(text) => {
-                let Vector::Texts(texts) = self.value(text, at, asked)? else { return None };
+                let Vector::Texts(texts) = self.value(text, at, requested)? else { return None };
                 Vector::Days(texts.try_map(rows, parse_date))
             }
             Value::Size(list) => Vector::Integers(self.size(list)?),
             Value::Length(text) => {
-                let Vector::Texts(texts) = self.value(text, at, asked)? else { return None };
+                let Vector::Texts(texts) = self.value(text, at, requested)? else { return None };
                 Vector::Integers(texts.try_map(rows, |text| i64::try_from(text.chars().count()).ok()))
             }
             Value::ToNumber(operand) => {
-                let Vector::Integers(integers) = self.value(operand, at, asked)? else { return None };
+                let Vector::Integers(integers) = self.value(operand, at, requested)? else { return None };
                 Vector::Numbers(integers.map(|integer| integer as f64))
             }
             Value::ToInteger(conversion, operand) => {
-                Vector::Integers(to_integers(*conversion, self.value(operand, at, asked)?, rows)?)
+                Vector::Integers(to_integers(*conversion, self.value(operand, at, requested)?, rows)?)
             }
             Value::Choice(choice, then, otherwise) => {
-                let choice = self.test(choice, at, asked)?;
-                match (self.value(then, at, asked)?, self.value(otherwise, at, asked)?) {
+                let choice = self.test(choice, at, requested)?;
+                match (self.value(then, at, requested)?, self.value(otherwise, at, requested)?) {
                     (Vector::Integers(then), Vector::Integers(other)) => {
                         Vector::Integers(then.or_else(&choice, &other)?)
                     }

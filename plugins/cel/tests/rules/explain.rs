@@ -88,10 +88,10 @@ fn missing_facts_and_errors_are_reported_at_their_part() {
 
 #[test]
 fn skipped_parts_are_explained_too() {
-    let told = tree("me.active && age_years(me.birth_date) > 90", &woman());
-    assert!(told.contains("false `age_years(me.birth_date) > 90`"), "{told}");
-    let told = tree("me.active ? me.rooms > 1 : is_male(me)", &woman());
-    assert!(told.starts_with("false ") && told.contains("? `me.rooms > 1` -me.rooms"), "{told}");
+    let reported = tree("me.active && age_years(me.birth_date) > 90", &woman());
+    assert!(reported.contains("false `age_years(me.birth_date) > 90`"), "{reported}");
+    let reported = tree("me.active ? me.rooms > 1 : is_male(me)", &woman());
+    assert!(reported.starts_with("false ") && reported.contains("? `me.rooms > 1` -me.rooms"), "{reported}");
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn names_and_other_values_are_explained() {
          {\"a\": [null], \"b\": 1u} `{'b': 1u, 'a': [null]}`\n      \
          1 items `[null]`"
     );
-    let told = tree("timestamp(me.birth_date) < timestamp('2020-01-01T00:00:00Z')", &woman());
-    assert!(told.contains("timestamp(\"1960-01-01T00:00:00+00:00\") `"), "{told}");
+    let reported = tree("timestamp(me.birth_date) < timestamp('2020-01-01T00:00:00Z')", &woman());
+    assert!(reported.contains("timestamp(\"1960-01-01T00:00:00+00:00\") `"), "{reported}");
 }
 
 #[test]
@@ -193,13 +193,13 @@ fn the_whole_is_what_evaluating_gives() {
             let outcomes = evaluate(&rule, std::slice::from_ref(case)).unwrap();
             let explanation = explain(expression, case);
             let whole = &explanation.parts[0];
-            let said = match whole.value {
+            let message = match whole.value {
                 ExplainedValue::Boolean(true) => "yes".to_owned(),
                 ExplainedValue::Boolean(false) => "no".to_owned(),
                 _ => format!("? {}", whole.missing.join(" ")),
             };
             let outcome = describe(&outcomes, 0);
-            assert!(outcome.starts_with(said.trim()), "{expression}: {outcome}, explained as {said}");
+            assert!(outcome.starts_with(message.trim()), "{expression}: {outcome}, explained as {message}");
             assert_eq!(whole.error.is_some(), outcome.contains('@'), "{expression}");
             assert_eq!(explanation, explain(expression, case), "{expression}: told twice");
         }

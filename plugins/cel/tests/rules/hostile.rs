@@ -174,8 +174,8 @@ fn no_argument_of_a_library_makes_the_engine_panic() {
     }
     for typing in [Typing::Static, Typing::Dynamic] {
         for expression in &expressions {
-            let said = std::panic::catch_unwind(|| drop(evaluate(expression, typing, Vec::new(), "")));
-            assert!(said.is_ok(), "{expression} panics");
+            let message = std::panic::catch_unwind(|| drop(evaluate(expression, typing, Vec::new(), "")));
+            assert!(message.is_ok(), "{expression} panics");
         }
     }
 }

@@ -82,24 +82,24 @@ fn strict_operations_report_all_missing_facts() {
     }
     for (expression, fields) in table {
         for missing in choices(&fields) {
-            let said = ask(&expression, &without(&missing));
+            let message = ask(&expression, &without(&missing));
             if missing.is_empty() {
                 assert!(
-                    ["yes", "no"].contains(&said.as_str()) || expression.contains("is_pregnant"),
-                    "{expression}: {said}"
+                    ["yes", "no"].contains(&message.as_str()) || expression.contains("is_pregnant"),
+                    "{expression}: {message}"
                 );
                 continue;
             }
             let mut names: Vec<String> = missing.iter().map(|field| format!("me.{field}")).collect();
             names.sort();
             // An unset concept group may be missing in addition to the fields.
-            let said: Vec<&str> = said.split(' ').filter(|name| *name != "pregnant_eligible").collect();
-            assert_eq!(said.join(" "), format!("? {}", names.join(" ")), "{expression} without {missing:?}");
+            let message: Vec<&str> = message.split(' ').filter(|name| *name != "pregnant_eligible").collect();
+            assert_eq!(message.join(" "), format!("? {}", names.join(" ")), "{expression} without {missing:?}");
         }
     }
 }
 
-/// `known` is the value of an operand that is not missing; none stands for a missing one.
+/// `known` is the value of an operand that is not missing; none is a missing one.
 fn kleene(operator: &str, left: Option<bool>, right: Option<bool>) -> Option<bool> {
     match (operator, left, right) {
         ("&&", Some(false), _) | ("&&", _, Some(false)) => Some(false),

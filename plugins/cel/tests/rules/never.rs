@@ -6,15 +6,15 @@ use daftar_cel::rule::Rule;
 
 /// The diagnostic, its text, and whether the rule can still run.
 fn remark(expression: &str) -> Option<(Severity, String, String)> {
-    let said = |found: &Diagnostic| {
+    let recorded = |found: &Diagnostic| {
         assert_eq!(found.fault, Fault::NeverTrue, "{expression}: {found:?}");
         (found.severity, found.span.text(expression).to_owned(), found.message.clone())
     };
     match Rule::compile(expression, &schema_with_vocabularies()) {
-        Ok(rule) => rule.warnings().first().map(said),
+        Ok(rule) => rule.warnings().first().map(recorded),
         Err(found) => {
             assert_eq!(found.len(), 1, "{expression}: {found:#?}");
-            found.first().map(said)
+            found.first().map(recorded)
         }
     }
 }

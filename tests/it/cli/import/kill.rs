@@ -80,8 +80,8 @@ fn every_line_ends_once_however_often_server_and_command_are_killed() {
     if resumes {
         let finished = run(&data_dir, &["import", name, "--part-bytes", "6000", "--resume", "--json"]);
         assert_eq!(finished.code, super::REJECTS, "{finished:?}");
-        let told = finished.json();
-        let counts = ["read", "created", "rejected"].map(|name| told[name].as_u64().unwrap());
+        let reported = finished.json();
+        let counts = ["read", "created", "rejected"].map(|name| reported[name].as_u64().unwrap());
         assert_eq!(counts, [PEOPLE / 5 * 7, PEOPLE / 5 * 6, PEOPLE / 5]);
     }
     let refused: Vec<u64> = super::rejects(&file).into_iter().map(|(line, _)| line).collect();

@@ -48,9 +48,9 @@ fn import(app: &TestApp, file: &Path, more: &[&str]) -> Finished {
 fn unmapped(file: &Path) -> Vec<(String, String, String)> {
     let text = std::fs::read_to_string(format!("{}.unmapped.ndjson", file.display())).unwrap_or_default();
     let read = text.lines().map(|line| {
-        let told: Value = serde_json::from_str(line).unwrap();
-        let text = |name: &str| told[name].as_str().unwrap().to_owned();
-        assert!(!text("message").is_empty() && told.get("value").is_some(), "{told}");
+        let reported: Value = serde_json::from_str(line).unwrap();
+        let text = |name: &str| reported[name].as_str().unwrap().to_owned();
+        assert!(!text("message").is_empty() && reported.get("value").is_some(), "{reported}");
         (text("place"), text("field"), text("code"))
     });
     read.collect()
@@ -227,7 +227,7 @@ fn other_records_are_reported_with_all_their_fields() {
     let file = written(folder.path(), "mixed.ndjson", text.join("\n").as_bytes());
     let finished = import(&app, &file, &[]).expect_success();
     assert_eq!(counts(&finished), [2, 2, 0, 0, 0], "{finished:?}");
-    let told: Vec<(String, String)> = unmapped(&file).into_iter().map(|(place, _, code)| (place, code)).collect();
+    let reported: Vec<(String, String)> = unmapped(&file).into_iter().map(|(place, _, code)| (place, code)).collect();
     let expected = [
         ("line 1 data[1]", "other_record"),
         ("line 3 items[0]", "no_record"),
@@ -236,7 +236,7 @@ fn other_records_are_reported_with_all_their_fields() {
         ("line 6", "other_record"),
         ("pages of Individual", "pages_missing"),
     ];
-    assert_eq!(told, pairs(&expected));
+    assert_eq!(reported, pairs(&expected));
 }
 
 #[test]

@@ -61,9 +61,9 @@ fn rows_become_people_in_households() {
     let file = write(folder.path(), "survey.csv", table);
     let finished = import(app.data_dir(), &file, &mapping);
     assert_eq!((finished.code, counts(&finished)), (REJECTS, [9, 6, 1, 0, 2]), "{finished:?}");
-    let told = rejects(&file);
-    let told: Vec<(u64, &str)> = told.iter().map(|(line, errors)| (*line, errors[0].1.as_str())).collect();
-    assert_eq!(told, [(4, "invalid_date"), (6, "control_character")]);
+    let reported = rejects(&file);
+    let reported: Vec<(u64, &str)> = reported.iter().map(|(line, errors)| (*line, errors[0].1.as_str())).collect();
+    assert_eq!(reported, [(4, "invalid_date"), (6, "control_character")]);
     let client = app.client(&["individual:all", "group:all"]);
     let asha = client.get(&path("Individual", "1")).expect(200).json();
     assert_eq!((&asha["name"]["given"], &asha["birth_date"]), (&json!("Asha, \"Didi\""), &json!("1990-03-07")));
@@ -145,11 +145,11 @@ fn an_export_that_is_imported_elsewhere_is_exported_again_byte_by_byte() {
     // A photo must be of a supported type: a change makes it a version of its own as well.
     let export = |data_dir: &Path, name: &str| {
         let file = folder.path().join(name);
-        let told = run(data_dir, &["export", file.to_str().unwrap(), "--json"]).expect_success().json();
-        (std::fs::read(&file).unwrap(), told)
+        let reported = run(data_dir, &["export", file.to_str().unwrap(), "--json"]).expect_success().json();
+        (std::fs::read(&file).unwrap(), reported)
     };
-    let (bytes, told) = export(first.data_dir(), "one.ndjson");
-    assert_eq!(told["records"], 6);
+    let (bytes, reported) = export(first.data_dir(), "one.ndjson");
+    assert_eq!(reported["records"], 6);
     let text = String::from_utf8(bytes.clone()).unwrap();
     assert!(text.contains(r#""gender":"urn:iso:std:iso:5218#2""#) && !text.contains("meta"), "{text}");
     second.stop();

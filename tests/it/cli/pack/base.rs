@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::{Workshop, read, text};
 
-/// Concepts in the form of AGROVOC's Core dump: labels on nodes of their own, several parents. The concepts that the module's
-/// concept groups speak of are among them.
+/// Concepts in the form of AGROVOC's Core dump: labels on nodes of their own, several parents. The concepts that the
+/// module's concept groups speak of are among them.
 fn dump() -> String {
     const AGROVOC: &str = "http://aims.fao.org/aos/agrovoc/";
     const SKOS: &str = "http://www.w3.org/2004/02/skos/core#";

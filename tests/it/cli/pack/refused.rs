@@ -181,12 +181,15 @@ fn the_next_edition_keeps_what_was_added_to_the_source_by_hand() {
     let added = format!("{first}extensible = true\n\n{field}vocabulary = {namespace}\n");
     std::fs::write(&settings, added).unwrap();
     let replaced = [SAID, &["--replace"]].concat();
-    let told = import(folder.path(), "tsv", &file, &replaced).expect_success().stdout;
-    assert!(told.contains("kept of `pack.toml` what was added by hand: `extension_field`, `extensible of "), "{told}");
+    let reported = import(folder.path(), "tsv", &file, &replaced).expect_success().stdout;
+    assert!(
+        reported.contains("manual additions to `pack.toml` were kept: `extension_field`, `extensible of "),
+        "{reported}"
+    );
     let again = std::fs::read_to_string(&settings).unwrap();
     assert!(again.contains(field) && again.contains("extensible = true"), "{again}");
     let third = import(folder.path(), "tsv", &file, &replaced).expect_success().stdout;
-    assert_eq!((told, again), (third, std::fs::read_to_string(&settings).unwrap()), "the same once more");
+    assert_eq!((reported, again), (third, std::fs::read_to_string(&settings).unwrap()), "the same once more");
 
     // A vocabulary of its own, without codes, is in no table that would be missed.
     let own = "\n[[vocabulary]]\nnamespace = \"urn:example:own\"\nname = \"Own\"\ndomain = \"Test\"\nversion = \"1\"\n\

@@ -39,8 +39,8 @@ fn evaluated(client: &ApiClient, expression: &str, subject: &str, references: &[
     let body = json!({
         "expression": expression, "subject": subject, "subjects": references, "as_of": "2026-03-01",
     });
-    let answer = client.evaluate(&body);
-    answer["results"].as_array().unwrap().clone()
+    let response = client.evaluate(&body);
+    response["results"].as_array().unwrap().clone()
 }
 
 #[track_caller]
@@ -61,8 +61,8 @@ fn agrees(client: &ApiClient, expression: &str, subject: &str, references: &[Str
     let body = json!({"expression": expression, "subject": subject, "as_of": "2026-03-01", "subjects": true});
     let request = client.request("POST", "/Eligibility/$preview").header("Accept", "application/x-ndjson");
     let lines = request.json(&body).send().expect(200).lines();
-    let told: Vec<&Value> = lines.iter().filter(|line| line.get("subject").is_some()).collect();
-    assert_eq!(json!(told), json!(results), "{expression}");
+    let reported: Vec<&Value> = lines.iter().filter(|line| line.get("subject").is_some()).collect();
+    assert_eq!(json!(reported), json!(results), "{expression}");
     assert_eq!(lines.last().unwrap()["eligible"], counted["eligible"]);
 }
 

@@ -11,7 +11,7 @@ const ORGANIZATION: &str = "Ministry of Health";
 #[test]
 fn an_invalid_body_is_reported_by_its_fields() {
     let (_app, client) = register();
-    for (body, status, told) in [
+    for (body, status, reported) in [
         (json!({}), 422, "expression"),
         (json!({"expression": "true", "sample": 101}), 422, "sample"),
         (json!({"expression": "true", "sample": -1}), 422, "sample"),
@@ -27,9 +27,9 @@ fn an_invalid_body_is_reported_by_its_fields() {
         (json!({"expression": "me.birthdate == today()"}), 422, "did you mean `birth_date`?"),
         (json!({"expression": "1 + 1"}), 422, "column"),
     ] {
-        let answer = client.post("/Eligibility/$preview", &body);
-        assert_eq!(answer.status, status, "{body}: {}", answer.text());
-        assert!(answer.text().contains(told), "{body}: {}", answer.text());
+        let response = client.post("/Eligibility/$preview", &body);
+        assert_eq!(response.status, status, "{body}: {}", response.text());
+        assert!(response.text().contains(reported), "{body}: {}", response.text());
     }
     for sample in [0, 100] {
         assert_eq!(preview(&client, &json!({"expression": "true", "sample": sample}))["total"], 12);
@@ -55,8 +55,8 @@ fn a_rule_that_exhausts_a_budget_is_rejected_by_name_and_disturbs_no_other_clien
 fn it_needs_the_scopes_of_what_it_reads() {
     let (app, _) = register();
     let ask = |scopes: &[&str], body: Value| {
-        let answer = app.client(scopes).post("/Eligibility/$preview", &body);
-        (answer.status, answer.text())
+        let response = app.client(scopes).post("/Eligibility/$preview", &body);
+        (response.status, response.text())
     };
     let plain = json!({"expression": "is_female(me)"});
     for (scopes, body, lacking) in [
@@ -111,23 +111,23 @@ fn hidden_fields_are_neither_read_nor_filtered_by_nor_broken_down() {
         let refused = client.post("/Eligibility/$preview", &body).expect(403);
         assert!(refused.detail().contains(&format!("`{field}`")), "{body}: {}", refused.detail());
     }
-    let answer = preview(&client, &json!({"expression": "is_female(me)", "sample": 1}));
-    assert_eq!(answer["withheld"], json!(["by_age_band", "by_region"]));
-    assert!(answer.get("by_age_band").is_none() && answer.get("by_region").is_none(), "{answer}");
-    assert!(answer["by_gender"].is_array());
+    let response = preview(&client, &json!({"expression": "is_female(me)", "sample": 1}));
+    assert_eq!(response["withheld"], json!(["by_age_band", "by_region"]));
+    assert!(response.get("by_age_band").is_none() && response.get("by_region").is_none(), "{response}");
+    assert!(response["by_gender"].is_array());
 }
 
 /// The response without the seal of its decision: each register has keys of its own.
-fn without_seal(mut answer: Value) -> Value {
-    assert!(answer["decision"].as_object_mut().unwrap().remove("seal").is_some(), "{answer}");
-    answer
+fn without_seal(mut response: Value) -> Value {
+    assert!(response["decision"].as_object_mut().unwrap().remove("seal").is_some(), "{response}");
+    response
 }
 
 #[test]
 fn fields_hidden_by_a_grant_change_no_byte() {
-    let answers =
+    let responses =
         [json!({}), json!({"birth_date": "1950-01-01", "address": [{"region": "Nord-Est"}], "income": {"amount": 5}})];
-    let [one, other] = answers.map(|hidden| {
+    let [one, other] = responses.map(|hidden| {
         let app = TestApp::start();
         let clerk = app.client(&["individual:all"]);
         for number in 0..3 {

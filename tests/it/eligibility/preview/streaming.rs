@@ -14,9 +14,9 @@ fn streamed(client: &ApiClient, body: &Value) -> Request {
 fn the_result_is_the_last_line_after_progress() {
     let (_app, client) = register();
     let body = json!({"expression": "is_female(me)", "sample": 3});
-    let answer = streamed(&client, &body).send().expect(200);
-    assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
-    let lines = answer.lines();
+    let response = streamed(&client, &body).send().expect(200);
+    assert_eq!(response.header("content-type"), Some("application/x-ndjson"));
+    let lines = response.lines();
     assert_eq!(lines.first(), Some(&json!({"progress": {"done": 0, "total": 12}})));
     assert_eq!(lines[lines.len() - 2], json!({"progress": {"done": 12, "total": 12}}));
     assert_eq!(lines.last(), Some(&preview(&client, &body)));
@@ -26,15 +26,15 @@ fn the_result_is_the_last_line_after_progress() {
 fn every_subject_is_listed_in_registration_order_and_audited() {
     let (app, client) = register();
     let body = json!({"expression": "is_female(me)", "subjects": true, "filter": {"birth_date": "le1970-01-01"}});
-    let answer = streamed(&client, &body).send().expect(200);
-    let lines = answer.lines();
-    let told: Vec<&str> = lines.iter().filter_map(|line| line["subject"].as_str()).collect();
-    assert_eq!(told, [reference("0"), reference("1"), reference("2")]);
+    let response = streamed(&client, &body).send().expect(200);
+    let lines = response.lines();
+    let reported: Vec<&str> = lines.iter().filter_map(|line| line["subject"].as_str()).collect();
+    assert_eq!(reported, [reference("0"), reference("1"), reference("2")]);
     assert_eq!(lines[1], json!({"subject": reference("0"), "outcome": "eligible", "missing": []}));
     assert_eq!(lines[3]["missing"], json!(["me.gender"]));
-    let audited = crate::audit::lines(&app, &answer);
+    let audited = crate::audit::lines(&app, &response);
     let shown = audited.iter().find(|line| line["note"] == "shown by a preview").unwrap();
-    assert_eq!(shown["records"], json!(told));
+    assert_eq!(shown["records"], json!(reported));
     assert_eq!((&shown["status"], &shown["outcome"]), (&json!(200), &json!("allowed")));
     let whole =
         audited.iter().find(|line| line["note"] == "a preview over 3 subjects, searched by birth_date").unwrap();
@@ -59,9 +59,9 @@ fn errors_before_the_first_line_have_their_own_status() {
         (json!({"expression": "me.birthdate"}), 422),
         (json!({"expression": "true", "filter": {"gendr": "x"}}), 400),
     ] {
-        let answer = streamed(&client, &body).send();
-        assert_eq!(answer.status, status, "{body}: {}", answer.text());
-        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+        let response = streamed(&client, &body).send();
+        assert_eq!(response.status, status, "{body}: {}", response.text());
+        assert_eq!(response.header("content-type"), Some("application/problem+json"));
     }
 }
 
@@ -90,13 +90,13 @@ fn a_register_of_many_batches_comes_in_many_lines_of_progress() {
         drop(client.post("/$batch", &json!({"type": "batch", "entry": entries})).expect(200));
     }
     let body = json!({"expression": "is_female(me)", "subjects": true});
-    let answer = streamed(&client, &body).send().expect(200).lines();
-    let told = answer.iter().filter(|line| line.get("subject").is_some()).count();
-    assert_eq!(told, 3_012);
-    let done: Vec<u64> = answer.iter().filter_map(|line| line["progress"]["done"].as_u64()).collect();
+    let response = streamed(&client, &body).send().expect(200).lines();
+    let reported = response.iter().filter(|line| line.get("subject").is_some()).count();
+    assert_eq!(reported, 3_012);
+    let done: Vec<u64> = response.iter().filter_map(|line| line["progress"]["done"].as_u64()).collect();
     assert!(done.len() > 2 && done.is_sorted(), "{done:?}");
     assert_eq!((done.first(), done.last()), (Some(&0), Some(&3_012)));
-    assert_eq!(answer.last().unwrap()["eligible"], 1_504);
+    assert_eq!(response.last().unwrap()["eligible"], 1_504);
     let counted = preview(&client, &json!({"expression": "is_female(me)"}));
     assert_eq!((&counted["total"], &counted["eligible"]), (&json!(3_012), &json!(1_504)));
 }

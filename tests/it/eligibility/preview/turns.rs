@@ -1,6 +1,7 @@
 //! Fair scheduling of previews: a disconnect ends the work, no client is starved, and their number is limited.
 //!
-//! The engine here behaves as its expression specifies. One that loops occupies a slot until its timeout, so that others certainly wait.
+//! The engine here behaves as its expression specifies. One that loops occupies a slot until its timeout, so that
+//! others certainly wait.
 
 use daftar::domain::manifest::PluginName;
 use daftar_tests::records::person;
@@ -33,7 +34,8 @@ fn analyst(app: &TestApp) -> ApiClient {
     app.client(&["individual:read", "eligibility:read"])
 }
 
-/// A preview that loops, started and not ended. Blanks make each a different expression: one that was stopped is not tried again soon.
+/// A preview that loops, started and not ended. Blanks make each a different expression: one that was stopped is not
+/// tried again soon.
 fn begin(client: &ApiClient, number: usize) -> Held {
     let body = json!({"expression": format!("loop{} in evaluate", " ".repeat(number))});
     let request = client.request("POST", "/Eligibility/$preview").header("Accept", "application/x-ndjson");

@@ -24,7 +24,8 @@ fn streamed(client: &ApiClient, rule: &str) -> Request {
     client.request("POST", "/Eligibility/$preview").header("Accept", "application/x-ndjson").json(&body(rule))
 }
 
-/// Keeps the threads of previews busy for a while, so that later ones have to wait. The assertions hold without it as well.
+/// Keeps the threads of previews busy for a while, so that later ones have to wait. The assertions hold without it as
+/// well.
 fn occupy(client: &ApiClient) -> Vec<Held> {
     let list = "[1,2,3,4,5,6,7,8,9,10]";
     let inner = (0..5).fold("me.active".to_owned(), |inner, level| format!("{list}.all(x{level}, {inner})"));

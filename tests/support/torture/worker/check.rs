@@ -101,7 +101,7 @@ impl Worker {
                 there == 3
             }
             Step::Code { code } => {
-                let is_done = ask.admin("GET", &code_path(code), None).is_some_and(|answer| answer.status == 200);
+                let is_done = ask.admin("GET", &code_path(code), None).is_some_and(|response| response.status == 200);
                 if is_done {
                     self.administered.push(code_path(code));
                 }
@@ -147,9 +147,9 @@ impl Worker {
         }
         let Some((status, at_version)) = person.place else { return Ok(()) };
         let place = read(ask, &path("ProgramMembership", &format!("M{}", person.id)))?;
-        let told = place.as_ref().map(|place| place.json()["status"].clone());
-        if told != Some(json!(status)) || version(place.as_ref()) != at_version {
-            return Err(format!("the membership of {person:?} is there as {told:?}"));
+        let reported = place.as_ref().map(|place| place.json()["status"].clone());
+        if reported != Some(json!(status)) || version(place.as_ref()) != at_version {
+            return Err(format!("the membership of {person:?} is there as {reported:?}"));
         }
         Ok(())
     }
@@ -159,11 +159,11 @@ impl Worker {
         let Person { id, version, .. } = &self.people[at];
         let record = format!("Individual/{NATIONAL_ID}|{id}").replace('#', "%23");
         let query = format!("/audit?record={record}&action=update&outcome=allowed&_count=1000");
-        let answer = ask.admin("GET", &query, None).ok_or("no answer from the audit log")?;
-        let told = answer.json();
+        let response = ask.admin("GET", &query, None).ok_or("no answer from the audit log")?;
+        let reported = response.json();
         // A member who joins a group is named in that group's entry, too.
         let is_change = |line: &&Value| line["operation"] == "PATCH /api/v2/Individual/{identifier}";
-        let lines = told["data"].as_array().into_iter().flatten().filter(is_change).count() as u64;
+        let lines = reported["data"].as_array().into_iter().flatten().filter(is_change).count() as u64;
         if lines + 1 != *version {
             return Err(format!("the person {id} is at version {version}, and {lines} changes are in the audit log"));
         }
@@ -174,15 +174,15 @@ impl Worker {
 /// A record; none where there is none.
 fn read(ask: &Ask, path: &str) -> Result<Option<Response>, String> {
     match ask.api("GET", path, &[], None) {
-        Some(answer) if answer.status == 200 => Ok(Some(answer)),
-        Some(answer) if answer.status == 404 => Ok(None),
-        Some(answer) => Err(format!("{path} is answered {}: {}", answer.status, answer.text())),
+        Some(response) if response.status == 200 => Ok(Some(response)),
+        Some(response) if response.status == 404 => Ok(None),
+        Some(response) => Err(format!("{path} is answered {}: {}", response.status, response.text())),
         None => Err(format!("{path} is not answered")),
     }
 }
 
-fn version(answer: Option<&Response>) -> u64 {
-    let tag = answer.and_then(|answer| answer.header("etag")).unwrap_or_default();
+fn version(response: Option<&Response>) -> u64 {
+    let tag = response.and_then(|response| response.header("etag")).unwrap_or_default();
     tag.trim_matches('"').parse().unwrap_or_default()
 }
 
@@ -204,8 +204,8 @@ fn check_group(ask: &Ask, group: &Household) -> Result<(), String> {
 
 fn is_there(ask: &Ask, path: &str) -> Result<(), String> {
     match ask.admin("GET", path, None) {
-        Some(answer) if answer.status == 200 => Ok(()),
-        Some(answer) => Err(format!("{path} was acknowledged and is answered {}", answer.status)),
+        Some(response) if response.status == 200 => Ok(()),
+        Some(response) => Err(format!("{path} was acknowledged and is answered {}", response.status)),
         None => Err(format!("{path} is not answered")),
     }
 }

@@ -1,4 +1,5 @@
-//! Keyed lists of what a deployment decides about codes and identifiers: local codes, concept groups, identifier systems.
+//! Keyed lists of what a deployment decides about codes and identifiers: local codes, concept groups, identifier
+//! systems.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Running a register: audit log, checkup, verification, import and export, and rules of programs that are not valid any more.
+//! Running a register: audit log, checkup, verification, import and export, and rules of programs that are not valid
+//! any more.
 //!
 //! Imports, exports and verification runs are lines of JSON, one object each.
 

@@ -208,7 +208,7 @@ pub struct UpgradeReportBody {
     pub removed_concept_groups: Vec<String>,
     /// The vocabularies that would change.
     pub vocabularies: Vec<VocabularyChangeBody>,
-    /// Records with codes that would be removed or retired, as many as were asked for.
+    /// Records with codes that would be removed or retired, at most the requested number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub records: Vec<TouchedRecordBody>,
 }

@@ -10,18 +10,18 @@ use super::preview::problem;
 
 /// The responses, in the order of the entries.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct BatchAnswer<'a> {
+pub struct BatchResponse<'a> {
     /// The type, after that of the request.
     #[serde(rename = "type")]
-    pub kind: BatchAnswerKind,
+    pub kind: BatchResponseKind,
     /// One response for each entry.
-    pub entry: Vec<BatchAnswerEntry<'a>>,
+    pub entry: Vec<BatchResponseEntry<'a>>,
 }
 
 /// Type of a batch response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum BatchAnswerKind {
+pub enum BatchResponseKind {
     /// The entries were one transaction: all were applied, or none.
     TransactionResponse,
     /// The entries were independent.
@@ -30,7 +30,7 @@ pub enum BatchAnswerKind {
 
 /// The response to an entry.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct BatchAnswerEntry<'a> {
+pub struct BatchResponseEntry<'a> {
     /// The URL of the record or list.
     pub full_url: Cow<'a, str>,
     /// Status and headers.

@@ -67,7 +67,7 @@ pub struct Previewed<'a> {
     pub by_region: Option<Vec<RegionCounts<'a>>>,
     /// The facts that would decide, with the number of subjects that lack them.
     pub missing: Vec<MissingFact<'a>>,
-    /// Some subjects, as many as the request asks for.
+    /// Some subjects, at most the requested number.
     pub sample: Vec<PreviewSubject<'a>>,
     /// The breakdowns that the client may not see.
     pub withheld: Vec<Cow<'a, str>>,

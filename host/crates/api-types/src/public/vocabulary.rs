@@ -26,7 +26,7 @@ pub struct Vocabulary<'a> {
     pub source: Cow<'a, str>,
     /// The licence of the publication.
     pub licence: Cow<'a, str>,
-    /// The credit that the licence asks for.
+    /// The attribution that the licence requires.
     pub attribution: Cow<'a, str>,
     /// The language of a name where those that the client accepts have none.
     pub default_language: Cow<'a, str>,
@@ -251,7 +251,7 @@ pub enum SubsumptionOutcome {
 pub struct CodeBatch<'a> {
     /// The codes.
     #[schema(schema_with = codes)]
-    pub codes: Vec<AskedCode<'a>>,
+    pub codes: Vec<RequestedCode<'a>>,
 }
 
 /// Texts without NUL, which no request may hold.
@@ -267,7 +267,7 @@ fn codes() -> Array {
 /// A code, in one of three forms.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum AskedCode<'a> {
+pub enum RequestedCode<'a> {
     /// `<namespace>#<code>`
     Uri(Cow<'a, str>),
     /// Namespace and code.

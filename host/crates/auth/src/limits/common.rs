@@ -171,8 +171,8 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         wanted: Wanted,
         moment: &impl Fn() -> TimeReading,
     ) -> Result<(OwnedMutexGuard<()>, Option<Decision>), AppError> {
-        let asked_at = moment();
-        let day = asked_at.today;
+        let requested_at = moment();
+        let day = requested_at.today;
         let taking = {
             let (counts, shard, key) = (Arc::clone(&self.counts), Arc::clone(shard), key.clone());
             let name = self.shards.name_of(&key);
@@ -180,7 +180,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
                 let given = counts.take_of_day(day, &name, wanted, quota.per_day).await?;
                 shard.with(
                     &key,
-                    || Entry::new(asked_at),
+                    || Entry::new(requested_at),
                     |entry| {
                         if entry.day == day {
                             entry.day_count = given.count;

@@ -101,11 +101,11 @@ impl<K: Clone + Eq + Hash + Display, E: KeyEntry> Shards<K, E> {
 
     /// Retains the entries for which `is_kept` returns true, of all shards whose `turn` lock is free: an entry whose
     /// count is being read or written belongs to a waiting call, and looks unused until then.
-    pub(super) fn retain(&self, mut is_kept: impl FnMut(&K, &mut E) -> bool) {
+    pub(super) fn retain(&self, mut is_stored: impl FnMut(&K, &mut E) -> bool) {
         for shard in &self.shards {
             let Ok(_turn) = shard.turn.try_lock() else { continue };
             let entries = &mut shard.lock().entries;
-            entries.retain(&mut is_kept);
+            entries.retain(&mut is_stored);
             if entries.capacity() / 4 > entries.len() {
                 entries.shrink_to_fit();
             }

@@ -23,7 +23,7 @@ fn fixture() -> Fixture {
 type Answer = Result<(String, ScopeSet), AuthFaultKind>;
 
 /// Authenticates a token with a cache, under the active keys.
-fn answer(fixture: &Fixture, cache: &TokenCache, token: &str, now: Timestamp) -> Answer {
+fn response(fixture: &Fixture, cache: &TokenCache, token: &str, now: Timestamp) -> Answer {
     let (value, keys) = (format!("Bearer {token}"), fixture.ring.load());
     let door = Authenticator { cache, keys: &keys, ..fixture.authenticator() };
     let caller = authenticate([value.as_bytes()], door, now).map_err(|fault| fault.kind)?;
@@ -81,7 +81,7 @@ fn a_cached_token_does_not_outlive_exp_or_a_clock_set_back() {
 fn a_cached_token_does_not_outlive_a_disable_a_revocation_or_a_grant() {
     let (fixture, cache) = (fixture(), TokenCache::default());
     let token = fixture.token("c", "individual:read", at(0));
-    let ask = || answer(&fixture, &cache, &token, at(5));
+    let ask = || response(&fixture, &cache, &token, at(5));
     assert_eq!(ask().unwrap().1, scopes("individual:read"));
     fixture.put_client("c", |client| client.updated_at = at(1));
     assert!(ask().unwrap().1.is_empty(), "a revoked grant");
@@ -96,9 +96,9 @@ fn a_cached_token_does_not_outlive_a_disable_a_revocation_or_a_grant() {
 fn a_cached_token_does_not_outlive_the_key_that_signed_it() {
     let (fixture, cache) = (fixture(), TokenCache::default());
     let token = fixture.token("c", "individual:read", at(0));
-    assert!(answer(&fixture, &cache, &token, at(1)).is_ok());
+    assert!(response(&fixture, &cache, &token, at(1)).is_ok());
     fixture.ring.carry_out(fixture.ring.prepare(None, at(2)).unwrap(), at(2)).unwrap();
-    assert!(answer(&fixture, &cache, &token, at(3)).is_ok(), "a replaced key is accepted");
+    assert!(response(&fixture, &cache, &token, at(3)).is_ok(), "a replaced key is accepted");
     // As if the key had been dropped early.
     let other = Fixture::new();
     let unknown = TokenFault::Malformed(TokenDefect::UnknownKey);
@@ -139,10 +139,10 @@ fn the_memory_is_bounded_below_at_and_above_the_limit() {
     let one = bytes_of(&token);
     // Few enough tokens to fit in one shard, of which a token may take half.
     const ENTRIES: usize = 31;
-    for (bytes, kept) in [(0, 0), (2 * one - 1, 0), (2 * one, 1), (2 * one + 1, 1)] {
+    for (bytes, stored) in [(0, 0), (2 * one - 1, 0), (2 * one, 1), (2 * one + 1, 1)] {
         let cache = TokenCache::new(bounds(ENTRIES, bytes));
         assert!(cache.verify(&token, &fixture.keys, &fixture.config, at(1)).is_ok());
-        assert_eq!((cache.usage().entries, cache.usage().dropped), (kept, 0), "{bytes}");
+        assert_eq!((cache.usage().entries, cache.usage().dropped), (stored, 0), "{bytes}");
     }
     let none = TokenCache::new(bounds(0, 1 << 20));
     assert!(none.verify(&token, &fixture.keys, &fixture.config, at(1)).is_ok());
@@ -263,9 +263,9 @@ proptest! {
                 Event::Use => {}
             }
             for token in tokens.iter().rev().take(12) {
-                let uncached = answer(&fixture, &fixture.no_cache, token, now);
+                let uncached = response(&fixture, &fixture.no_cache, token, now);
                 for cache in &caches {
-                    prop_assert_eq!(&answer(&fixture, cache, token, now), &uncached);
+                    prop_assert_eq!(&response(&fixture, cache, token, now), &uncached);
                 }
             }
         }

@@ -60,9 +60,9 @@ fn is_on(entry: &AuditEntry, target: &str) -> bool {
 
 fn says(entry: &AuditEntry, text: &str) -> bool {
     let text = text.to_lowercase();
-    let said = entry.operation.as_deref().into_iter().chain(entry.reason.as_deref()).chain(entry.note.as_deref());
-    let mut said = said.chain(entry.fields.iter().map(String::as_str));
-    said.any(|said| said.to_lowercase().contains(&text))
+    let message = entry.operation.as_deref().into_iter().chain(entry.reason.as_deref()).chain(entry.note.as_deref());
+    let mut message = message.chain(entry.fields.iter().map(String::as_str));
+    message.any(|message| message.to_lowercase().contains(&text))
 }
 
 /// A position in the audit log: entries before it are older.

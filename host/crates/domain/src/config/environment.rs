@@ -1,5 +1,5 @@
-//! Settings in environment variables: `DAFTAR_SERVER__LISTEN` is `listen` of `[server]`. They override the configuration
-//! file.
+//! Settings in environment variables: `DAFTAR_SERVER__LISTEN` is `listen` of `[server]`. They override the
+//! configuration file.
 
 use toml::{Table, Value};
 

@@ -119,11 +119,11 @@ mod tests {
                 assert_eq!(problems_of(&format!("{key} = {allowed}")), Vec::<String>::new());
             }
             for refused in [0, ceiling + 1] {
-                let told = problems_of(&format!("{key} = {refused}"));
+                let reported = problems_of(&format!("{key} = {refused}"));
                 let expected = format!(
                     "`plugins.limits.eligibility-cel.{key}` is {refused}; it must be a whole number from 1 to {ceiling}"
                 );
-                assert_eq!(told, [expected]);
+                assert_eq!(reported, [expected]);
             }
         }
     }
@@ -138,10 +138,10 @@ mod tests {
                 "unknown key `plugins.limits.eligibility-cel.sunshine`; the limits are memory_bytes, table_elements, core_instances, fuel_base, fuel_per_row, call_ms, input_bytes, output_bytes, host_calls, host_call_bytes, concurrent_requests",
             ]
         );
-        let told = Config::parse("[plugins.limits.'No Name']\n").unwrap_err().problems;
-        assert!(told[0].starts_with("`plugins.limits.No Name` is not a plugin name"), "{told:?}");
-        let told = Config::parse("[plugins.limits]\ngender = 5\n").unwrap_err().problems;
-        assert!(told[0].starts_with("`plugins.limits.gender` must be a table of limits"), "{told:?}");
+        let reported = Config::parse("[plugins.limits.'No Name']\n").unwrap_err().problems;
+        assert!(reported[0].starts_with("`plugins.limits.No Name` is not a plugin name"), "{reported:?}");
+        let reported = Config::parse("[plugins.limits]\ngender = 5\n").unwrap_err().problems;
+        assert!(reported[0].starts_with("`plugins.limits.gender` must be a table of limits"), "{reported:?}");
     }
 
     #[test]

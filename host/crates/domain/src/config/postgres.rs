@@ -209,8 +209,8 @@ mod tests {
         assert!(with("url = 'mysql://db/x'")[0].contains("is not a database URL"));
         assert!(with("url = 'postgresql://db/x'\nurl_file = 'f'")[0].contains("keep one of them"));
         for url in ["postgresql://daftar:SECRET@db/daftar", "postgresql://db/daftar?user=a&password=SECRET"] {
-            let told = with(&format!("url = '{url}'"));
-            assert!(told[0].contains("contains a password") && !told[0].contains("SECRET"), "{told:?}");
+            let reported = with(&format!("url = '{url}'"));
+            assert!(reported[0].contains("contains a password") && !reported[0].contains("SECRET"), "{reported:?}");
         }
         assert_eq!(problems("[store.postgres]\npool_max = 4"), [""; 0], "unused settings are not checked");
         assert_eq!(problems("[store]\nbackend = 'mysql'").len(), 1);
@@ -228,9 +228,9 @@ mod tests {
     #[test]
     fn all_exceeded_bounds_are_reported_together() {
         let text = "[store.postgres]\npool_max = 1\nconnect_timeout_ms = 99\nacquire_timeout_ms = 60001\nstatement_timeout_ms = 0\npartition_keys = 1023\npartitions_mib = 1048577";
-        let told = problems(text);
-        assert_eq!(told.len(), 6, "{told:?}");
-        assert_eq!(told[0], "`store.postgres.pool_max` must be between 2 and 1000");
+        let reported = problems(text);
+        assert_eq!(reported.len(), 6, "{reported:?}");
+        assert_eq!(reported[0], "`store.postgres.pool_max` must be between 2 and 1000");
     }
 
     #[test]
@@ -243,13 +243,13 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o440)).unwrap();
         assert_eq!(config.read_url().unwrap().expose_secret(), "postgresql://daftar:SECRET@db/daftar");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        let told = config.read_url().unwrap_err();
-        assert!(matches!(told, UrlFileError::NotPrivate(_)));
-        let told = told.to_string();
-        assert!(told.contains("chmod 600") && !told.contains("SECRET"), "{told}");
+        let reported = config.read_url().unwrap_err();
+        assert!(matches!(reported, UrlFileError::NotPrivate(_)));
+        let reported = reported.to_string();
+        assert!(reported.contains("chmod 600") && !reported.contains("SECRET"), "{reported}");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         std::fs::write(&path, "host=db password=SECRET").unwrap();
-        let told = config.read_url().unwrap_err().to_string();
-        assert!(told.contains("contains no URL") && !told.contains("SECRET"), "{told}");
+        let reported = config.read_url().unwrap_err().to_string();
+        assert!(reported.contains("contains no URL") && !reported.contains("SECRET"), "{reported}");
     }
 }

@@ -73,7 +73,7 @@ fn an_unknown_key_is_rejected_with_the_closest_match() {
 
 #[test]
 fn an_unknown_key_is_compared_with_those_of_its_table() {
-    for (text, told) in [
+    for (text, reported) in [
         ("[server.tls]\ncertificate = 'c'", "unknown key `server.tls.certificate`; did you mean `server.tls.cert`?"),
         ("[token]\nlife = 1", "unknown key `token.life`; did you mean `token.lifetime_s`?"),
         ("[server]\nissuer = 'x'", "unknown key `server.issuer`; did you mean `token.issuer`?"),
@@ -87,7 +87,7 @@ fn an_unknown_key_is_compared_with_those_of_its_table() {
             "unknown key `sunshine`; the tables are server, token, store, plugins, vocabulary, audit, log, otlp",
         ),
     ] {
-        assert_eq!(Config::parse(text).unwrap_err().problems, [told], "{text}");
+        assert_eq!(Config::parse(text).unwrap_err().problems, [reported], "{text}");
     }
 }
 
@@ -122,7 +122,7 @@ fn proxies_are_listed_by_network_and_an_invalid_one_is_reported() {
     let parse = |list: &str| Config::parse(&format!("[server]\ntrusted_proxies = [{list}]"));
     let right = parse("'10.1.0.0/16', '192.0.2.7', '2001:db8::/32', '::1'").unwrap();
     assert_eq!(right.server.trusted_proxies.len(), 4);
-    for (entry, told) in [
+    for (entry, reported) in [
         ("'10.1.0.1/16'", "`10.1.0.1/16` is not the first address of its network: write `10.1.0.0/16`"),
         ("'192.0.2.7', 'proxy.example.org'", "`proxy.example.org` is not a network"),
         ("'10.0.0.0/64'", "`10.0.0.0/64` has no valid prefix length"),
@@ -130,7 +130,7 @@ fn proxies_are_listed_by_network_and_an_invalid_one_is_reported() {
         ("'10.0.0.0/8', '::/0'", "has `::/0`, which is most of the internet"),
     ] {
         let error = parse(entry).unwrap_err();
-        assert!(error.to_string().contains(told) && error.to_string().contains("trusted_proxies"), "{error}");
+        assert!(error.to_string().contains(reported) && error.to_string().contains("trusted_proxies"), "{error}");
     }
     let many = |count: usize| parse(&vec!["'10.0.0.1'"; count].join(","));
     assert!(many(64).is_ok());
@@ -144,13 +144,13 @@ fn proxies_are_listed_by_network_and_an_invalid_one_is_reported() {
 fn origins_are_listed_individually() {
     let parse = |list: &str| Config::parse(&format!("[server]\ncors_origins = [{list}]"));
     assert_eq!(parse("'https://portal.example.org', 'http://localhost:3000'").unwrap().server.cors_origins.len(), 2);
-    for (entry, told) in [
+    for (entry, reported) in [
         ("'*'", "lets any page call the register"),
         ("'https://a.example', 'https://b.example/'", "`https://b.example/` is not an origin in the form of browsers"),
         ("'http://a.example'", "is served without HTTPS"),
     ] {
         let error = parse(entry).unwrap_err();
-        assert!(error.to_string().contains(told) && error.to_string().contains("cors_origins"), "{error}");
+        assert!(error.to_string().contains(reported) && error.to_string().contains("cors_origins"), "{error}");
     }
 }
 
@@ -238,8 +238,8 @@ fn all_problems_are_reported_together() {
 /// Returns the field names of a table's struct, as listed by its error for an unknown field.
 fn fields_of(table: &str) -> Vec<String> {
     let text = if table.is_empty() { "zzz = 1".to_owned() } else { format!("[{table}]\nzzz = 1") };
-    let told = toml::from_str::<Config>(&text).unwrap_err().to_string();
-    let (_, listed) = told.split_once("expected").unwrap_or_else(|| panic!("{table}: {told}"));
+    let reported = toml::from_str::<Config>(&text).unwrap_err().to_string();
+    let (_, listed) = reported.split_once("expected").unwrap_or_else(|| panic!("{table}: {reported}"));
     let mut names: Vec<String> = listed.split('`').skip(1).step_by(2).map(str::to_owned).collect();
     names.sort();
     names

@@ -221,11 +221,11 @@ impl AuditContext {
         if std::mem::replace(&mut state.has_ended, true) {
             return Vec::new();
         }
-        let State { about, reason: told, shown, changed, relied_on, named, mut lines, caller, .. } =
+        let State { about, reason: reported, shown, changed, relied_on, named, mut lines, caller, .. } =
             std::mem::take(&mut *state);
         state.has_ended = true;
         drop(state);
-        let reason = told.as_deref().or(reason);
+        let reason = reported.as_deref().or(reason);
         if status >= FAILED_FROM {
             inner.fail(&mut lines, caller, about, now, status, reason);
         } else {
@@ -268,10 +268,10 @@ impl Inner {
         if !lines.iter().any(|line| line.status.is_none()) {
             lines.extend(caller.map(|caller| self.line(caller, about, now)));
         }
-        let is_told = lines.iter().any(|line| line.status.is_none() && line.outcome != AuditOutcome::Allowed);
+        let is_reported = lines.iter().any(|line| line.status.is_none() && line.outcome != AuditOutcome::Allowed);
         let outcome = if (REFUSED_BELOW..).contains(&status) { AuditOutcome::Failed } else { AuditOutcome::Refused };
         for line in lines.iter_mut().filter(|line| line.status.is_none()) {
-            if line.outcome == AuditOutcome::Allowed && is_told {
+            if line.outcome == AuditOutcome::Allowed && is_reported {
                 continue;
             }
             line.outcome = outcome;

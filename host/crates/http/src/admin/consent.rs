@@ -22,7 +22,7 @@ pub async fn create(call: Administrator, _: NoParameters, JsonObject(members): J
     let id = consent::new_id(&*call.app.ids)?;
     let draft = Problems::of(|problems| body::read_consent(id, members, problems))?;
     let view = consent::create(&call.ctx, &call.app.registry, draft).await?;
-    Ok(answer(StatusCode::CREATED, &view))
+    Ok(response(StatusCode::CREATED, &view))
 }
 
 /// Searches consents by their subject and recipient.
@@ -45,7 +45,7 @@ pub async fn list(call: Administrator, parameters: Parameters) -> ApiResult {
 
 /// Shows one consent.
 pub async fn show(call: Administrator, _: NoParameters, ConsentPath(id): ConsentPath) -> ApiResult {
-    Ok(answer(StatusCode::OK, &consent::read(&call.ctx, &call.app.registry, id).await?))
+    Ok(response(StatusCode::OK, &consent::read(&call.ctx, &call.app.registry, id).await?))
 }
 
 /// Withdraws a consent.
@@ -55,9 +55,9 @@ pub async fn withdraw(
     ConsentPath(id): ConsentPath,
     IfMatch(condition): IfMatch,
 ) -> ApiResult {
-    Ok(answer(StatusCode::OK, &consent::withdraw(&call.ctx, &call.app.registry, id, &condition).await?))
+    Ok(response(StatusCode::OK, &consent::withdraw(&call.ctx, &call.app.registry, id, &condition).await?))
 }
 
-fn answer(status: StatusCode, view: &ConsentView) -> Response {
+fn response(status: StatusCode, view: &ConsentView) -> Response {
     tagged(status, &view.consent.meta, body::consent(view))
 }

@@ -126,7 +126,7 @@ fn read_labels(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Vec
         return None;
     };
     if labels.len() > LABELS_MAX {
-        problems.add("labels", "too_many", format!("at most {LABELS_MAX} labels are kept, not {}", labels.len()));
+        problems.add("labels", "too_many", format!("at most {LABELS_MAX} labels are allowed, not {}", labels.len()));
         return None;
     }
     let read = labels.into_iter().filter_map(|(language, value)| {

@@ -40,7 +40,7 @@ const OWN: [&str; 6] = ["type", "cursor", "codes", "meta", "photos", "language"]
 
 /// Parsed parameters of an export.
 #[derive(Clone)]
-struct Asked {
+struct ExportParameters {
     kinds: Vec<RecordKind>,
     codes: Codes,
     /// True if a line contains the version of its record: an import of the line replaces that version alone.
@@ -57,13 +57,13 @@ struct Asked {
 pub async fn export(call: Administrator, parameters: Parameters) -> ApiResult {
     // Before any search.
     let place = Arc::clone(&call.app.exports).try_acquire_owned().map_err(|_| AppError::Busy)?;
-    let asked = asked(&call, &parameters).await?;
-    let kinds: Vec<&str> = asked.kinds.iter().map(|kind| kind.name()).collect();
-    let at = format_instant(asked.cursor.at);
-    let filtered = if asked.chosen.is_some() { ", those that a search finds" } else { "" };
+    let requested = requested(&call, &parameters).await?;
+    let kinds: Vec<&str> = requested.kinds.iter().map(|kind| kind.name()).collect();
+    let at = format_instant(requested.cursor.at);
+    let filtered = if requested.chosen.is_some() { ", those that a search finds" } else { "" };
     let note = format!("export of {}{filtered}, as of {at}, begins", kinds.join(", "));
     call.note(AuditAction::Read, note, 0).await?;
-    let sending = Sending { call, asked, sent: 0, _place: place };
+    let sending = Sending { call, requested, sent: 0, _place: place };
     let lines = stream::unfold(Some(sending), |sending| async move {
         let mut sending = sending?;
         let (bytes, is_over) = sending.next().await;
@@ -72,7 +72,7 @@ pub async fn export(call: Administrator, parameters: Parameters) -> ApiResult {
     Ok(([(header::CONTENT_TYPE, LINES)], Body::from_stream(lines)).into_response())
 }
 
-async fn asked(Administrator { ctx, app }: &Administrator, parameters: &Parameters) -> ApiResult<Asked> {
+async fn requested(Administrator { ctx, app }: &Administrator, parameters: &Parameters) -> ApiResult<ExportParameters> {
     let filters: Vec<&str> = parameters.names().filter(|name| !OWN.contains(name)).collect();
     let mut kinds = Vec::new();
     for name in parameters.all("type") {
@@ -102,7 +102,7 @@ async fn asked(Administrator { ctx, app }: &Administrator, parameters: &Paramete
         kind: kinds.first().copied().unwrap_or(RecordKind::Individual),
         after: RecordId(0),
     };
-    Ok(Asked {
+    Ok(ExportParameters {
         cursor: match parameters.one("cursor")? {
             Some(text) => ExportCursor::open(&app.cursors, text)?,
             None => first,
@@ -119,7 +119,7 @@ async fn asked(Administrator { ctx, app }: &Administrator, parameters: &Paramete
 /// An export in progress; dropped when its client disconnects.
 struct Sending {
     call: Administrator,
-    asked: Asked,
+    requested: ExportParameters,
     sent: u64,
     _place: OwnedSemaphorePermit,
 }
@@ -138,18 +138,18 @@ impl Sending {
     }
 
     async fn page(&mut self) -> Result<(Vec<u8>, bool), AppError> {
-        let ExportCursor { at, kind, after } = self.asked.cursor;
-        let wanted = ExportRequest { chosen: self.asked.chosen.as_deref(), photos: self.asked.with_photos };
+        let ExportCursor { at, kind, after } = self.requested.cursor;
+        let wanted = ExportRequest { chosen: self.requested.chosen.as_deref(), photos: self.requested.with_photos };
         let page = export::page(&self.call.app.registry, (kind, after, at), wanted).await?;
         let count = page.records.len() as u64;
-        let (asked, app, today) = (self.asked.clone(), self.call.app.clone(), utc_day(self.call.ctx.now));
+        let (requested, app, today) = (self.requested.clone(), self.call.app.clone(), utc_day(self.call.ctx.now));
         let written = tokio::task::spawn_blocking(move || {
             // Taken after the records, so that a code published in the meantime has its name.
-            let view = CodeView::new(app.registry.vocabularies.current(), asked.languages);
+            let view = CodeView::new(app.registry.vocabularies.current(), requested.languages);
             let mut out = Vec::new();
             for exported in &page.records {
-                let shows = ExportedNames { view: &view, exported, codes: asked.codes, today };
-                write_record(&shows, asked.with_meta, &mut out)?;
+                let shows = ExportedNames { view: &view, exported, codes: requested.codes, today };
+                write_record(&shows, requested.with_meta, &mut out)?;
             }
             Ok::<_, AppError>((out, page.last))
         });
@@ -158,13 +158,13 @@ impl Sending {
         let next = match last {
             Some(last) => Some(ExportCursor { at, kind, after: last }),
             None => {
-                let kinds = self.asked.kinds.iter().skip_while(|other| **other != kind).skip(1);
+                let kinds = self.requested.kinds.iter().skip_while(|other| **other != kind).skip(1);
                 kinds.copied().next().map(|kind| ExportCursor { at, kind, after: RecordId(0) })
             }
         };
         let progress = match next {
             Some(next) => {
-                self.asked.cursor = next;
+                self.requested.cursor = next;
                 ExportProgress::Cursor { cursor: next.seal(&self.call.app.cursors)?, records: self.sent }
             }
             None => {
@@ -268,9 +268,9 @@ impl ExportCursor {
     /// # Errors
     /// When the operating system gives no random bytes.
     pub fn seal(self, seal: &CursorSeal) -> Result<String, AppError> {
-        let said = to_stdvec(&(self.kind.place(), self.at.as_millisecond(), self.after));
-        let said = said.map_err(|error| AppError::Internal(error.into()))?;
-        seal.seal(PURPOSE, &said).map_err(|error| AppError::Internal(error.into()))
+        let message = to_stdvec(&(self.kind.place(), self.at.as_millisecond(), self.after));
+        let message = message.map_err(|error| AppError::Internal(error.into()))?;
+        seal.seal(PURPOSE, &message).map_err(|error| AppError::Internal(error.into()))
     }
 
     /// Opens a sealed cursor.
@@ -279,8 +279,8 @@ impl ExportCursor {
     /// [`AppError::InvalidCursor`] if this register did not issue it.
     pub fn open(seal: &CursorSeal, text: &str) -> Result<Self, AppError> {
         let read = || {
-            let said = seal.open(PURPOSE, text)?;
-            let ((kind, at, after), rest): ((usize, i64, RecordId), _) = take_from_bytes(&said).ok()?;
+            let message = seal.open(PURPOSE, text)?;
+            let ((kind, at, after), rest): ((usize, i64, RecordId), _) = take_from_bytes(&message).ok()?;
             if !rest.is_empty() {
                 return None;
             }

@@ -33,50 +33,50 @@ const READ_AT_ONCE: usize = 2;
 const PROGRESS_EVERY_LINES: u64 = 1_000;
 
 /// Parameters of an import.
-struct Asked {
+struct ImportParameters {
     id: ImportId,
     first_line: u64,
     on_existing: OnExisting,
     resumes: bool,
-    is_rehearsal: bool,
+    is_dry_run: bool,
 }
 
 /// Writes the records of the body, one a line, and reports the result line by line.
 pub async fn import(call: Administrator, parameters: Parameters, request: Request) -> ApiResult {
-    let asked = asked(&parameters)?;
+    let requested = requested(&parameters)?;
     check_media_type(&request)?;
-    let turn = call.app.imports.begin(&asked.id)?;
+    let turn = call.app.imports.begin(&requested.id)?;
     let body = body(request).await?;
-    let note = format!("import {} begins at line {}{}", asked.id, asked.first_line, resumed(&asked));
+    let note = format!("import {} begins at line {}{}", requested.id, requested.first_line, resumed(&requested));
     call.note(AuditAction::Administer, note, 1).await?;
-    let earlier = match asked.resumes {
-        true => written_before(&call.app.audit, &asked.id, asked.first_line).await?,
+    let earlier = match requested.resumes {
+        true => written_before(&call.app.audit, &requested.id, requested.first_line).await?,
         false => Default::default(),
     };
     let registry = &call.app.registry;
     let importer = Importer {
         ctx: call.ctx.clone(),
-        registry: if asked.is_rehearsal { Arc::new(turn.rehearsed(registry)) } else { Arc::clone(registry) },
+        registry: if requested.is_dry_run { Arc::new(turn.dry_run(registry)) } else { Arc::clone(registry) },
         engine: Arc::clone(&call.app.engine),
-        id: asked.id.clone(),
-        is_rehearsal: asked.is_rehearsal,
+        id: requested.id.clone(),
+        is_dry_run: requested.is_dry_run,
     };
-    let lines = prepared(&call.app, &importer, body, &asked);
+    let lines = prepared(&call.app, &importer, body, &requested);
     let progress = Progress {
         run: Run::new(importer, lines, earlier),
         call,
-        asked,
+        requested,
         counts: ImportCounts::default(),
         durable: None,
-        told: 0,
+        reported: 0,
         _turn: turn,
     };
-    let told = stream::unfold(Some(progress), |progress| async move {
+    let reported = stream::unfold(Some(progress), |progress| async move {
         let mut progress = progress?;
         let (bytes, is_over) = progress.next().await;
         Some((Ok::<_, std::convert::Infallible>(bytes), if is_over { None } else { Some(progress) }))
     });
-    Ok(([(header::CONTENT_TYPE, LINES)], Body::from_stream(told)).into_response())
+    Ok(([(header::CONTENT_TYPE, LINES)], Body::from_stream(reported)).into_response())
 }
 
 /// Ends an import, so that another may begin immediately.
@@ -93,16 +93,16 @@ pub async fn end(call: Administrator, parameters: Parameters) -> ApiResult<Statu
     Ok(StatusCode::OK)
 }
 
-fn resumed(asked: &Asked) -> String {
-    let resumed = match (asked.resumes, asked.is_rehearsal) {
+fn resumed(requested: &ImportParameters) -> String {
+    let resumed = match (requested.resumes, requested.is_dry_run) {
         (_, true) => ", only to be checked",
         (true, false) => ", resumed",
         (false, false) => "",
     };
-    format!("{resumed}; records that are there: {}", asked.on_existing.name())
+    format!("{resumed}; records that are there: {}", requested.on_existing.name())
 }
 
-fn asked(parameters: &Parameters) -> ApiResult<Asked> {
+fn requested(parameters: &Parameters) -> ApiResult<ImportParameters> {
     parameters.expect_only(&["id", "first_line", "on_existing", "resume", "dry_run"])?;
     let first_line = match parameters.one("first_line")? {
         None => 1,
@@ -110,12 +110,12 @@ fn asked(parameters: &Parameters) -> ApiResult<Asked> {
             Problem::malformed("`first_line`, the number of the first line, must be a whole number from 1")
         })?,
     };
-    Ok(Asked {
+    Ok(ImportParameters {
         id: ImportId::parse(parameters.one("id")?.unwrap_or_default())?,
         first_line,
         on_existing: parameters.word("on_existing", &OnExisting::NAMES)?.unwrap_or(OnExisting::Reject),
         resumes: parameters.boolean("resume")?.unwrap_or(false),
-        is_rehearsal: parameters.boolean("dry_run")?.unwrap_or(false),
+        is_dry_run: parameters.boolean("dry_run")?.unwrap_or(false),
     })
 }
 
@@ -145,10 +145,10 @@ fn prepared(
     app: &AppState,
     importer: &Importer,
     body: BodyStream,
-    asked: &Asked,
+    requested: &ImportParameters,
 ) -> BoxStream<'static, Result<Vec<PreparedLine>, AppError>> {
     let preparer = Preparer::new(importer.clone());
-    let (app, on_existing) = (app.clone(), asked.on_existing);
+    let (app, on_existing) = (app.clone(), requested.on_existing);
     let prepare = move |batch: Result<Vec<RawLine>, AppError>| {
         let (app, preparer) = (app.clone(), preparer.at(app.clock.now()));
         async move {
@@ -172,7 +172,7 @@ fn prepared(
             prepared.await.map_err(|error| AppError::Internal(error.into()))
         }
     };
-    let first_line = asked.first_line;
+    let first_line = requested.first_line;
     batches(body, first_line).map(prepare).buffered(READ_AT_ONCE).boxed()
 }
 
@@ -181,10 +181,10 @@ fn prepared(
 struct Progress<S> {
     run: Run<S>,
     call: Administrator,
-    asked: Asked,
+    requested: ImportParameters,
     counts: ImportCounts,
     durable: Option<u64>,
-    told: u64,
+    reported: u64,
     _turn: Turn,
 }
 
@@ -201,7 +201,7 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Progr
                 }
                 Ok(done) => done,
                 Err(error) => {
-                    tracing::warn!(import.id = %self.asked.id, error = %error, "an import stopped");
+                    tracing::warn!(import.id = %self.requested.id, error = %error, "an import stopped");
                     write_line(&stopped(error, self.durable, self.counts), &mut out);
                     return (out.into(), true);
                 }
@@ -209,13 +209,13 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Progr
             for (line, result) in done {
                 count(&mut self.counts, &result);
                 self.durable = Some(line);
-                self.told += 1;
+                self.reported += 1;
                 if let Err(error) = result {
                     write_line(&rejected(line, error), &mut out);
                 }
             }
-            if self.told >= PROGRESS_EVERY_LINES {
-                self.told = 0;
+            if self.reported >= PROGRESS_EVERY_LINES {
+                self.reported = 0;
                 if let Some(durable) = self.durable {
                     write_line(&ImportLine::Durable { durable, counts: self.counts }, &mut out);
                 }
@@ -228,9 +228,10 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Progr
 
     async fn ended(&mut self) -> ImportLine {
         let (durable, counts) = (self.durable, self.counts);
-        let lines = format!("from line {} to {}", self.asked.first_line, durable.unwrap_or(self.asked.first_line));
-        let checked = if self.asked.is_rehearsal { "only checked, nothing written: " } else { "" };
-        let note = format!("import {} {lines}: {checked}{}", self.asked.id, sentence(&counts));
+        let lines =
+            format!("from line {} to {}", self.requested.first_line, durable.unwrap_or(self.requested.first_line));
+        let checked = if self.requested.is_dry_run { "only checked, nothing written: " } else { "" };
+        let note = format!("import {} {lines}: {checked}{}", self.requested.id, sentence(&counts));
         match self.call.note(AuditAction::Administer, note, 1).await {
             Ok(()) => ImportLine::Ended { done: true, durable, counts },
             Err(error) => stopped(error, durable, counts),

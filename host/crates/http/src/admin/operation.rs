@@ -30,7 +30,7 @@ use daftar_domain::checkup::Check;
 use daftar_domain::client::ClientId;
 use daftar_domain::error::AppError;
 use daftar_domain::verification::{Finding, VerificationEvent, VerificationResult};
-use daftar_service::backup::Keys;
+use daftar_service::backup::KeyInclusion;
 use daftar_service::signing_key::{KeyUse, SigningKey};
 
 /// Default number of entries in a page.
@@ -199,7 +199,7 @@ pub const BACKUP_CONTENT_TYPE: &str = "application/vnd.daftar.backup";
 /// interrupted: without its last block it is invalid.
 async fn backup(call: Administrator, parameters: Parameters) -> ApiResult {
     parameters.expect_only(&["keys"])?;
-    let keys = if parameters.boolean("keys")?.unwrap_or(true) { Keys::Included } else { Keys::LeftOut };
+    let keys = if parameters.boolean("keys")?.unwrap_or(true) { KeyInclusion::Included } else { KeyInclusion::LeftOut };
     let blocks = call.app.backups.begin(&call.ctx, keys).await?;
     let blocks = stream::unfold(blocks, |mut blocks| async move {
         let block = blocks.recv().await?;
@@ -232,7 +232,7 @@ async fn verify(call: Administrator, _: NoParameters) -> ApiResult {
     let run = call.app.verifier.begin(&call.ctx).await?;
     let (events, reported) = channel(WAITING_MAX);
     let lines = VerificationLines(VerificationResult::default());
-    Ok(lines::answer(&call.app.spools, &call.ctx.actor, run.run(events), reported, lines))
+    Ok(lines::response(&call.app.spools, &call.ctx.actor, run.run(events), reported, lines))
 }
 
 /// The events of a verification run as lines, and its result so far.

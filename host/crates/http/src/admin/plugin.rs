@@ -221,7 +221,7 @@ fn vocabulary_body(change: VocabularyChange) -> VocabularyChangeBody {
         codes_relabelled: change.relabelled,
         records_touched: change.records,
         codes: change.touched.into_iter().map(code_body).collect(),
-        codes_not_named: change.untold,
+        codes_not_named: change.unreported,
         local_codes: change.local_codes,
     }
 }

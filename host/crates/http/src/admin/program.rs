@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 
 use crate::admin::resource::Administrator;
-use crate::api::dto::eligibility::{self, answer::diagnostics};
+use crate::api::dto::eligibility::{self, response::diagnostics};
 use crate::api::dto::reader::{Problems, count_value};
 use crate::api::dto::record::patched;
 use crate::api::dto::record::{self as body, WrittenProgramBody};
@@ -41,7 +41,7 @@ const LIST_PARAMETERS: [&str; 8] =
 pub async fn create(call: Administrator, _: NoParameters, JsonObject(members): JsonObject) -> ApiResult {
     let details = Problems::of(|problems| body::read_program(members, problems))?;
     let written = program::create(&call.ctx, &call.app.registry, &call.app.engine, details).await?;
-    Ok(answer(StatusCode::CREATED, &written))
+    Ok(response(StatusCode::CREATED, &written))
 }
 
 /// Lists the programs whose rules are no longer valid, with their problems.
@@ -89,10 +89,10 @@ pub async fn update(
         let details = Problems::of(|problems| body::read_program(members, problems))?;
         program::replace(&call.ctx, &call.app.registry, &call.app.engine, &before, details).await
     };
-    Ok(answer(StatusCode::OK, &records::retried(&condition, change).await?))
+    Ok(response(StatusCode::OK, &records::retried(&condition, change).await?))
 }
 
-fn answer(status: StatusCode, written: &WrittenProgram) -> Response {
+fn response(status: StatusCode, written: &WrittenProgram) -> Response {
     tagged(status, &written.program.meta, WrittenProgramBody::new(&written.program, &written.warnings))
 }
 
@@ -147,12 +147,13 @@ async fn pick(
         None => None,
     };
     // Problems of `subject` are reported when the rest of the body is read.
-    let told = members.get("subject").and_then(Value::as_str);
-    let told = Subject::ALL.into_iter().find(|subject| Some(subject.name()) == told).unwrap_or(Subject::Individual);
+    let reported = members.get("subject").and_then(Value::as_str);
+    let reported =
+        Subject::ALL.into_iter().find(|subject| Some(subject.name()) == reported).unwrap_or(Subject::Individual);
     let count = problems.finish(count)?.unwrap_or(1);
     let subject = match named {
         Some(key) => program::rule_of(ctx, &app.registry, &key, None).await?.subject,
-        None => told,
+        None => reported,
     };
     let picked = sample(&app.registry, subject, count).await?;
     if picked.is_empty() {

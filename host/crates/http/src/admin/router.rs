@@ -14,7 +14,7 @@ use crate::api::error::{ApiError, ApiResult, Problem};
 use crate::api::extract::accept::{LINES, check_offered};
 use crate::api::extract::path::NamePath;
 use crate::api::extract::query::NoParameters;
-use crate::api::middleware::response::{RequestInfo, answer, answer_administrator};
+use crate::api::middleware::response::{RequestInfo, respond, respond_administrator};
 use crate::api::routes::description;
 use crate::api::routes::workbench::{serve_file, serve_page};
 use crate::state::AppState;
@@ -127,7 +127,7 @@ pub fn router(state: AppState) -> Router {
         .route(ready_path, get(description::ready))
         .route(WORKBENCH_PATH, get(workbench_page))
         .route(&format!("{WORKBENCH_PATH}/{{file}}"), get(workbench_file))
-        .layer(from_fn_with_state(state.clone(), answer_administrator))
+        .layer(from_fn_with_state(state.clone(), respond_administrator))
         .with_state(state)
 }
 
@@ -137,7 +137,7 @@ pub fn metrics_router(state: AppState) -> Router {
         .route(METRICS_PATH, get(metrics))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
-        .layer(from_fn_with_state(state.clone(), answer))
+        .layer(from_fn_with_state(state.clone(), respond))
         .with_state(state)
 }
 

@@ -17,7 +17,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
-use daftar_api_types::public::batch::{BatchAnswerEntry, EntryResponse};
+use daftar_api_types::public::batch::{BatchResponseEntry, EntryResponse};
 use serde_json::Value;
 
 use self::envelope::{Entry, Envelope, Kind};
@@ -61,9 +61,9 @@ impl AnswerWriter {
     /// # Errors
     /// If it cannot be written, which is a defect.
     fn add(&mut self, app: &AppState, entry: &Entry, answered: &Answered) -> Result<(), AppError> {
-        let asked = format!("{}{}", app.public_url, entry.uri.path());
-        let part = BatchAnswerEntry {
-            full_url: Cow::Borrowed(answered.location.as_deref().unwrap_or(&asked)),
+        let requested = format!("{}{}", app.public_url, entry.uri.path());
+        let part = BatchResponseEntry {
+            full_url: Cow::Borrowed(answered.location.as_deref().unwrap_or(&requested)),
             response: EntryResponse {
                 status: answered.status.as_u16(),
                 location: answered.location.as_deref().map(Cow::Borrowed),
@@ -138,11 +138,11 @@ async fn run_independent(
     deadline: &Deadline,
 ) -> ApiResult {
     let router = InnerRouter::on(app);
-    let mut answer = AnswerWriter::new(Kind::Batch);
+    let mut response = AnswerWriter::new(Kind::Batch);
     // The responses are counted for the client while the batch gathers others; afterwards the complete response is.
     let mut gathered = Vec::new();
     for (entry, part) in entries.into_iter().zip(1_u16..) {
-        let answered = if answer.is_full() && entry.method == Method::GET {
+        let answered = if response.is_full() && entry.method == Method::GET {
             no_capacity(caller)
         } else {
             match once.as_mut().filter(|_| entry.method != Method::GET) {
@@ -150,10 +150,10 @@ async fn run_independent(
                 Some(once) => written_once(app, caller, &entry, (once, part), deadline).await?,
             }
         };
-        answer.add(app, &entry, &answered)?;
+        response.add(app, &entry, &answered)?;
         gathered.extend(answered.memory);
     }
-    Ok(answer.finish())
+    Ok(response.finish())
 }
 
 /// Executes an entry of a batch with an idempotency key, unless it was executed when the batch was sent before.
@@ -168,7 +168,7 @@ async fn written_once(
     let mut overtaken_by_others = None;
     for _ in 0..ATTEMPTS_MAX {
         if let Some(earlier) = once.earlier(part) {
-            let done = earlier.answers.first().copied().map(DoneBefore);
+            let done = earlier.responses.first().copied().map(DoneBefore);
             let done = done.ok_or_else(|| AppError::internal("an entry is stored without its response"))?;
             return InnerRouter::on(app).send(caller, entry, Some(done), None, deadline).await;
         }
@@ -182,8 +182,8 @@ async fn written_once(
             transaction.record_entries().await?;
             return Ok(answered);
         }
-        let answer = answer_of(&transaction, 0, answered.status.as_u16());
-        match transaction.commit_once(ctx, once.answered(ctx, part, vec![answer])).await {
+        let response = answer_of(&transaction, 0, answered.status.as_u16());
+        match transaction.commit_once(ctx, once.answered(ctx, part, vec![response])).await {
             Ok(()) => {
                 once.note();
                 transaction.record_entries().await?;

@@ -43,7 +43,7 @@ pub struct Reading {
 impl Reading {
     /// Begins a response to a request for `uri` with that body.
     #[must_use]
-    pub fn begin(app: &AppState, method: &Method, uri: &Uri, headers: &HeaderMap, asked: &[&str]) -> Self {
+    pub fn begin(app: &AppState, method: &Method, uri: &Uri, headers: &HeaderMap, requested: &[&str]) -> Self {
         let generation = app.registry.vocabularies.current();
         let languages = languages(app, headers);
         let mut fingerprint = Fingerprint::of(&generation, &languages);
@@ -52,7 +52,7 @@ impl Reading {
         fingerprint.text(uri.path());
         fingerprint.text(uri.query().unwrap_or_default());
         fingerprint.text(&app.public_url);
-        asked.iter().for_each(|part| fingerprint.text(part));
+        requested.iter().for_each(|part| fingerprint.text(part));
         let tag = format!("\"{}\"", fingerprint.finish());
         let has_it = holds(headers, &tag);
         Self { generation, languages, tag, has_it }
@@ -88,18 +88,21 @@ impl Reading {
     /// Returns 304 if the client has the response; called before an expensive lookup.
     #[must_use]
     pub fn unchanged(&self) -> Option<Response> {
-        self.has_it.then(|| self.answer(|_| ()))
+        self.has_it.then(|| self.response(|_| ()))
     }
 
     /// Returns the response, or 304 if the client has it. `body` also reports its languages.
-    pub fn answer<B: Serialize>(&self, body: impl FnOnce(&mut ReportedLanguages) -> B) -> Response {
-        let mut told = ReportedLanguages::default();
-        let mut response =
-            if self.has_it { StatusCode::NOT_MODIFIED.into_response() } else { Json(body(&mut told)).into_response() };
+    pub fn response<B: Serialize>(&self, body: impl FnOnce(&mut ReportedLanguages) -> B) -> Response {
+        let mut reported = ReportedLanguages::default();
+        let mut response = if self.has_it {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else {
+            Json(body(&mut reported)).into_response()
+        };
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, CACHE_CONTROL);
         headers.insert(header::VARY, VARY);
-        let values = [(header::ETAG, self.tag.as_str()), (header::CONTENT_LANGUAGE, &told.0.join(", "))];
+        let values = [(header::ETAG, self.tag.as_str()), (header::CONTENT_LANGUAGE, &reported.0.join(", "))];
         for (name, value) in values {
             if !value.is_empty()
                 && let Ok(value) = HeaderValue::from_str(value)
@@ -127,14 +130,14 @@ pub fn holds(headers: &HeaderMap, tag: &str) -> bool {
 
 /// Returns a response without personal data, or 304 if the client has it.
 #[must_use]
-pub fn unless_cached(headers: &HeaderMap, kept: &TaggedBytes, media_type: &'static str) -> Response {
-    let mut response = if holds(headers, &kept.tag) {
+pub fn unless_cached(headers: &HeaderMap, cached: &TaggedBytes, media_type: &'static str) -> Response {
+    let mut response = if holds(headers, &cached.tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        ([(header::CONTENT_TYPE, media_type)], kept.bytes.clone()).into_response()
+        ([(header::CONTENT_TYPE, media_type)], cached.bytes.clone()).into_response()
     };
     response.headers_mut().insert(header::CACHE_CONTROL, PUBLIC_CACHE_CONTROL);
-    response.headers_mut().extend(HeaderValue::from_str(&kept.tag).ok().map(|tag| (header::ETAG, tag)));
+    response.headers_mut().extend(HeaderValue::from_str(&cached.tag).ok().map(|tag| (header::ETAG, tag)));
     response
 }
 
@@ -153,7 +156,10 @@ pub struct ReportedLanguages(Vec<String>);
 impl ReportedLanguages {
     /// Adds a language of the response.
     pub fn add(&mut self, language: &str) {
-        if !language.is_empty() && self.0.len() < LANGUAGES_LISTED_MAX && !self.0.iter().any(|told| told == language) {
+        if !language.is_empty()
+            && self.0.len() < LANGUAGES_LISTED_MAX
+            && !self.0.iter().any(|reported| reported == language)
+        {
             self.0.push(language.to_owned());
         }
     }
@@ -198,8 +204,8 @@ mod tests {
 
     #[test]
     fn names_each_language_once_in_order() {
-        let mut told = ReportedLanguages::default();
-        ["fr", "", "en", "fr"].into_iter().for_each(|language| told.add(language));
-        assert_eq!(told.0, ["fr", "en"]);
+        let mut reported = ReportedLanguages::default();
+        ["fr", "", "en", "fr"].into_iter().for_each(|language| reported.add(language));
+        assert_eq!(reported.0, ["fr", "en"]);
     }
 }

@@ -124,7 +124,7 @@ impl Elements {
     ///
     /// # Errors
     /// As [`Elements::keep`].
-    pub fn answer(chosen: Option<&Self>, body: impl Serialize) -> Result<Response, AppError> {
+    pub fn response(chosen: Option<&Self>, body: impl Serialize) -> Result<Response, AppError> {
         match chosen {
             None => Ok(Json(body).into_response()),
             Some(elements) => Ok(Json(elements.keep(body)?).into_response()),
@@ -132,7 +132,7 @@ impl Elements {
     }
 
     fn of(&self, members: Map<String, Value>) -> Map<String, Value> {
-        let mut kept = Map::new();
+        let mut stored = Map::new();
         for (name, value) in members {
             let mut parts: Vec<&str> = Vec::new();
             let mut is_whole = ALWAYS_INCLUDED.contains(&name.as_str());
@@ -143,12 +143,12 @@ impl Elements {
                 }
             }
             if is_whole {
-                kept.insert(name, value);
+                stored.insert(name, value);
             } else if !parts.is_empty() {
-                kept.insert(name, only(value, &parts));
+                stored.insert(name, only(value, &parts));
             }
         }
-        kept
+        stored
     }
 }
 
@@ -185,12 +185,13 @@ mod tests {
             "type": "Individual", "identifier": [], "meta": {"version_id": "1"}, "gender": {"code": "1", "uri": "u"},
             "name": {"given": "A", "family": "B"}, "address": [{"city": "C", "text": "T"}, {"text": "U"}], "active": true,
         });
-        let kept = read("_elements=name,address.city,gender.code,gender.uri,birth_date").unwrap().unwrap().keep(&body);
+        let stored =
+            read("_elements=name,address.city,gender.code,gender.uri,birth_date").unwrap().unwrap().keep(&body);
         let expected = json!({
             "type": "Individual", "identifier": [], "meta": {"version_id": "1"}, "gender": {"code": "1", "uri": "u"},
             "name": {"given": "A", "family": "B"}, "address": [{"city": "C"}, {}],
         });
-        assert_eq!(kept.unwrap(), expected);
+        assert_eq!(stored.unwrap(), expected);
         assert_eq!(read("name=x").unwrap(), None);
     }
 

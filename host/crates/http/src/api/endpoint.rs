@@ -62,7 +62,7 @@ impl Endpoint {
     /// The media types of the bodies of its responses.
     #[must_use]
     pub fn media_types(&self) -> Vec<&'static str> {
-        let bodies = self.operation.answers.iter().flat_map(|answer| &answer.bodies);
+        let bodies = self.operation.responses.iter().flat_map(|response| &response.bodies);
         bodies.map(|(media_type, _)| *media_type).collect()
     }
 }
@@ -70,10 +70,10 @@ impl Endpoint {
 /// The scopes that grant access: those that endpoints require, and `all` of the same resources.
 #[must_use]
 pub fn scopes_on_offer(endpoints: &[Endpoint]) -> Vec<Scope> {
-    let asked: Vec<&Scope> = endpoints.iter().flat_map(Endpoint::scopes).collect();
+    let requested: Vec<&Scope> = endpoints.iter().flat_map(Endpoint::scopes).collect();
     let opens = |scope: &Scope| match scope.action {
-        Action::All => asked.iter().any(|asked| asked.resource == scope.resource),
-        Action::Read | Action::Search | Action::Create | Action::Update | Action::Delete => asked.contains(&scope),
+        Action::All => requested.iter().any(|requested| requested.resource == scope.resource),
+        Action::Read | Action::Search | Action::Create | Action::Update | Action::Delete => requested.contains(&scope),
     };
     let all = Resource::ALL.into_iter().flat_map(|resource| Action::ALL.map(|action| Scope::new(resource, action)));
     all.filter(opens).collect()

@@ -6,7 +6,7 @@
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::api::dto::eligibility::answer::diagnostics;
+use crate::api::dto::eligibility::response::diagnostics;
 use daftar_api_types::problem as body;
 use daftar_domain::eligibility::Diagnostic;
 use daftar_domain::error::{AppError, FieldProblem};
@@ -98,11 +98,11 @@ impl Problem {
             errors: self.errors.iter().take(PROBLEMS_MAX).map(field_problem).collect(),
             errors_omitted: u64::try_from(omitted).ok().filter(|omitted| *omitted > 0),
             diagnostics: diagnostics(&self.diagnostics),
-            outcome: outcome.map(|told| match told.0 {
+            outcome: outcome.map(|reported| match reported.0 {
                 "undetermined" => body::Outcome::Undetermined,
                 _ => body::Outcome::NotEligible,
             }),
-            missing: outcome.map(|told| told.1.clone()),
+            missing: outcome.map(|reported| reported.1.clone()),
         };
         serde_json::to_vec(&body).unwrap_or_default()
     }

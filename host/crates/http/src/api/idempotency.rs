@@ -30,7 +30,7 @@ use crate::state::AppState;
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
-use daftar_domain::idempotency::{IdempotencyKey, KeyError, RememberedAnswer};
+use daftar_domain::idempotency::{IdempotencyKey, KeyError, StoredResponse};
 use daftar_domain::scope::Action;
 use daftar_service::idempotency::NamedRequest;
 use daftar_service::idempotency::{IdempotentReplay, replay};
@@ -80,14 +80,14 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
     for _ in 0..ATTEMPTS_MAX {
         ctx.trail.begin_again();
         if let Some(earlier) = once.earlier(0) {
-            let mut response = response(app, &ctx, &parts.headers, earlier.answers.first()).await?;
+            let mut response = response(app, &ctx, &parts.headers, earlier.responses.first()).await?;
             response.headers_mut().insert(&REPLAYED, HeaderValue::from_static("true"));
             return Ok(response);
         }
         let transaction = Transaction::begin(&app.registry);
         transaction.begin_entry(0);
         let request = unmatched(&parts, &bytes);
-        let response = InnerRouter::of_one(&app.with_registry(transaction.registry())).answer(request).await;
+        let response = InnerRouter::of_one(&app.with_registry(transaction.registry())).response(request).await;
         if !response.status().is_success() {
             if once.is_done_concurrently(&ctx, &*app.registry.store, 0).await? {
                 continue;
@@ -95,8 +95,8 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
             transaction.abandon(&ctx, RollbackReason::OtherRefused).await?;
             return Ok(response);
         }
-        let answer = answer_of(&transaction, 0, response.status().as_u16());
-        match transaction.commit_once(&ctx, once.answered(&ctx, 0, vec![answer])).await {
+        let reply = answer_of(&transaction, 0, response.status().as_u16());
+        match transaction.commit_once(&ctx, once.answered(&ctx, 0, vec![reply])).await {
             Ok(()) => {
                 once.note();
                 return Ok(response);
@@ -127,8 +127,8 @@ fn unmatched(parts: &Parts, bytes: &Bytes) -> Request {
 }
 
 /// The stored response to an entry.
-pub fn answer_of(transaction: &Transaction, entry: usize, status: u16) -> RememberedAnswer {
-    RememberedAnswer { status, record: transaction.written_by(entry).last().map(|record| record.place()) }
+pub fn answer_of(transaction: &Transaction, entry: usize, status: u16) -> StoredResponse {
+    StoredResponse { status, record: transaction.written_by(entry).last().map(|record| record.place()) }
 }
 
 /// Reads the idempotency key of a request.
@@ -172,16 +172,16 @@ pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
 
 /// Extension of a nested request that was executed before: its stored response.
 #[derive(Debug, Clone, Copy)]
-pub struct DoneBefore(pub RememberedAnswer);
+pub struct DoneBefore(pub StoredResponse);
 
 /// Returns the stored response instead of executing the request again.
 pub async fn answered_before(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    let Some(DoneBefore(answer)) = request.extensions().get().copied() else { return next.run(request).await };
+    let Some(DoneBefore(reply)) = request.extensions().get().copied() else { return next.run(request).await };
     let (parts, body) = request.into_parts();
     let endpoint = parts.extensions.get::<MatchedPath>().and_then(|path| app.routes.find(&parts.method, path.as_str()));
     match WithinRequest::allowed_by(endpoint.map(Endpoint::scopes).unwrap_or_default(), &parts, &app) {
         Some(ctx) => {
-            let again = response(&app, &ctx, &parts.headers, Some(&answer)).await;
+            let again = response(&app, &ctx, &parts.headers, Some(&reply)).await;
             again.unwrap_or_else(IntoResponse::into_response)
         }
         // The handler rejects it before it checks anything else.
@@ -198,11 +198,11 @@ pub async fn response(
     app: &AppState,
     ctx: &OpContext,
     headers: &HeaderMap,
-    answer: Option<&RememberedAnswer>,
+    reply: Option<&StoredResponse>,
 ) -> ApiResult {
-    let answer = answer.ok_or_else(|| AppError::internal("a request is stored without its response"))?;
-    let status = StatusCode::from_u16(answer.status).map_err(|error| AppError::Internal(error.into()))?;
-    let Some(record) = answer.record else { return Ok(status.into_response()) };
+    let reply = reply.ok_or_else(|| AppError::internal("a request is stored without its response"))?;
+    let status = StatusCode::from_u16(reply.status).map_err(|error| AppError::Internal(error.into()))?;
+    let Some(record) = reply.record else { return Ok(status.into_response()) };
     let shown = replay(ctx, &app.registry, languages(app, headers), record).await?;
     let (kind, identifiers) = (record.0, identifiers_of(&shown));
     let mut entry = audit::entry(ctx, AuditAction::Read, AuditOutcome::Allowed, records::references(kind, identifiers));

@@ -53,7 +53,7 @@ pub trait Telling: Send + Unpin + 'static {
 /// disconnects.
 ///
 /// The work sends its events to `events`; all events are sent before the last line.
-pub fn answer<T: Telling>(
+pub fn response<T: Telling>(
     spools: &Arc<Spools>,
     actor: &Actor,
     work: impl Future<Output = T::End> + Send + 'static,
@@ -484,7 +484,7 @@ mod tests {
     }
 
     fn answered(work: impl Future<Output = &'static str> + Send + 'static, events: Receiver<u32>) -> Response {
-        answer(&Spools::new(std::env::temp_dir()), &Actor::Administrator, work, events, Even(0))
+        response(&Spools::new(std::env::temp_dir()), &Actor::Administrator, work, events, Even(0))
     }
 
     async fn received_text(response: Response) -> String {

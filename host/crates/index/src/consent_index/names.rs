@@ -238,20 +238,20 @@ mod days_tests {
         Date::constant(2000, 1, 1).saturating_add(days.days())
     }
 
-    fn meets(first: Date, last: Option<Date>, asked: Date) -> usize {
+    fn meets(first: Date, last: Option<Date>, requested: Date) -> usize {
         let period = DayRange::of_period(first, last);
-        DayRange::around(asked).filter(|range| period.contains(range)).count()
+        DayRange::around(requested).filter(|range| period.contains(range)).count()
     }
 
     proptest! {
         #[test]
         fn a_day_matches_once_within_a_period_and_never_outside(
-            first in -70_000_i32..360_000, length in 0_i32..2_000, is_open in any::<bool>(), asked in -3_000_i32..3_000,
+            first in -70_000_i32..360_000, length in 0_i32..2_000, is_open in any::<bool>(), requested in -3_000_i32..3_000,
         ) {
             let last = day(first + length);
-            let asked = day(first + asked);
-            let is_inside = day(first) <= asked && (is_open || asked <= last);
-            prop_assert_eq!(meets(day(first), (!is_open).then_some(last), asked), usize::from(is_inside));
+            let requested = day(first + requested);
+            let is_inside = day(first) <= requested && (is_open || requested <= last);
+            prop_assert_eq!(meets(day(first), (!is_open).then_some(last), requested), usize::from(is_inside));
         }
     }
 
@@ -266,8 +266,8 @@ mod days_tests {
     #[test]
     fn the_first_and_the_last_day_are_included() {
         let (first, last) = (day(10), day(20));
-        for (asked, expected) in [(9, 0), (10, 1), (20, 1), (21, 0)] {
-            assert_eq!(meets(first, Some(last), day(asked)), expected, "{asked}");
+        for (requested, expected) in [(9, 0), (10, 1), (20, 1), (21, 0)] {
+            assert_eq!(meets(first, Some(last), day(requested)), expected, "{requested}");
         }
         let (earliest, latest) = (Date::constant(YEAR_MIN, 1, 1), Date::constant(YEAR_MAX, 12, 31));
         assert_eq!((meets(earliest, None, Date::MIN), meets(earliest, None, Date::MAX)), (0, 1));

@@ -186,8 +186,8 @@ mod tests {
         assert_eq!(blanks.number(&name("1")).unwrap(), 0);
         assert_eq!(blanks.number(&name("2")).unwrap(), 1);
         assert_eq!(blanks.number(&name("1")).unwrap(), 0);
-        let mut kept: Vec<(u128, u32)> = blanks.numbers.into_iter().collect();
-        kept.sort_by_key(|(_, number)| *number);
-        assert_eq!(kept, [(fingerprint(name("1").as_str()), 0), (fingerprint(name("2").as_str()), 1)]);
+        let mut retained: Vec<(u128, u32)> = blanks.numbers.into_iter().collect();
+        retained.sort_by_key(|(_, number)| *number);
+        assert_eq!(retained, [(fingerprint(name("1").as_str()), 0), (fingerprint(name("2").as_str()), 1)]);
     }
 }

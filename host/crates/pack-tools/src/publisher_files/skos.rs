@@ -334,7 +334,7 @@ impl Scope {
     }
 
     /// The closest selected ancestors: an unselected parent is replaced by its own parents.
-    fn parents(&self, concept: Concept, is_kept: &impl Fn(&Concept) -> bool) -> Vec<Concept> {
+    fn parents(&self, concept: Concept, is_stored: &impl Fn(&Concept) -> bool) -> Vec<Concept> {
         let direct = |concept: &Concept| self.parents.get(concept).map(Vec::as_slice).unwrap_or_default();
         let mut found = Vec::new();
         let mut seen = HashSet::new();
@@ -343,7 +343,7 @@ impl Scope {
             if !seen.insert(parent) {
                 continue;
             }
-            if is_kept(&parent) {
+            if is_stored(&parent) {
                 found.push(parent);
             } else {
                 next.extend_from_slice(direct(&parent));

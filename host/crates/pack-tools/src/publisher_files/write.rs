@@ -13,8 +13,8 @@ use daftar_domain::vocabulary::Completeness;
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn folder(draft: &DraftPack, sha256: &str, kept: &HandWritten, folder: &Path) -> Result<(), ImportError> {
-    file(folder, "pack.toml", &settings(draft, sha256, kept))?;
+pub fn folder(draft: &DraftPack, sha256: &str, retained: &HandWritten, folder: &Path) -> Result<(), ImportError> {
+    file(folder, "pack.toml", &settings(draft, sha256, retained))?;
     let note = format!(
         "# Licence of the data\n\n{}\n\nWritten by `daftar pack import` from a file whose unpacked content has the SHA-256\n`{sha256}`.\n",
         draft.note
@@ -120,7 +120,7 @@ fn lines(table: toml::Table) -> String {
     toml::to_string(&table).unwrap_or_default()
 }
 
-fn settings(draft: &DraftPack, sha256: &str, kept: &HandWritten) -> String {
+fn settings(draft: &DraftPack, sha256: &str, retained: &HandWritten) -> String {
     let mut text = format!("# Written by `daftar pack import`; the unpacked file has the SHA-256\n# {sha256}\n");
     setting(&mut text, "name", &draft.pack_name);
     setting(&mut text, "version", draft.version());
@@ -132,7 +132,7 @@ fn settings(draft: &DraftPack, sha256: &str, kept: &HandWritten) -> String {
     setting(&mut text, "source", &draft.source);
     // The operator installs an imported pack explicitly.
     text.push_str("default = false\n");
-    text.push_str(&kept.of_pack(false));
+    text.push_str(&retained.of_pack(false));
     for vocabulary in &draft.vocabularies {
         text.push_str("\n[[vocabulary]]\n");
         setting(&mut text, "namespace", &vocabulary.namespace);
@@ -153,9 +153,9 @@ fn settings(draft: &DraftPack, sha256: &str, kept: &HandWritten) -> String {
         if vocabulary.completeness == Completeness::Fragment {
             setting(&mut text, "completeness", "fragment");
         }
-        text.push_str(&kept.of_vocabulary(&vocabulary.namespace));
+        text.push_str(&retained.of_vocabulary(&vocabulary.namespace));
     }
-    let tables = kept.of_pack(true);
+    let tables = retained.of_pack(true);
     if !tables.is_empty() {
         append(&mut text, format_args!("\n{tables}"));
     }
@@ -266,15 +266,15 @@ mod tests {
 
     #[test]
     fn manual_additions_are_listed_and_preserved() {
-        let kept = HandWritten::of(BY_HAND).unwrap();
-        assert_eq!(kept.names(), ["concept_group", "extension_field", "limits", "system of urn:example:water"]);
+        let retained = HandWritten::of(BY_HAND).unwrap();
+        assert_eq!(retained.names(), ["concept_group", "extension_field", "limits", "system of urn:example:water"]);
         let text = format!(
             "{}\n[[vocabulary]]\nnamespace = \"urn:example:water\"\n{}\n{}",
-            kept.of_pack(false),
-            kept.of_vocabulary("urn:example:water"),
-            kept.of_pack(true)
+            retained.of_pack(false),
+            retained.of_vocabulary("urn:example:water"),
+            retained.of_pack(true)
         );
-        assert_eq!(HandWritten::of(&text).unwrap(), kept, "{text}");
+        assert_eq!(HandWritten::of(&text).unwrap(), retained, "{text}");
         assert_eq!(HandWritten::of("name = 'x'\n[[vocabulary]]\nnamespace = 'y'").unwrap().names(), [""; 0]);
         assert!(HandWritten::of("name = ").is_err());
     }

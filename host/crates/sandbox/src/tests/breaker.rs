@@ -83,7 +83,7 @@ fn a_trial_is_independent_of_the_expression_of_the_caller() {
 }
 
 /// Resolves a code with the pack, which traps.
-fn asked(test: &TestLibrary) -> ResolveError {
+fn requested(test: &TestLibrary) -> ResolveError {
     let [pack] = test.library.list().try_into().unwrap();
     let (namespace, code) = (Namespace::parse("urn:test").unwrap(), Code::parse("c").unwrap());
     test.host.resolve_codes(&pack, &namespace, &[code]).unwrap_err()
@@ -91,7 +91,7 @@ fn asked(test: &TestLibrary) -> ResolveError {
 
 /// The kind of the resulting fault.
 fn trapped(test: &TestLibrary) -> Option<FaultKind> {
-    match asked(test) {
+    match requested(test) {
         ResolveError::Fault(fault) => Some(fault.kind),
         _ => None,
     }
@@ -115,7 +115,7 @@ fn a_suspended_pack_resolves_no_code_until_a_trial_succeeds() {
         test.library.list()[0].loaded().breaker.record_fault();
     }
     let calls = test.library.list()[0].loaded().usage().calls;
-    assert_eq!(asked(&test), ResolveError::Suspended { retry_after_s: 1 });
+    assert_eq!(requested(&test), ResolveError::Suspended { retry_after_s: 1 });
     assert_eq!(test.library.list()[0].loaded().usage().calls, calls, "it is not entered");
     clock.advance(SignedDuration::from_secs(1));
     // The trial describes the pack, then the code is resolved.

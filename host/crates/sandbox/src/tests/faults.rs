@@ -233,7 +233,7 @@ fn a_pack_without_vocabularies_is_an_invalid_response() {
 
 #[test]
 fn paging_without_end_is_an_invalid_response() {
-    for (concepts, said) in [
+    for (concepts, message) in [
         (ENDLESS_PAGES, "more than the 2 concepts"),
         (ENDLESS_EMPTY_PAGES, "do not end"),
         (STANDING_PAGES, "do not end"),
@@ -241,7 +241,7 @@ fn paging_without_end_is_an_invalid_response() {
         let guest = PackGuest { concepts, ..PackGuest::default() };
         let (step, reason) = fault(&guest, None, FaultKind::InvalidAnswer);
         assert_eq!(step, InstallStep::Content);
-        assert!(reason.contains(said), "{reason}");
+        assert!(reason.contains(message), "{reason}");
     }
 }
 
@@ -258,10 +258,10 @@ fn paging_up_to_the_declared_count_burns_the_fuel_of_the_whole_reading() {
 
 #[test]
 fn a_wrong_concept_count_is_an_invalid_response() {
-    for (promised, said) in [(1, "more than the 1 concepts"), (3, "has 2 concepts; it declared 3")] {
+    for (promised, message) in [(1, "more than the 1 concepts"), (3, "has 2 concepts; it declared 3")] {
         let guest = PackGuest { promised, ..PackGuest::default() };
         let (_, reason) = fault(&guest, None, FaultKind::InvalidAnswer);
-        assert!(reason.contains(said), "{reason}");
+        assert!(reason.contains(message), "{reason}");
     }
     let guest = PackGuest { promised: u32::MAX, ..PackGuest::default() };
     fault(&guest, None, FaultKind::OutputTooLarge);

@@ -111,8 +111,8 @@ fn a_key_that_is_no_longer_trusted_installs_no_more_and_its_plugins_stay() {
     let trusting = TrustPolicy::new([key.public_key()], PinnedDigests::default(), UnsignedPlugins::Refused);
     drop(library(folder.path(), trusting).install(signed("1.0.0"), now(), &|_| Ok(())).unwrap());
     let library = library(folder.path(), pins(&[]));
-    let [kept] = library.list().try_into().unwrap();
-    assert_eq!(kept.signer, Signer::Key(key.public_key().id()));
+    let [stored] = library.list().try_into().unwrap();
+    assert_eq!(stored.signer, Signer::Key(key.public_key().id()));
     let error = library.install(signed("2.0.0"), now(), &|_| Ok(())).unwrap_err();
     assert_eq!(error.step, InstallStep::Signature);
 }

@@ -1,5 +1,5 @@
-//! Checks everything in a backup before it is trusted: every stored value reads, records and versions follow one another
-//! without a gap, photos and plugins are what they are called after, and there is as much of each as is said.
+//! Checks everything in a backup before it is trusted: every stored value reads, records and versions follow one
+//! another without a gap, photos and plugins match their names, and the counts match.
 
 use std::collections::BTreeMap;
 
@@ -59,14 +59,14 @@ impl Examiner {
     pub fn finish(mut self, head: &Head, end: &End) -> Result<BTreeMap<String, u64>, BackupProblem> {
         self.end_plugin()?;
         self.ends_record()?;
-        for (name, told) in &end.counts {
-            self.agrees(name, *told)?;
+        for (name, reported) in &end.counts {
+            self.agrees(name, *reported)?;
         }
         for name in self.counts.keys() {
             self.agrees(name, end.counts.get(name).copied().unwrap_or_default())?;
         }
-        for (name, told) in &head.records {
-            self.agrees(name, *told)?;
+        for (name, reported) in &head.records {
+            self.agrees(name, *reported)?;
         }
         self.agrees(ItemKind::Changes.name(), head.sequence)?;
         if head.keys {
@@ -84,9 +84,9 @@ impl Examiner {
         Ok(self.counts)
     }
 
-    fn agrees(&self, name: &str, told: u64) -> Result<(), BackupProblem> {
+    fn agrees(&self, name: &str, reported: u64) -> Result<(), BackupProblem> {
         let found = self.counts.get(name).copied().unwrap_or_default();
-        if found == told { Ok(()) } else { Err(BackupProblem::Count { name: name.to_owned(), told, found }) }
+        if found == reported { Ok(()) } else { Err(BackupProblem::Count { name: name.to_owned(), reported, found }) }
     }
 
     fn refused(&self, reason: String) -> BackupProblem {
@@ -140,7 +140,7 @@ impl Examiner {
             Entry::Version { kind, id, version, is_present, value } => {
                 let decoded = record::decode_any(*kind, *id, value)?;
                 if decoded.place().2 != *version {
-                    return Ok(Some("a record is at another version than is said"));
+                    return Ok(Some("the version of a record differs from the version in its entry"));
                 }
                 Ok(self.version((*kind, *id, *version, *is_present)))
             }
@@ -158,8 +158,8 @@ impl Examiner {
         }
     }
 
-    fn count(&self, kept: ItemKind) -> u64 {
-        self.counts.get(kept.name()).copied().unwrap_or_default()
+    fn count(&self, stored: ItemKind) -> u64 {
+        self.counts.get(stored.name()).copied().unwrap_or_default()
     }
 
     /// Records come by kind and key, each with all its versions.

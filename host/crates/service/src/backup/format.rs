@@ -1,4 +1,4 @@
-//! The form of a backup: one line that people can read, blocks, and a last block that says what was written.
+//! The form of a backup: one readable line, blocks, and a last block with the counts of the written items.
 //! `host/docs/BACKUP.md` reports it to others.
 //!
 //! ```text
@@ -7,8 +7,8 @@
 //! daftar-backup-signature 1 <key id> <base64>\n      where it is signed
 //! ```
 //!
-//! Numbers are little-endian. A checksum is the SHA-256 of the checksum before it, the block's head and its payload; before the
-//! first block stands that of the first line. So the last one is a checksum of everything.
+//! Numbers are little-endian. A checksum is the SHA-256 of the checksum before it, the block's head and its payload;
+//! before the first block contains that of the first line. So the last one is a checksum of the whole backup.
 //!
 //! **Invariant:** a format that was released is never changed; another one gets another number. Golden files in
 //! `tests/data/backup` hold the bytes.
@@ -44,7 +44,7 @@ pub struct Head {
     pub daftar: String,
     /// The register's own id.
     pub register: String,
-    /// The write after which everything stood as it is in the backup.
+    /// The revision of the content.
     pub sequence: u64,
     /// Time at which it was begun: RFC 3339.
     pub at: String,
@@ -133,7 +133,7 @@ impl BlockHead {
         head
     }
 
-    /// Reads its bytes; says what is wrong with them.
+    /// Reads its bytes; returns the problem of invalid ones.
     pub(super) fn parse(bytes: &[u8; BLOCK_HEAD_BYTES]) -> Result<Self, &'static str> {
         let [kind, packing, zero, other_zero, numbers @ ..] = bytes;
         if (*zero, *other_zero) != (0, 0) {

@@ -170,7 +170,7 @@ fn rest(from: impl Read) -> Result<Vec<u8>, BackupProblem> {
 pub struct Extent {
     /// Its unpacked size, in bytes.
     pub unpacked: u64,
-    /// True if something stands after its last block, which is a signature or a fault.
+    /// True if there are bytes after its last block: a signature or an error.
     pub is_signed: bool,
 }
 

@@ -51,7 +51,7 @@ pub fn head_of(from: impl Read) -> Result<Head, BackupProblem> {
     Ok(BackupReader::new(from)?.head)
 }
 
-/// Reads a backup to its end and says what it holds.
+/// Reads a backup to its end and returns its content.
 ///
 /// # Errors
 /// The problem with it.
@@ -59,7 +59,8 @@ pub fn inspect(from: impl Read, depth: Depth, heard: Heard<'_>) -> Result<Conten
     read(from, depth, heard, |_, _| Ok(()))
 }
 
-/// Reads a backup to its end, checks everything, and hands its things on, each time with how many bytes it was in all so far, unpacked.
+/// Reads a backup to its end, checks everything, and hands its things on, each time with how many bytes it was in all
+/// so far, unpacked.
 fn read(
     from: impl Read,
     depth: Depth,
@@ -120,8 +121,8 @@ impl ReadAhead {
         Ok(Self { items, thread })
     }
 
-    /// The next things, which have been checked, and how many bytes it was with them in all, unpacked; none at the end, and
-    /// when something is wrong.
+    /// The next things, which have been checked, and how many bytes it was with them in all, unpacked; none at the end,
+    /// and when something is wrong.
     pub fn next(&self) -> Option<(Vec<Item>, u64)> {
         self.items.recv().ok()
     }

@@ -1,4 +1,5 @@
-//! Signature of a backup: an Ed25519 signature over its last checksum, which covers everything in it, in one line after the last block.
+//! Signature of a backup: an Ed25519 signature over its last checksum, which covers everything in it, in one line after
+//! the last block.
 //!
 //! **Invariant:** a backup is signed by the holder of the private key, never by the server, which never sees that key.
 //!
@@ -88,7 +89,7 @@ pub enum Authenticity {
 }
 
 impl BackupTrust {
-    /// Trusts the keys of the configuration; a backup without a signature is accepted, and that is said.
+    /// Trusts the keys of the configuration; a backup without a signature is accepted with a note.
     #[must_use]
     pub fn configured(keys: Vec<PluginKey>) -> Self {
         Self { keys, is_required: false }
@@ -120,8 +121,9 @@ impl BackupTrust {
         }
     }
 
-    /// Judges the signature of a file before anything is done with it, and leaves it at its beginning. The file is read whole where there is
-    /// something to verify; the checksum is returned then, to be compared with that of what is used.
+    /// Judges the signature of a file before anything is done with it, and leaves it at its beginning. The file is read
+    /// whole where there is something to verify; the checksum is returned then, to be compared with that of what is
+    /// used.
     ///
     /// # Errors
     /// As [`Self::judge`]; or what is wrong with the backup.

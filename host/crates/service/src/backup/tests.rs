@@ -47,7 +47,7 @@ async fn store() -> SledStore {
 async fn contents() -> (Head, Vec<Item>) {
     let store = store().await;
     let mut snapshot = store.snapshot().await.unwrap();
-    let head = head(snapshot.mark(), Keys::LeftOut, "2026-03-01T12:00:00Z".parse().unwrap());
+    let head = head(snapshot.mark(), KeyInclusion::LeftOut, "2026-03-01T12:00:00Z".parse().unwrap());
     let mut items = Vec::new();
     loop {
         let entries = snapshot.next().await.unwrap();
@@ -89,8 +89,8 @@ async fn wherever_a_backup_is_cut_it_is_noticed() {
     let bytes = written(&head, items);
     for length in 0..bytes.len() {
         let problem = read(&bytes[..length], Depth::Blocks).unwrap_err();
-        let is_told = matches!(problem, BackupProblem::CutOff { .. } | BackupProblem::Foreign);
-        assert!(is_told && (length > 13 || matches!(problem, BackupProblem::Foreign)), "{length}: {problem}");
+        let is_reported = matches!(problem, BackupProblem::CutOff { .. } | BackupProblem::Foreign);
+        assert!(is_reported && (length > 13 || matches!(problem, BackupProblem::Foreign)), "{length}: {problem}");
     }
     let longer = [bytes.as_slice(), &[0]].concat();
     assert!(matches!(read(&longer, Depth::Blocks), Err(BackupProblem::Longer)));
@@ -141,13 +141,13 @@ async fn content_that_cannot_be_restored_is_reported() {
         ("a record is missing", |items| {
             items.retain(|item| !matches!(item, Item::ItemKind(Entry::Version { id: RecordId(1), .. })));
         }),
-        ("the backup says that it holds 2 individuals, and holds 1", |items| {
+        ("the backup declares 2 individuals and contains 1", |items| {
             items.retain(|item| !matches!(item, Item::ItemKind(Entry::Version { id: RecordId(2), .. })));
         }),
         ("a write is missing in the order of writes", |items| {
             items.retain(|item| !matches!(item, Item::ItemKind(Entry::Change { sequence: Sequence(2), .. })));
         }),
-        ("the backup says that it holds 3 changes, and holds 2", |items| {
+        ("the backup declares 3 changes and contains 2", |items| {
             items.retain(|item| !matches!(item, Item::ItemKind(Entry::Change { sequence: Sequence(3), .. })));
         }),
         ("a photo is another one than it is called after", |items| {
@@ -271,8 +271,8 @@ fn hexadecimal(bytes: &[u8]) -> String {
     text
 }
 
-/// The form of a released format stays: the golden file, made by another program from host/docs/BACKUP.md, is read as it was meant.
-/// It is never changed; another format gets another file.
+/// The form of a released format stays: the golden file, made by another program from host/docs/BACKUP.md, is read as
+/// it was meant. It is never changed; another format gets another file.
 #[test]
 fn a_backup_of_format_1_is_read() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data/backup/v1.hex");

@@ -1,4 +1,4 @@
-//! The records of one kind as they stood at an instant, in the order in which they were made.
+//! The records of one kind as they were at an instant, in the order of their creation.
 //!
 //! **Invariant:** what is given of a record is its last version written at that instant or before, however long the export takes. A
 //! write that was on its way at that instant may be missing.
@@ -21,8 +21,8 @@ pub const EXPORTS_MAX: usize = 8;
 /// Number of records that are read from the store at once.
 pub const PAGE_RECORDS: usize = 500;
 
-/// A page ends with the record with which its photos take that much: a page waits in memory for as long as its reader takes nothing, and
-/// there may be many readers.
+/// A page ends with the record with which its photos take that much: a page waits in memory for as long as its reader
+/// takes nothing, and there may be many readers.
 const PAGE_PHOTO_BYTES: usize = 1 << 20;
 
 /// A record with what is needed to write its body.
@@ -94,7 +94,7 @@ pub async fn page(
     Ok(ExportedPage { records: exported, last })
 }
 
-/// A record as it stood at an instant; nothing where it was made later.
+/// A record as it was at an instant; none where it was created later.
 async fn as_of(
     registry: &Registry,
     mut record: ChangedRecord,

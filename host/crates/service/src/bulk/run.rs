@@ -135,7 +135,7 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Run<S
         self.window.push(line, kind, names, looks, work)
     }
 
-    /// Begins the lines that may begin. Each is given its turn at once, so that they reach the store in this order.
+    /// Begins the lines that may begin. Each is polled immediately, so that they reach the store in this order.
     async fn begin_ready(&mut self) {
         let at_once = self.importer.registry.store.writes_at_once();
         while self.running.len() < at_once && self.stopped.is_none() {
@@ -180,7 +180,7 @@ pub(super) struct Window<W> {
     /// The place of the first line; places are consecutive, independent of the numbers of lines.
     first: u64,
     slots: VecDeque<Slot<W>>,
-    /// The last line that brings a record of that name.
+    /// The last line that contains a record of that name.
     brought: HashMap<Name, u64>,
     /// The places that wait, a lane for each kind.
     lanes: [VecDeque<u64>; LANES],
@@ -194,7 +194,7 @@ struct Slot<W> {
     own: Vec<Name>,
     /// The places that have to be done before.
     after: Vec<u64>,
-    /// Names that no earlier line of the window brings.
+    /// Names that are in no earlier line of the window.
     unknown: Vec<Name>,
     state: State<W>,
 }
@@ -383,8 +383,8 @@ mod tests {
         window.finish(0, Ok(Done::Created));
         assert_eq!(ready(&mut window), [2]);
         window.finish(1, Err(AppError::Ambiguous));
-        let told: Vec<u64> = std::iter::from_fn(|| window.pop(|_| false)).map(|(line, _)| line).collect();
-        assert_eq!(told, [1, 2, 3]);
+        let reported: Vec<u64> = std::iter::from_fn(|| window.pop(|_| false)).map(|(line, _)| line).collect();
+        assert_eq!(reported, [1, 2, 3]);
         assert_eq!(window.size(), (0, 0));
         assert!(window.brought.is_empty());
     }

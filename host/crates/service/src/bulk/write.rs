@@ -36,7 +36,8 @@ const DRY_RUN: &str = "a dry run";
 const TRIES: u32 = 300;
 const TRIED_AGAIN: Duration = Duration::from_millis(100);
 
-/// Does what asks a program's rule: an import has more lines on their way than the rules that one client may have waiting.
+/// Runs work that evaluates a program's rule: an import has more lines in flight than one client may have rules
+/// waiting.
 async fn once_there_is_room<T, F: Future<Output = Result<T, AppError>>>(
     ctx: &OpContext,
     mut ask: impl FnMut() -> F,
@@ -61,10 +62,11 @@ impl Importer {
         match work {
             Work::Write(write) => {
                 let written = self.registry.store.commit(*write).await.map(|_| Done::Created);
-                rehearsed(written.map_err(AppError::from), Done::Created)
+                dry_run(written.map_err(AppError::from), Done::Created)
             }
             Work::Line(read) if self.must_ask(&read.record) => {
-                // Its codes get numbers, and no other operation gives any in the meantime: it must not stand still with its reader.
+                // Its codes get numbers, and no other operation gives any in the meantime: it must not stand still with
+                // its reader.
                 let this = self.clone();
                 spawn_uncancellable(async move { this.write_line(line, *read).await }).await
             }
@@ -90,7 +92,7 @@ impl Importer {
         let Some(existing) = existing else {
             let ctx = self.context(line, STATUS_CREATED);
             let made = self.create(&ctx, record).await.map(|()| Done::Created);
-            return self.ended(&ctx, rehearsed(made, Done::Created)).await;
+            return self.ended(&ctx, dry_run(made, Done::Created)).await;
         };
         if on_existing == OnExisting::Skip {
             return Ok(Done::Skipped);
@@ -104,7 +106,7 @@ impl Importer {
             (BulkRecord::Group(draft), OnExisting::AddMembers) => self.add_members(&ctx, *draft).await,
             (record, _) => self.update(&ctx, existing, record, &condition).await,
         };
-        self.ended(&ctx, rehearsed(done, Done::Updated)).await
+        self.ended(&ctx, dry_run(done, Done::Updated)).await
     }
 
     /// Writes down what the operation left for the audit log besides its change.
@@ -171,7 +173,7 @@ impl Importer {
                 program::create(ctx, registry, &self.engine, *details).await?;
             }
             BulkRecord::ProgramMembership(draft) => {
-                let draft = self.unasked(*draft);
+                let draft = self.unrequested(*draft);
                 let create = || program_membership::create(ctx, registry, &self.engine, draft.clone());
                 once_there_is_room(ctx, create).await?;
             }
@@ -183,8 +185,8 @@ impl Importer {
     }
 
     /// A dry run evaluates no program: the subject may exist only in the dry run.
-    fn unasked(&self, mut draft: MembershipDraft) -> MembershipDraft {
-        if self.is_rehearsal && !draft.has(OVERRIDE) {
+    fn unrequested(&self, mut draft: MembershipDraft) -> MembershipDraft {
+        if self.is_dry_run && !draft.has(OVERRIDE) {
             draft.set(OVERRIDE, Some(Values::default().with(OVERRIDE_REASON, DRY_RUN.to_owned())));
         }
         draft
@@ -217,7 +219,7 @@ impl Importer {
                 program::replace(ctx, registry, &self.engine, &before, *details).await?;
             }
             BulkRecord::ProgramMembership(draft) => {
-                let draft = self.unasked(*draft);
+                let draft = self.unrequested(*draft);
                 let address = match draft.identifiers.first() {
                     Some(_) => {
                         let kind = RecordKind::ProgramMembership;
@@ -301,7 +303,7 @@ impl Importer {
 }
 
 /// Success of a dry run.
-fn rehearsed(result: LineResult, done: Done) -> LineResult {
+fn dry_run(result: LineResult, done: Done) -> LineResult {
     match result {
         Err(AppError::DryRun) => Ok(done),
         other => other,

@@ -1,14 +1,15 @@
-//! Says of an expression, before it is stored or evaluated, whether it is right: it compiles against the facts of its subject, and
-//! every code and concept group that it names exists; and answers what a rule asks about codes, once for all subjects.
+//! Says of an expression, before it is stored or evaluated, whether it is right: it compiles against the facts of its
+//! subject, and every code and concept group that it names exists; and answers a rule's questions about codes, once for
+//! all subjects.
 //!
-//! **Invariant:** nothing here checks a record: what is said follows from the expression, the schema, the vocabularies and the
+//! **Invariant:** nothing here checks a record: the result follows from the expression, the schema, the vocabularies and the
 //! grants of the caller.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::decision::expression_digest;
-use super::failure::{Asked, Failure, refused, unless_exhausted};
+use super::failure::{Failure, RequestIdentity, refused, unless_exhausted};
 use super::schema::{gaps, schema};
 use crate::open_vocabulary;
 use crate::registry::Registry;
@@ -44,8 +45,8 @@ impl Checked {
 /// Checks an expression for the caller.
 ///
 /// # Errors
-/// [`AppError::Expression`] when checking exhausts a budget; [`AppError::NoEngine`], [`AppError::Busy`]. A wrong expression is
-/// none: its diagnostics say what is wrong.
+/// [`AppError::Expression`] when checking exhausts a budget; [`AppError::NoEngine`], [`AppError::Busy`]. A wrong
+/// expression is none: its diagnostics say what is wrong.
 pub async fn check(
     ctx: &OpContext,
     registry: &Registry,
@@ -54,7 +55,7 @@ pub async fn check(
     subject: Subject,
 ) -> Result<Checked, AppError> {
     let engine_name = engine.engine_name().ok_or(AppError::NoEngine)?;
-    let asked = Asked {
+    let requested = RequestIdentity {
         expression_digest: expression_digest(expression),
         under: format!("{subject:?} {engine_name}"),
         subjects: 0,
@@ -72,7 +73,7 @@ pub async fn check(
             Err(other) => Err(Failure::Engine(other)),
         }
     };
-    unless_exhausted(ctx, registry, asked, run).await
+    unless_exhausted(ctx, registry, requested, run).await
 }
 
 /// Checks an expression that is to be stored, and returns what is doubtful about it.
@@ -141,7 +142,7 @@ pub(super) fn codes_of(questions: &[PlacedQuestion]) -> Vec<CodeUri> {
 /// The bindings of a rule.
 ///
 /// # Errors
-/// A diagnostic for each question that names a group or code that does not exist, at the place where it stands.
+/// A diagnostic for each question that names a group or code that does not exist, at its position.
 pub(super) fn bindings(
     generation: &Generation,
     questions: &[PlacedQuestion],
@@ -162,14 +163,14 @@ pub(super) fn bindings(
     Ok(Bindings { answers, texts })
 }
 
-/// The problem with the groups and codes that questions name, or doubtful: a concept group that is unset leaves every answer
-/// that depends on it undetermined.
+/// The problem with the groups and codes that questions name, or doubtful: a concept group that is unset leaves every
+/// answer that depends on it undetermined.
 fn diagnostics_of(generation: &Generation, questions: &[PlacedQuestion]) -> Vec<Diagnostic> {
-    let told = questions.iter().filter_map(|placed| match generation.answer(&placed.question) {
+    let reported = questions.iter().filter_map(|placed| match generation.answer(&placed.question) {
         Err(problem) => Some(wrong(placed, &problem)),
         Ok(_) => generation.unset_in(&placed.question).map(|missing| unset(placed, &missing)),
     });
-    told.collect()
+    reported.collect()
 }
 
 fn wrong(placed: &PlacedQuestion, problem: &QuestionProblem) -> Diagnostic {

@@ -7,11 +7,11 @@
 //!
 //! The seal of a decision: that this register gave it to this client's organization, or to this client.
 //!
-//! A decision that is sent back names versions of records, older ones too, and these are read. Without a seal a client could name any
-//! version of any record that it may read today.
+//! A decision that is sent back names versions of records, older ones too, and these are read. Without a seal a client
+//! could name any version of any record that it may read today.
 //!
-//! The signed content is the sequence of these parts: a text as its length in bytes (32 bits, big endian) and its bytes in UTF-8, a count as
-//! 32 bits, a version as 64 bits, both big endian.
+//! The signed content is the sequence of these parts: a text as its length in bytes (32 bits, big endian) and its bytes
+//! in UTF-8, a count as 32 bits, a version as 64 bits, both big endian.
 //!
 //! 1. the text `daftar decision 1`
 //! 2. the recipient: `organization`, `client` or `administrator` as a text; its name as a text, which is empty for the administrator
@@ -99,11 +99,12 @@ impl Decision {
         }
     }
 
-    /// Checks that what is asked can still be answered as this decision was, records aside. `now` is what would be decided by today.
+    /// Checks that what is asked can still be answered as this decision was, records aside. `now` is what would be
+    /// decided by today.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] when it is about another expression; [`AppError::Conflict`] naming what is no longer installed or set up
-    /// as it was.
+    /// [`AppError::Invalid`] when it is about another expression; [`AppError::Conflict`] naming what is no longer
+    /// installed or set up as it was.
     pub fn check_setting(&self, now: &Self) -> Result<(), AppError> {
         if self.expression_digest != now.expression_digest {
             let message = format!(
@@ -175,7 +176,8 @@ fn not_repeatable(detail: impl Into<String>) -> AppError {
     AppError::conflict(ErrorCode::DecisionNotRepeatable, detail)
 }
 
-/// The vocabularies that a rule depends on: of the fields that it reads, the codes that it names, and its concept groups.
+/// The vocabularies that a rule depends on: of the fields that it reads, the codes that it names, and its concept
+/// groups.
 fn vocabularies(
     generation: &Generation,
     schema: &Schema,
@@ -241,7 +243,8 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// For the acting client: its organization where it has one, since the clients of an organization share their decisions.
+    /// For the acting client: its organization where it has one, since the clients of an organization share their
+    /// decisions.
     #[must_use]
     pub fn new(ctx: &OpContext, keys: &Arc<DecisionKeyRing>) -> Self {
         let recipient = match (&ctx.actor, &ctx.organization) {
@@ -317,7 +320,8 @@ impl Signed {
     }
 }
 
-/// The error for a decision that was changed, is not sealed, or was given to another recipient: one response for all three.
+/// The error for a decision that was changed, is not sealed, or was given to another recipient: one response for all
+/// three.
 #[must_use]
 pub fn not_authentic() -> AppError {
     let message = "the decision was not issued by this register to this client or its organization, or it was changed: send it back unchanged, or ask again without it";
@@ -357,7 +361,7 @@ mod tests {
     fn every_changed_input_is_named() {
         assert_eq!(complaint(|_| ()), None);
         assert_eq!(complaint(|now| now.versions.clear()), None, "records are compared separately");
-        for (told, change) in [
+        for (reported, change) in [
             ("`sha256:e`", (|now| now.expression_digest = "x".to_owned()) as fn(&mut Decision)),
             ("the engine `cel@1`", |now| now.engine = "cel@2".to_owned()),
             ("the schema `sha256:s`", |now| now.schema = "x".to_owned()),
@@ -371,7 +375,7 @@ mod tests {
             ("another visibility", |now| now.is_by_consent = true),
         ] {
             let complaint = complaint(change).unwrap();
-            assert!(complaint.contains(told), "{complaint} does not name {told}");
+            assert!(complaint.contains(reported), "{complaint} does not name {reported}");
         }
     }
 

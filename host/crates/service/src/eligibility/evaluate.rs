@@ -13,7 +13,7 @@ use jiff::civil::Date;
 use super::check::{self, codes_of};
 use super::decision::{Decision, expression_digest};
 use super::facts::{InlineSubject, SubjectFacts, inline_codes, with_inline};
-use super::failure::{Asked, Failure, budget_problem, refused, unless_exhausted};
+use super::failure::{Failure, RequestIdentity, budget_problem, refused, unless_exhausted};
 use super::layout;
 use super::load::Needs;
 use super::schema::{self, ROLE_PATH, schema};
@@ -110,11 +110,12 @@ pub(super) enum Authority {
     Program,
 }
 
-/// Evaluates a rule for the client that asks.
+/// Evaluates a rule for the client.
 ///
 /// # Errors
-/// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::Invalid`] for inline records that are
-/// not right, [`AppError::MissingScope`] and [`AppError::FieldNotGranted`] when the rule reads what the client may not.
+/// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::Invalid`] for inline records that
+/// are not right, [`AppError::MissingScope`] and [`AppError::FieldNotGranted`] when the rule reads what the client may
+/// not.
 pub async fn evaluate(
     ctx: &OpContext,
     registry: &Registry,
@@ -138,13 +139,14 @@ async fn evaluate_for(
     });
     let targets: Vec<String> = targets.collect();
     let is_repeated = request.repeated.is_some();
-    let asked = Asked {
+    let requested = RequestIdentity {
         expression_digest: expression_digest(&request.expression),
         under: format!("{:?} {} {engine_name}", request.subject, request.explain),
         subjects: request.subjects.len(),
     };
-    let outcome = unless_exhausted(ctx, registry, asked, run(ctx, registry, engine, request, authority)).await;
-    // The entry names all records that were read, members of households included; for a rejected request, the requested ones.
+    let outcome = unless_exhausted(ctx, registry, requested, run(ctx, registry, engine, request, authority)).await;
+    // The entry names all records that were read, members of households included; for a rejected request, the requested
+    // ones.
     let entries = match &outcome {
         Ok(evaluated) => read_entries(ctx, evaluated, is_repeated),
         Err(_) => vec![audit::entry(ctx, AuditAction::Evaluate, AuditOutcome::Refused, targets)],
@@ -155,7 +157,8 @@ async fn evaluate_for(
     outcome
 }
 
-/// The audit entries that name what was read; where a decision was repeated, with the versions, which need not be the present ones.
+/// The audit entries that name what was read; where a decision was repeated, with the versions, which need not be the
+/// present ones.
 fn read_entries(ctx: &OpContext, evaluated: &Evaluated, is_repeated: bool) -> Vec<AuditEntry> {
     let entry = |read: Vec<String>| {
         let entry = audit::entry(ctx, AuditAction::Evaluate, AuditOutcome::Allowed, read);
@@ -227,8 +230,9 @@ impl Evaluation {
             repeated.check_setting(&self.decision(session, &self.generation, BTreeMap::new()))?;
         }
         let loaded = runtime.block_on(self.load(needs, session.cancellation()))?;
-        // Taken after the records: a code that was published and recorded in the meantime is answered for too. Inline records are read
-        // under the same generation, which also knows codes of open vocabularies that only they or the rule name.
+        // Taken after the records: a code that was published and recorded in the meantime is answered for too. Inline
+        // records are read under the same generation, which also knows codes of open vocabularies that only they or the
+        // rule name.
         let generation = self.consulted(session.questions())?;
         let all = with_inline(&generation, loaded.stored, &self.request.subjects)?;
         let subjects: Vec<&SubjectFacts> = all.iter().filter_map(|subject| subject.as_ref().ok()).collect();
@@ -357,8 +361,8 @@ pub async fn ask_program(
     }
 }
 
-/// References to up to `count` records, spread evenly over the register in the order of registration: the same ones until
-/// another record is registered. For the administrator: requires no scope.
+/// References to up to `count` records, spread evenly over the register in the order of registration: the same ones
+/// until another record is registered. For the administrator: requires no scope.
 ///
 /// # Errors
 /// If the store fails.
@@ -381,14 +385,14 @@ pub async fn sample(registry: &Registry, subject: Subject, count: u32) -> Result
 /// The most levels of a tree: two levels of JSON each, of which many readers take no more than 128.
 const DEPTH_MAX: usize = 50;
 
-/// One part of an expression with the parts that it is made of.
+/// One part of an expression with its child parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// Its text.
     pub text: String,
     /// Its value.
     pub part: ExplainedPart,
-    /// The parts that it is made of, in the order of the text.
+    /// Its child parts, in the order of the text.
     pub children: Vec<Node>,
 }
 
@@ -415,7 +419,8 @@ fn tree(expression: &str, explanation: Explanation) -> Option<ExplanationTree> {
     };
     let mut nodes: Vec<Option<Node>> = explanation.parts.into_iter().map(node).collect();
     let mut is_cut = explanation.is_cut;
-    // Each part stands after the one that it belongs to: from the last to the first, every part is whole when it is handed up.
+    // Each part comes after its parent: from the last to the first, every part is complete when it is added to its
+    // parent.
     for at in (1..nodes.len()).rev() {
         let Some(mut part) = nodes.get_mut(at).and_then(Option::take) else { continue };
         part.children.reverse();

@@ -1,4 +1,5 @@
-//! Facts about a subject: from the register, or from the request, whose codes are checked as those of records to be stored.
+//! Facts about a subject: from the register, or from the request, whose codes are checked as those of records to be
+//! stored.
 
 use std::collections::BTreeMap;
 
@@ -62,14 +63,14 @@ pub(super) enum Me {
     Group(Known<GroupDetails>),
 }
 
-/// Everything that is known of a subject.
+/// The known facts about a subject.
 #[derive(Debug, Clone)]
 pub(super) struct SubjectFacts {
     pub me: Me,
-    /// The members of its household, who may be none; absent where it cannot be said: the person is in several households, or the request does
-    /// not say.
+    /// The members of its household, possibly none; absent where it is unknown: the person is in several households, or
+    /// the request does not say.
     pub members: Option<Vec<PersonInHousehold>>,
-    /// Its memberships in programs, which may be none; absent where it cannot be said.
+    /// Its memberships in programs, possibly none; absent where it is unknown.
     pub programs: Option<Vec<MembershipFact>>,
 }
 
@@ -85,9 +86,10 @@ pub struct MembershipFact {
 impl From<&MembershipView> for MembershipFact {
     fn from(view: &MembershipView) -> Self {
         let fields = value::in_order(FIELDS, view.membership.details.iter());
-        let is_told = |field: &Field| field.in_rules && field.tag != PROGRAM.tag() && view.fields.allows(field.name);
-        let told = fields.filter(|(field, _)| is_told(field));
-        let values = told.map(|(field, value)| (field.tag, value.clone())).collect();
+        let is_reported =
+            |field: &Field| field.in_rules && field.tag != PROGRAM.tag() && view.fields.allows(field.name);
+        let reported = fields.filter(|(field, _)| is_reported(field));
+        let values = reported.map(|(field, value)| (field.tag, value.clone())).collect();
         Self { program: view.fields.allows("program").then(|| view.program.clone()), values }
     }
 }
@@ -133,8 +135,8 @@ pub enum InlineMe {
     Group(Box<GroupDetails<CodeUri, IdentifierKey>>),
 }
 
-/// The most problems of inline records that are reported, as many as an answer shows: once there are so many, no further record is looked
-/// at.
+/// The most problems of inline records that are reported, as many as an answer shows: once there are so many, no
+/// further record is read.
 const PROBLEMS_MAX: usize = 50;
 
 /// Puts the inline records beside what was fetched of the register: one a subject, in the order asked.
@@ -262,7 +264,7 @@ mod tests {
     #[test]
     fn after_the_maximum_of_problems_no_further_record_is_checked() {
         let generation = generation();
-        for (subjects, members, told, last) in [
+        for (subjects, members, reported, last) in [
             (49, 0, 49, "subjects[48].gender"),
             (50, 0, 50, "subjects[49].gender"),
             (51, 0, 50, "subjects[49].gender"),
@@ -273,7 +275,7 @@ mod tests {
             let Err(AppError::Invalid(problems)) = with_inline(&generation, BTreeMap::new(), &subjects) else {
                 panic!("problems were expected")
             };
-            assert_eq!((problems.len(), problems[told - 1].field.as_str()), (told, last));
+            assert_eq!((problems.len(), problems[reported - 1].field.as_str()), (reported, last));
         }
     }
 }

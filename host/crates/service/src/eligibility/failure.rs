@@ -1,11 +1,11 @@
-//! Errors of rules and their meaning for the client; expressions that exhausted a budget, remembered for a short while, so that
-//! a client that sends one again is answered immediately and occupies no thread of the sandbox.
+//! Errors of rules and their meaning for the client; expressions that exhausted a budget, remembered for a short while,
+//! so that a client that sends one again is answered immediately and occupies no thread of the sandbox.
 //!
 //! **Invariant:** what an expression does to the engine is its author's to fix: 422, never a 5xx.
 //!
-//! **Invariant:** what one client's expression exhausts is held against that client and that expression alone.
+//! **Invariant:** an exhausted limit counts against that client and that expression alone.
 //!
-//! **Invariant:** what is remembered has a bound for each client and for all together, and is forgotten by itself.
+//! **Invariant:** the entries are bounded for each client and in total, and expire.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -47,17 +47,17 @@ impl From<EngineError> for Failure {
 pub(super) async fn unless_exhausted<T>(
     ctx: &OpContext,
     registry: &Registry,
-    asked: Asked,
+    requested: RequestIdentity,
     run: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, AppError> {
-    if let Some(message) = registry.exhausted.recall(&ctx.actor, &asked, ctx.now) {
+    if let Some(message) = registry.exhausted.recall(&ctx.actor, &requested, ctx.now) {
         return Err(budget_problem(message));
     }
     run.await.map_err(|failure| match failure {
         Failure::App(error) => error,
         Failure::Engine(error) => {
             if let Some(message) = exhaustion(&error) {
-                registry.exhausted.remember(&ctx.actor, asked, message, ctx.now);
+                registry.exhausted.remember(&ctx.actor, requested, message, ctx.now);
             }
             engine_error(error)
         }
@@ -143,7 +143,7 @@ const ALL_MAX: usize = 4_096;
 
 /// Identity of a request: everything that decides its cost, except the number of subjects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct RequestIdentity {
     /// Digest of the expression.
     pub expression_digest: String,
     /// Kind of its subjects, and its engine.
@@ -158,23 +158,23 @@ pub struct ExhaustedExpressions(Mutex<HashMap<ClientId, VecDeque<Entry>>>);
 
 #[derive(Debug)]
 struct Entry {
-    asked: Asked,
+    requested: RequestIdentity,
     message: String,
     until: Timestamp,
 }
 
 impl ExhaustedExpressions {
     /// Reason why that would exhaust its budget again, if the same client just asked the same about as many or fewer.
-    pub(super) fn recall(&self, actor: &Actor, asked: &Asked, now: Timestamp) -> Option<String> {
+    pub(super) fn recall(&self, actor: &Actor, requested: &RequestIdentity, now: Timestamp) -> Option<String> {
         let Actor::Client(client) = actor else { return None };
         let clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = clients.get(client)?.iter().rev().find(|entry| entry.forbids(asked, now))?;
+        let entry = clients.get(client)?.iter().rev().find(|entry| entry.forbids(requested, now))?;
         let seconds = entry.until.duration_since(now).as_millis().max(0).unsigned_abs().div_ceil(1_000);
         Some(format!("{} (this was found out a moment ago; it is tried again in {seconds} s)", entry.message))
     }
 
     /// Remembers that it exhausted a budget.
-    pub(super) fn remember(&self, actor: &Actor, asked: Asked, message: String, now: Timestamp) {
+    pub(super) fn remember(&self, actor: &Actor, requested: RequestIdentity, message: String, now: Timestamp) {
         let Actor::Client(client) = actor else { return };
         let Ok(until) = now.checked_add(REMEMBERED) else { return };
         let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -193,7 +193,7 @@ impl ExhaustedExpressions {
             clients.remove(client);
             return;
         }
-        entries.push_back(Entry { asked, message, until });
+        entries.push_back(Entry { requested, message, until });
     }
 }
 
@@ -203,9 +203,10 @@ impl Entry {
         now < self.until && self.until.duration_since(now) <= REMEMBERED
     }
 
-    fn forbids(&self, asked: &Asked, now: Timestamp) -> bool {
-        let is_same = self.asked.expression_digest == asked.expression_digest && self.asked.under == asked.under;
-        is_same && asked.subjects >= self.asked.subjects && self.is_remembered(now)
+    fn forbids(&self, requested: &RequestIdentity, now: Timestamp) -> bool {
+        let is_same =
+            self.requested.expression_digest == requested.expression_digest && self.requested.under == requested.under;
+        is_same && requested.subjects >= self.requested.subjects && self.is_remembered(now)
     }
 }
 
@@ -217,8 +218,8 @@ mod tests {
         Actor::Client(ClientId::parse(name).unwrap())
     }
 
-    fn asked(expression: &str, subjects: usize) -> Asked {
-        Asked { expression_digest: expression.to_owned(), under: "individual".to_owned(), subjects }
+    fn requested(expression: &str, subjects: usize) -> RequestIdentity {
+        RequestIdentity { expression_digest: expression.to_owned(), under: "individual".to_owned(), subjects }
     }
 
     fn at(seconds: i64) -> Timestamp {
@@ -233,20 +234,20 @@ mod tests {
     fn it_is_held_against_that_client_and_that_expression_for_a_while() {
         let memory = ExhaustedExpressions::default();
         let (one, other) = (client("client_one"), client("client_other"));
-        memory.remember(&one, asked("a", 10), "too much".to_owned(), at(0));
-        let told = memory.recall(&one, &asked("a", 10), at(29)).unwrap();
-        assert_eq!(told, "too much (this was found out a moment ago; it is tried again in 1 s)");
-        assert_eq!(memory.recall(&other, &asked("a", 10), at(0)), None);
-        assert_eq!(memory.recall(&one, &asked("b", 10), at(0)), None);
-        assert_eq!(memory.recall(&one, &asked("a", 10), at(30)), None, "it is forgotten");
+        memory.remember(&one, requested("a", 10), "too much".to_owned(), at(0));
+        let reported = memory.recall(&one, &requested("a", 10), at(29)).unwrap();
+        assert_eq!(reported, "too much (this was found out a moment ago; it is tried again in 1 s)");
+        assert_eq!(memory.recall(&other, &requested("a", 10), at(0)), None);
+        assert_eq!(memory.recall(&one, &requested("b", 10), at(0)), None);
+        assert_eq!(memory.recall(&one, &requested("a", 10), at(30)), None, "it is forgotten");
     }
 
     #[test]
     fn fewer_subjects_may_fit_and_more_do_not() {
         let memory = ExhaustedExpressions::default();
         let one = client("client_one");
-        memory.remember(&one, asked("a", 10), "too much".to_owned(), at(0));
-        let is_refused = |subjects| memory.recall(&one, &asked("a", subjects), at(0)).is_some();
+        memory.remember(&one, requested("a", 10), "too much".to_owned(), at(0));
+        let is_refused = |subjects| memory.recall(&one, &requested("a", subjects), at(0)).is_some();
         assert_eq!([9, 10, 11].map(is_refused), [false, true, true]);
     }
 
@@ -254,15 +255,15 @@ mod tests {
     fn what_is_remembered_is_bounded_for_one_client_and_for_all() {
         let memory = ExhaustedExpressions::default();
         for number in 0..10_000 {
-            memory.remember(&client("client_one"), asked(&number.to_string(), 1), String::new(), at(0));
+            memory.remember(&client("client_one"), requested(&number.to_string(), 1), String::new(), at(0));
         }
         assert_eq!(remembered(&memory), OF_CLIENT_MAX);
-        assert!(memory.recall(&client("client_one"), &asked("9999", 1), at(0)).is_some(), "the latest is kept");
+        assert!(memory.recall(&client("client_one"), &requested("9999", 1), at(0)).is_some(), "the latest is kept");
         for number in 0..10_000 {
-            memory.remember(&client(&format!("client_{number}")), asked("a", 1), String::new(), at(0));
+            memory.remember(&client(&format!("client_{number}")), requested("a", 1), String::new(), at(0));
         }
         assert_eq!(remembered(&memory), ALL_MAX);
-        memory.remember(&client("client_late"), asked("a", 1), String::new(), at(60));
+        memory.remember(&client("client_late"), requested("a", 1), String::new(), at(60));
         assert_eq!(remembered(&memory), 1, "expired entries are evicted");
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn batch(
     let reads_programs = references.iter().any(|reference| reference.space == RowSpace::Programs);
     let (of_programs, programs) = children(subjects, |subject| subject.programs.as_ref(), Row::Membership)?;
     let mut columns = Vec::new();
-    // A reference without a path asks which rows there are, as `size(members)` does; the children say it.
+    // A reference without a path reads only the rows, as `size(members)` does; the children have them.
     for reference in references.iter().filter(|reference| !reference.path.is_empty()) {
         let rows = match reference.space {
             RowSpace::Me => me.as_slice(),
@@ -191,8 +191,8 @@ fn values(kind: FieldType, place: Place<'_>, rows: &[Row<'_>]) -> Result<(Vec<u8
     })
 }
 
-/// Which rows have a value of the picked type, and the values. A value of another type was written before a module changed its field: a missing
-/// fact to the rule.
+/// Which rows have a value of the picked type, and the values. A value of another type was written before a module
+/// changed its field: a missing fact to the rule.
 fn cells<'a, T: Default>(
     place: Place<'_>,
     rows: &[Row<'a>],
@@ -326,7 +326,7 @@ impl<'p> Place<'p> {
         })
     }
 
-    /// The place of the items of a list that stands here.
+    /// The position of the items of a list that is here.
     fn items(self) -> Option<Self> {
         match self {
             Self::Field(Field { kind: Kind::List { of, .. }, .. }) => Some(Self::Item(of)),
@@ -335,7 +335,7 @@ impl<'p> Place<'p> {
         }
     }
 
-    /// True if a rule may see what stands here in a record of which it sees these fields.
+    /// True if a rule may see this value in a record of which it sees these fields.
     fn is_seen(self, fields: &FieldSet) -> bool {
         fields.is_all()
             || match self {
@@ -417,7 +417,7 @@ fn within<'a>(values: &'a Values, field: &Field, part: &'static Field) -> Option
     }
 }
 
-/// Adds the items of the list that stands in a place of a row; whether one is recorded there and may be seen.
+/// Adds the items of a list in a row; returns true if one is recorded there and may be seen.
 fn add_items<'a>(row: &Row<'a>, place: Place<'_>, items: &mut Vec<Row<'a>>) -> bool {
     let Row::Record { values, extension, fields, .. } = *row else { return false };
     match place {

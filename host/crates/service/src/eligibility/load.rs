@@ -143,8 +143,8 @@ impl Evaluation {
         }
     }
 
-    /// A record as it is checked: at the present version, or at the one that the decision names that is repeated. Nothing where it is hidden,
-    /// or that decision did not see it.
+    /// A record as it is checked: at the present version, or at the one that the decision names that is repeated.
+    /// Nothing where it is hidden, or that decision did not see it.
     async fn record<T>(&self, id: RecordId) -> Result<Option<Seen<Fields<T>>>, AppError>
     where
         Fields<T>: Details,
@@ -175,7 +175,7 @@ impl Evaluation {
         self.record::<GroupRecord>(id).await
     }
 
-    /// A person of the register, read once however often it is asked for; nothing, where it is hidden.
+    /// A person of the register, read once however often it is requested; none where it is hidden.
     async fn person(&self, id: RecordId, reads: &mut Reads) -> Result<Option<Seen<IndividualDetails>>, AppError> {
         if let Some(known) = reads.people.get(&id) {
             return Ok(Some(known.clone()));
@@ -255,7 +255,8 @@ impl Evaluation {
         Ok(reads.groups_then.as_ref().and_then(|groups| groups.get(&id)).cloned().unwrap_or_default())
     }
 
-    /// The memberships of a subject of those identifiers, with any status. They count towards the limit as individuals do.
+    /// The memberships of a subject of those identifiers, with any status. They count towards the limit as individuals
+    /// do.
     async fn programs(
         &self,
         subject: SubjectReference,
@@ -390,8 +391,8 @@ fn names(kind: RecordKind, identifiers: &[Identifier]) -> Vec<String> {
     all.map(|key| records::reference(kind, key)).collect()
 }
 
-/// The name of a membership without an identifier of its own: which it is of its beneficiary's, in the order of registration. The
-/// program is left out, as the client may not be allowed to see it.
+/// The name of a membership without an identifier of its own: which it is of its beneficiary's, in the order of
+/// registration. The program is left out, as the client may not be allowed to see it.
 fn numbered(number: usize, kind: RecordKind, beneficiary: &[Identifier]) -> String {
     let called = records::called(beneficiary).map(|key| records::reference(kind, key));
     format!("{} {number} of {}", RecordKind::ProgramMembership, called.unwrap_or_default())

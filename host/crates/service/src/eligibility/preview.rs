@@ -1,8 +1,8 @@
 //! Evaluates a rule over all subjects of a search: counts, subjects, and missing facts.
 //!
-//! It runs over partitions of the register (`preview/population.rs`): the register in memory is one partition, one in a database has many. Each is
-//! worked on in time slices of a bounded number of subjects, each slice with a rule of its own in the
-//! sandbox, on as many plugin threads as background work may take.
+//! It runs over partitions of the register (`preview/population.rs`): the register in memory is one partition, one in a
+//! database has many. Each is worked on in time slices of a bounded number of subjects, each slice with a rule of its
+//! own in the sandbox, on as many plugin threads as background work may take.
 //!
 //! **Invariant:** a preview sees one register from its beginning to its end, one generation of vocabularies and one engine.
 //!
@@ -36,7 +36,7 @@ use self::facts::BATCH_ROWS_MAX;
 use self::records::{Asking, PreviewCache};
 use super::check::{self, codes_of};
 use super::decision::{Decision, expression_digest};
-use super::failure::{Asked, Failure, refused, unless_exhausted};
+use super::failure::{Failure, RequestIdentity, refused, unless_exhausted};
 use super::load::household_code;
 use super::schema::{self, missing_scope, schema};
 use crate::group::{self, GroupSearchRequest};
@@ -72,7 +72,7 @@ pub enum SubjectSelection {
     Groups(GroupSearchRequest),
 }
 
-/// A preview that a client asks for.
+/// A preview that a client requests.
 #[derive(Debug, Clone)]
 pub struct PreviewRequest {
     /// The rule.
@@ -89,12 +89,13 @@ pub struct PreviewRequest {
     pub tells_subjects: bool,
 }
 
-/// Admits previews, schedules their time slices fairly between clients, and caches the fields that they read of records.
+/// Admits previews, schedules their time slices fairly between clients, and caches the fields that they read of
+/// records.
 #[derive(Debug)]
 pub struct Previews {
     admitted: Arc<FairSemaphore<Actor>>,
     slices: Arc<FairSemaphore<Actor>>,
-    kept: PreviewCache,
+    cached: PreviewCache,
 }
 
 /// Figures of previews for the metrics page.
@@ -102,27 +103,36 @@ pub struct Previews {
 pub struct PreviewUsage {
     /// Previews that have begun and not ended.
     pub previews: usize,
-    /// Time slices that are held.
+    /// Time slices in use.
     pub slices: usize,
     /// Time slices that are waited for.
     pub waiting: usize,
     /// Fields that were read of records.
-    pub kept: PreviewCacheUsage,
+    pub cached: PreviewCacheUsage,
 }
 
 impl Previews {
     /// Schedules so many time slices at once, and caches fields up to so many bytes.
     #[must_use]
-    pub fn new(slices_max: usize, kept_bytes_max: u64) -> Self {
+    pub fn new(slices_max: usize, stored_bytes_max: u64) -> Self {
         let admitted = FairSemaphore::new(PREVIEWS_MAX, PREVIEWS_OF_CLIENT_MAX);
-        Self { admitted, slices: FairSemaphore::new(slices_max, slices_max), kept: PreviewCache::new(kept_bytes_max) }
+        Self {
+            admitted,
+            slices: FairSemaphore::new(slices_max, slices_max),
+            cached: PreviewCache::new(stored_bytes_max),
+        }
     }
 
-    /// Number of previews, how many time slices are held, how many are waited for, and what is cached.
+    /// Number of previews, of time slices in use and waited for, and usage of the cache.
     #[must_use]
     pub fn usage(&self) -> PreviewUsage {
         let (previews, slices) = (self.admitted.usage(), self.slices.usage());
-        PreviewUsage { previews: previews.held, slices: slices.held, waiting: slices.waiting, kept: self.kept.usage() }
+        PreviewUsage {
+            previews: previews.held,
+            slices: slices.held,
+            waiting: slices.waiting,
+            cached: self.cached.usage(),
+        }
     }
 
     /// Admits a preview for as long as the slot is held.
@@ -187,7 +197,7 @@ impl Inquiry {
             Ok::<_, Failure>(Self {
                 decision: Decision { is_by_consent: ctx.consent.is_some(), ..decision },
                 household: household_code(&generation).map(|number| number.0),
-                asking: previews.kept.begin(),
+                asking: previews.cached.begin(),
                 warnings: session.warnings().to_vec(),
                 engine: own_engine,
                 ctx,
@@ -215,8 +225,9 @@ impl Inquiry {
 /// Makes a preview ready: the rule is compiled and checked, whom it is about is found.
 ///
 /// # Errors
-/// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::MissingScope`] and [`AppError::FieldNotGranted`] when
-/// it reads what the client may not, [`AppError::Busy`] when there are too many previews, [`AppError::NoEngine`].
+/// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::MissingScope`] and
+/// [`AppError::FieldNotGranted`] when it reads what the client may not, [`AppError::Busy`] when there are too many
+/// previews, [`AppError::NoEngine`].
 pub async fn prepare(
     ctx: &OpContext,
     registry: &Registry,
@@ -236,16 +247,16 @@ pub async fn prepare(
     let admitted = previews.admit(&ctx.actor)?;
     let (query, searched_by) = match request.among {
         SubjectSelection::Individuals(search) => {
-            let (query, fields) = individual::asked(ctx, registry, search).await?;
+            let (query, fields) = individual::requested(ctx, registry, search).await?;
             (SubjectQuery::Individuals(query), fields)
         }
         SubjectSelection::Groups(search) => {
-            let (query, fields) = group::asked(ctx, registry, search).await?;
+            let (query, fields) = group::requested(ctx, registry, search).await?;
             (SubjectQuery::Groups(query), fields)
         }
     };
     let population = population::find(ctx, registry, &query).await?;
-    let asked = Asked {
+    let requested = RequestIdentity {
         expression_digest: expression_digest(&request.expression),
         under: format!("preview of {kind:?} {engine_name}"),
         // A batch is what has a budget.
@@ -261,7 +272,7 @@ pub async fn prepare(
     };
     let (of_client, previews) = (ctx.clone(), Arc::clone(previews));
     let compiled = Inquiry::compile(of_client, registry.clone(), engine, previews, question);
-    let mut inquiry = unless_exhausted(ctx, registry, asked.clone(), compiled).await?;
+    let mut inquiry = unless_exhausted(ctx, registry, requested.clone(), compiled).await?;
     if request.is_streamed {
         inquiry.ctx = run::outliving(ctx);
     }
@@ -271,7 +282,7 @@ pub async fn prepare(
         searched_by,
         sample: request.sample.min(SAMPLE_MAX),
         withheld,
-        asked,
+        requested,
         is_streamed: request.is_streamed,
         _admitted: admitted,
     })

@@ -1,5 +1,5 @@
-//! Which facts of the register a rule may speak of, and what a client needs to read them: the scope and the field that a read of them would
-//! need.
+//! Which facts of the register a rule may speak of, and what a client needs to read them: the scope and the field that
+//! a read of them would need.
 
 use std::collections::BTreeSet;
 
@@ -50,8 +50,9 @@ pub(super) fn record_kind(subject: Subject, space: RowSpace) -> RecordKind {
     }
 }
 
-/// A field and its parts, as far as rules use them, behind the path of the part that it is of: `birth_date`; `name.family` of a part;
-/// `address` and `address[].city` of a list of parts; `relationship[].period.start` of a part of such a part.
+/// A field and its parts, as far as rules use them, behind the path of the part that it is of: `birth_date`;
+/// `name.family` of a part; `address` and `address[].city` of a list of parts; `relationship[].period.start` of a part
+/// of such a part.
 fn of_field(space: RowSpace, before: &str, field: &'static schema::Field) -> Vec<Field> {
     if !field.in_rules {
         return Vec::new();
@@ -120,8 +121,8 @@ fn digest(subject: Subject, fields: &[Field]) -> String {
     format!("sha256:{}", super::decision::hexadecimal(&hasher.finalize()))
 }
 
-/// Checks that the client may read of the register what a rule about these subjects reads. Records given in the request are the
-/// client's own.
+/// Checks that the client may read of the register what a rule about these subjects reads. Records given in the request
+/// are the client's own.
 ///
 /// # Errors
 /// [`AppError::MissingScope`], [`AppError::FieldNotGranted`].
@@ -155,24 +156,24 @@ pub(super) fn check_stored(ctx: &OpContext, kind: Subject, references: &[Referen
 }
 
 /// Fields of a rule that this client may not read from the register: rejected for stored records. Not reported to
-/// a client that may not read such subjects at all: its rules are about records that it brings.
+/// a client that may not read such subjects at all: its rules are about records in its requests.
 pub(super) fn gaps(ctx: &OpContext, kind: Subject, references: &[Reference]) -> Vec<Diagnostic> {
     if !ctx.holds(resource_of(kind), Action::Read) {
         return Vec::new();
     }
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let mut gaps = Vec::new();
     for reference in references {
         for (resource, path) in needs_of(kind, reference.space, &reference.path) {
             let Some((code, error)) = gap(ctx, resource, path) else { continue };
             let message =
                 format!("a rule that reads `{}` is refused on records of the register: {error}", reference.name());
-            if told.insert(message.clone()) {
+            if reported.insert(message.clone()) {
                 gaps.push(Diagnostic {
                     severity: Severity::Warning,
                     code: code.to_owned(),
                     message,
-                    // An engine may say nothing of use: then it is the rule as a whole.
+                    // An engine may return no usable position: then it is the rule as a whole.
                     line: reference.line.max(1),
                     column: reference.column.max(1),
                     length: reference.length,

@@ -69,7 +69,8 @@ impl MemberChange {
 /// Changes one member of a group.
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`] if the client may not change members, [`AppError::Invalid`] with the invalid fields, [`AppError::NotThere`] if the individual is not a member,
+/// [`AppError::FieldNotGranted`] if the client may not change members, [`AppError::Invalid`] with the invalid fields,
+/// [`AppError::NotThere`] if the individual is not a member,
 /// [`AppError::NotFound`], [`AppError::Ambiguous`], and [`AppError::VersionMismatch`] when the condition is not met.
 pub async fn change_member(
     ctx: &OpContext,
@@ -141,8 +142,8 @@ async fn change_member_once(
     check_members(ctx, &generation, &details, &hidden, &mut problems);
     if !problems.is_empty() {
         let at = at.map(|at| hidden.shown_place(&details, MEMBER.tag(), at));
-        let told = problems.into_iter().map(|problem| of_the_member(at, visible_problem(&fields, problem)));
-        return Err(AppError::Invalid(told.collect()));
+        let reported = problems.into_iter().map(|problem| of_the_member(at, visible_problem(&fields, problem)));
+        return Err(AppError::Invalid(reported.collect()));
     }
     let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets(key, change));
     entry.note = Some(change.note().to_owned());
@@ -271,7 +272,8 @@ pub struct GroupPlace {
 /// A page of the memberships that a person has or had in groups, by group.
 ///
 /// # Errors
-/// [`AppError::MissingScope`] without `group:read`, [`AppError::FieldNotGranted`], [`AppError::NotFound`] and [`AppError::Ambiguous`].
+/// [`AppError::MissingScope`] without `group:read`, [`AppError::FieldNotGranted`], [`AppError::NotFound`] and
+/// [`AppError::Ambiguous`].
 pub async fn places_of(
     ctx: &OpContext,
     registry: &Registry,

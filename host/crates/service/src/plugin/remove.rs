@@ -30,8 +30,8 @@ impl PluginAdministration {
     /// Removes a plugin; it stays removed when the server starts again.
     ///
     /// # Errors
-    /// [`AppError::UnknownPlugin`]; [`AppError::Conflict`] when `is_forced` is false and records use its codes, or it is not
-    /// loaded and they cannot be counted, or local codes, concept groups or another pack need it.
+    /// [`AppError::UnknownPlugin`]; [`AppError::Conflict`] when `is_forced` is false and records use its codes, or it
+    /// is not loaded and they cannot be counted, or local codes, concept groups or another pack need it.
     pub async fn remove(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
         let (this, ctx, name) = (self.clone(), ctx.clone(), name.clone());
         let removing = async move {
@@ -121,9 +121,9 @@ impl PluginAdministration {
                 return Err(AppError::Conflict(ErrorCode::PluginInUse, message));
             }
             let held = self.held_codes(pack.vocabularies()).await?;
-            let kept = of_removed(pack.vocabularies(), deployment, generation, &held);
-            let deployment = joined(deployment, &kept);
-            self.publisher.store_settings(ctx.now, kept, deployment).await?;
+            let retained = of_removed(pack.vocabularies(), deployment, generation, &held);
+            let deployment = joined(deployment, &retained);
+            self.publisher.store_settings(ctx.now, retained, deployment).await?;
         }
         // Before the deletion, as with an install.
         self.audit(ctx, AuditOutcome::Allowed, name.to_string(), note).await?;
@@ -289,7 +289,7 @@ pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deploym
     (settings, joined)
 }
 
-/// Codes to retain of removed vocabularies: the codes in records, which are `held`, or with local codes below them, and
+/// Codes to retain of removed vocabularies: the codes in records (`held`), or with local codes below them, and
 /// their ancestors.
 pub(super) fn of_removed(
     vocabularies: &[Arc<Vocabulary>],
@@ -300,9 +300,9 @@ pub(super) fn of_removed(
     let mut settings = Vec::new();
     for vocabulary in vocabularies {
         let namespace = vocabulary.namespace();
-        let kept: BTreeSet<&Code> = deployment.retained_of(namespace).map(|concept| &concept.code).collect();
+        let retained: BTreeSet<&Code> = deployment.retained_of(namespace).map(|concept| &concept.code).collect();
         let concepts = needed(vocabulary, deployment, generation, held);
-        let new = concepts.into_iter().filter(|concept| !kept.contains(&concept.code)).collect();
+        let new = concepts.into_iter().filter(|concept| !retained.contains(&concept.code)).collect();
         settings.extend(parts(namespace, new, deployment));
     }
     settings
@@ -434,7 +434,7 @@ mod tests {
             settings
                 .iter()
                 .map(|setting| match setting {
-                    Setting::RetainedConcepts(kept) => (kept.part, kept.concepts.len()),
+                    Setting::RetainedConcepts(retained) => (retained.part, retained.concepts.len()),
                     other => panic!("{other:?}"),
                 })
                 .collect()
@@ -449,12 +449,12 @@ mod tests {
     fn a_code_with_too_much_text_is_retained_without_definitions() {
         let namespace = Namespace::parse("urn:x").unwrap();
         let mut all = concepts(1);
-        for (length, is_kept) in [(DEFINED_BYTES_MAX - 5, true), (DEFINED_BYTES_MAX - 4, false)] {
+        for (length, is_stored) in [(DEFINED_BYTES_MAX - 5, true), (DEFINED_BYTES_MAX - 4, false)] {
             all[0].definitions =
                 vec![daftar_domain::vocabulary::LocalizedText { language: "en".into(), value: "x".repeat(length) }];
             let settings = parts(&namespace, all.clone(), &Deployment::default());
-            let [Setting::RetainedConcepts(kept)] = settings.as_slice() else { panic!("{settings:?}") };
-            assert_eq!(!kept.concepts[0].definitions.is_empty(), is_kept, "{length}");
+            let [Setting::RetainedConcepts(retained)] = settings.as_slice() else { panic!("{settings:?}") };
+            assert_eq!(!retained.concepts[0].definitions.is_empty(), is_stored, "{length}");
         }
     }
 
@@ -494,8 +494,8 @@ mod tests {
             let older = Arc::new(pack("1", &["a", "b"], is_open));
             let packs = Packs::from([(PluginName::parse("x").unwrap(), (origin("x"), older))]);
             let (settings, _) = of_replaced(&packs, &pack("2", &["a"], is_open), &Deployment::default());
-            let kept = settings.iter().filter(|setting| matches!(setting, Setting::RetainedConcepts(_)));
-            assert_eq!(kept.count(), expected, "open: {is_open}");
+            let retained = settings.iter().filter(|setting| matches!(setting, Setting::RetainedConcepts(_)));
+            assert_eq!(retained.count(), expected, "open: {is_open}");
         }
     }
 }

@@ -105,7 +105,7 @@ pub struct VocabularyChange {
     /// The codes in records that would change, the most used first.
     pub touched: Vec<TouchedCode>,
     /// Number of such codes that are not named.
-    pub untold: usize,
+    pub unreported: usize,
     /// Active local codes that the new version provides itself, or that would become inactive with their vocabulary.
     pub local_codes: Vec<String>,
 }
@@ -164,7 +164,7 @@ impl PluginAdministration {
         &self,
         ctx: &OpContext,
         offer: PluginOffer,
-        records_told: usize,
+        records_reported: usize,
     ) -> Result<UpgradeReport, AppError> {
         let library = self.library.clone();
         let prepared = match blocking(move || library.prepare(offer)).await? {
@@ -182,10 +182,10 @@ impl PluginAdministration {
         let manifest = prepared.manifest();
         let downgrade = self.library.newer_than(manifest).map(|reason| prepared.refuse_downgrade(reason).to_string());
         let refused = match with(&packs, &deployment, &prepared) {
-            Ok(Some((changed, kept))) => {
+            Ok(Some((changed, retained))) => {
                 let dropped = self.dropped(&manifest.name, &changed);
                 let needed = self.why_still_needed(&manifest.name, &dropped, &deployment).await?;
-                let deployment = super::remove::joined(&deployment, &kept);
+                let deployment = super::remove::joined(&deployment, &retained);
                 match needed {
                     Some(reason) => Some(prepared.refuse(reason).to_string()),
                     None => self.publisher.tried(&changed, &deployment).await?.err(),
@@ -211,7 +211,7 @@ impl PluginAdministration {
             lost.extend(numbers);
             vocabularies.push(change);
         }
-        let records = match records_told {
+        let records = match records_reported {
             0 => Vec::new(),
             limit => records(ctx, &self.registry, &generation, (&lost, &carriers), limit).await?,
         };
@@ -314,7 +314,7 @@ fn change(pair: &Pair<'_>, facts: &Facts<'_>) -> Option<(VocabularyChange, Vec<C
     }
     report.records = if namespace.as_str() == ID_TYPE_NAMESPACE { carriers.total() } else { 0 };
     report.touched.sort_by(|one, other| other.records.cmp(&one.records).then_with(|| one.uri.cmp(&other.uri)));
-    report.untold = report.touched.len().saturating_sub(CODES_REPORTED_MAX);
+    report.unreported = report.touched.len().saturating_sub(CODES_REPORTED_MAX);
     report.touched.truncate(CODES_REPORTED_MAX);
     Some((report, lost))
 }

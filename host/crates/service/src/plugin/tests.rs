@@ -167,7 +167,7 @@ async fn the_audit_log_records_the_signer_or_the_option_that_allowed_none() {
 
     let mut entries = store.audit(10).await.unwrap();
     entries.reverse();
-    let told: Vec<(AuditOutcome, String)> =
+    let reported: Vec<(AuditOutcome, String)> =
         entries.into_iter().map(|entry| (entry.outcome, entry.note.unwrap_or_default())).collect();
     let id = key.public_key().id().to_string();
     let expected = [
@@ -177,8 +177,8 @@ async fn the_audit_log_records_the_signer_or_the_option_that_allowed_none() {
         (AuditOutcome::Refused, vec!["step `signature`".to_owned(), "not signed".to_owned()]),
         (AuditOutcome::Allowed, vec!["unsigned, allowed by --allow-unsigned".to_owned()]),
     ];
-    assert_eq!(told.len(), expected.len(), "{told:?}");
-    for ((outcome, note), (wanted, words)) in told.iter().zip(&expected) {
+    assert_eq!(reported.len(), expected.len(), "{reported:?}");
+    for ((outcome, note), (wanted, words)) in reported.iter().zip(&expected) {
         assert!(outcome == wanted && words.iter().all(|word| note.contains(word)), "{note}: {words:?}");
     }
     assert!(fs::read_to_string(test.folder.path().join("installed.json")).unwrap().contains("unsigned"));

@@ -37,7 +37,8 @@ use daftar_store::{Operation, ReadSet, StoreError, Write};
 /// Enrols a beneficiary, or records that it applied, left, or was rejected.
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every invalid field, including references that do not resolve;
+/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every invalid field, including references that do not
+/// resolve;
 /// [`AppError::Conflict`] for a second open membership and for a program that has ended; [`AppError::NotEligible`].
 pub async fn create(
     ctx: &OpContext,
@@ -91,7 +92,7 @@ pub(super) async fn write(
     // Before anything is checked.
     let since = registry.index.sequence().await?;
     let before = present.as_ref().map(|present| present.before);
-    let kept = |field: &str| present.as_ref().filter(|present| !present.written.allows(field));
+    let stored = |field: &str| present.as_ref().filter(|present| !present.written.allows(field));
     // Fields that never change are not compared for a client that may not read them: a rejection would reveal their
     // values.
     let unseen = |field: &str| present.as_ref().filter(|present| !present.seen.allows(field));
@@ -107,7 +108,7 @@ pub(super) async fn write(
     let (generation, kind) = (registry.vocabularies.current(), RecordKind::ProgramMembership);
     identifiers::check((&generation, today), kind, known, &draft.identifiers, &mut problems);
     let shown = present.as_ref();
-    let program = kept("program").or_else(|| shown.filter(|present| present.is_program(&given.0)));
+    let program = stored("program").or_else(|| shown.filter(|present| present.is_program(&given.0)));
     let program = match program {
         Some(present) => Some(records::by_id(&*registry.store, present.before.details.program()).await?),
         None => {
@@ -116,7 +117,7 @@ pub(super) async fn write(
             subjects::noted("program", found, &mut problems)?
         }
     };
-    let beneficiary = kept("beneficiary").or_else(|| shown.filter(|present| present.is_beneficiary(&given.1)));
+    let beneficiary = stored("beneficiary").or_else(|| shown.filter(|present| present.is_beneficiary(&given.1)));
     let beneficiary = match beneficiary {
         Some(present) => Some(present.before.details.beneficiary()),
         None => {
@@ -158,7 +159,7 @@ pub(super) async fn write(
     if check_transition(present.as_ref(), status)? == Entry::Enrolled {
         check_open(&program, today)?;
         // A reason given for something else, and invisible to the client, does not count.
-        let is_overridden = details.has(OVERRIDE) && kept("override").is_none();
+        let is_overridden = details.has(OVERRIDE) && stored("override").is_none();
         let word = ask(ctx, registry, engine, &program, (&details, is_overridden)).await?;
         let decides = word.is_some() && !is_overridden;
         read_set.push(of_entry(registry, since, program.id, decides.then_some(beneficiary)).await?);
@@ -207,8 +208,8 @@ async fn ask(
         Ok(outcome) => {
             let kind = details.beneficiary().kind;
             // Data may be missing because it concerns an individual hidden from a client that requires consents.
-            let is_told = |fact: &String| ctx.consent.is_none() && may_be_reported(ctx, kind, fact);
-            let missing = outcome.missing.into_iter().filter(is_told).collect();
+            let is_reported = |fact: &String| ctx.consent.is_none() && may_be_reported(ctx, kind, fact);
+            let missing = outcome.missing.into_iter().filter(is_reported).collect();
             Err(AppError::NotEligible { outcome: outcome.verdict.name(), missing })
         }
         // A client that overrides the result of an expression need not wait for it.
@@ -427,11 +428,11 @@ pub(super) fn check_dates(
     problems: &mut Vec<FieldProblem>,
 ) {
     let status = details.status();
-    let is_told = |day: Key<Date>, details: &ProgramMembershipDetails| {
+    let is_reported = |day: Key<Date>, details: &ProgramMembershipDetails| {
         let field = name_of(day.tag());
         present.is_none_or(|one| one.seen.allows(field) || (one.written.allows(field) && details.has(day)))
     };
-    let are_told = is_told(ENROLLMENT_DATE, details) && is_told(EXIT_DATE, details);
+    let are_reported = is_reported(ENROLLMENT_DATE, details) && is_reported(EXIT_DATE, details);
     let before = present.map(|present| &present.before.details);
     let known = |day: Key<Date>, details: &ProgramMembershipDetails| {
         details.get(day).or_else(|| before.and_then(|before| before.get(day)))
@@ -457,7 +458,7 @@ pub(super) fn check_dates(
     }
     if let (Some(since), Some(until)) = (details.get(ENROLLMENT_DATE), details.get(EXIT_DATE))
         && until < since
-        && are_told
+        && are_reported
     {
         let message = "the day of leaving is before the day of enrolment";
         problems.push(FieldProblem::new(name_of(EXIT_DATE.tag()), "invalid_date", message));

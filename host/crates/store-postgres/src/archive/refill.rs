@@ -171,7 +171,7 @@ async fn run(
         filling::analyze(object).await;
     }
     // The receiver may be closed.
-    let _is_told = answer.send(finished.map_err(|broken| constraint_error(what, broken)));
+    let _is_reported = answer.send(finished.map_err(|broken| constraint_error(what, broken)));
 }
 
 /// Locks the register, which has to be empty.
@@ -251,7 +251,7 @@ async fn worked(
                 let put = work.put(&transaction, entries).await;
                 let is_over = put.is_err();
                 // The next entries are rejected.
-                let _is_told = answer.send(put.map_err(|broken| constraint_error(what, broken)));
+                let _is_reported = answer.send(put.map_err(|broken| constraint_error(what, broken)));
                 if is_over {
                     return None;
                 }

@@ -71,8 +71,8 @@ impl PostgresReadSnapshot {
         let begun = async {
             let slot = tokio::time::timeout(database.answer_timeout(), moments.acquire(actor)).await;
             let held = slot.map_err(|_| {
-                let said = "previews have every connection to the database that they may have";
-                Failure::new(Meaning::Exhausted, said)
+                let message = "previews have every connection to the database that they may have";
+                Failure::new(Meaning::Exhausted, message)
             })?;
             let link = Arc::new(database.link("daftar (preview)").await?);
             let row = begin(&link).await?;
@@ -107,15 +107,15 @@ impl PostgresReadSnapshot {
     }
 
     async fn query(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
-        let asked = tokio::time::timeout(ANSWER_MAX, self.link.client.query(statement, values));
-        let answered = self.answered(asked).await.map_err(|_| Failure::slow())?;
+        let requested = tokio::time::timeout(ANSWER_MAX, self.link.client.query(statement, values));
+        let answered = self.answered(requested).await.map_err(|_| Failure::slow())?;
         answered.map_err(|error| Failure::from(error).into())
     }
 
     /// Waits for a response, and notes its arrival: a future that is dropped before counts as unanswered.
-    async fn answered<T>(&self, asked: impl Future<Output = T>) -> T {
+    async fn answered<T>(&self, requested: impl Future<Output = T>) -> T {
         self.unanswered.fetch_add(1, Ordering::AcqRel);
-        let answer = asked.await;
+        let answer = requested.await;
         self.unanswered.fetch_sub(1, Ordering::AcqRel);
         answer
     }

@@ -64,9 +64,9 @@ pub(super) fn views() -> Vec<View> {
 impl View {
     fn of(table: &Table) -> Self {
         let number = kind_number(table.kind);
-        let kept = format!("daftar.record AS r WHERE r.kind = {number}");
+        let stored = format!("daftar.record AS r WHERE r.kind = {number}");
         let (from, fields, about) = match table.items {
-            None => (kept, schema::fields(table.kind), format!("One row per record of the kind {}.", table.kind)),
+            None => (stored, schema::fields(table.kind), format!("One row per record of the kind {}.", table.kind)),
             Some(items) => (
                 format!(
                     "daftar.record AS r CROSS JOIN LATERAL jsonb_array_elements(r.value -> '{items}') AS item (value) WHERE r.kind = {number}"
@@ -187,15 +187,15 @@ impl Place {
     }
 
     /// Builds an expression on the kind of record that the reference names.
-    fn by_kind(&self, said: impl Fn(RecordKind) -> String) -> String {
+    fn by_kind(&self, message: impl Fn(RecordKind) -> String) -> String {
         let kinds = match self.field.map(|field| &field.kind) {
             Some(Kind::Reference(kinds)) => *kinds,
             _ => &[],
         };
         if let [only] = kinds {
-            return said(*only);
+            return message(*only);
         }
-        let cases = kinds.iter().map(|kind| format!(" WHEN '{}' THEN {}", kind.resource().name(), said(*kind)));
+        let cases = kinds.iter().map(|kind| format!(" WHEN '{}' THEN {}", kind.resource().name(), message(*kind)));
         format!("CASE {} ->> 'kind'{} END", self.json(), cases.collect::<String>())
     }
 }

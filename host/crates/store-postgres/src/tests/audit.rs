@@ -190,7 +190,7 @@ async fn three_months(store: &PostgresStore) -> usize {
 
 fn removal(before: Timestamp) -> AuditRemoval {
     let line = AuditEntry { at: "2026-03-20T00:00:00Z".parse().unwrap(), ..audit_entry("removal") };
-    AuditRemoval { before, line, told: None }
+    AuditRemoval { before, line, reported: None }
 }
 
 #[tokio::test]
@@ -206,16 +206,18 @@ async fn whole_months_are_dropped_and_the_edge_is_exact() {
     assert_eq!(first.lines, 48, "row by row");
     reader.client.batch_execute("COMMIT").await.unwrap();
     let other = PostgresStore::open(options(&url)).await.unwrap();
-    let mut told = first;
-    while let Some(removed) = other.remove_audit(AuditRemoval { told: Some(told), ..removal(before) }).await.unwrap() {
+    let mut reported = first;
+    while let Some(removed) =
+        other.remove_audit(AuditRemoval { reported: Some(reported), ..removal(before) }).await.unwrap()
+    {
         assert_eq!(removed.at, first.at, "one entry reports the whole removal");
-        told = removed;
+        reported = removed;
     }
     let left = store.audit(usize::MAX).await.unwrap();
     let (report, left) = left.split_first().map(|(newest, rest)| (newest.clone(), rest)).unwrap();
-    assert_eq!((report.request_id.as_str(), report.count), ("removal", told.lines));
+    assert_eq!((report.request_id.as_str(), report.count), ("removal", reported.lines));
     assert!(left.iter().all(|entry| entry.at >= before));
-    assert_eq!(left.len() as u64, total as u64 - told.lines);
+    assert_eq!(left.len() as u64, total as u64 - reported.lines);
     // January was empty by then, February was not.
     let dropped = "SELECT count(*) FROM pg_class WHERE relname IN ('audit_2026_01', 'audit_2026_02') AND relkind = 'r'";
     assert_eq!(count(&store, dropped).await, 0);

@@ -108,7 +108,7 @@ fn folder(path: &Path) -> SledStore {
 async fn assert_same(from: &SledStore, database: &Database) {
     let store = database.store().await;
     let comparison = compare(from.snapshot().await.unwrap(), store.snapshot().await.unwrap(), |_, _| ()).await.unwrap();
-    assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
+    assert_eq!((comparison.differences, comparison.reported), (0, Vec::new()));
     store.close().await;
     let fresh = Database::new();
     fresh.fill(from).await;
@@ -140,7 +140,7 @@ async fn all_writes_to_the_folder_are_applied() {
             let writes = caught_up.mark.sequence.0 - caught_up.held.sequence.0;
             assert_eq!(caught_up.brought.written[&ItemKind::Changes], writes, "{seed}, {round}");
             let comparison = compared(&from, &database, &caught_up).await;
-            assert_eq!((comparison.differences, comparison.told), (0, Vec::new()), "{seed}, {round}");
+            assert_eq!((comparison.differences, comparison.reported), (0, Vec::new()), "{seed}, {round}");
             assert_eq!(comparison.same[&ItemKind::Changes], writes);
             assert_same(&from, &database).await;
             let again = database.catch_up(&from).await.unwrap();
@@ -170,7 +170,7 @@ async fn both_stores_report_the_same_writes_since() {
     let store = database.store().await;
     let (ours, theirs) = (from.ends(&held).await.unwrap(), store.ends(&held).await.unwrap());
     assert_eq!(Ends { register: ours.register, ..theirs }, ours);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for mut snapshot in [from.since(&held).await.unwrap(), store.since(&held).await.unwrap()] {
         let mut entries = Vec::new();
         loop {
@@ -180,10 +180,10 @@ async fn both_stores_report_the_same_writes_since() {
             }
             entries.extend(more);
         }
-        told.push(entries);
+        reported.push(entries);
     }
-    assert!(told[0] == told[1], "{told:?}");
-    let first = told[0].iter().find_map(|entry| match entry {
+    assert!(reported[0] == reported[1], "{reported:?}");
+    let first = reported[0].iter().find_map(|entry| match entry {
         Entry::Change { sequence, .. } => Some(*sequence),
         _ => None,
     });

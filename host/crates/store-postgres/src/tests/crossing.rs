@@ -26,10 +26,10 @@ pub(super) async fn taken(mut snapshot: Snapshot) -> Vec<Entry> {
 
 /// The findings of a verification, one per line, sorted by text.
 async fn findings(store: &dyn Archive) -> Vec<String> {
-    let (events, mut told) = tokio::sync::mpsc::channel(4);
+    let (events, mut reported) = tokio::sync::mpsc::channel(4);
     let listen = async {
         let mut findings = Vec::new();
-        while let Some(event) = told.recv().await {
+        while let Some(event) = reported.recv().await {
             if let VerificationEvent::Finding(finding) = event {
                 findings.push(finding.to_string());
             }

@@ -34,10 +34,10 @@ impl Damaged {
     }
 
     async fn findings(&self) -> Vec<String> {
-        let (events, mut told) = tokio::sync::mpsc::channel(4);
+        let (events, mut reported) = tokio::sync::mpsc::channel(4);
         let listen = async {
             let mut findings = Vec::new();
-            while let Some(event) = told.recv().await {
+            while let Some(event) = reported.recv().await {
                 if let VerificationEvent::Finding(finding) = event {
                     findings.push(finding.to_string());
                 }

@@ -33,16 +33,16 @@ async fn until_active(watcher: &Link, words: &str, count: i64) {
 }
 
 /// Sends a request until the database executes it, and drops it.
-async fn leave<T>(asked: impl Future<Output = T>, watcher: &Link, words: &str) {
+async fn leave<T>(requested: impl Future<Output = T>, watcher: &Link, words: &str) {
     tokio::select! {
-        _ = asked => panic!("it got a response"),
+        _ = requested => panic!("it got a response"),
         () = until_active(watcher, words, 1) => {}
     }
 }
 
 async fn answered(store: &PostgresStore) {
-    let asked = store.database.query("SELECT 1", &[]);
-    tokio::time::timeout(Duration::from_secs(30), asked).await.expect("it waits for no other statement").unwrap();
+    let requested = store.database.query("SELECT 1", &[]);
+    tokio::time::timeout(Duration::from_secs(30), requested).await.expect("it waits for no other statement").unwrap();
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ fn newer(identifier: &str) -> IndividualDetails {
 async fn an_older_program_continues_after_compatible_steps_of_a_newer_one_and_reopens() {
     let database = Database::new();
     let (one, other) = (database.store().await, database.store().await);
-    // Every statement of theirs was prepared before.
+    // Each of their statements was prepared before.
     for (number, store) in [&one, &other].into_iter().enumerate() {
         let individual = create(store, person(&[&format!("urn:x:a|{number}")])).await;
         commit(store, vec![Operation::update(individual.id, VersionId(1), person(&[]))]).await.unwrap();

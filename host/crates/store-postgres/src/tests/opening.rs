@@ -28,9 +28,12 @@ async fn errors_of_opening_name_the_database_but_not_its_password() {
         (format!("postgres://unknown:geheim@127.0.0.1:{port}/postgres"), "see that the role"),
         (format!("postgres://{role}:geheim@127.0.0.1:{port}/postgres?sslmode=verify-full"), "TLS"),
     ] {
-        let told = refused(&url).await;
+        let reported = refused(&url).await;
         let database = format!("`{}` at 127.0.0.1:", name_of(url.split('?').next().unwrap()));
-        assert!(told.contains(says) && told.contains(&database) && !told.contains("geheim"), "{url}: {told}");
+        assert!(
+            reported.contains(says) && reported.contains(&database) && !reported.contains("geheim"),
+            "{url}: {reported}"
+        );
     }
 }
 
@@ -59,9 +62,12 @@ async fn a_database_from_before_the_first_release_is_rejected_and_left_unchanged
     for _ in 0..2 {
         let error = PostgresStore::open(options(&url)).await.err().unwrap();
         assert!(matches!(error, OpenError::BeforeFirstRelease { .. }), "{error}");
-        let told = error.to_string();
-        assert!(told.starts_with(&format!("the database `{}` at ", name_of(&url))), "{told}");
-        assert!(told.contains("was made before the first release") && told.contains("`daftar export FILE`"), "{told}");
+        let reported = error.to_string();
+        assert!(reported.starts_with(&format!("the database `{}` at ", name_of(&url))), "{reported}");
+        assert!(
+            reported.contains("was made before the first release") && reported.contains("`daftar export FILE`"),
+            "{reported}"
+        );
     }
     let refill = PostgresRefill::open(options(&url)).await.err().unwrap();
     assert!(matches!(refill, OpenError::BeforeFirstRelease { .. }), "{refill}");
@@ -134,8 +140,8 @@ async fn a_register_that_lost_its_row_is_not_initialized_again() {
     store.append_audit(vec![audit_entry("before")]).await.unwrap();
     store.close().await;
     server.run_sql(name_of(&url), "DELETE FROM daftar.last");
-    let told = refused(&url).await;
-    assert!(told.contains("has lost its row: restore the database from a backup"), "{told}");
+    let reported = refused(&url).await;
+    assert!(reported.contains("has lost its row: restore the database from a backup"), "{reported}");
 }
 
 /// On every connection: a host that disappears holds no lock for longer.
@@ -143,14 +149,14 @@ async fn a_register_that_lost_its_row_is_not_initialized_again() {
 async fn the_server_detects_a_lost_host_soon() {
     let server = Server::shared();
     let store = PostgresStore::open(options(&server.create_database())).await.unwrap();
-    let asked = "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'), \
+    let requested = "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'), \
                  current_setting('tcp_keepalives_count'), current_setting('tcp_user_timeout')";
     let link = store.database.link("link").await.unwrap();
     for row in [
-        store.database.query_opt(asked, &[]).await.unwrap().unwrap(),
-        store.database.search(asked, &[]).await.unwrap().pop().unwrap(),
-        store.database.writer().await.unwrap().query(asked, &[]).await.unwrap().pop().unwrap(),
-        link.client.query_one(asked, &[]).await.unwrap(),
+        store.database.query_opt(requested, &[]).await.unwrap().unwrap(),
+        store.database.search(requested, &[]).await.unwrap().pop().unwrap(),
+        store.database.writer().await.unwrap().query(requested, &[]).await.unwrap().pop().unwrap(),
+        link.client.query_one(requested, &[]).await.unwrap(),
     ] {
         assert_eq!([0, 1, 2, 3].map(|at| row.get::<_, String>(at)), ["10", "5", "3", "30000"]);
     }
@@ -162,8 +168,8 @@ async fn the_error_for_a_role_without_the_right_to_create_tables_names_the_right
     let url = server.create_database();
     let role = format!("guest_of_{}", name_of(&url));
     server.run_sql("postgres", &format!("CREATE ROLE {role} LOGIN"));
-    let told = refused(&url.replace(&format!("{}@", server.role()), &format!("{role}@"))).await;
-    assert!(told.contains("GRANT CREATE ON DATABASE"), "{told}");
+    let reported = refused(&url.replace(&format!("{}@", server.role()), &format!("{role}@"))).await;
+    assert!(reported.contains("GRANT CREATE ON DATABASE"), "{reported}");
     // A role that owns the schema requires no more than that.
     server.run_sql(name_of(&url), &format!("CREATE SCHEMA daftar AUTHORIZATION {role}"));
     PostgresStore::open(options(&url.replace(&format!("{}@", server.role()), &format!("{role}@")))).await.unwrap();
@@ -213,8 +219,8 @@ async fn tls_connects_only_to_a_server_with_a_trusted_certificate() {
         ("localhost", trusted("no certificate".to_owned()), "holds no certificate"),
         ("localhost", Some(folder.path().join("absent.pem")), "cannot be read"),
     ] {
-        let told = PostgresStore::open(with(host, ca)).await.err().unwrap().to_string();
-        assert!(told.contains(says), "{host}: {told}");
+        let reported = PostgresStore::open(with(host, ca)).await.err().unwrap().to_string();
+        assert!(reported.contains(says), "{host}: {reported}");
     }
 }
 
@@ -252,10 +258,10 @@ async fn pooler(to: u16, refuses: bool) -> u16 {
                 }
                 let (version, pairs) = startup.split_at(4);
                 let texts: Vec<&[u8]> = pairs.split(|byte| *byte == 0).collect();
-                let kept =
+                let stored =
                     texts.chunks(2).filter(|pair| pair.len() == 2 && !pair[0].is_empty() && pair[0] != b"options");
                 let mut passed = version.to_vec();
-                kept.flatten().for_each(|text| passed.extend([text, b"\0".as_slice()].concat()));
+                stored.flatten().for_each(|text| passed.extend([text, b"\0".as_slice()].concat()));
                 passed.push(0);
                 let mut server = tokio::net::TcpStream::connect((std::net::Ipv4Addr::LOCALHOST, to)).await.unwrap();
                 server.write_u32(passed.len() as u32 + 4).await.unwrap();

@@ -197,8 +197,8 @@ async fn previews_that_use_all_of_their_connections_are_no_outage() {
         moments.push(partitions.snapshot(&client(number / 2)).await.unwrap());
     }
     let failed = partitions.snapshot(&client(4)).await.err().unwrap();
-    let said = "previews have every connection";
-    assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains(said)), "{failed:?}");
+    let message = "previews have every connection";
+    assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains(message)), "{failed:?}");
     assert!(!store.database.is_unavailable());
     moments.pop();
     partitions.snapshot(&client(4)).await.unwrap();
@@ -334,8 +334,10 @@ async fn of_several_hosts_a_standby_is_never_read() {
     let primary = format!("127.0.0.1:{}", server.port());
     let both = url.replace(&primary, &format!("127.0.0.1:{},{primary}", standby.port()));
     let store = PostgresStore::open(options(&both)).await.unwrap();
-    let asked = "SELECT pg_is_in_recovery()";
-    for rows in [store.database.query(asked, &[]).await.unwrap(), store.database.search(asked, &[]).await.unwrap()] {
+    let requested = "SELECT pg_is_in_recovery()";
+    for rows in
+        [store.database.query(requested, &[]).await.unwrap(), store.database.search(requested, &[]).await.unwrap()]
+    {
         assert!(!rows[0].get::<_, bool>(0));
     }
 }

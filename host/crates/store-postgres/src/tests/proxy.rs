@@ -86,14 +86,14 @@ async fn cut(is_cut: &mut watch::Receiver<bool>) {
 
 async fn passed(mut client: TcpStream, to: u16, state: Arc<State>) {
     let Ok(mut server) = TcpStream::connect((Ipv4Addr::LOCALHOST, to)).await else { return };
-    let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
+    let (mut requested, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
     let mut is_cut = state.is_cut.subscribe();
     loop {
         tokio::select! {
             () = cut(&mut is_cut) => return,
-            read = client.read(&mut asked) => {
+            read = client.read(&mut requested) => {
                 let Ok(length @ 1..) = read else { return };
-                let message = &asked[..length];
+                let message = &requested[..length];
                 let is_commit = message.windows(7).any(|window| window == b"COMMIT\0");
                 let fate = if is_commit { state.next_commit.swap(Commit::Passes as u8, Ordering::SeqCst) } else { 0 };
                 if fate != Commit::Passes as u8 {

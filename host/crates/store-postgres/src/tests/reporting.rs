@@ -114,14 +114,14 @@ async fn labels_are_those_of_the_last_snapshot_and_codes_that_it_lacks_keep_thei
     ];
     assert!(store.put_labels(first.clone()).await.unwrap());
     assert!(!store.put_labels(first.into_iter().rev().collect()).await.unwrap(), "they are there");
-    let asked = |uri: &str, language: &str| {
+    let requested = |uri: &str, language: &str| {
         server.run_sql(database, &format!("SELECT coalesce(reporting.label('{uri}', {language}), '-')"))
     };
-    assert_eq!(asked("urn:a#1", "'fr-CA'"), "un");
-    assert_eq!(asked("urn:a#1", "'FR'"), "un");
-    assert_eq!(asked("urn:a#1", "'de'"), "one");
-    assert_eq!(asked("urn:a#1", "NULL"), "one");
-    assert_eq!(asked("urn:x#1", "'en'"), "-");
+    assert_eq!(requested("urn:a#1", "'fr-CA'"), "un");
+    assert_eq!(requested("urn:a#1", "'FR'"), "un");
+    assert_eq!(requested("urn:a#1", "'de'"), "one");
+    assert_eq!(requested("urn:a#1", "NULL"), "one");
+    assert_eq!(requested("urn:x#1", "'en'"), "-");
     let second = vec![label("urn:a#1", "en", 0, "uno"), label("urn:a#2", "sw", 0, "mbili")];
     assert!(store.put_labels(second).await.unwrap());
     let all = "SELECT string_agg(uri || ' ' || language || ' ' || text, ',' ORDER BY uri, language) FROM daftar.label";
@@ -155,7 +155,7 @@ async fn a_reader_of_the_views_reads_nothing_else() {
         database,
         &format!("CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA reporting TO {role}; GRANT SELECT ON ALL TABLES IN SCHEMA reporting TO {role}"),
     );
-    let asked = |statement: &str| server.try_sql(database, &format!("SET ROLE {role}; {statement}"));
+    let requested = |statement: &str| server.try_sql(database, &format!("SET ROLE {role}; {statement}"));
     for view in [
         "individual",
         "individual_identifier",
@@ -166,16 +166,16 @@ async fn a_reader_of_the_views_reads_nothing_else() {
         "consent",
         "audit_entry",
     ] {
-        asked(&format!("SELECT * FROM reporting.{view}")).unwrap();
+        requested(&format!("SELECT * FROM reporting.{view}")).unwrap();
     }
-    assert_eq!(asked("SELECT reporting.label('urn:a#1', 'en')").unwrap(), "one");
+    assert_eq!(requested("SELECT reporting.label('urn:a#1', 'en')").unwrap(), "one");
     for refused in [
         "SELECT * FROM daftar.record",
         "SELECT * FROM daftar.label",
         "DELETE FROM reporting.program",
         "CREATE TABLE reporting.mine ()",
     ] {
-        let error = asked(refused).unwrap_err();
+        let error = requested(refused).unwrap_err();
         assert!(error.contains("permission denied"), "{refused}: {error}");
     }
     server.run_sql(database, &format!("DROP OWNED BY {role}; DROP ROLE {role}"));
@@ -218,7 +218,7 @@ async fn views_show_the_values_of_stored_json() {
         ])
         .await
         .unwrap();
-    for (asked, shown) in [
+    for (requested, shown) in [
         (
             "SELECT id, active, birth_date, gender, gender_label FROM individual ORDER BY 1",
             "urn:new|A|1|t|1961-04-02|urn:sex#2|Female\n|f|||",
@@ -266,7 +266,11 @@ async fn views_show_the_values_of_stored_json() {
             "Pension|urn:h|1",
         ),
     ] {
-        assert_eq!(server.run_sql(database, &format!("SET search_path = reporting; {asked}")), shown, "{asked}");
+        assert_eq!(
+            server.run_sql(database, &format!("SET search_path = reporting; {requested}")),
+            shown,
+            "{requested}"
+        );
     }
 }
 
@@ -291,8 +295,8 @@ async fn a_dump_is_restored_with_views_and_labels() {
     run("pg_restore", &["--exit-on-error", "--dbname", &restored, file]);
     let again = PostgresStore::open(options(&restored)).await.unwrap();
     assert_eq!(again.register.0, store.register.0);
-    let asked = "SELECT id, gender_label FROM reporting.individual WHERE active";
-    assert_eq!(server.run_sql(name_of(&restored), asked), "urn:new|A|1|Female");
+    let requested = "SELECT id, gender_label FROM reporting.individual WHERE active";
+    assert_eq!(server.run_sql(name_of(&restored), requested), "urn:new|A|1|Female");
     assert!(!again.put_labels(vec![label("urn:sex#2", "en", 0, "Female")]).await.unwrap(), "they are there");
 }
 
@@ -333,16 +337,16 @@ async fn a_warehouse_follows_by_logical_replication_and_has_the_same_views() {
         register.port()
     );
     warehouse.run_sql(name_of(&copy), &subscription);
-    let awaited = async |asked: &str, shown: &str| {
+    let awaited = async |requested: &str, shown: &str| {
         let mut last = String::new();
         for _ in 0..600 {
-            last = warehouse.run_sql(name_of(&copy), asked);
+            last = warehouse.run_sql(name_of(&copy), requested);
             if last == shown {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        panic!("{asked}: {last}");
+        panic!("{requested}: {last}");
     };
     awaited("SELECT count(*) FROM reporting.individual", "2").await;
     store.put_labels(vec![label("urn:sex#2", "en", 0, "Female")]).await.unwrap();

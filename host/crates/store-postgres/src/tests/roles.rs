@@ -16,10 +16,10 @@ async fn a_server_creates_no_table_and_names_the_role_and_command_that_do() {
     let Roles { database, owner, server: url, .. } = server.create_roles();
     let by_whom =
         format!("belongs to the role `{database}_owner`, not to `{database}_server`: run `daftar migrate prepare`");
-    let told = denied(&url).await;
+    let reported = denied(&url).await;
     assert!(
-        told.starts_with("there are no tables in it yet, this daftar needs layout") && told.contains(&by_whom),
-        "{told}"
+        reported.starts_with("there are no tables in it yet, this daftar needs layout") && reported.contains(&by_whom),
+        "{reported}"
     );
     let known = open::known_layout();
     let first = PostgresStore::prepare(options(&owner)).await.unwrap();
@@ -51,12 +51,12 @@ async fn a_server_creates_no_table_and_names_the_role_and_command_that_do() {
 
     // The tables of an older daftar.
     server.run_sql(&database, &format!("DELETE FROM daftar.layout_history WHERE version = {known}"));
-    let told = denied(&url).await;
+    let reported = denied(&url).await;
     assert!(
-        told.starts_with(&format!("its tables are of layout {}, this daftar needs layout {known}", known - 1)),
-        "{told}"
+        reported.starts_with(&format!("its tables are of layout {}, this daftar needs layout {known}", known - 1)),
+        "{reported}"
     );
-    assert!(told.contains(&by_whom), "{told}");
+    assert!(reported.contains(&by_whom), "{reported}");
 }
 
 #[tokio::test]
@@ -64,8 +64,8 @@ async fn a_reader_reads_no_table_of_the_register() {
     let server = Server::shared();
     let Roles { database, owner, server: url, reader } = server.create_roles();
     PostgresStore::prepare(options(&owner)).await.unwrap();
-    let told = denied(&reader).await;
-    assert!(told.contains("(42501)") && told.contains("host/docs/POSTGRESQL.md"), "{told}");
+    let reported = denied(&reader).await;
+    assert!(reported.contains("(42501)") && reported.contains("host/docs/POSTGRESQL.md"), "{reported}");
     let read = |statement: &str| server.try_sql(&database, &format!("SET ROLE {database}_analyst; {statement}"));
     let error = read("SELECT * FROM daftar.search_individual").unwrap_err();
     assert!(error.contains("permission denied for schema daftar"), "{error}");

@@ -91,12 +91,12 @@ async fn days_and_instants_are_columns_that_sql_understands() {
     let expected = "date birth_date, date deceased_date, date enrollment_date, date exit_date, date first_day, date last_day, \
                     date registration_date, timestamp with time zone last_updated";
     assert_eq!(server.run_sql(name_of(&url), types), expected);
-    let asked = "INSERT INTO daftar.search_individual (id, terms, is_inactive, deceased_date, last_updated) \
+    let requested = "INSERT INTO daftar.search_individual (id, terms, is_inactive, deceased_date, last_updated) \
                  VALUES (1, '', false, '2026-01-01', now()), (2, '', false, NULL, now()); \
                  INSERT INTO daftar.search_membership (id, beneficiary_kind, beneficiary, program, status, last_updated) \
                  VALUES (7, 1, 1, 1, 'enrolled', now()), (8, 1, 2, 1, 'enrolled', now()), (9, 2, 1, 1, 'enrolled', now()); \
                  SELECT membership.id FROM daftar.search_membership AS membership \
                  JOIN daftar.search_individual AS person ON membership.beneficiary_kind = 1 AND person.id = membership.beneficiary \
                  WHERE membership.status = 'enrolled' AND person.deceased_date <= current_date";
-    assert_eq!(server.run_sql(name_of(&url), asked), "7");
+    assert_eq!(server.run_sql(name_of(&url), requested), "7");
 }

@@ -171,7 +171,7 @@ async fn writes_of_any_process_are_read_from_the_change_feed_at_one_snapshot() {
     assert_eq!((before.sequence(), before.last(RecordKind::Individual).await.unwrap()), (Sequence(1), RecordId(1)));
     assert_eq!(before.records(RecordKind::Individual, &[RecordId(1), RecordId(2)]).await.unwrap().len(), 1);
     drop(before);
-    // The connection is kept, without a transaction.
+    // The connection stays open, without a transaction.
     let after = feed.snapshot().await.unwrap();
     assert_eq!(after.sequence(), Sequence(2));
     let touched = after.touched_since(Sequence(1), 10).await.unwrap();

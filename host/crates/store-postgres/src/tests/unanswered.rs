@@ -64,11 +64,11 @@ async fn audit_entries_whose_commit_is_resolved_late_are_there_once_and_reads_re
         left_open(&store, &proxy, fate).await;
         proxy.cut(false);
         // There is no write, and no read of the log.
-        let mut asked = 0;
+        let mut requested = 0;
         while store.append_audit(vec![audit_entry("after")]).await.is_err() {
-            asked += 1;
+            requested += 1;
             tokio::time::sleep(Duration::from_millis(25)).await;
-            assert!(asked < 2_400, "{fate:?}");
+            assert!(requested < 2_400, "{fate:?}");
         }
         accepted += 2;
         assert_eq!(store.audit(usize::MAX).await.unwrap().len(), accepted, "{fate:?}");

@@ -54,7 +54,7 @@ impl PostgresValues {
             *names = Some(all);
         }
         let uri = |number: u32| names.as_ref().and_then(|names| names.uri(CodeNumber(number)));
-        let wrong = found.iter().find(|(number, said)| uri(*number) != said.as_deref());
+        let wrong = found.iter().find(|(number, message)| uri(*number) != message.as_deref());
         Ok(wrong.map(|(number, _)| {
             let problem = format!("the URI of its code number {number} differs from that of the number");
             finding(Part::Records, record_name(record), problem, Remedy::Restore)

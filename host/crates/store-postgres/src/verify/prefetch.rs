@@ -141,8 +141,8 @@ impl PostgresValues {
             return Ok(());
         }
         let statement = "SELECT digest, octet_length(bytes) FROM daftar.photo WHERE digest = ANY($1)";
-        let asked: Vec<&[u8]> = digests.iter().map(<[u8; 32]>::as_slice).collect();
-        let rows = self.query(statement, &[&asked])?;
+        let requested: Vec<&[u8]> = digests.iter().map(<[u8; 32]>::as_slice).collect();
+        let rows = self.query(statement, &[&requested])?;
         let mut beside = self.prefetched();
         beside.photos.extend(digests.iter().map(|digest| (PhotoDigest(*digest), None)));
         for row in &rows {

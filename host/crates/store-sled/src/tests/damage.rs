@@ -111,11 +111,11 @@ async fn a_file_that_was_cut_is_noticed() {
     let used = bytes.iter().rposition(|byte| *byte != 0).unwrap();
     for tenths in 0..=9 {
         let damaged = copied(folder.path());
-        let kept = used / 10 * tenths;
-        std::fs::write(damaged.path().join("db"), &bytes[..kept]).unwrap();
-        outcome(damaged.path(), &right).await.unwrap_or_else(|wrong| panic!("{kept} of {used} bytes: {wrong}"));
+        let stored = used / 10 * tenths;
+        std::fs::write(damaged.path().join("db"), &bytes[..stored]).unwrap();
+        outcome(damaged.path(), &right).await.unwrap_or_else(|wrong| panic!("{stored} of {used} bytes: {wrong}"));
         let Err(refused) = SledStore::open(damaged.path(), options()) else {
-            panic!("{kept} of {used} bytes: it opens")
+            panic!("{stored} of {used} bytes: it opens")
         };
         check_sentence(&refused.to_string());
     }

@@ -157,7 +157,7 @@ async fn dry_run() -> (Arc<dyn Store>, Overlay) {
 async fn a_dry_run_reserves_identifiers_and_writes_nothing() {
     let (base, dry_run) = dry_run().await;
     let add = |identifier: &str| vec![Operation::create(person(&[identifier]))];
-    assert!(matches!(commit(&dry_run, add("urn:x:a|1")).await, Err(StoreError::Rehearsed)));
+    assert!(matches!(commit(&dry_run, add("urn:x:a|1")).await, Err(StoreError::DryRun)));
     for taken in ["urn:x:a|0", "urn:x:a|1"] {
         assert!(matches!(commit(&dry_run, add(taken)).await, Err(StoreError::IdentifierInUse(_))), "{taken}");
     }
@@ -166,12 +166,12 @@ async fn a_dry_run_reserves_identifiers_and_writes_nothing() {
     assert!(owners.iter().all(|owner| owner.id.pending_number().is_none()));
     // Of two concurrent writes one has it.
     let both = futures_join([0, 1].map(|_| commit(&dry_run, add("urn:x:a|2"))).into_iter()).await;
-    assert_eq!(both.iter().filter(|one| matches!(one, Err(StoreError::Rehearsed))).count(), 1);
+    assert_eq!(both.iter().filter(|one| matches!(one, Err(StoreError::DryRun))).count(), 1);
     // A stored record gives one up, and is not changed by that.
     let update = |version| vec![Operation::update(RecordId(1), VersionId(version), person(&["urn:x:b|0"]))];
     assert!(matches!(commit(&dry_run, update(9)).await, Err(StoreError::VersionMismatch { .. })));
-    assert!(matches!(commit(&dry_run, update(1)).await, Err(StoreError::Rehearsed)));
-    assert!(matches!(commit(&dry_run, add("urn:x:a|0")).await, Err(StoreError::Rehearsed)));
+    assert!(matches!(commit(&dry_run, update(1)).await, Err(StoreError::DryRun)));
+    assert!(matches!(commit(&dry_run, add("urn:x:a|0")).await, Err(StoreError::DryRun)));
     assert!(matches!(commit(&dry_run, add("urn:x:b|0")).await, Err(StoreError::IdentifierInUse(_))));
     assert_eq!(base.find::<IndividualDetails>(RecordId(1)).await.unwrap().unwrap().meta.version, VersionId(1));
     assert_eq!(all_individuals(&*base).await, [1]);
@@ -182,7 +182,7 @@ async fn a_dry_run_reserves_identifiers_and_writes_nothing() {
 async fn a_dry_run_takes_open_memberships_and_shows_its_programs() {
     let (base, dry_run) = dry_run().await;
     let program = samples::full_program().details;
-    assert!(matches!(commit(&dry_run, vec![Operation::create(program.clone())]).await, Err(StoreError::Rehearsed)));
+    assert!(matches!(commit(&dry_run, vec![Operation::create(program.clone())]).await, Err(StoreError::DryRun)));
     let of = &program.identifiers[0].key;
     let [owner] = dry_run.identifier_owners(RecordKind::Program, of, 9).await.unwrap()[..] else { panic!("no owner") };
     assert_eq!((&dry_run as &dyn Store).find::<ProgramDetails>(owner.id).await.unwrap().unwrap().details, program);
@@ -196,7 +196,7 @@ async fn a_dry_run_takes_open_memberships_and_shows_its_programs() {
     ] {
         let outcome = commit(&dry_run, enrol(status)).await.unwrap_err();
         assert_eq!(matches!(outcome, StoreError::MembershipOpen), is_refused, "{outcome}");
-        assert_eq!(matches!(outcome, StoreError::Rehearsed), !is_refused, "{outcome}");
+        assert_eq!(matches!(outcome, StoreError::DryRun), !is_refused, "{outcome}");
     }
     assert!(base.scan::<ProgramDetails>(RecordId(0), 9).await.unwrap().is_empty());
     let setting = Setting::ConceptGroup(samples::concept_group());
@@ -214,7 +214,7 @@ async fn a_dry_run_frees_the_slot_of_a_membership_that_it_would_end() {
     let add = || vec![Operation::create(enrolled.clone())];
     assert!(matches!(commit(&dry_run, add()).await, Err(StoreError::MembershipOpen)));
     let end = vec![Operation::update(RecordId(1), VersionId(1), exited)];
-    assert!(matches!(commit(&dry_run, end).await, Err(StoreError::Rehearsed)));
-    assert!(matches!(commit(&dry_run, add()).await, Err(StoreError::Rehearsed)));
+    assert!(matches!(commit(&dry_run, end).await, Err(StoreError::DryRun)));
+    assert!(matches!(commit(&dry_run, add()).await, Err(StoreError::DryRun)));
     assert!(matches!(commit(&dry_run, add()).await, Err(StoreError::MembershipOpen)));
 }

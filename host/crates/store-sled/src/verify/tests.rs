@@ -15,7 +15,7 @@ use daftar_domain::code::{CodeUri, CodedValue, Namespace};
 use daftar_domain::consent::{ConsentRecord, SUBJECT};
 use daftar_domain::deployment::Setting;
 use daftar_domain::group::{GroupRecord, MEMBER, Member};
-use daftar_domain::idempotency::{RememberedAnswer, RememberedRequest};
+use daftar_domain::idempotency::{RememberedRequest, StoredResponse};
 use daftar_domain::individual::{GENDER, IndividualDetails, PHOTO};
 use daftar_domain::photo::Photo;
 use daftar_domain::program_membership::{MembershipSlot, MembershipStatus, ProgramMembershipDetails};
@@ -73,8 +73,8 @@ async fn register() -> TempDir {
     ];
     commit(&store, operations).await.unwrap();
     commit(&store, vec![Operation::update(ONE, VersionId(1), sample_person())]).await.unwrap();
-    let answered = RememberedAnswer { status: 200, record: Some((RecordKind::Individual, TWO, VersionId(2))) };
-    let request = RememberedRequest { answers: vec![answered], ..samples::remembered_request() };
+    let answered = StoredResponse { status: 200, record: Some((RecordKind::Individual, TWO, VersionId(2))) };
+    let request = RememberedRequest { responses: vec![answered], ..samples::remembered_request() };
     let update = write(vec![Operation::update(TWO, VersionId(1), person(&["urn:x:a|2"]))]);
     store.commit_once(update, request).await.unwrap();
     store.raise_counter("day", 7).await.unwrap();
@@ -103,10 +103,10 @@ async fn findings(path: &Path) -> Vec<String> {
 }
 
 async fn listed(values: Arc<dyn RawValues>, pace: Pace) -> Vec<String> {
-    let (events, mut told) = tokio::sync::mpsc::channel(4);
+    let (events, mut reported) = tokio::sync::mpsc::channel(4);
     let listen = async {
         let mut findings = Vec::new();
-        while let Some(event) = told.recv().await {
+        while let Some(event) = reported.recv().await {
             if let VerificationEvent::Finding(finding) = event {
                 findings.push(finding.to_string());
             }
@@ -164,7 +164,7 @@ async fn lines_that_were_removed_for_their_age_are_no_damage() {
     let note = Some(format!("{} something", daftar_domain::audit::REMOVAL_NOTE));
     let action = daftar_domain::audit::AuditAction::Audit;
     let line = daftar_domain::audit::AuditEntry { at: now, note, action, ..audit_entry("removal") };
-    let removed = store.remove_audit(AuditRemoval { before: now, line, told: None }).await.unwrap();
+    let removed = store.remove_audit(AuditRemoval { before: now, line, reported: None }).await.unwrap();
     assert!(removed.is_some());
     drop(store);
     assert_eq!(findings(folder.path()).await, Vec::<String>::new());

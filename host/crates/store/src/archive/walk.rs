@@ -326,7 +326,7 @@ impl Walk {
         for value in page.values {
             let RawValue::Request(name, value) = value else { continue };
             let request = record::remembered::decode(name, &value)?;
-            let mut written = request.answers.iter().filter_map(|answer| answer.record);
+            let mut written = request.responses.iter().filter_map(|answer| answer.record);
             if !written.any(|(kind, id, version)| self.touched.is_after_mark(&self.fixed, kind, id, version)) {
                 step.push(Entry::Request { name: request.name, value });
             }

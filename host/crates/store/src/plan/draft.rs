@@ -18,7 +18,7 @@ use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{Change, ChangedRecord, Details};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::CodedValue;
-use daftar_domain::idempotency::{RememberedAnswer, RememberedRequest, RequestName};
+use daftar_domain::idempotency::{RememberedRequest, RequestName, StoredResponse};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::program::PROGRAMS_MAX;
 use daftar_domain::program_membership::{MembershipSlot, ProgramMembershipDetails};
@@ -297,12 +297,12 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         if self.remembered(&request.name)?.is_some_and(|earlier| earlier.is_stored_at(request.at)) {
             return Err(StoreError::AlreadyDone);
         }
-        let settled = |answer: RememberedAnswer| {
+        let settled = |answer: StoredResponse| {
             let given = |(kind, id, version)| Ok::<_, StoreError>((kind, self.key(kind, id)?, version));
-            Ok(RememberedAnswer { record: answer.record.map(given).transpose()?, ..answer })
+            Ok(StoredResponse { record: answer.record.map(given).transpose()?, ..answer })
         };
-        let answers: Result<Vec<_>, StoreError> = request.answers.into_iter().map(settled).collect();
-        let request = RememberedRequest { answers: answers?, ..request };
+        let responses: Result<Vec<_>, StoreError> = request.responses.into_iter().map(settled).collect();
+        let request = RememberedRequest { responses: responses?, ..request };
         self.outcome.remembered.insert(request.name.clone(), Arc::new(request));
         Ok(())
     }

@@ -124,7 +124,7 @@ fn cut(mut entry: AuditEntry) -> AuditEntry {
     entry.fields = fields.collect();
     entry.consents.truncate(CUT_NAMES_MAX);
     let targets = std::mem::take(&mut entry.targets);
-    // The note about the truncation is far shorter than the other text that may be kept.
+    // The note about the truncation is far shorter than the other text that may be stored.
     let mut room = VALUE_BYTES_MAX.saturating_sub(stored_bytes(&entry)).saturating_sub(2 * CUT_TEXT_BYTES);
     let named = targets.len();
     for target in targets {
@@ -363,12 +363,12 @@ mod tests {
         let one_target = AuditEntry { targets: vec!["t".repeat(2_000_000)], ..audit_entry("r") };
         let many_targets = AuditEntry { targets: vec![String::new(); 900_000], ..audit_entry("r") };
         for line in [texts, targets, one_target, many_targets] {
-            let kept = entry_as_stored(line.clone());
-            assert_eq!(encode(std::slice::from_ref(&kept)).unwrap().len(), 1);
-            assert_eq!(entry_as_stored(kept.clone()), kept, "a truncated entry fits");
-            let (named, cut) = (line.targets.len(), line.targets.len() - kept.targets.len());
+            let stored = entry_as_stored(line.clone());
+            assert_eq!(encode(std::slice::from_ref(&stored)).unwrap().len(), 1);
+            assert_eq!(entry_as_stored(stored.clone()), stored, "a truncated entry fits");
+            let (named, cut) = (line.targets.len(), line.targets.len() - stored.targets.len());
             let says = format!("{cut} of {named} targets were omitted");
-            assert_eq!(kept.note.unwrap_or_default().contains(&says), cut > 0, "{says}");
+            assert_eq!(stored.note.unwrap_or_default().contains(&says), cut > 0, "{says}");
         }
         let short = AuditEntry { targets: vec!["t".repeat(511); 1_000], ..audit_entry("r") };
         assert_eq!(entry_as_stored(short.clone()), short);

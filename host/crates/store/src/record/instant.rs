@@ -33,10 +33,10 @@ mod tests {
 
     #[test]
     fn truncates_to_milliseconds() {
-        for (nanosecond, kept) in [(1_999_999, 1), (1_000_000, 1), (999_999, 0), (-1, -1), (-1_000_001, -2)] {
+        for (nanosecond, stored) in [(1_999_999, 1), (1_000_000, 1), (999_999, 0), (-1, -1), (-1_000_001, -2)] {
             let given = Timestamp::from_nanosecond(nanosecond).unwrap();
-            assert_eq!(milliseconds(given), kept, "{nanosecond}");
-            assert_eq!(as_stored(given), instant(kept).unwrap(), "{nanosecond}");
+            assert_eq!(milliseconds(given), stored, "{nanosecond}");
+            assert_eq!(as_stored(given), instant(stored).unwrap(), "{nanosecond}");
             assert_eq!(as_stored(as_stored(given)), as_stored(given), "{nanosecond}");
         }
         assert!(instant(i64::MAX).is_err());

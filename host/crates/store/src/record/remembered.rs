@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
-use daftar_domain::idempotency::{RememberedAnswer, RememberedRequest, RequestName};
+use daftar_domain::idempotency::{RememberedRequest, RequestName, StoredResponse};
 
 use super::change::{StoredTouchedV1, Touched};
 use super::instant::{instant, milliseconds};
@@ -28,7 +28,7 @@ struct StoredAnswerV1 {
 /// # Errors
 /// [`StoreError::TooLarge`] if it exceeds the limit.
 pub fn encode(request: &RememberedRequest) -> Result<Vec<u8>, StoreError> {
-    let answers = request.answers.iter().map(StoredAnswerV1::from).collect();
+    let answers = request.responses.iter().map(StoredAnswerV1::from).collect();
     super::encode(&StoredRequestV1 { digest: request.digest, at_ms: milliseconds(request.at), answers })
 }
 
@@ -38,19 +38,19 @@ pub fn encode(request: &RememberedRequest) -> Result<Vec<u8>, StoreError> {
 /// [`StoreError::Corrupt`] if the bytes cannot be read.
 pub fn decode(name: RequestName, bytes: &[u8]) -> Result<RememberedRequest, StoreError> {
     decode_as(bytes, |stored: StoredRequestV1| {
-        let answers = stored.answers.into_iter().map(RememberedAnswer::try_from).collect::<Result<_, _>>()?;
+        let responses = stored.answers.into_iter().map(StoredResponse::try_from).collect::<Result<_, _>>()?;
         let at = instant(stored.at_ms).map_err(|_| Unreadable::field("at_ms"))?;
-        Ok(RememberedRequest { name, digest: stored.digest, at, answers })
+        Ok(RememberedRequest { name, digest: stored.digest, at, responses })
     })
 }
 
-impl From<&RememberedAnswer> for StoredAnswerV1 {
-    fn from(answer: &RememberedAnswer) -> Self {
+impl From<&StoredResponse> for StoredAnswerV1 {
+    fn from(answer: &StoredResponse) -> Self {
         Self { status: answer.status, record: answer.record.map(StoredTouchedV1::from) }
     }
 }
 
-impl TryFrom<StoredAnswerV1> for RememberedAnswer {
+impl TryFrom<StoredAnswerV1> for StoredResponse {
     type Error = Unreadable;
 
     fn try_from(stored: StoredAnswerV1) -> Result<Self, Unreadable> {

@@ -107,7 +107,7 @@ pub fn encode(setting: &Setting) -> Result<Vec<u8>, StoreError> {
     match setting {
         Setting::LocalCode(code) => super::encode(&StoredLocalCodeV1::from(code)),
         Setting::ConceptGroup(group) => super::encode(&StoredConceptGroupV1::from(group)),
-        Setting::RetainedConcepts(kept) => super::encode(&StoredRetainedConceptsV1::from(kept)),
+        Setting::RetainedConcepts(stored) => super::encode(&StoredRetainedConceptsV1::from(stored)),
         Setting::EarlierVersion(earlier) => super::encode(&StoredEarlierVersionV1::from(&**earlier)),
         Setting::IdentifierSystem(system) => super::encode(&StoredIdentifierSystemV1::from(system)),
     }
@@ -390,11 +390,11 @@ pub struct StoredConceptV1 {
 }
 
 impl From<&RetainedConcepts> for StoredRetainedConceptsV1 {
-    fn from(kept: &RetainedConcepts) -> Self {
+    fn from(stored: &RetainedConcepts) -> Self {
         Self {
-            namespace: kept.namespace.as_str().to_owned(),
-            part: kept.part,
-            concepts: kept.concepts.iter().map(StoredConceptV1::from).collect(),
+            namespace: stored.namespace.as_str().to_owned(),
+            part: stored.part,
+            concepts: stored.concepts.iter().map(StoredConceptV1::from).collect(),
         }
     }
 }

@@ -51,17 +51,17 @@ fn requests(numbers: impl Iterator<Item = usize>) -> Vec<String> {
     numbers.map(|number| number.to_string()).collect()
 }
 
-fn removal(before: Timestamp, told: Option<AuditRemoved>) -> AuditRemoval {
-    AuditRemoval { before, line: AuditEntry { at: day(5_000), ..audit_entry("removal") }, told }
+fn removal(before: Timestamp, reported: Option<AuditRemoved>) -> AuditRemoval {
+    AuditRemoval { before, line: AuditEntry { at: day(5_000), ..audit_entry("removal") }, reported }
 }
 
 /// Removes entries until none is old enough.
 async fn remove_all<B: Backend>(backend: &B, before: Timestamp) -> Option<AuditRemoved> {
-    let mut told = None;
-    while let Some(removed) = backend.store().remove_audit(removal(before, told)).await.unwrap() {
-        told = Some(removed);
+    let mut reported = None;
+    while let Some(removed) = backend.store().remove_audit(removal(before, reported)).await.unwrap() {
+        reported = Some(removed);
     }
-    told
+    reported
 }
 
 pub async fn the_audit_log_is_searched_in_pages<B: Backend>() {
@@ -129,12 +129,12 @@ pub async fn old_audit_entries_are_removed_in_small_steps<B: Backend>() {
     assert_eq!((newest[0].request_id.as_str(), newest[0].count), ("removal", first.lines));
     assert_eq!(backend.store().audit(usize::MAX).await.unwrap().len(), total - REMOVAL_VALUES_MAX + 1);
     // Later steps update the same entry with the total.
-    let mut told = Some(first);
-    while let Some(removed) = backend.store().remove_audit(removal(day(total - 5), told)).await.unwrap() {
+    let mut reported = Some(first);
+    while let Some(removed) = backend.store().remove_audit(removal(day(total - 5), reported)).await.unwrap() {
         assert_eq!(removed.at, first.at);
-        told = Some(removed);
+        reported = Some(removed);
     }
-    assert_eq!(told.unwrap().lines as usize, total - 5);
+    assert_eq!(reported.unwrap().lines as usize, total - 5);
     reopened(&mut backend).await;
     let left = backend.store().audit(usize::MAX).await.unwrap();
     assert_eq!(left[0].count as usize, total - 5);
@@ -169,15 +169,15 @@ pub async fn entries_left_after_a_removal_are_found<B: Backend>() {
         // Flushes them to disk, so that values contain complete days.
         backend.store().audit(0).await.unwrap();
     }
-    let kept_from = 24 * ENTRIES_PER_VALUE_MAX;
-    assert_eq!(remove_all(&backend, day(kept_from)).await.unwrap().lines as usize, kept_from);
+    let stored_from = 24 * ENTRIES_PER_VALUE_MAX;
+    assert_eq!(remove_all(&backend, day(stored_from)).await.unwrap().lines as usize, stored_from);
     for _ in 0..2 {
-        for (number, is_left) in [(0, false), (kept_from - 1, false), (kept_from, true), (total - 1, true)] {
+        for (number, is_left) in [(0, false), (stored_from - 1, false), (stored_from, true), (total - 1, true)] {
             let query = AuditQuery { request_id: Some(number.to_string()), ..AuditQuery::default() };
             let expected = if is_left { requests([number].into_iter()) } else { Vec::new() };
             assert_eq!(all(&backend, &query, (10, usize::MAX)).await.0, expected, "{number}");
         }
-        assert_eq!(backend.store().audit(usize::MAX).await.unwrap().len(), total - kept_from + 1);
+        assert_eq!(backend.store().audit(usize::MAX).await.unwrap().len(), total - stored_from + 1);
         reopened(&mut backend).await;
     }
 }

@@ -67,8 +67,8 @@ pub async fn every_kind_reads_back_with_its_older_versions<B: Backend>() {
             assert!(store.scan_records(kind, RecordId(1), 9).await.unwrap().is_empty());
             assert!(store.record_version(kind, RecordId(1), VersionId(9)).await.unwrap().is_none());
             assert!(store.record(kind, RecordId(2)).await.unwrap().is_none());
-            let asked = store.records(kind, &[RecordId(7), RecordId(1), RecordId(1)]).await.unwrap();
-            assert_eq!(asked.len(), 2);
+            let requested = store.records(kind, &[RecordId(7), RecordId(1), RecordId(1)]).await.unwrap();
+            assert_eq!(requested.len(), 2);
         }
         reopened(&mut backend).await;
     }

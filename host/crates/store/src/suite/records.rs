@@ -206,18 +206,18 @@ pub async fn several_records_are_returned_in_the_requested_order<B: Backend>() {
 pub async fn timestamps_are_stored_in_milliseconds<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let at = "2026-01-02T03:04:05.678999999Z".parse().unwrap();
-    let kept = "2026-01-02T03:04:05.678Z".parse().unwrap();
+    let retained = "2026-01-02T03:04:05.678Z".parse().unwrap();
     let operations = vec![Operation::create(person(&[]))];
     let entry = daftar_domain::audit::AuditEntry { at, ..audit_entry("r") };
     let fine = Write { at, audit: vec![entry.clone()], ..write(operations) };
     let committed = backend.store().commit(fine).await.unwrap();
     backend.store().append_audit(vec![entry]).await.unwrap();
-    assert_eq!(individual_of(&committed.written[0]).meta.last_updated, kept);
+    assert_eq!(individual_of(&committed.written[0]).meta.last_updated, retained);
     reopened(&mut backend).await;
     let stored = backend.store().find::<IndividualDetails>(RecordId(1)).await.unwrap().unwrap();
-    assert_eq!(stored.meta.last_updated, kept);
+    assert_eq!(stored.meta.last_updated, retained);
     let audit = backend.store().audit(9).await.unwrap();
-    assert_eq!(audit.iter().map(|entry| entry.at).collect::<Vec<_>>(), [kept, kept]);
+    assert_eq!(audit.iter().map(|entry| entry.at).collect::<Vec<_>>(), [retained, retained]);
 }
 
 pub async fn absent_and_empty_lists_are_distinct<B: Backend>() {

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{Operation, StoreError};
 use daftar_domain::client::ClientId;
-use daftar_domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedRequest, RequestName};
+use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName, StoredResponse};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
 use super::*;
@@ -24,7 +24,7 @@ fn name(client: &str, key: &str, part: u16) -> RequestName {
 /// A request that creates one individual.
 fn request(name: RequestName, at: Timestamp) -> RememberedRequest {
     let record = Some((RecordKind::Individual, RecordId::pending(1), VersionId::FIRST));
-    RememberedRequest { name, digest: [7; 32], at, answers: vec![RememberedAnswer { status: 201, record }] }
+    RememberedRequest { name, digest: [7; 32], at, responses: vec![StoredResponse { status: 201, record }] }
 }
 
 async fn make(store: &dyn Store, identifier: &str, request: RememberedRequest) -> Result<Committed, StoreError> {
@@ -35,11 +35,11 @@ async fn make(store: &dyn Store, identifier: &str, request: RememberedRequest) -
 
 async fn remembered(store: &dyn Store, name: &RequestName) -> Vec<(u16, Timestamp, Option<RecordId>)> {
     let found = store.remembered(&name.client, &name.key).await.unwrap();
-    let told = |request: &Arc<RememberedRequest>| {
+    let reported = |request: &Arc<RememberedRequest>| {
         assert_eq!((&request.name.client, &request.name.key), (&name.client, &name.key));
-        (request.name.part, request.at, request.answers[0].record.map(|(_, id, _)| id))
+        (request.name.part, request.at, request.responses[0].record.map(|(_, id, _)| id))
     };
-    found.iter().map(told).collect()
+    found.iter().map(reported).collect()
 }
 
 pub async fn a_request_is_executed_once_and_stored_with_its_write<B: Backend>() {

@@ -99,7 +99,7 @@ pub async fn settings_of_similar_names_are_distinct<B: Backend>() {
         .await
         .into_iter()
         .map(|setting| match setting {
-            Setting::RetainedConcepts(kept) => kept.namespace.to_string(),
+            Setting::RetainedConcepts(retained) => retained.namespace.to_string(),
             other => panic!("not retained codes: {other:?}"),
         })
         .collect();

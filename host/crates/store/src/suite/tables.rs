@@ -20,10 +20,10 @@ pub async fn codes_keep_their_numbers<B: Backend>() {
         backend.store().number_codes(vec![uri("urn:x#a"), uri("urn:x#b")], vec![edition("urn:x", "1")]).await.unwrap();
     assert_eq!((codes, editions), (vec![CodeNumber(0), CodeNumber(1)], vec![EditionNumber(0)]));
     reopened(&mut backend).await;
-    let asked = vec![uri("urn:y#a"), uri("urn:x#b"), uri("urn:x#c"), uri("urn:y#a"), uri("urn:x#a")];
+    let requested = vec![uri("urn:y#a"), uri("urn:x#b"), uri("urn:x#c"), uri("urn:y#a"), uri("urn:x#a")];
     let (codes, editions) = backend
         .store()
-        .number_codes(asked.clone(), vec![edition("urn:x", "2"), edition("urn:y", "1"), edition("urn:x", "1")])
+        .number_codes(requested.clone(), vec![edition("urn:x", "2"), edition("urn:y", "1"), edition("urn:x", "1")])
         .await
         .unwrap();
     assert_eq!(codes.iter().map(|number| number.0).collect::<Vec<_>>(), [2, 1, 3, 2, 0]);
@@ -32,7 +32,7 @@ pub async fn codes_keep_their_numbers<B: Backend>() {
     let table = backend.store().code_table().await.unwrap();
     assert_eq!(table.codes, [uri("urn:x#a"), uri("urn:x#b"), uri("urn:y#a"), uri("urn:x#c")]);
     assert_eq!(table.editions, [edition("urn:x", "1"), edition("urn:x", "2"), edition("urn:y", "1")]);
-    let (codes, editions) = backend.store().number_codes(asked, Vec::new()).await.unwrap();
+    let (codes, editions) = backend.store().number_codes(requested, Vec::new()).await.unwrap();
     assert_eq!(codes.iter().map(|number| number.0).collect::<Vec<_>>(), [2, 1, 3, 2, 0]);
     assert!(editions.is_empty());
 }
@@ -67,8 +67,8 @@ pub async fn codes_are_numbered_with_their_write_or_not_at_all<B: Backend>() {
         ("1", new(4, &["urn:x#d"])),
     ] {
         let refused = commit(backend.store(), of(value, vec![new])).await.unwrap_err();
-        let is_told = matches!(refused, StoreError::Overtaken) || value == "1";
-        assert!(is_told && !matches!(refused, StoreError::Failed(_)), "{refused:?}");
+        let is_reported = matches!(refused, StoreError::Overtaken) || value == "1";
+        assert!(is_reported && !matches!(refused, StoreError::Failed(_)), "{refused:?}");
     }
     let numbered = ["urn:x#a", "urn:x#b", "urn:y#b", "urn:x#c"].map(uri);
     assert_eq!(backend.store().code_table().await.unwrap().codes, numbered);
@@ -93,11 +93,11 @@ pub async fn many_codes_are_numbered_together<B: Backend>() {
 
 pub async fn counters_never_decrease<B: Backend>() {
     let (mut backend, _) = listening::<B>();
-    for (value, kept) in [(16, 16), (7, 16), (32, 32), (0, 32)] {
+    for (value, stored) in [(16, 16), (7, 16), (32, 32), (0, 32)] {
         backend.store().raise_counter("day:2026-01-02:a", value).await.unwrap();
         let counters = backend.store().counters("day:").await.unwrap();
-        assert_eq!(counters, [("day:2026-01-02:a".to_owned(), kept)]);
-        assert_eq!(backend.store().counter("day:2026-01-02:a").await.unwrap(), Some(kept));
+        assert_eq!(counters, [("day:2026-01-02:a".to_owned(), stored)]);
+        assert_eq!(backend.store().counter("day:2026-01-02:a").await.unwrap(), Some(stored));
         assert_eq!(backend.store().counter("day:2026-01-02:").await.unwrap(), None);
         reopened(&mut backend).await;
     }
@@ -186,9 +186,9 @@ pub async fn an_audit_entry_over_the_limit_is_truncated<B: Backend>() {
     let found = backend.store().audit(9).await.unwrap();
     assert_eq!(found.iter().map(|entry| entry.request_id.as_str()).collect::<Vec<_>>(), ["4", "3", "2", "1"]);
     for line in [&found[0], &found[2]] {
-        let kept = line.targets.len();
-        assert!(line.targets == long_line("", kept).targets, "the first {kept}");
+        let stored = line.targets.len();
+        assert!(line.targets == long_line("", stored).targets, "the first {stored}");
         let note = line.note.as_deref().unwrap();
-        assert!(note.starts_with(&format!("{} of 5000 targets were omitted", 5_000 - kept)), "{note}");
+        assert!(note.starts_with(&format!("{} of 5000 targets were omitted", 5_000 - stored)), "{note}");
     }
 }

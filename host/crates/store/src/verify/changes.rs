@@ -97,9 +97,9 @@ impl Changes {
     }
 
     /// The last number of a record of that kind; never less than the one at an earlier request for that number.
-    fn greatest(&mut self, values: &dyn RawValues, kind: RecordKind, asked: RecordId) -> u64 {
+    fn greatest(&mut self, values: &dyn RawValues, kind: RecordKind, requested: RecordId) -> u64 {
         let known = self.greatest.entry(kind).or_default();
-        if *known < asked.0 {
+        if *known < requested.0 {
             *known = values.last_number(Table::Records(kind)).unwrap_or_default();
         }
         *known

@@ -156,8 +156,8 @@ impl Inspection<'_> {
         match owner {
             None => self.report(Part::Identifiers, format!("it is not indexed by {of}"), Remedy::WriteAgain),
             Some(owner) if owner.is_open != is_open => {
-                let (kept, said) = if is_open { ("ended", "current") } else { ("current", "ended") };
-                let problem = format!("{of} is indexed as {kept}, but is {said} in the record");
+                let (stored, message) = if is_open { ("ended", "current") } else { ("current", "ended") };
+                let problem = format!("{of} is indexed as {stored}, but is {message} in the record");
                 self.report(Part::Identifiers, problem, Remedy::WriteAgain);
             }
             Some(_) => {}
@@ -210,8 +210,8 @@ impl Inspection<'_> {
             let Ok(holder) = holder.transpose() else { return };
             let is_holder = holder.flatten() == Some(membership.id);
             if is_holder != details.status().is_open() {
-                let kept = if is_holder { "open" } else { "not open" };
-                let problem = format!("it is {}, but indexed as {kept}", details.status().name());
+                let stored = if is_holder { "open" } else { "not open" };
+                let problem = format!("it is {}, but indexed as {stored}", details.status().name());
                 self.report(Part::OpenMemberships, problem, Remedy::WriteAgain);
             }
         }

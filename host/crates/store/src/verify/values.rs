@@ -75,7 +75,7 @@ pub(super) fn request(values: &dyn RawValues, name: RequestName, value: &[u8]) -
         Err(error) => return vec![undecodable(Part::Requests, place, &error)],
     };
     let mut findings = Vec::new();
-    for (kind, id, version) in request.answers.iter().filter_map(|answer| answer.record) {
+    for (kind, id, version) in request.responses.iter().filter_map(|answer| answer.record) {
         let is_there = readable_record(values, kind, id).is_none_or(|record| record.place().2 >= version);
         if !is_there || values.has_record(kind, id) == Ok(false) {
             let problem = format!("it wrote {} version {version}, which is missing", number_name(kind, id));
@@ -96,7 +96,7 @@ pub(super) struct AuditValues {
     /// First and last missing number, and the number of values before.
     gaps: Vec<(u64, u64, usize)>,
     /// True if an entry reports a removal of old entries.
-    is_removal_told: bool,
+    is_removal_reported: bool,
 }
 
 impl AuditValues {
@@ -107,7 +107,7 @@ impl AuditValues {
         (self.last, self.values) = (number, self.values.saturating_add(1));
         match record::audit::decode(value) {
             Ok(lines) => {
-                self.is_removal_told |= lines.iter().any(AuditEntry::reports_removal);
+                self.is_removal_reported |= lines.iter().any(AuditEntry::reports_removal);
                 None
             }
             Err(error) => Some(undecodable(Part::Audit, format!("value {number} of the audit log"), &error)),
@@ -117,7 +117,7 @@ impl AuditValues {
     /// The gaps that no removal of old entries explains: a removal never skips more than [`REMOVAL_PASSED_OVER_MAX`]
     /// values, and the last removal is always reported.
     pub(super) fn end(&mut self) -> Vec<Finding> {
-        let is_excused = |before: usize| self.is_removal_told && before < REMOVAL_PASSED_OVER_MAX;
+        let is_excused = |before: usize| self.is_removal_reported && before < REMOVAL_PASSED_OVER_MAX;
         let gaps = self.gaps.iter().filter(|(_, _, before)| !is_excused(*before));
         let findings = gaps.map(|(first, last, _)| {
             let place = if first == last { format!("value {first}") } else { format!("values {first} to {last}") };

@@ -1,5 +1,5 @@
-//! Limits of the content of a pack. Each bound is several times what the largest known classification needs, and none is more
-//! than what the pack builder takes.
+//! Limits of the content of a pack. Each bound is several times what the largest known classification needs, and none
+//! is more than what the pack builder takes.
 
 /// Vocabularies of one pack.
 pub const VOCABULARIES_MAX: usize = 64;

@@ -83,7 +83,7 @@ pub enum PackFault {
     /// Two vocabularies of one namespace.
     #[error("the pack contains this vocabulary twice; a namespace identifies one vocabulary")]
     VocabularyTwice,
-    /// The version cannot be kept beside codes.
+    /// The version cannot be stored with codes.
     #[error("its version `{0}` is not 1 to {VERSION_BYTES_MAX} visible ASCII characters, such as `2022` or `2024-01`")]
     Version(String),
     /// Not a language tag.
@@ -117,7 +117,7 @@ pub enum PackFault {
     /// Has nothing and does not say so.
     #[error("it contains no concepts; declare `empty` for a list without codes")]
     Empty,
-    /// A code that stands more than once.
+    /// A duplicate code.
     #[error("the code occurs {times} times; a code must be unique")]
     CodeTwice {
         /// Number of its occurrences.

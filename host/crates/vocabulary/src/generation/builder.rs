@@ -22,7 +22,7 @@ use daftar_domain::local_code::{LocalCode, PREGNANCY_STATUS_NAMESPACE};
 use daftar_domain::manifest::ExtensionPath;
 use daftar_domain::vocabulary::{Completeness, ConceptGroup, VocabularyDescription};
 
-/// The place of the pack of a vocabulary that no pack brings.
+/// The pack index of a vocabulary without a pack.
 const NO_PACK: usize = usize::MAX;
 
 /// Origin of a pack.
@@ -38,16 +38,16 @@ pub struct PackOrigin {
 
 /// Gathers packs and definitions, then builds.
 ///
-/// The order of calls: [`Self::add`] each pack, [`Self::define`] the deployment's concept groups or [`Self::deploy`] all that
-/// it decided, give numbers to what [`Self::unnumbered`] lists, [`Self::build`]. To serve the others without an invalid pack, a caller drops the packs that the
-/// problems name and begins again with the rest.
+/// The order of calls: [`Self::add`] each pack, [`Self::define`] the deployment's concept groups or [`Self::deploy`]
+/// all that it decided, give numbers to what [`Self::unnumbered`] lists, [`Self::build`]. To serve the others without
+/// an invalid pack, a caller drops the packs that the problems name and begins again with the rest.
 #[derive(Debug, Default)]
 pub struct GenerationBuilder {
     packs: Vec<PackOrigin>,
     vocabularies: Vec<(Arc<Vocabulary>, usize)>,
-    /// The place of the pack that brings a namespace.
+    /// The index of the pack with a namespace.
     taken: HashMap<Namespace, usize>,
-    /// The place of the pack that brings the group, and the definition.
+    /// The index of the pack with the group, and the definition.
     groups: BTreeMap<String, (usize, ConceptGroup)>,
     deployment_groups: BTreeMap<String, ConceptGroup>,
     /// By namespace.
@@ -56,7 +56,7 @@ pub struct GenerationBuilder {
     extension_fields: ExtensionFields,
     /// The version before the active one, by namespace.
     earlier: BTreeMap<Namespace, Arc<Vocabulary>>,
-    /// The pack that brings each extension field.
+    /// The pack of each extension field.
     field_owners: HashMap<ExtensionPath, usize>,
 }
 
@@ -157,7 +157,7 @@ impl GenerationBuilder {
     }
 
     /// The codes and versions that have no number in the table yet. Codes below one another come together, so that the
-    /// numbers of a branch lie side by side.
+    /// numbers of a branch are contiguous.
     #[must_use]
     pub fn unnumbered(&self, table: &CodeTable) -> (Vec<CodeUri>, Vec<(Namespace, String)>) {
         let (mut codes, mut editions) = (Vec::new(), Vec::new());
@@ -273,7 +273,8 @@ pub(super) fn digest_of_groups<'a>(definitions: impl ExactSizeIterator<Item = &'
     digester.finish()
 }
 
-/// Digest over everything published that decides how a record is shown: vocabularies, concept groups, declared extension fields.
+/// Digest over everything published that decides how a record is shown: vocabularies, concept groups, declared
+/// extension fields.
 fn digest_of_all(index: &Index, concept_groups: &ContentDigest, fields: &ExtensionFields) -> ContentDigest {
     let mut digester = Digester::of("daftar generation 2");
     digester.number(index.installed().len());
@@ -339,7 +340,7 @@ pub struct PublishProblem {
 /// The problem between packs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PublishFault {
-    /// Another pack brings the vocabulary already.
+    /// Another pack contains the vocabulary already.
     #[error("the vocabulary `{namespace}` is already there from `{by}`; remove that pack first")]
     NamespaceTaken {
         /// The vocabulary.
@@ -365,7 +366,7 @@ pub enum PublishFault {
         /// Closest match.
         nearest: Vec<Suggestion>,
     },
-    /// A pack brings codes, or other names of codes, that are local codes here.
+    /// A pack contains codes, or other names of codes, that are local codes here.
     #[error(
         "the vocabulary `{namespace}` brings {}, as codes or as other names of codes, which the administrator added as local codes; deprecate each of them with `daftar code deprecate`, then the pack's takes its place", quoted(.codes, "and")
     )]
@@ -389,7 +390,7 @@ pub enum PublishFault {
         /// The vocabulary.
         namespace: Namespace,
     },
-    /// A pack brings a vocabulary that is the registry's own.
+    /// A pack contains a vocabulary that is the registry's own.
     #[error("the vocabulary `{namespace}` is the registry's own: the administrator fills it with `daftar code add`")]
     HostVocabulary {
         /// The vocabulary.

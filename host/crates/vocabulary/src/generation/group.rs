@@ -1,9 +1,9 @@
 //! Concept groups: sets of codes that rules speak of by name.
 //!
-//! A group is its includes without its excludes, in three-valued logic: where a selection cannot be followed because its
-//! vocabulary is not installed (or is a fragment without the code), the membership of that vocabulary's other codes is not
-//! known. A group that includes nothing at all is *unset*: then nothing is known of any code, which is how
-//! `pregnant_eligible` begins.
+//! A group is its includes without its excludes, in three-valued logic: where a selection cannot be followed because
+//! its vocabulary is not installed (or is a fragment without the code), the membership of that vocabulary's other codes
+//! is not known. A group that includes nothing at all is *unset*: then the membership of every code is unknown, which
+//! is how `pregnant_eligible` begins.
 
 use std::collections::HashSet;
 
@@ -69,7 +69,7 @@ impl PublishedGroup {
         &self.defined_by
     }
 
-    /// True if it includes nothing yet, so that nothing is known of any code.
+    /// True if it includes nothing yet, so that the membership of every code is unknown.
     #[must_use]
     pub fn is_unset(&self) -> bool {
         self.definition.includes.is_empty()
@@ -80,7 +80,7 @@ impl PublishedGroup {
         self.known.yes.iter().map(CodeNumber)
     }
 
-    /// The codes of which it cannot be said whether they belong, because a vocabulary is not here whole. Of an unset group
+    /// The codes with unknown membership, because a vocabulary is incomplete here. Of an unset group
     /// that is every code, and none is listed.
     pub fn undecided(&self) -> impl Iterator<Item = CodeNumber> + '_ {
         self.known.unknown.iter().map(CodeNumber)
@@ -92,7 +92,7 @@ impl PublishedGroup {
         usize::try_from(self.known.yes.len()).unwrap_or(usize::MAX)
     }
 
-    /// Of how many codes it cannot be said whether they belong.
+    /// Number of codes with unknown membership.
     #[must_use]
     pub fn undecided_count(&self) -> usize {
         usize::try_from(self.known.unknown.len()).unwrap_or(usize::MAX)

@@ -14,7 +14,8 @@ use daftar_domain::local_code::{IdTarget, LocalCode, ValuePattern};
 use daftar_domain::record::RecordKind;
 use daftar_domain::vocabulary::ID_TYPE_NAMESPACE;
 
-/// The most memory that a compiled pattern may take, in bytes; what the bounded text of a pattern may ask for by repetitions.
+/// The most memory that a compiled pattern may take, in bytes; what the bounded text of a pattern may ask for by
+/// repetitions.
 const PATTERN_MEMORY_BYTES_MAX: usize = 256 * 1024;
 /// The deepest nesting of a pattern.
 const PATTERN_NESTING_MAX: u32 = 24;
@@ -145,7 +146,7 @@ fn compile(pattern: &ValuePattern) -> Result<Regex, String> {
                 regex::Error::CompiledTooBig(_) => {
                     format!("it takes more than {PATTERN_MEMORY_BYTES_MAX} bytes compiled: use smaller repetitions")
                 }
-                // Its first lines draw the place with a caret; the last says what is wrong.
+                // Its first lines draw the position with a caret; the last is the problem.
                 other => other.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned(),
             })
     };
@@ -191,8 +192,8 @@ impl Generation {
         }
     }
 
-    /// True if a system is registered, or a code of the ID types, in use or not. Records may hold identifiers of others, which were
-    /// registered once.
+    /// True if a system is registered, or a code of the ID types, in use or not. Records may hold identifiers of
+    /// others, which were registered once.
     #[must_use]
     pub fn knows_system(&self, system: &SystemUri) -> bool {
         let is_id_type = || id_type(system).is_some_and(|uri| self.check_known(&uri).is_ok());
@@ -224,7 +225,7 @@ fn id_type(system: &SystemUri) -> Option<CodeUri> {
     (uri.namespace.as_str() == ID_TYPE_NAMESPACE).then_some(uri)
 }
 
-/// Number of edits that lie between two systems, where they are few. Systems are ASCII.
+/// Edit distance of two systems, where it is small. Systems are ASCII.
 fn edits(one: &str, other: &str) -> Option<usize> {
     let alike = |one: &(u8, u8)| one.0 == one.1;
     let front = one.bytes().zip(other.bytes()).take_while(alike).count();

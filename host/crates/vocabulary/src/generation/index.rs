@@ -43,7 +43,7 @@ pub(super) struct Index {
     open: HashMap<Namespace, OpenConcepts>,
 }
 
-/// Numbers for which something holds, and for which it cannot be said.
+/// Numbers for which a predicate is true, and for which it is unknown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Known {
     pub yes: RoaringBitmap,
@@ -161,8 +161,8 @@ impl Index {
 
     /// Adds to `known` which numbers are the code or below it.
     ///
-    /// Of numbers in the code's namespace whose place in the hierarchy is not here (the vocabulary is not installed, is a
-    /// fragment without the code, or no longer has their concept) it cannot be said.
+    /// Of numbers in the code's namespace whose place in the hierarchy is not here (the vocabulary is not installed, is
+    /// a fragment without the code, or no longer has their concept) it is unknown.
     pub(super) fn add_at_or_below(&self, uri: &CodeUri, known: &mut Known) {
         let Some((installed, concept)) = self.concept_of(uri) else {
             known.yes.extend(self.table.number(uri).map(|number| number.0));

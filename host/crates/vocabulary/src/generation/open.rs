@@ -1,9 +1,10 @@
-//! Concepts that the packs of open vocabularies were asked for, beside those that they list.
+//! Concepts that the packs of open vocabularies resolved, in addition to those that they list.
 //!
-//! They make a small vocabulary of their own, together with the listed concepts above them, so that labels and hierarchy are read
-//! as everywhere else. What a pack lists stays as it is: neither its digest nor its count shows which codes are in use.
+//! They make a small vocabulary of their own, together with the listed concepts above them, so that labels and
+//! hierarchy are read as everywhere else. What a pack lists stays as it is: neither its digest nor its count shows
+//! which codes are in use.
 //!
-//! **Invariant:** what a pack said of a code was checked like what it brought at install.
+//! **Invariant:** a resolved concept was checked like the concepts at install.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::Generation;
 use super::group::PublishedGroup;
 use super::index::{Index, Installed};
 use crate::check::{check_vocabulary, problem::PackProblems};
-use crate::open::AskedCode;
+use crate::open::QueriedCode;
 use crate::table::{CodeTable, TableError};
 use crate::vocabulary::{ConceptRef, Vocabulary};
 use daftar_domain::code::{Code, CodeUri, Namespace};
@@ -21,7 +22,7 @@ use daftar_domain::vocabulary::{Completeness, Concept};
 /// Codes of an open vocabulary in addition to its list.
 #[derive(Clone, Default)]
 pub(super) struct OpenConcepts {
-    /// The concepts in their normal spelling, with what lies above them; none while none was asked for.
+    /// The concepts in their normal spelling, with their ancestors; none before the first query.
     vocabulary: Option<Arc<Vocabulary>>,
     /// Normal spellings by other ones.
     spellings: HashMap<Code, Code>,
@@ -64,8 +65,8 @@ impl Generation {
         self.vocabularies().any(|vocabulary| vocabulary.description().is_open)
     }
 
-    /// True if only its pack can tell what a code is: the vocabulary is open, does not list it, and was not asked. What is known
-    /// only because it lies above another code has no number, and is asked about too.
+    /// True if only its pack can tell what a code is: the vocabulary is open, does not list it, and was not asked. What
+    /// is known only because it is an ancestor of another code has no number, and is queried too.
     #[must_use]
     pub fn must_ask(&self, uri: &CodeUri) -> bool {
         let is_open = self.vocabulary(&uri.namespace).is_some_and(|vocabulary| vocabulary.description().is_open);
@@ -73,16 +74,16 @@ impl Generation {
         is_open && !self.index.concept_of(uri).is_some_and(is_numbered) && self.index.malformed(uri).is_none()
     }
 
-    /// The codes of an open vocabulary that have a number and that nothing is known of, the oldest first: what records hold and
+    /// The codes of an open vocabulary that have a number and no concept, the oldest first: codes of records and
     /// its pack has to be asked about when it is published.
-    pub fn unasked(&self, namespace: &Namespace) -> Vec<CodeUri> {
+    pub fn unrequested(&self, namespace: &Namespace) -> Vec<CodeUri> {
         let mut numbers = self.table().numbers_in(namespace).to_vec();
         numbers.sort_unstable();
         numbers.iter().filter_map(|number| self.table().uri(*number)).filter(|uri| self.must_ask(uri)).collect()
     }
 
-    /// Two concepts of one vocabulary where their places can be compared: of an open one, a listed concept is found again among those
-    /// that were asked about.
+    /// Two concepts of one vocabulary where their places can be compared: of an open one, a listed concept is found
+    /// again among those that were asked about.
     #[must_use]
     pub fn side_by_side<'g>(&'g self, one: ConceptRef<'g>, other: ConceptRef<'g>) -> (ConceptRef<'g>, ConceptRef<'g>) {
         if std::ptr::eq(one.vocabulary(), other.vocabulary()) {
@@ -97,16 +98,21 @@ impl Generation {
         (twin(one), twin(other))
     }
 
-    /// The same vocabularies with what packs said of codes, under the same digest.
+    /// The same vocabularies with resolved concepts, under the same digest.
     ///
-    /// Codes get their numbers from `table`, where it is given: the generation may then be published. Else they get numbers past
-    /// the last one, good for one request: a record that was read before cannot hold them, and they are never stored.
+    /// Codes get their numbers from `table`, where it is given: the generation may then be published. Else they get
+    /// numbers past the last one, good for one request: a record that was read before cannot hold them, and they are
+    /// never stored.
     ///
     /// # Errors
     /// A response of a pack is corrupt.
-    pub fn with_open(&self, asked: &[Arc<AskedCode>], table: Option<Arc<CodeTable>>) -> Result<Self, OpenProblem> {
-        let mut by_namespace: BTreeMap<&Namespace, Vec<&AskedCode>> = BTreeMap::new();
-        for code in asked.iter().filter(|code| self.must_ask(&code.written)) {
+    pub fn with_open(
+        &self,
+        requested: &[Arc<QueriedCode>],
+        table: Option<Arc<CodeTable>>,
+    ) -> Result<Self, OpenProblem> {
+        let mut by_namespace: BTreeMap<&Namespace, Vec<&QueriedCode>> = BTreeMap::new();
+        for code in requested.iter().filter(|code| self.must_ask(&code.written)) {
             by_namespace.entry(&code.written.namespace).or_default().push(code);
         }
         let mut open = HashMap::new();
@@ -147,24 +153,24 @@ fn again(group: &PublishedGroup, index: &Index) -> PublishedGroup {
 }
 
 /// The known codes of an open vocabulary, with further codes.
-fn grown(installed: &Installed, known: OpenConcepts, codes: &[&AskedCode]) -> Result<OpenConcepts, PackProblems> {
+fn grown(installed: &Installed, known: OpenConcepts, codes: &[&QueriedCode]) -> Result<OpenConcepts, PackProblems> {
     let listed = &installed.vocabulary;
     let OpenConcepts { vocabulary, mut spellings, mut malformed } = known;
     let mut concepts: BTreeMap<Code, Concept> = BTreeMap::new();
     let mut add = |concept: Concept| drop(concepts.insert(concept.code.clone(), concept));
     vocabulary.iter().flat_map(|known| known.concepts()).filter_map(to_concept).for_each(&mut add);
-    for asked in codes {
-        match &asked.answer {
+    for requested in codes {
+        match &requested.answer {
             Ok(resolved) => {
-                if resolved.concept.code != asked.written.code {
-                    spellings.insert(asked.written.code.clone(), resolved.concept.code.clone());
+                if resolved.concept.code != requested.written.code {
+                    spellings.insert(requested.written.code.clone(), resolved.concept.code.clone());
                 }
                 if listed.find(resolved.concept.code.as_str()).is_none() {
                     add(resolved.concept.clone());
                     resolved.above.iter().cloned().for_each(&mut add);
                 }
             }
-            Err(sentence) => drop(malformed.insert(asked.written.code.clone(), sentence.clone())),
+            Err(sentence) => drop(malformed.insert(requested.written.code.clone(), sentence.clone())),
         }
     }
     let links: Vec<Code> =
@@ -193,7 +199,8 @@ fn grown(installed: &Installed, known: OpenConcepts, codes: &[&AskedCode]) -> Re
     Ok(OpenConcepts { vocabulary, spellings, malformed })
 }
 
-/// A concept as its pack brought it, without definitions and other spellings. None never happens: codes of a checked vocabulary are codes.
+/// A concept as its pack brought it, without definitions and other spellings. None never happens: codes of a checked
+/// vocabulary are codes.
 fn to_concept(concept: ConceptRef<'_>) -> Option<Concept> {
     Some(Concept { definitions: Vec::new(), aliases: Vec::new(), ..concept.to_concept()? })
 }

@@ -1,11 +1,10 @@
 //! Questions of rules about codes.
 //!
-//! The answer is one truth for each code number, so that a rule over a million people asks once.
+//! The answer is one truth for each code number, so that a rule over a million people needs one query.
 //!
 //! To the helpers of rules gender `0`, "not known", is a missing fact: every question about genders is answered with
-//! "unknown" for it. What else cannot be said is unknown too, and the answer names what is missing:
-//! `concept_group.<name>` for a group that is unset or whose vocabularies are not here whole, the field that held the code
-//! otherwise.
+//! "unknown" for it. Other missing facts are unknown too, and the answer names the fact: `concept_group.<name>` for a
+//! group that is unset or whose vocabularies are incomplete here, the field that held the code otherwise.
 
 use super::Generation;
 use super::group::{PublishedGroup, gender_not_known, is_gender};

@@ -1,7 +1,7 @@
 //! From what a client wrote to what a record or a filter keeps.
 //!
-//! A new record takes an active, selectable code of its field's vocabulary, spelt exactly. A filter takes any well-formed
-//! code of that vocabulary, for old records hold old codes; a code that was never stored matches nothing.
+//! A new record takes an active, selectable code of its field's vocabulary, spelt exactly. A filter takes any
+//! well-formed code of that vocabulary, for old records hold old codes; a code that was never stored matches nothing.
 
 use super::Generation;
 use super::index::Installed;
@@ -14,7 +14,7 @@ use daftar_domain::vocabulary::{CodedField, Completeness, ConceptStatus, ID_TYPE
 
 /// The property of a relationship that says whether it is one of a person to a group or one between groups.
 const KIND: &str = "kind";
-/// The field of an identifier that a code of the ID types stands in.
+/// The field of an identifier with a code of the ID types.
 const IDENTIFIER_SYSTEM: &str = "identifier.system";
 
 impl Generation {
@@ -75,7 +75,8 @@ impl Generation {
         Suggestion::all(concepts.filter(|concept| concept.is_usable()))
     }
 
-    /// The number that a filter on a field looks for, which takes codes of `namespaces`; none when no record can hold the code.
+    /// The number that a filter on a field looks for, which takes codes of `namespaces`; none when no record can hold
+    /// the code.
     ///
     /// # Errors
     /// When the vocabulary is open and the code breaks its grammar.
@@ -107,8 +108,8 @@ impl Generation {
         Ok(numbers)
     }
 
-    /// The place of each code number among the codes of these vocabularies, one vocabulary after the other, each in the order
-    /// of its codes; other numbers come behind.
+    /// The place of each code number among the codes of these vocabularies, one vocabulary after the other, each in the
+    /// order of its codes; other numbers come behind.
     #[must_use]
     pub fn code_ranks(&self, namespaces: &[&str]) -> Vec<u32> {
         let mut ranks = vec![u32::MAX; self.code_count()];
@@ -133,7 +134,7 @@ impl Generation {
         CodeProblem::NotInstalled { uri: uri.clone(), module: self.module_of(&uri.namespace) }
     }
 
-    /// The module that would bring a namespace that no active one brings.
+    /// The module that would provide a namespace that no active one provides.
     pub(super) fn module_of(&self, namespace: &Namespace) -> Option<Box<InactiveModule>> {
         self.extension_fields.modules().of_namespace(namespace.as_str()).map(Box::new)
     }
@@ -161,7 +162,8 @@ impl Generation {
         Ok((installed, concept))
     }
 
-    /// Reason why a code is not among those of its vocabulary. What is likeliest and cheapest to find is looked for first.
+    /// Reason why a code is not among those of its vocabulary. What is likeliest and cheapest to find is looked for
+    /// first.
     fn unknown(&self, installed: &Installed, uri: &CodeUri) -> CodeProblem {
         if let Some(malformed) = self.malformed(uri) {
             return malformed;
@@ -235,7 +237,7 @@ pub enum LookUpProblem {
         /// The module that would bring it.
         module: Option<Box<InactiveModule>>,
     },
-    /// No pack brings the vocabulary, though a field takes its codes.
+    /// No pack contains the vocabulary, though a field takes its codes.
     #[error("the vocabulary `{namespace}` is not installed; {}", remedy(.module.as_deref()))]
     NotInstalled {
         /// The namespace.
@@ -243,7 +245,7 @@ pub enum LookUpProblem {
         /// The module that would bring it.
         module: Option<Box<InactiveModule>>,
     },
-    /// Anything that is wrong with a code wherever it stands.
+    /// A problem with a code that does not depend on its field.
     #[error("{0}")]
     Code(CodeProblem),
 }
@@ -345,7 +347,8 @@ impl Generation {
         Ok(concept)
     }
 
-    /// The error of a code that its vocabulary contains in no spelling, without a search for the closest match: none if only
+    /// The error of a code that its vocabulary contains in no spelling, without a search for the closest match: none if
+    /// only
     /// [`Self::look_up`] can tell.
     #[must_use]
     pub fn plainly_absent(&self, uri: &CodeUri) -> Option<LookUpProblem> {

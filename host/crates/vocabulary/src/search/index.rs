@@ -186,7 +186,7 @@ impl Gathered {
     }
 }
 
-/// The longest stretch of a script without spaces that is kept in one piece, in characters.
+/// The longest run of a script without spaces that is indexed as one term, in characters.
 pub(super) const RUN_CHARS_MAX: usize = 8;
 
 /// A stretch of letters or digits.

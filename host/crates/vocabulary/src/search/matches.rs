@@ -14,7 +14,7 @@ use daftar_domain::vocabulary::ConceptStatus;
 
 /// The word is there as typed.
 const WHOLE: u8 = 1;
-/// It stands where it stands in the query, and all but the last word are whole.
+/// It is at the same position as in the query, and all but the last word are whole.
 const IN_PLACE: u8 = 2;
 /// It is there at all.
 const THERE: u8 = 4;
@@ -108,7 +108,7 @@ impl Best {
 }
 
 /// Codes and aliases that are or begin with what was typed, in its spelling or in another case.
-/// The code of what was typed: a URI of this vocabulary's, as `namespace#code` or `namespace|code`, stands for its code.
+/// The code of what was typed: a URI of this vocabulary's, as `namespace#code` or `namespace|code`, is its code.
 fn code_typed<'t>(vocabulary: &Vocabulary, typed: &'t str) -> &'t str {
     let behind = typed.strip_prefix(vocabulary.namespace().as_str());
     behind.and_then(|rest| rest.strip_prefix(['#', '|'])).unwrap_or(typed)

@@ -9,8 +9,8 @@ use crate::hierarchy::{Hierarchy, HierarchyFault};
 use daftar_domain::vocabulary::{Completeness, Concept, ConceptStatus, LocalizedText, VocabularyDescription};
 
 impl Vocabulary {
-    /// Indexes concepts that stand in the order of their codes and were checked except for their hierarchy. What a broken
-    /// check let through, such as a parent that is not there, is left out.
+    /// Indexes concepts that stand in the order of their codes and were checked except for their hierarchy. What a
+    /// broken check let through, such as a parent that is not there, is left out.
     pub(crate) fn build(description: VocabularyDescription, concepts: &[Concept]) -> Result<Self, HierarchyFault> {
         let mut built = Self::empty(description, concepts)?;
         concepts.iter().for_each(|concept| built.push(concept));
@@ -89,7 +89,7 @@ fn place_of(known: &mut Vec<String>, text: &str) -> u16 {
     u16::try_from(place).unwrap_or(u16::MAX)
 }
 
-/// Everything that is kept as text of a concept, in bytes.
+/// The stored texts of a concept, in bytes.
 pub(crate) fn text_bytes(concept: &Concept) -> usize {
     let localized = concept.labels.iter().chain(&concept.definitions).map(|text| text.value.len());
     let properties = concept.properties.iter().map(|(_, value)| value.len());

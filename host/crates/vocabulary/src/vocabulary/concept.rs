@@ -22,7 +22,7 @@ pub struct Label<'a> {
     pub text: &'a str,
     /// The language it is in.
     pub language: &'a str,
-    /// True if the reader asked for other languages, and the default one stands in for them.
+    /// True if the reader requested other languages, and the default one replaces them.
     pub is_fallback: bool,
 }
 
@@ -173,7 +173,7 @@ impl<'a> ConceptRef<'a> {
         self.properties().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// Everything else that is said of it.
+    /// Its other properties.
     pub fn properties(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.vocabulary.properties.of(self.index).iter().map(move |property| {
             let key = self.vocabulary.property_keys.get(usize::from(property.key));

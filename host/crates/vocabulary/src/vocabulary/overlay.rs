@@ -1,6 +1,7 @@
-//! A vocabulary with codes beside those that its pack brings: codes of earlier versions, and codes of the deployment's own.
+//! A vocabulary with codes in addition to those of its pack: codes of earlier versions, and local codes of the
+//! deployment.
 //!
-//! **Invariant:** what the installed pack says of a code wins over what is kept of it; a local code never takes a pack's place.
+//! **Invariant:** a code of the installed pack wins over a retained one; a local code never replaces one of a pack.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +12,13 @@ use daftar_domain::deployment::Deployment;
 use daftar_domain::local_code::{LocalCode, LocalOrigin, STARTER_PROPERTY};
 use daftar_domain::vocabulary::{Completeness, Concept, ConceptStatus, LocalizedText, VocabularyDescription};
 
-/// The property that says which version was the last to have a code that is only kept.
+/// The property with the last version that had a retained code.
 pub(crate) const LAST_VERSION: &str = "last_version";
 
 /// Reason why local codes do not go with a vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OverlayFault {
-    /// The pack brings codes, or other names of codes, that are active local codes.
+    /// The pack contains codes, or other names of codes, that are active local codes.
     Taken(Vec<Code>),
     /// The pack does not let local codes be added, and there are active ones.
     NotExtensible(usize),
@@ -29,7 +30,7 @@ pub(crate) enum OverlayFault {
 type Concepts = BTreeMap<Code, Concept>;
 
 impl ConceptRef<'_> {
-    /// Everything that is said of it, as a pack says it.
+    /// Its members, as those of a pack's concept.
     #[must_use]
     pub fn to_concept(self) -> Option<Concept> {
         let code = |concept: Self| Code::parse(concept.code()).ok();
@@ -49,13 +50,13 @@ impl ConceptRef<'_> {
         })
     }
 
-    /// True if the active version does not have it, so that it is only kept for the records that hold it.
+    /// True if the active version does not have it, so that it is only retained for the records that contain it.
     #[must_use]
     pub fn is_only_retained(self) -> bool {
         self.property(LAST_VERSION).is_some()
     }
 
-    /// True if the administrator may set the code aside although a pack brings it.
+    /// True if the administrator may deactivate the code although a pack contains it.
     #[must_use]
     pub fn is_starter(self) -> bool {
         self.property(STARTER_PROPERTY) == Some("true")
@@ -63,7 +64,7 @@ impl ConceptRef<'_> {
 }
 
 impl Vocabulary {
-    /// The codes that this version has and `newer` has not, as they will be kept: inactive, with the last version that had
+    /// The codes of this version that `newer` lacks, as they will be retained: inactive, with the last version that had
     /// them.
     #[must_use]
     pub fn gone_in(&self, newer: &Self) -> Vec<Concept> {
@@ -71,33 +72,33 @@ impl Vocabulary {
         gone.filter_map(|concept| self.retained(concept)).collect()
     }
 
-    /// A code as it is kept when its version is not there any more.
+    /// A retained code of a version that was replaced.
     #[must_use]
     pub fn retained(&self, concept: ConceptRef<'_>) -> Option<Concept> {
-        let mut kept = concept.to_concept()?;
-        kept.status = ConceptStatus::Inactive;
+        let mut retained = concept.to_concept()?;
+        retained.status = ConceptStatus::Inactive;
         if !concept.is_only_retained() {
-            kept.properties.push((LAST_VERSION.to_owned(), self.description.version.clone()));
+            retained.properties.push((LAST_VERSION.to_owned(), self.description.version.clone()));
         }
-        Some(kept)
+        Some(retained)
     }
 
-    /// The version before this one, as it was kept whole.
+    /// The previous version, stored whole.
     #[must_use]
     pub(crate) fn earlier(&self, deployment: &Deployment) -> Option<Self> {
         let (description, concepts) = deployment.earlier_of(&self.description.namespace)?;
         let concepts: Vec<Concept> = concepts.into_iter().cloned().collect();
         let is_another = description.version != self.description.version;
-        // It was sound when it was active, and its codes lie in their order.
+        // It was valid when it was active, and its codes are sorted.
         Self::build(description.clone(), &concepts).ok().filter(|_| is_another)
     }
 
     /// The same vocabulary with codes of earlier versions; none when it has all of them itself.
     #[must_use]
-    pub(crate) fn with_retained<'a>(&self, kept: impl Iterator<Item = &'a Concept>) -> Option<Self> {
+    pub(crate) fn with_retained<'a>(&self, retained: impl Iterator<Item = &'a Concept>) -> Option<Self> {
         let own = self.codes.len();
         let mut concepts = self.by_code();
-        for concept in kept {
+        for concept in retained {
             concepts.entry(concept.code.clone()).or_insert_with(|| concept.clone());
         }
         if concepts.len() == own {

@@ -120,7 +120,7 @@ fn the_reason_names_the_files_and_what_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let clock = FakeClock::new("2026-01-10T12:00:00Z".parse().unwrap());
     let ((cert, key), (_, other)) = (made(6), made(6));
-    let told = |cert: &str, key: &str| {
+    let reported = |cert: &str, key: &str| {
         fs::write(folder.path().join("cert.pem"), cert).unwrap();
         fs::write(folder.path().join("key.pem"), key).unwrap();
         start(folder.path(), &clock).err().unwrap().to_string()
@@ -134,9 +134,9 @@ fn the_reason_names_the_files_and_what_is_wrong() {
         ("", key, "there is no certificate"),
         (long.as_str(), key, "more than 1048576 bytes"),
     ] {
-        let told = told(cert, key);
-        assert!(told.contains(what) && told.contains("cert.pem` with the key `"), "{told}");
-        assert!(!told.contains("-----BEGIN PRIVATE"), "{told}");
+        let reported = reported(cert, key);
+        assert!(reported.contains(what) && reported.contains("cert.pem` with the key `"), "{reported}");
+        assert!(!reported.contains("-----BEGIN PRIVATE"), "{reported}");
     }
 }
 

@@ -34,7 +34,7 @@ pub fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// An object, the members that were not taken yet, and the body that is made of it.
+/// An object, its remaining members, and the body that is built from it.
 pub struct Fields<'l> {
     path: String,
     left: Map<String, Value>,
@@ -204,7 +204,7 @@ pub enum Why {
     LeftOut,
     /// A field with one code was given several.
     FurtherCode,
-    /// The register counts that itself, and comes to another number.
+    /// The register computes that itself, with another result.
     Differs,
     /// A place in a group of which the file has no record that says so.
     NotInGroup,
@@ -248,7 +248,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// A field with what it said.
+    /// A field with its value.
     pub fn new(field: impl Into<String>, why: Why, value: Value) -> Self {
         Self { field: field.into(), why, value }
     }

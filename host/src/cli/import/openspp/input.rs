@@ -11,13 +11,13 @@ use serde_json::{Deserializer, Value};
 use crate::cli::CliError;
 use daftar_http::admin::import_lines::strict_value;
 
-/// The longest line, and the longest file that is no lines, in bytes: a page of a hundred people with photos. In memory it may take
-/// thirty times as much in a hostile file.
+/// The longest line, and the longest file that is no lines, in bytes: a page of a hundred people with photos. In memory
+/// it may take thirty times as much in a hostile file.
 const JSON_BYTES_MAX: usize = 64 << 20;
 
 /// The finding.
 pub enum Piece {
-    /// A record, or what stands where one should be.
+    /// A record, or the item in place of one.
     Record(Value),
     /// The text of a response in place of a record that was not found.
     Envelope(Value),
@@ -152,8 +152,8 @@ fn parse(line: &[u8]) -> Result<Value, ()> {
     deserializer.end().map(|()| value).map_err(|_| ())
 }
 
-/// The records of a value: itself, or those of an answer: `data` of a search, `entry` of a bundle, `entries` of a batch, `items` of an
-/// export in bulk, or the items of an array.
+/// The records of a value: itself, or those of an answer: `data` of a search, `entry` of a bundle, `entries` of a
+/// batch, `items` of an export in bulk, or the items of an array.
 fn pieces(
     place: &str,
     value: Value,

@@ -73,8 +73,8 @@ pub fn shared(fields: &mut Fields<'_>, rows: &[Field], codes: &Codes) {
     });
 }
 
-/// Takes over the fields that have the same name there, in its spelling, and are written alike: all of one value but codes, references
-/// and parts.
+/// Takes over the fields that have the same name there, in its spelling, and are written alike: all of one value but
+/// codes, references and parts.
 fn carry_plain(fields: &mut Fields<'_>, rows: &[Field]) {
     let is_plain = |kind: &Kind| {
         let is_number = matches!(kind, Kind::Count | Kind::Amount);
@@ -158,8 +158,8 @@ pub type Keys = Vec<(String, String)>;
 pub struct Places {
     /// Hashes of the group's value and the member's system and value: 8 bytes a place, however many there are.
     known: HashSet<u64>,
-    /// Hashes of short references, `(vocabulary, value)`, and the one system that a person has that value in: empty while no person is
-    /// known, `None` where there are several.
+    /// Hashes of short references, `(vocabulary, value)`, and the one system that a person has that value in: empty
+    /// while no person is known, `None` where there are several.
     short: HashMap<u64, Option<String>>,
     records: BTreeMap<String, u64>,
     totals: BTreeMap<String, u64>,
@@ -218,7 +218,8 @@ impl Places {
         *known = (*known).max(total);
     }
 
-    /// The kinds of which there are fewer records than the answers speak of: how many there are, and how many there should be.
+    /// The kinds of which there are fewer records than the answers speak of: how many there are, and how many there
+    /// should be.
     pub fn missing(&self) -> Vec<(String, u64, u64)> {
         let all = self.totals.iter().map(|(kind, total)| (kind, self.records.get(kind).copied().unwrap_or(0), *total));
         all.filter(|(_, count, total)| count < total).map(|(kind, count, total)| (kind.clone(), count, total)).collect()

@@ -84,10 +84,10 @@ impl Entry {
     pub(super) fn attempt(&mut self, quota: Quota, calls: Calls, moment: TimeReading) -> Result<Decision, Ask> {
         self.roll(moment);
         let count = calls.count();
-        let is_told_again = self
+        let is_reported_again = self
             .refused
             .filter(|refused| refused.quota == quota && refused.calls <= count && moment.steady_ns < refused.until_ns);
-        if let Some(Refused { refusal, .. }) = is_told_again {
+        if let Some(Refused { refusal, .. }) = is_reported_again {
             return Ok(self.refusal(refusal, quota, calls, moment));
         }
         // More calls than the whole limit: no query is required.

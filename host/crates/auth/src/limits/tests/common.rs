@@ -24,15 +24,15 @@ struct Common {
     minutes: Mutex<BTreeMap<String, (u128, u32)>>,
     /// The time of each call of a window.
     windows: Mutex<BTreeMap<String, Vec<Duration>>>,
-    asked: AtomicUsize,
+    requested: AtomicUsize,
     is_broken: AtomicBool,
     /// Locked by a test to delay the responses to reservations of a day.
-    answers: tokio::sync::Mutex<()>,
+    responses: tokio::sync::Mutex<()>,
 }
 
 impl Common {
     fn ask(&self) -> Result<(), Cause> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.requested.fetch_add(1, Ordering::Relaxed);
         if self.is_broken.load(Ordering::Relaxed) { Err("the database is unavailable".into()) } else { Ok(()) }
     }
 }
@@ -50,7 +50,7 @@ impl CommonCounts for Common {
             *count += u64::from(taken);
             OfDay { taken, count: *count }
         };
-        let _answers = self.answers.lock().await;
+        let _answers = self.responses.lock().await;
         Ok(given)
     }
 
@@ -113,17 +113,17 @@ impl Several {
             days,
             minutes,
             windows,
-            asked: AtomicUsize::new(0),
+            requested: AtomicUsize::new(0),
             is_broken: AtomicBool::new(false),
-            answers: tokio::sync::Mutex::default(),
+            responses: tokio::sync::Mutex::default(),
         });
         let start = |_| Arc::new(Limits::common(Arc::new(clock.clone()), common.clone() as Arc<dyn CommonCounts>));
         let processes = (0..count).map(start).collect();
         Self { clock, common, processes }
     }
 
-    fn asked(&self) -> usize {
-        self.common.asked.swap(0, Ordering::Relaxed)
+    fn requested(&self) -> usize {
+        self.common.requested.swap(0, Ordering::Relaxed)
     }
 
     fn count(&self) -> u64 {
@@ -192,7 +192,7 @@ async fn reserved_calls_of_an_idle_client_are_returned() {
 async fn a_client_that_disconnects_loses_nothing_of_its_day() {
     let several = Several::new(1);
     let (limits, caller) = (&several.processes[0], client("c", Some(1_000), Some(1_000)));
-    let held = several.common.answers.lock().await;
+    let held = several.common.responses.lock().await;
     for _ in 0..20 {
         // Each future is polled until it waits, then dropped.
         let mut charge = Box::pin(limits.charge_client(&caller));
@@ -205,7 +205,7 @@ async fn a_client_that_disconnects_loses_nothing_of_its_day() {
     drop(held);
     assert_eq!(allowed(limits, &caller, 1).await, 1);
     assert_eq!(several.count(), u64::from(block(1_000)), "a block that includes the call");
-    let held = several.common.answers.lock().await;
+    let held = several.common.responses.lock().await;
     let other = client("d", Some(1_000), Some(1_000));
     assert!(Box::pin(limits.charge_client(&other)).now_or_never().is_none());
     while several.count() == u64::from(block(1_000)) {
@@ -240,13 +240,13 @@ async fn busy_clients_need_few_queries_and_rejected_floods_need_none() {
     let several = Several::new(1);
     let (limits, busy) = (&several.processes[0], client("busy", Some(60_000), Some(10_000_000)));
     assert_eq!(allowed(limits, &busy, 10_000).await, 10_000);
-    let asked = several.asked();
-    assert!(asked < 40, "{asked} queries for 10,000 calls");
+    let requested = several.requested();
+    assert!(requested < 40, "{requested} queries for 10,000 calls");
     for _ in 0..1_000 {
         limits.charge_token_request(address("192.0.2.1")).await.unwrap();
     }
-    let asked = several.asked();
-    assert!(asked < 4 * TOKEN_QUOTA.per_minute as usize, "{asked} questions");
+    let requested = several.requested();
+    assert!(requested < 4 * TOKEN_QUOTA.per_minute as usize, "{requested} questions");
 }
 
 #[tokio::test]

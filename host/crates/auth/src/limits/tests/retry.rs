@@ -104,9 +104,9 @@ proptest! {
     ) {
         block_on(async {
             let played = Played::until_refused(to_midnight_s, limits, &events).await;
-            let told = played.last.headers();
-            prop_assert!(told.remaining <= told.limit);
-            prop_assert_eq!(played.fixture.allowed(&played.caller, 100).await, told.remaining);
+            let reported = played.last.headers();
+            prop_assert!(reported.remaining <= reported.limit);
+            prop_assert_eq!(played.fixture.allowed(&played.caller, 100).await, reported.remaining);
             Ok(())
         })?;
     }

@@ -90,9 +90,9 @@ fn a_failure_recorded_by_the_operation_stays_its_only_entry() {
     trail.collect(evaluated).unwrap();
     trail.collect(read(AuditOutcome::Refused).with_reason("its own")).unwrap();
     let lines = trail.end(now(), 409, Some("why"));
-    let told: Vec<_> = lines.iter().map(|line| (line.outcome, line.status, line.reason.as_deref())).collect();
+    let reported: Vec<_> = lines.iter().map(|line| (line.outcome, line.status, line.reason.as_deref())).collect();
     let expected = [(AuditOutcome::Allowed, Some(409), None), (AuditOutcome::Refused, Some(409), Some("its own"))];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A nested request, made of an entry and handled by the handler of the single request, until the deadline of the
+//! A nested request, built from an entry and handled by the handler of the single request, until the deadline of the
 //! batch.
 //!
 //! **Invariant:** the deadline counts from the arrival of the outer request, as its timeout does: a slow body uses time
@@ -75,7 +75,7 @@ impl InnerRouter {
     #[must_use]
     pub fn on(app: &AppState) -> Self {
         let again = axum::middleware::from_fn_with_state(app.clone(), answered_before);
-        let layer = axum::middleware::from_fn_with_state(app.clone(), response::answer);
+        let layer = axum::middleware::from_fn_with_state(app.clone(), response::respond);
         Self(app.routes.inner().layer(again).layer(layer).with_state(app.clone()))
     }
 
@@ -86,7 +86,7 @@ impl InnerRouter {
     }
 
     /// Handles a complete request.
-    pub async fn answer(&self, request: Request) -> Response {
+    pub async fn response(&self, request: Request) -> Response {
         let Ok(response) = self.0.clone().oneshot(request).await;
         response
     }
@@ -126,7 +126,7 @@ impl InnerRouter {
         if let Some(done_before) = done_before {
             request.extensions_mut().insert(done_before);
         }
-        match tokio::time::timeout(left, self.answer(request)).await {
+        match tokio::time::timeout(left, self.response(request)).await {
             Ok(response) => read(response).await,
             Err(_) => Ok(Answered::late(changes_nothing, caller)),
         }

@@ -39,8 +39,8 @@ pub(super) async fn run(
             return replayed(app, caller, &entries, earlier, deadline).await;
         }
         let transaction = Transaction::begin(&app.registry);
-        let answers = match attempt(app, caller, &transaction, &entries, &order, deadline).await {
-            Ok(answers) => answers,
+        let responses = match attempt(app, caller, &transaction, &entries, &order, deadline).await {
+            Ok(responses) => responses,
             Err(refusal) => {
                 if is_done_concurrently(app, caller, &mut once).await? {
                     continue;
@@ -54,16 +54,16 @@ pub(super) async fn run(
             Some(once) => {
                 let status =
                     |answered: &Option<Answered>| answered.as_ref().map_or(200, |answered| answered.status.as_u16());
-                let told =
-                    answers.iter().enumerate().map(|(at, answered)| answer_of(&transaction, at, status(answered)));
-                transaction.commit_once(&caller.context, once.answered(&caller.context, 0, told.collect())).await
+                let reported =
+                    responses.iter().enumerate().map(|(at, answered)| answer_of(&transaction, at, status(answered)));
+                transaction.commit_once(&caller.context, once.answered(&caller.context, 0, reported.collect())).await
             }
         };
         match committed {
             Ok(()) => {
                 once.iter().for_each(Once::note);
                 transaction.record_entries().await?;
-                return written(app, &entries, &answers);
+                return written(app, &entries, &responses);
             }
             Err(CommitError::Overtaken) => {
                 transaction.abandon(&caller.context, RollbackReason::Overtaken).await?;
@@ -96,20 +96,20 @@ async fn replayed(
 ) -> ApiResult {
     const REPEATED: &str = "the transaction was made when it was sent before";
     let (router, lines) = (InnerRouter::on(app), HeldLines::default());
-    let mut answer = AnswerWriter::new(Kind::Transaction);
+    let mut reply = AnswerWriter::new(Kind::Transaction);
     for (at, entry) in entries.iter().enumerate() {
-        let done = earlier.answers.get(at).copied().map(DoneBefore);
+        let done = earlier.responses.get(at).copied().map(DoneBefore);
         let done = done.ok_or_else(|| AppError::internal("an entry is stored without its response"))?;
         let answered = router.send(caller, entry, Some(done), Some(lines.clone()), deadline).await?;
         if !answered.is_success() && answered.status != StatusCode::NOT_FOUND {
-            let told = lines.take().into_iter().filter(|line| line.outcome != AuditOutcome::Allowed);
-            app.registry.audit.record_ended(told.collect()).await?;
+            let reported = lines.take().into_iter().filter(|line| line.outcome != AuditOutcome::Allowed);
+            app.registry.audit.record_ended(reported.collect()).await?;
             return Err(refusal(at, &answered, None, REPEATED));
         }
-        answer.add(app, entry, &answered)?;
+        reply.add(app, entry, &answered)?;
     }
     app.registry.audit.record_ended(lines.take()).await?;
-    let mut response = answer.finish();
+    let mut response = reply.finish();
     response.headers_mut().insert(&REPLAYED, HeaderValue::from_static("true"));
     Ok(response)
 }
@@ -124,9 +124,9 @@ async fn attempt(
     deadline: &Deadline,
 ) -> ApiResult<Vec<Option<Answered>>> {
     let router = InnerRouter::on(&app.with_registry(transaction.registry()));
-    let mut answers: Vec<Option<Answered>> = entries.iter().map(|_| None).collect();
+    let mut responses: Vec<Option<Answered>> = entries.iter().map(|_| None).collect();
     for at in order {
-        let (Some(entry), Some(place)) = (entries.get(*at), answers.get_mut(*at)) else { continue };
+        let (Some(entry), Some(place)) = (entries.get(*at), responses.get_mut(*at)) else { continue };
         let mut entry = entry.clone();
         if let Some(members) = &mut entry.resource {
             fill(members, entries, &|creator| transaction.reference_to(creator));
@@ -139,16 +139,16 @@ async fn attempt(
         }
         *place = Some(answered);
     }
-    Ok(answers)
+    Ok(responses)
 }
 
-fn written(app: &AppState, entries: &[Entry], answers: &[Option<Answered>]) -> ApiResult {
-    let mut answer = AnswerWriter::new(Kind::Transaction);
-    for (entry, answered) in entries.iter().zip(answers) {
+fn written(app: &AppState, entries: &[Entry], responses: &[Option<Answered>]) -> ApiResult {
+    let mut response = AnswerWriter::new(Kind::Transaction);
+    for (entry, answered) in entries.iter().zip(responses) {
         let Some(answered) = answered else { return Err(AppError::internal("an entry was left out").into()) };
-        answer.add(app, entry, answered)?;
+        response.add(app, entry, answered)?;
     }
-    Ok(answer.finish())
+    Ok(response.finish())
 }
 
 /// The problem of the transaction for the problem of one entry: 422 naming the entry, or a server error.

@@ -1,8 +1,8 @@
 //! Request and response bodies of rules.
 
-pub mod answer;
 pub mod decision;
 pub mod preview;
+pub mod response;
 
 use std::sync::Arc;
 

@@ -86,20 +86,20 @@ impl Problems {
 pub struct ObjectReader {
     path: String,
     members: Map<String, Value>,
-    asked: Vec<&'static str>,
+    requested: Vec<&'static str>,
 }
 
 impl ObjectReader {
     /// Starts to read the body itself.
     #[must_use]
     pub fn root(members: Map<String, Value>) -> Self {
-        Self { path: String::new(), members, asked: Vec::new() }
+        Self { path: String::new(), members, requested: Vec::new() }
     }
 
     /// Starts to read the object at `path`; any other value is a problem and reads as empty.
     pub fn at(path: String, value: Value, problems: &mut Problems) -> Self {
         let members = object_value(&path, value, problems).unwrap_or_default();
-        Self { path, members, asked: Vec::new() }
+        Self { path, members, requested: Vec::new() }
     }
 
     /// The path of a member.
@@ -110,7 +110,7 @@ impl ObjectReader {
 
     /// Removes and returns a member; `null` means absent.
     pub fn take(&mut self, name: &'static str) -> Option<Value> {
-        self.asked.push(name);
+        self.requested.push(name);
         self.members.remove(name).filter(|value| !value.is_null())
     }
 
@@ -226,7 +226,7 @@ impl ObjectReader {
                 return;
             }
             let shown = shown(name);
-            let message = match nearest(&shown, self.asked.iter().copied(), NAME_EDITS_MAX) {
+            let message = match nearest(&shown, self.requested.iter().copied(), NAME_EDITS_MAX) {
                 Some(known) => format!("there is no such field; did you mean `{known}`?"),
                 None => "there is no such field".to_owned(),
             };
@@ -333,10 +333,10 @@ fn code_of_object(
     problems: &mut Problems,
 ) -> Option<Result<CodeUri, CodeError>> {
     let found_before = problems.0.len();
-    let mut reader = ObjectReader { path: path.to_owned(), members, asked: Vec::new() };
+    let mut reader = ObjectReader { path: path.to_owned(), members, requested: Vec::new() };
     let parsed = if let Some(codings) = reader.take("coding") {
         one_coding(codings).and_then(|members| {
-            let mut coding = ObjectReader { path: format!("{path}.coding[0]"), members, asked: Vec::new() };
+            let mut coding = ObjectReader { path: format!("{path}.coding[0]"), members, requested: Vec::new() };
             coding.take("display");
             let system = coding.code_part("system", problems);
             let parts = system.zip(coding.code_part("code", problems));

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Map, Value, Value as Json};
 
-use crate::api::dto::eligibility::answer::diagnostics;
+use crate::api::dto::eligibility::response::diagnostics;
 use crate::api::dto::reader::{ObjectReader, Problems};
 use crate::api::dto::record::write::Plain;
 use daftar_api_types::public::eligibility::Diagnostic as DiagnosticBody;

@@ -13,8 +13,8 @@ use daftar_api_types::public::{concept_group as groups, vocabulary as body};
 use daftar_domain::code::{CodeUri, Namespace};
 use daftar_domain::vocabulary::{Completeness, ConceptStatus, Selection};
 use daftar_service::vocabulary::{
-    Answer, Asked, ConceptRef, DefinedBy, Found, Generation, Grade, Label, LanguagePreference, LookedUp, MatchedText,
-    PublishedGroup, Subsumption, Vocabulary, is_active,
+    Answer, ConceptRef, DefinedBy, Found, Generation, Grade, Label, LanguagePreference, LookedUp, MatchedText,
+    PublishedGroup, RequestedCode, Subsumption, Vocabulary, is_active,
 };
 
 /// A vocabulary without its codes.
@@ -59,10 +59,10 @@ pub fn vocabulary<'a>(generation: &'a Generation, vocabulary: &'a Vocabulary) ->
 pub fn labelled<'a>(
     concept: ConceptRef<'a>,
     languages: &LanguagePreference,
-    told: &mut ReportedLanguages,
+    reported_languages: &mut ReportedLanguages,
 ) -> body::LabelledCode<'a> {
     let label = concept.label(languages);
-    told.add(label.language);
+    reported_languages.add(label.language);
     body::LabelledCode {
         uri: Cow::Owned(concept.uri_text()),
         code: Cow::Borrowed(concept.code()),
@@ -87,14 +87,14 @@ pub fn concept<'a>(
     concept: ConceptRef<'a>,
     languages: &LanguagePreference,
     requested_code: Option<&'a str>,
-    told: &mut ReportedLanguages,
+    reported_languages: &mut ReportedLanguages,
 ) -> body::Concept<'a> {
     let text = |language: &'a str, value: &'a str| body::Text {
         language: Cow::Borrowed(language),
         value: Cow::Borrowed(value),
     };
     body::Concept {
-        coded: labelled(concept, languages, told),
+        coded: labelled(concept, languages, reported_languages),
         definition: concept.definition(languages).map(|label: Label<'a>| text(label.language, label.text)),
         level: concept.level(),
         parents: concept.parents().map(|parent| neighbour(parent, languages)).collect(),
@@ -115,7 +115,7 @@ pub fn concept<'a>(
 pub fn found<'a>(
     found: Found<'a>,
     languages: &LanguagePreference,
-    told: &mut ReportedLanguages,
+    reported_languages: &mut ReportedLanguages,
 ) -> body::FoundCode<'a> {
     let kind = match found.grade {
         Grade::Code => body::MatchKind::Code,
@@ -129,7 +129,7 @@ pub fn found<'a>(
         MatchedText::Label { text, language } => (text, Some(Cow::Borrowed(language))),
     };
     body::FoundCode {
-        coded: labelled(found.concept, languages, told),
+        coded: labelled(found.concept, languages, reported_languages),
         status: status(found.concept),
         selectable: found.concept.is_selectable(),
         source_uri: found.concept.owner_uri().map(Cow::Borrowed),
@@ -166,24 +166,24 @@ fn status(concept: ConceptRef<'_>) -> body::CodeStatus {
 const FORMS: &str = "a code is written as a text `<namespace>#<code>`, or as `{namespace, code}`";
 
 /// Reads `{"codes": […]}`. An invalid text has a response in its place; any other type is rejected here.
-pub fn read_codes(members: Map<String, Value>, problems: &mut Problems) -> Vec<Asked> {
+pub fn read_codes(members: Map<String, Value>, problems: &mut Problems) -> Vec<RequestedCode> {
     let mut reader = ObjectReader::root(members);
     let items = reader.list("codes", BATCH_CODES_MAX, problems);
     let items = reader.needed("codes", items, "a list of codes is required", problems);
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for (path, item) in items.unwrap_or_default() {
         match read_code(item) {
-            Some(code) => asked.push(code),
+            Some(code) => requested.push(code),
             None => problems.add(path, "wrong_type", FORMS),
         }
     }
     reader.finish(problems);
-    asked
+    requested
 }
 
-fn read_code(item: Value) -> Option<Asked> {
+fn read_code(item: Value) -> Option<RequestedCode> {
     match item {
-        Value::String(text) => Some(Asked::Uri(text)),
+        Value::String(text) => Some(RequestedCode::Uri(text)),
         Value::Object(members) => {
             let text = |name: &str| members.get(name).and_then(Value::as_str).map(str::to_owned);
             if members.contains_key("uri") {
@@ -193,9 +193,9 @@ fn read_code(item: Value) -> Option<Asked> {
                     "fallback" | "local" => value.is_boolean(),
                     _ => false,
                 };
-                return text("uri").filter(|_| members.iter().all(is_known)).map(Asked::Uri);
+                return text("uri").filter(|_| members.iter().all(is_known)).map(RequestedCode::Uri);
             }
-            let parts = Asked::Parts { namespace: text("namespace")?, code: text("code")? };
+            let parts = RequestedCode::Parts { namespace: text("namespace")?, code: text("code")? };
             (members.len() == 2).then_some(parts)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
@@ -204,24 +204,24 @@ fn read_code(item: Value) -> Option<Asked> {
 
 /// The texts that the response depends on.
 #[must_use]
-pub fn code_texts(asked: &[Asked]) -> Vec<&str> {
-    let parts = asked.iter().flat_map(|asked| match asked {
-        Asked::Uri(text) => ["uri", text.as_str(), ""],
-        Asked::Parts { namespace, code } => ["parts", namespace.as_str(), code.as_str()],
+pub fn code_texts(requested: &[RequestedCode]) -> Vec<&str> {
+    let parts = requested.iter().flat_map(|requested| match requested {
+        RequestedCode::Uri(text) => ["uri", text.as_str(), ""],
+        RequestedCode::Parts { namespace, code } => ["parts", namespace.as_str(), code.as_str()],
     });
     parts.collect()
 }
 
 /// The response of `$validate`.
 #[must_use]
-pub fn validities(answers: Vec<Answer<ConceptRef<'_>>>) -> body::Validities<'static> {
-    let validity = |answer: Answer<ConceptRef<'_>>| {
-        let uri = Cow::Owned(answer.uri);
-        match answer.outcome {
+pub fn validities(responses: Vec<Answer<ConceptRef<'_>>>) -> body::Validities<'static> {
+    let validity = |response: Answer<ConceptRef<'_>>| {
+        let uri = Cow::Owned(response.uri);
+        match response.outcome {
             Ok(concept) => {
                 // In an open vocabulary another spelling is valid too; this is the stored one.
-                let kept = format!("{}#{}", concept.vocabulary().namespace(), concept.code());
-                let suggestion = (kept != uri).then_some(Cow::Owned(kept));
+                let stored = format!("{}#{}", concept.vocabulary().namespace(), concept.code());
+                let suggestion = (stored != uri).then_some(Cow::Owned(stored));
                 body::Validity { uri, valid: true, reason: None, message: None, suggestion }
             }
             Err(refused) => body::Validity {
@@ -233,26 +233,26 @@ pub fn validities(answers: Vec<Answer<ConceptRef<'_>>>) -> body::Validities<'sta
             },
         }
     };
-    body::Validities { results: answers.into_iter().map(validity).collect() }
+    body::Validities { results: responses.into_iter().map(validity).collect() }
 }
 
 /// The response of `$lookup`.
 pub fn looked_up<'a>(
-    answers: Vec<Answer<LookedUp<'a>>>,
-    asked: &'a [Asked],
+    responses: Vec<Answer<LookedUp<'a>>>,
+    requested: &'a [RequestedCode],
     languages: &LanguagePreference,
-    told: &mut ReportedLanguages,
+    reported_languages: &mut ReportedLanguages,
 ) -> body::LookedUp<'a> {
-    let mut results = Vec::with_capacity(answers.len());
-    for (answer, asked) in answers.into_iter().zip(asked) {
-        results.push(match answer.outcome {
+    let mut results = Vec::with_capacity(responses.len());
+    for (response, requested) in responses.into_iter().zip(requested) {
+        results.push(match response.outcome {
             Ok(LookedUp { concept, is_alias }) => {
-                let requested_code = is_alias.then(|| asked.code());
-                let concept = self::concept(concept, languages, requested_code, told);
+                let requested_code = is_alias.then(|| requested.code());
+                let concept = self::concept(concept, languages, requested_code, reported_languages);
                 body::LookedUpCode::Found(Box::new(body::FoundConcept { found: true, concept }))
             }
             Err(refused) => body::LookedUpCode::Missing(body::MissingCode {
-                uri: Cow::Owned(answer.uri),
+                uri: Cow::Owned(response.uri),
                 found: false,
                 reason: Cow::Borrowed(refused.reason),
                 message: Cow::Owned(refused.message),
@@ -268,10 +268,10 @@ pub fn group_code<'a>(
     generation: &'a Generation,
     uri: &CodeUri,
     languages: &LanguagePreference,
-    told: &mut ReportedLanguages,
+    reported_languages: &mut ReportedLanguages,
 ) -> groups::GroupCode<'a> {
     match known(generation, uri) {
-        Some(concept) => groups::GroupCode::Known(labelled(concept, languages, told)),
+        Some(concept) => groups::GroupCode::Known(labelled(concept, languages, reported_languages)),
         None => groups::GroupCode::Bare(BareCode {
             uri: Cow::Owned(uri.to_string()),
             code: Cow::Owned(uri.code.to_string()),
@@ -286,7 +286,7 @@ pub fn group<'a>(
     generation: &'a Generation,
     group: &'a PublishedGroup,
     languages: &LanguagePreference,
-    told: &mut ReportedLanguages,
+    reported_languages: &mut ReportedLanguages,
 ) -> groups::ConceptGroup<'a> {
     let definition = group.definition();
     let (defined_by, module) = match group.defined_by() {
@@ -298,7 +298,7 @@ pub fn group<'a>(
         let mut bodies = Vec::with_capacity(selections.len());
         for selection in selections {
             let (uri, descendants) = parts(selection);
-            bodies.push(group_code(generation, uri, languages, told).selection(descendants));
+            bodies.push(group_code(generation, uri, languages, reported_languages).selection(descendants));
         }
         bodies
     };
@@ -335,10 +335,10 @@ fn in_words(includes: &[Selection], excludes: &[Selection]) -> String {
             (uri, true) => format!("descendants of {uri} and itself"),
             (uri, false) => uri.to_string(),
         };
-        let told: Vec<String> = selections.iter().take(SELECTIONS_DESCRIBED_MAX).map(one).collect();
-        let untold = selections.len().saturating_sub(SELECTIONS_DESCRIBED_MAX);
-        let more = if untold > 0 { format!(" and {untold} more") } else { String::new() };
-        told.join("; ") + &more
+        let languages: Vec<String> = selections.iter().take(SELECTIONS_DESCRIBED_MAX).map(one).collect();
+        let unreported = selections.len().saturating_sub(SELECTIONS_DESCRIBED_MAX);
+        let more = if unreported > 0 { format!(" and {unreported} more") } else { String::new() };
+        languages.join("; ") + &more
     };
     match (includes, excludes) {
         ([], _) => "nothing yet".to_owned(),
@@ -356,22 +356,22 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read_body(body: Value) -> Result<Vec<Asked>, String> {
+    fn read_body(body: Value) -> Result<Vec<RequestedCode>, String> {
         let Value::Object(members) = body else { unreachable!() };
         let mut problems = Problems::default();
-        let asked = read_codes(members, &mut problems);
-        problems.finish(asked).map_err(|error| error.to_string())
+        let requested = read_codes(members, &mut problems);
+        problems.finish(requested).map_err(|error| error.to_string())
     }
 
     #[test]
     fn reads_every_form() {
-        let uri = |text: &str| Asked::Uri(text.to_owned());
-        let asked = read_body(json!({"codes": [
+        let uri = |text: &str| RequestedCode::Uri(text.to_owned());
+        let requested = read_body(json!({"codes": [
             "urn:x#1", {"namespace": "urn:x", "code": "1"}, {"uri": "urn:x#1"},
             {"uri": "urn:x#1", "code": "1", "display": "One", "namespace": "urn:x", "local": true},
         ]}));
-        let parts = Asked::Parts { namespace: "urn:x".to_owned(), code: "1".to_owned() };
-        assert_eq!(asked.unwrap(), [uri("urn:x#1"), parts, uri("urn:x#1"), uri("urn:x#1")]);
+        let parts = RequestedCode::Parts { namespace: "urn:x".to_owned(), code: "1".to_owned() };
+        assert_eq!(requested.unwrap(), [uri("urn:x#1"), parts, uri("urn:x#1"), uri("urn:x#1")]);
         assert_eq!(read_body(json!({"codes": []})), Ok(Vec::new()));
     }
 

@@ -162,10 +162,10 @@ impl Parameters {
     /// The same in a canonical order, to compare queries.
     #[must_use]
     pub fn sorted_without(&self, left_out: &[&str]) -> String {
-        let mut kept: Vec<&(String, String)> =
+        let mut stored: Vec<&(String, String)> =
             self.0.iter().filter(|(name, _)| !left_out.contains(&name.as_str())).collect();
-        kept.sort_unstable();
-        encode(kept.into_iter())
+        stored.sort_unstable();
+        encode(stored.into_iter())
     }
 }
 

@@ -83,8 +83,8 @@ fn fault(problem: &FieldProblem) -> String {
     let FieldProblem { field, code, .. } = problem;
     let is_ours = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.[]".contains(&byte);
     // The name of an unknown member may be any text of the client.
-    let is_told = *code != "unknown_field" && field.len() <= FIELD_BYTES_MAX && field.bytes().all(is_ours);
-    if is_told && !field.is_empty() { format!("{field}: {code}") } else { (*code).to_owned() }
+    let is_reported = *code != "unknown_field" && field.len() <= FIELD_BYTES_MAX && field.bytes().all(is_ours);
+    if is_reported && !field.is_empty() { format!("{field}: {code}") } else { (*code).to_owned() }
 }
 
 /// Ends the audit context of a request.

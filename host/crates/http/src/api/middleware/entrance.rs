@@ -40,7 +40,7 @@ pub(super) async fn enter(app: &AppState, info: &RequestInfo, request: Request, 
     };
     if is_preflight(app, &request) {
         let origin = allowed_origin(app, request.headers());
-        return answer_preflight(app, info, origin).await;
+        return respond_preflight(app, info, origin).await;
     }
     next.run(request).await
 }
@@ -196,7 +196,7 @@ pub(super) fn is_preflight(app: &AppState, request: &Request) -> bool {
 
 /// The preflight response, for an allowed origin or another one. It needs no token, since browsers send none, and is
 /// counted like other calls without a token.
-pub(super) async fn answer_preflight(app: &AppState, info: &RequestInfo, origin: Option<HeaderValue>) -> Response {
+pub(super) async fn respond_preflight(app: &AppState, info: &RequestInfo, origin: Option<HeaderValue>) -> Response {
     if let Err(refusal) = charge_address(app, info).await {
         return refusal.into_response();
     }
@@ -204,12 +204,12 @@ pub(super) async fn answer_preflight(app: &AppState, info: &RequestInfo, origin:
         let detail = "pages of this origin may not call the register: an administrator names origins as `cors_origins` in `[server]`";
         return ApiError::from(Problem::new(ErrorCode::OriginNotAllowed, detail)).into_response();
     }
-    let told = [
+    let reported = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
         (header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS),
         (header::ACCESS_CONTROL_MAX_AGE, MAX_AGE_S),
     ];
-    (StatusCode::NO_CONTENT, told).into_response()
+    (StatusCode::NO_CONTENT, reported).into_response()
 }
 
 /// Adds the headers by which a page may read the response.

@@ -98,24 +98,24 @@ impl Default for BodyTimes {
 const ADMINISTRATION_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The outermost layer of the public listener.
-pub async fn answer_public(State(app): State<AppState>, request: Request, next: Next) -> Response {
+pub async fn respond_public(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let timeout = Duration::from_millis(app.config.server.request_timeout_ms);
-    answer_within(timeout, Entrance::Public, &app, request, next).await
+    respond_within(timeout, Entrance::Public, &app, request, next).await
 }
 
 /// The outermost layer of the metrics listener, and of nested requests.
-pub async fn answer(State(app): State<AppState>, request: Request, next: Next) -> Response {
+pub async fn respond(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let timeout = Duration::from_millis(app.config.server.request_timeout_ms);
-    answer_within(timeout, Entrance::Inside, &app, request, next).await
+    respond_within(timeout, Entrance::Inside, &app, request, next).await
 }
 
 /// The outermost layer of the admin API.
-pub async fn answer_administrator(State(app): State<AppState>, request: Request, next: Next) -> Response {
+pub async fn respond_administrator(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let timeout = Duration::from_millis(app.config.server.request_timeout_ms).max(ADMINISTRATION_TIMEOUT);
-    answer_within(timeout, Entrance::Inside, &app, request, next).await
+    respond_within(timeout, Entrance::Inside, &app, request, next).await
 }
 
-async fn answer_within(
+async fn respond_within(
     timeout: Duration,
     entrance: Entrance,
     app: &AppState,
@@ -123,12 +123,12 @@ async fn answer_within(
     next: Next,
 ) -> Response {
     let span = begin_span(app, &request, entrance);
-    let response = answer_in_span(timeout, entrance, app, request, next).instrument(span.clone()).await;
+    let response = respond_in_span(timeout, entrance, app, request, next).instrument(span.clone()).await;
     spans::answered(&span, response.status().as_u16());
     response
 }
 
-async fn answer_in_span(
+async fn respond_in_span(
     timeout: Duration,
     entrance: Entrance,
     app: &AppState,

@@ -53,8 +53,8 @@ pub(super) async fn fields_shown(mut response: Response) -> (Response, Arc<[Stri
 
 fn read(bytes: &[u8]) -> BTreeSet<String> {
     let mut fields = BTreeSet::new();
-    let mut answer = serde_json::Deserializer::from_slice(bytes);
-    let read = Members { fields: &mut fields, level: Level::Answer }.deserialize(&mut answer);
+    let mut response = serde_json::Deserializer::from_slice(bytes);
+    let read = Members { fields: &mut fields, level: Level::Answer }.deserialize(&mut response);
     if read.is_err() {
         tracing::error!("response could not be read again, its fields are missing in the audit log");
     }
@@ -154,8 +154,8 @@ impl<'de> Visitor<'de> for Members<'_> {
 mod tests {
     use super::*;
 
-    fn shown(answer: &str) -> String {
-        fields_of(answer.as_bytes()).join(" ")
+    fn shown(response: &str) -> String {
+        fields_of(response.as_bytes()).join(" ")
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! `/$batch`: goes with `batch.rs` and `batch/envelope.rs`.
 
-use daftar_api_types::public::batch::BatchAnswer;
+use daftar_api_types::public::batch::BatchResponse;
 
-use super::operation::{Answer, Operation, Tag};
+use super::operation::{DocumentedResponse, Operation, Tag};
 use super::parameter::idempotency_key;
 use super::shape::{self, Shape, any_object, any_of, by_name, list, named, object, pattern, word, written};
 use crate::api::batch::envelope::{BATCH_ENTRIES_MAX, TRANSACTION_ENTRIES_MAX, URL_BYTES_MAX};
@@ -17,8 +17,8 @@ pub fn submit() -> Operation {
         .in_languages()
         .body("The requests.", any_of(["Transaction", "Batch"].map(named)))
         .parameter(idempotency_key())
-        .answer(
-            Answer::json(200, "A response for each entry, in order.", named("BatchAnswer"))
+        .response(
+            DocumentedResponse::json(200, "A response for each entry, in order.", named("BatchResponse"))
                 .header("Idempotency-Replayed"),
         )
         .refuses(&[404, 409])
@@ -45,7 +45,7 @@ pub fn shapes() -> Vec<(String, Shape)> {
         ("BatchDelete", entry("A consent to withdraw.", &["DELETE"])),
         ("BatchRead", entry("A resource to read.", &["GET"])),
     ];
-    by_name(requests).into_iter().chain(shape::response::<BatchAnswer<'_>>()).collect()
+    by_name(requests).into_iter().chain(shape::response::<BatchResponse<'_>>()).collect()
 }
 
 fn entries(names: &[&str], count_max: usize) -> Shape {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::body::Bytes;
 use serde_json::{Value, json};
 
-use super::operation::{Answer, EXAMPLES, Example, Operation, TAGS};
+use super::operation::{DocumentedResponse, EXAMPLES, Example, Operation, TAGS};
 use super::parameter::{self, Parameter, of_modules};
 use super::shape::Shape;
 use super::{batch, eligibility, group, individual, page, program, record, refusal, server, vocabulary};
@@ -86,17 +86,17 @@ fn shapes(fields: &ExtensionFields) -> BTreeMap<String, Shape> {
 }
 
 fn operation(endpoint: &Endpoint, path: &str, fields: &ExtensionFields) -> Value {
-    let told = &endpoint.operation;
-    let shown: Vec<Parameter> = parameters(path, told).chain(of_modules(told, fields)).collect();
+    let described = &endpoint.operation;
+    let shown: Vec<Parameter> = parameters(path, described).chain(of_modules(described, fields)).collect();
     let also_at = endpoint.also_at();
-    let tags: Vec<&str> = TAGS.iter().filter(|(tag, ..)| *tag == told.tag).map(|(_, name, _)| *name).collect();
+    let tags: Vec<&str> = TAGS.iter().filter(|(tag, ..)| *tag == described.tag).map(|(_, name, _)| *name).collect();
     filled(json!({
-        "operationId": told.id,
+        "operationId": described.id,
         "tags": tags,
-        "summary": told.summary,
-        "description": Some(&told.description).filter(|text| !text.is_empty()),
+        "summary": described.summary,
+        "description": Some(&described.description).filter(|text| !text.is_empty()),
         "parameters": shown,
-        "requestBody": request_body(told),
+        "requestBody": request_body(described),
         "responses": responses(endpoint),
         "security": requirements(endpoint.access),
         "x-also-at": Some(also_at).filter(|paths| !paths.is_empty()),
@@ -112,21 +112,21 @@ fn filled(mut object: Value) -> Value {
 }
 
 /// The parameters of an operation: those of its path, then its own, with the values of the first example.
-pub fn parameters<'a>(path: &'a str, told: &'a Operation) -> impl Iterator<Item = Parameter> + 'a {
+pub fn parameters<'a>(path: &'a str, operation: &'a Operation) -> impl Iterator<Item = Parameter> + 'a {
     let of_path = path.split('/').filter_map(|part| part.strip_prefix('{')?.trim_start_matches('*').strip_suffix('}'));
     let of_path = of_path.filter_map(parameter::of_path);
-    of_path.chain(told.parameters.iter().cloned()).map(|parameter| {
+    of_path.chain(operation.parameters.iter().cloned()).map(|parameter| {
         let given = |example: &'a Example| example.parameters.get(parameter.name.as_str());
-        match told.examples.iter().filter(|example| example.status < 400).find_map(given) {
+        match operation.examples.iter().filter(|example| example.status < 400).find_map(given) {
             Some(value) => parameter.with_example(value),
             None => parameter,
         }
     })
 }
 
-fn request_body(told: &Operation) -> Option<Value> {
-    let body = told.body.as_ref()?;
-    let examples = told.examples.iter().filter_map(|Example { name, summary, body, .. }| {
+fn request_body(operation: &Operation) -> Option<Value> {
+    let body = operation.body.as_ref()?;
+    let examples = operation.examples.iter().filter_map(|Example { name, summary, body, .. }| {
         body.as_ref().map(|body| (*name, json!({"summary": summary, "value": body})))
     });
     let content = filled(json!({"schema": body.shape, "examples": some(examples)}));
@@ -135,25 +135,25 @@ fn request_body(told: &Operation) -> Option<Value> {
 }
 
 fn responses(endpoint: &Endpoint) -> BTreeMap<String, Value> {
-    let told = &endpoint.operation;
-    let answers = told.answers.iter().map(|answer| (answer.status, response(answer, endpoint.access)));
+    let described = &endpoint.operation;
+    let replies = described.responses.iter().map(|reply| (reply.status, response(reply, endpoint.access)));
     let takes_path = endpoint.paths.iter().any(|path| path.contains('{'));
-    let refusals = refusal::statuses_of(told, endpoint.access, takes_path).into_iter().map(|status| {
+    let refusals = refusal::statuses_of(described, endpoint.access, takes_path).into_iter().map(|status| {
         let name = refusal::refusal_name(status, endpoint.access);
         (status, json!({"$ref": format!("#/components/responses/{name}")}))
     });
-    answers.chain(refusals).map(|(status, response)| (status.to_string(), response)).collect()
+    replies.chain(refusals).map(|(status, response)| (status.to_string(), response)).collect()
 }
 
-fn response(answer: &Answer, access: Access) -> Value {
-    let content = answer.bodies.iter().map(|(media_type, shape)| (*media_type, json!({"schema": shape})));
-    let headers = refusal::of_every_answer(access).iter().chain(&answer.headers).copied();
-    let links = answer.links.iter().map(|link| {
+fn response(reply: &DocumentedResponse, access: Access) -> Value {
+    let content = reply.bodies.iter().map(|(media_type, shape)| (*media_type, json!({"schema": shape})));
+    let headers = refusal::of_every_answer(access).iter().chain(&reply.headers).copied();
+    let links = reply.links.iter().map(|link| {
         let parameters: Value = link.parameters.iter().copied().collect();
         (link.name, json!({"operationId": link.operation, "parameters": parameters}))
     });
     filled(json!({
-        "description": answer.description,
+        "description": reply.description,
         "content": some(content),
         "headers": refusal::header_references(headers),
         "links": some(links),

@@ -5,7 +5,7 @@ use daftar_api_types::public::eligibility as body;
 use daftar_api_types::public::preview::{PreviewLine, PreviewRequest};
 
 use super::individual;
-use super::operation::{Answer, Operation, Tag};
+use super::operation::{DocumentedResponse, Operation, Tag};
 use super::record::{self, code_sent_of, fields_sent, list_sent};
 use super::shape::{self, Shape, any_of, by_name, list, named, null, object, of_type, whole, word};
 use crate::api::dto::eligibility::membership_fields;
@@ -24,7 +24,7 @@ pub fn validate() -> Operation {
     Operation::new(Tag::Eligibility, "validateRule", "Validate an expression")
         .says("Checks an expression without evaluating it: syntax, fields, types, codes and concept groups. An invalid expression is `valid: false`, with diagnostics; one that exhausts a budget while it is checked is 422 naming the budget and its size. Fields that the client may not read in the register are warnings: records in a request may contain them, stored ones are denied.")
         .body("The expression and the kind of its subjects.", named("Validation"))
-        .answers("The result of the validation.", named("Validated"))
+        .responses("The result of the validation.", named("Validated"))
 }
 
 /// `POST /Eligibility/$evaluate`
@@ -35,7 +35,7 @@ pub fn evaluate() -> Operation {
             "The rule and its subjects.",
             any_of(["EvaluationOfIndividuals", "EvaluationOfGroups", "EvaluationOfProgram"].map(named)),
         )
-        .answers("One result for each subject, in order, and the inputs that repeat the decision.", named("Evaluated"))
+        .responses("One result for each subject, in order, and the inputs that repeat the decision.", named("Evaluated"))
         .refuses(&[404, 409])
 }
 
@@ -48,8 +48,8 @@ pub fn preview() -> Operation {
             any_of(["PreviewOfIndividuals", "PreviewOfGroups"].map(named)),
         )
         .in_languages()
-        .answer(
-            Answer::json(200, "The number of eligible subjects.", named("Previewed"))
+        .response(
+            DocumentedResponse::json(200, "The number of eligible subjects.", named("Previewed"))
                 .or(LINES, named("PreviewLine")),
         )
 }

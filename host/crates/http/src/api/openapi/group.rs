@@ -1,7 +1,7 @@
 //! `/Group`: goes with `dto/member.rs`, `routes/record.rs` and `routes/group_member.rs`.
 
 use super::individual::read_from_body;
-use super::operation::{Answer, Operation, Tag};
+use super::operation::{DocumentedResponse, Operation, Tag};
 use super::parameter::{self, coded, common, day, envelope, reference, repeatable, texts};
 use super::record::{self, fields_answered, fields_sent};
 use super::shape::{Shape, by_name, date, named, object, word};
@@ -41,13 +41,13 @@ pub fn read() -> Operation {
 
 /// `POST /Group`
 pub fn create() -> Operation {
-    let answer = Answer::written(201, "The group is registered.", "Group");
+    let response = DocumentedResponse::written(201, "The group is registered.", "Group");
     Operation::new(Tag::Groups, "createGroup", "Register a group")
         .says("A member that is not in the register is 422, and nothing is written. At most one active member is the head.")
         .parameter(parameter::idempotency_key())
         .in_languages()
         .body("The group.", named("GroupSent"))
-        .answer(answer.link(read_from_body("readGroup")))
+        .response(response.link(read_from_body("readGroup")))
         .refuses(&[409])
 }
 
@@ -57,7 +57,7 @@ pub fn replace() -> Operation {
         .says("Fields that the body omits are removed, except identifiers: they are added and ended, never removed or altered.")
         .in_languages()
         .body("The group.", named("GroupSent"))
-        .changes(Answer::written(200, "The group as changed.", "Group"))
+        .changes(DocumentedResponse::written(200, "The group as changed.", "Group"))
 }
 
 /// `PATCH /Group/{identifier}`
@@ -66,7 +66,7 @@ pub fn patch() -> Operation {
         .says("A merge patch (RFC 7396): named fields are replaced, lists completely, and `null` removes a field.")
         .in_languages()
         .merge_patch("The fields to change.", "GroupPatch")
-        .changes(Answer::written(200, "The group as changed.", "Group"))
+        .changes(DocumentedResponse::written(200, "The group as changed.", "Group"))
 }
 
 /// The shapes of this noun, by name; `fields` are those of installed modules.
@@ -101,7 +101,7 @@ pub fn add_member() -> Operation {
         .parameter(parameter::idempotency_key())
         .in_languages()
         .body("The place.", named("MemberSent"))
-        .changes(Answer::written(201, "The group with the new member.", "Group"))
+        .changes(DocumentedResponse::written(201, "The group with the new member.", "Group"))
 }
 
 /// `POST /Group/{identifier}/$remove-member`
@@ -110,7 +110,7 @@ pub fn remove_member() -> Operation {
         .says("The membership stays in the record with its end. With an end after today the member counts until the last day has passed. Requires `group:read` with `member` too.")
         .in_languages()
         .body("The member who leaves, and the day.", named("MemberRemoval"))
-        .changes(Answer::written(200, "The group without the member.", "Group"))
+        .changes(DocumentedResponse::written(200, "The group without the member.", "Group"))
 }
 
 /// `PATCH /Group/{identifier}/member/{member}`
@@ -119,7 +119,7 @@ pub fn patch_member() -> Operation {
         .says("Changes the active membership of that individual, or else the last one; 404 if there is none. Requires `group:read` with `member` too.")
         .in_languages()
         .merge_patch("The fields to change.", "MemberPatch")
-        .changes(Answer::written(200, "The group as changed.", "Group"))
+        .changes(DocumentedResponse::written(200, "The group as changed.", "Group"))
 }
 
 /// `GET /Group/{identifier}/membership-history`
@@ -128,6 +128,6 @@ pub fn membership_history() -> Operation {
         .says("Oldest first. `removed` means that the membership is no longer in the record. The newest 1,000 versions are read.")
         .parameters(parameter::page())
         .in_languages()
-        .answers("A page of changes.", record::page_of("MembershipChange"))
+        .responses("A page of changes.", record::page_of("MembershipChange"))
         .refuses(&[404, 409])
 }

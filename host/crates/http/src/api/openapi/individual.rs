@@ -1,6 +1,6 @@
 //! `/Individual`: goes with `routes/record.rs`. The shapes of records come from `record.rs`.
 
-use super::operation::{Answer, Link, Operation, Tag};
+use super::operation::{DocumentedResponse, Link, Operation, Tag};
 use super::parameter::{self, coded, coded_as, common, day, elements_without, envelope, repeatable, texts};
 use super::record::{self, fields_answered};
 use super::shape::{KEY_PATTERN, Shape, by_name, named, object, pattern};
@@ -44,13 +44,13 @@ pub fn read() -> Operation {
 
 /// `POST /Individual`
 pub fn create() -> Operation {
-    let answer = Answer::written(201, "The individual is registered.", "Individual");
+    let response = DocumentedResponse::written(201, "The individual is registered.", "Individual");
     Operation::new(Tag::Individuals, "createIndividual", "Register a person")
         .says("409 if an identifier is in use. The response contains the fields that a read returns to this client.")
         .parameter(parameter::idempotency_key())
         .in_languages()
         .body("The person.", named("IndividualSent"))
-        .answer(answer.link(read_from_body("readIndividual")))
+        .response(response.link(read_from_body("readIndividual")))
         .refuses(&[409])
 }
 
@@ -68,7 +68,7 @@ pub fn replace() -> Operation {
         .says("Fields that the body omits are removed, except identifiers: they are added and ended (`period.end`), never removed or altered.")
         .in_languages()
         .body("The person.", named("IndividualSent"))
-        .changes(Answer::written(200, "The individual as changed.", "Individual"))
+        .changes(DocumentedResponse::written(200, "The individual as changed.", "Individual"))
 }
 
 /// `PATCH /Individual/{identifier}`
@@ -77,7 +77,7 @@ pub fn patch() -> Operation {
         .says("A merge patch (RFC 7396): named fields are replaced, lists completely, and `null` removes a field.")
         .in_languages()
         .merge_patch("The fields to change.", "IndividualPatch")
-        .changes(Answer::written(200, "The individual as changed.", "Individual"))
+        .changes(DocumentedResponse::written(200, "The individual as changed.", "Individual"))
 }
 
 /// `GET /Individual/{identifier}/groups`
@@ -86,7 +86,7 @@ pub fn groups() -> Operation {
         .says("Requires `group:read` as well.")
         .parameters(parameter::page())
         .in_languages()
-        .answers("A page of memberships in groups.", record::page_of("Place"))
+        .responses("A page of memberships in groups.", record::page_of("Place"))
         .refuses(&[404, 409])
 }
 

@@ -73,7 +73,7 @@ pub struct Link {
 
 /// A successful response.
 #[derive(Clone)]
-pub struct Answer {
+pub struct DocumentedResponse {
     /// The status.
     pub status: u16,
     /// Description.
@@ -86,7 +86,7 @@ pub struct Answer {
     pub links: Vec<Link>,
 }
 
-impl Answer {
+impl DocumentedResponse {
     /// A response with a JSON body.
     #[must_use]
     pub fn json(status: u16, description: &'static str, shape: Shape) -> Self {
@@ -110,8 +110,8 @@ impl Answer {
     #[must_use]
     pub fn written(status: u16, description: &'static str, name: &str) -> Self {
         let shape = any_of([named(name), named("Receipt")]);
-        let answer = Self::json(status, description, shape).header("ETag");
-        if status == 201 { answer.header("Location").header("Idempotency-Replayed") } else { answer }
+        let response = Self::json(status, description, shape).header("ETag");
+        if status == 201 { response.header("Location").header("Idempotency-Replayed") } else { response }
     }
 
     /// The same body in another form.
@@ -153,7 +153,7 @@ pub struct Operation {
     /// The required body.
     pub body: Option<SentBody>,
     /// Successful responses.
-    pub answers: Vec<Answer>,
+    pub responses: Vec<DocumentedResponse>,
     /// Error statuses, in addition to those of every operation with the same access and kinds of input.
     pub refusals: Vec<u16>,
     /// Example requests, which a test sends.
@@ -170,7 +170,7 @@ impl Operation {
             description: String::new(),
             parameters: Vec::new(),
             body: None,
-            answers: Vec::new(),
+            responses: Vec::new(),
             refusals: Vec::new(),
             examples: EXAMPLES.operations.get(id).cloned().unwrap_or_default(),
         }
@@ -211,14 +211,14 @@ impl Operation {
     }
 
     /// Adds that successful response.
-    pub fn answer(mut self, answer: Answer) -> Self {
-        self.answers.push(answer);
+    pub fn response(mut self, response: DocumentedResponse) -> Self {
+        self.responses.push(response);
         self
     }
 
     /// Succeeds with 200 and a JSON body of that shape.
-    pub fn answers(self, description: &'static str, shape: Shape) -> Self {
-        self.answer(Answer::json(200, description, shape))
+    pub fn responses(self, description: &'static str, shape: Shape) -> Self {
+        self.response(DocumentedResponse::json(200, description, shape))
     }
 
     /// Succeeds with a page, whose first record is read by that operation.
@@ -227,12 +227,16 @@ impl Operation {
             "identifier",
             "{$response.body#/data/0/identifier/0/system}|{$response.body#/data/0/identifier/0/value}",
         )];
-        self.answer(Answer::json(200, description, shape).link(Link { name: read, operation: read, parameters: FIRST }))
+        self.response(DocumentedResponse::json(200, description, shape).link(Link {
+            name: read,
+            operation: read,
+            parameters: FIRST,
+        }))
     }
 
     /// Succeeds with a record, whose version is its entity tag.
     pub fn answers_record(self, description: &'static str, name: &str) -> Self {
-        self.answer(Answer::json(200, description, named(name)).header("ETag"))
+        self.response(DocumentedResponse::json(200, description, named(name)).header("ETag"))
     }
 
     /// Adds those error statuses.
@@ -247,26 +251,26 @@ impl Operation {
     }
 
     /// Changes a record with an optional version condition; responds with the record.
-    pub fn changes(self, answer: Answer) -> Self {
-        self.parameter(parameter::if_match()).answer(answer).refuses(&[404, 409])
+    pub fn changes(self, response: DocumentedResponse) -> Self {
+        self.parameter(parameter::if_match()).response(response).refuses(&[404, 409])
     }
 
     /// Returns 304 if the client has the response: every response so far gets an entity tag, and may be in several
     /// languages.
     pub fn conditional(mut self, languages: bool) -> Self {
-        for answer in &mut self.answers {
-            answer.headers.extend(["ETag", "Cache-Control"]);
+        for response in &mut self.responses {
+            response.headers.extend(["ETag", "Cache-Control"]);
             if languages {
-                answer.headers.extend(["Vary", "Content-Language"]);
+                response.headers.extend(["Vary", "Content-Language"]);
             }
         }
-        let mut unchanged = Answer::empty(304, "The response is unchanged: the client has it.");
+        let mut unchanged = DocumentedResponse::empty(304, "The response is unchanged: the client has it.");
         unchanged.headers.extend(["ETag", "Cache-Control"]);
         if languages {
             unchanged.headers.push("Vary");
             self = self.in_languages();
         }
-        self.parameter(parameter::if_none_match()).answer(unchanged)
+        self.parameter(parameter::if_none_match()).response(unchanged)
     }
 }
 
@@ -352,7 +356,7 @@ mod tests {
             hold::<T>(&rest.remove(T::name().as_ref()).unwrap());
         }
         let mut rest = EXAMPLES.shapes.clone();
-        of_shape::<batch::BatchAnswer<'_>>(&mut rest);
+        of_shape::<batch::BatchResponse<'_>>(&mut rest);
         of_shape::<concept_group::ConceptGroup<'_>>(&mut rest);
         of_shape::<eligibility::Validated<'_>>(&mut rest);
         of_shape::<eligibility::Evaluated<'_>>(&mut rest);

@@ -333,9 +333,9 @@ pub fn shape(schema: &Value) -> String {
         Some(Value::String(kind)) => vec![kind.as_str()],
         _ => return "anything".to_owned(),
     };
-    let mut told = escaped(&kinds.join(" or "));
+    let mut reported = escaped(&kinds.join(" or "));
     if let Some(items) = schema.get("items") {
-        let _ = write!(told, " of {}", shape(items));
+        let _ = write!(reported, " of {}", shape(items));
     }
     for (name, word, unit) in [
         ("format", "", ""),
@@ -352,9 +352,9 @@ pub fn shape(schema: &Value) -> String {
             Some(Value::String(value)) => value.clone(),
             Some(value) => value.to_string(),
         };
-        let _ = write!(told, ", {word}{}{unit}", escaped(&value));
+        let _ = write!(reported, ", {word}{}{unit}", escaped(&value));
     }
-    told
+    reported
 }
 
 #[cfg(test)]

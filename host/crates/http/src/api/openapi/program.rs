@@ -1,6 +1,6 @@
 //! `/Program`, `/ProgramMembership` and `/Consent`: goes with `routes/program.rs`.
 
-use super::operation::{Answer, Operation, Tag};
+use super::operation::{DocumentedResponse, Operation, Tag};
 use super::parameter::{self, Parameter, common, elements, envelope, idempotency_key, query, reference, repeatable};
 use super::record::{self, list_sent};
 use super::shape::{KEY_PATTERN, Shape, by_name, named, object, pattern, word};
@@ -50,7 +50,7 @@ pub fn search_memberships() -> Operation {
             word(MembershipStatus::ALL.map(MembershipStatus::name)),
         ))
         .parameters(envelope(elements(KIND), sort_fields(KIND)))
-        .answers("A page of memberships.", record::page_of("ProgramMembership"))
+        .responses("A page of memberships.", record::page_of("ProgramMembership"))
         .refuses(&[422])
 }
 
@@ -61,7 +61,7 @@ pub fn create_membership() -> Operation {
         .parameter(idempotency_key())
         .in_languages()
         .body("The membership.", named("ProgramMembershipSent"))
-        .answer(Answer::written(201, "The membership is registered.", "ProgramMembership"))
+        .response(DocumentedResponse::written(201, "The membership is registered.", "ProgramMembership"))
         .refuses(&[409])
 }
 
@@ -71,7 +71,7 @@ pub fn replace_membership() -> Operation {
         .says("`program` and `beneficiary` cannot change. Allowed status changes: `draft` to `enrolled`, `not_eligible`, `duplicated`; `enrolled` to `paused`, `exited`, `not_eligible`, `duplicated`; `paused` to `enrolled` and the same; `not_eligible` to `draft`, `enrolled`, `duplicated`; `duplicated` to `draft`; none from `exited`. Any other change is 409.")
         .parameter(program())
         .body("The membership.", named("ProgramMembershipReplacement"))
-        .changes(Answer::written(200, "The membership as changed.", "ProgramMembership"))
+        .changes(DocumentedResponse::written(200, "The membership as changed.", "ProgramMembership"))
 }
 
 /// The shapes of this noun, by name.
@@ -131,7 +131,7 @@ pub fn withdraw_consent() -> Operation {
             "The record stays readable as withdrawn. Withdrawing it again changes nothing, and the response is the same.",
         )
         .parameter(parameter::if_match())
-        .answer(Answer::empty(204, "The consent is withdrawn."))
+        .response(DocumentedResponse::empty(204, "The consent is withdrawn."))
         .refuses(&[404, 409])
 }
 

@@ -72,8 +72,8 @@ const TOKEN_REFUSALS: &[Refusal] = &[
 
 /// Error statuses of an operation.
 #[must_use]
-pub fn statuses_of(told: &Operation, access: Access, takes_path: bool) -> BTreeSet<u16> {
-    let mut statuses: BTreeSet<u16> = told.refusals.iter().copied().collect();
+pub fn statuses_of(operation: &Operation, access: Access, takes_path: bool) -> BTreeSet<u16> {
+    let mut statuses: BTreeSet<u16> = operation.refusals.iter().copied().collect();
     statuses.extend(match access {
         Access::Scopes(_) => &[401, 403, 429, 500, 503][..],
         Access::AnyClient => &[401, 403, 429, 500, 503],
@@ -81,14 +81,14 @@ pub fn statuses_of(told: &Operation, access: Access, takes_path: bool) -> BTreeS
         Access::Token => &[400, 401, 408, 413, 429, 500, 503],
         Access::Health => &[],
     });
-    let answers_with_a_body = told.answers.iter().any(|answer| !answer.bodies.is_empty());
+    let answers_with_a_body = operation.responses.iter().any(|response| !response.bodies.is_empty());
     if answers_with_a_body && matches!(access, Access::Scopes(_) | Access::AnyClient | Access::Public) {
         statuses.insert(406);
     }
-    if takes_path || !told.parameters.is_empty() {
+    if takes_path || !operation.parameters.is_empty() {
         statuses.extend([400, 414]);
     }
-    if told.body.is_some() && access != Access::Token {
+    if operation.body.is_some() && access != Access::Token {
         statuses.extend([400, 408, 413, 415, 422]);
     }
     statuses

@@ -2,7 +2,7 @@
 
 use daftar_api_types::public::server as body;
 
-use super::operation::{Answer, Operation, Tag};
+use super::operation::{DocumentedResponse, Operation, Tag};
 use super::shape::{Shape, any_object, named, response};
 
 /// `POST /oauth/token`
@@ -12,21 +12,21 @@ pub fn token() -> Operation {
     Operation::new(Tag::Tokens, "issueToken", "Get an access token")
         .says("OAuth 2.0 client credentials (RFC 6749, section 4.4). At most 5 requests in any 60 seconds and 50 a day from one address, counted before any secret is checked. Unknown fields are ignored; credentials sent in two ways, or a repeated field, are 400; so are credentials in the URL. After ten failures with one client id, responses to further failures are delayed increasingly, or 429 if too many are delayed; a valid secret is never delayed.")
         .body_of(&["application/x-www-form-urlencoded", "application/json"], form, named("TokenRequest"))
-        .answer(Answer::json(200, "A token.", named("Token")).header("Cache-Control").header("Pragma"))
+        .response(DocumentedResponse::json(200, "A token.", named("Token")).header("Cache-Control").header("Pragma"))
 }
 
 /// `GET /.well-known/oauth-authorization-server`
 pub fn authorization_server() -> Operation {
     Operation::new(Tag::Tokens, "readAuthorizationServer", "Read the authorization server's metadata")
         .says("The endpoints and methods for tokens (RFC 8414).")
-        .answers("The metadata.", named("AuthorizationServer"))
+        .responses("The metadata.", named("AuthorizationServer"))
 }
 
 /// `GET /metadata`
 pub fn metadata() -> Operation {
     Operation::new(Tag::Server, "readMetadata", "Read the server's metadata")
         .says("Resources with their operations and search parameters, installed modules, limits, the token endpoint.")
-        .answers("The metadata.", named("Metadata"))
+        .responses("The metadata.", named("Metadata"))
         .conditional(false)
 }
 
@@ -34,7 +34,7 @@ pub fn metadata() -> Operation {
 pub fn openapi() -> Operation {
     Operation::new(Tag::Server, "readOpenApi", "Read this document")
         .says("It changes with the server's version and with the fields that installed modules add.")
-        .answers("The document.", any_object("An OpenAPI 3.1 document."))
+        .responses("The document.", any_object("An OpenAPI 3.1 document."))
         .conditional(false)
 }
 
@@ -45,27 +45,29 @@ pub fn docs() -> Operation {
 
 /// `GET /docs`
 pub fn documentation_home() -> Operation {
-    let answer = Answer::empty(308, "The documentation is at `/docs/`.").header("Location");
-    Operation::new(Tag::Server, "findDocumentation", "Find the documentation").answer(answer).refuses(&[400])
+    let response = DocumentedResponse::empty(308, "The documentation is at `/docs/`.").header("Location");
+    Operation::new(Tag::Server, "findDocumentation", "Find the documentation").response(response).refuses(&[400])
 }
 
 /// `GET /docs/`
 pub fn documentation() -> Operation {
-    let page = Answer::text("A page in HTML.", &["text/html"]).header("Content-Security-Policy").header("Vary");
-    let absent = Answer::empty(307, "The program was built without the site; `/docs/api` describes the API.");
+    let page =
+        DocumentedResponse::text("A page in HTML.", &["text/html"]).header("Content-Security-Policy").header("Vary");
+    let absent =
+        DocumentedResponse::empty(307, "The program was built without the site; `/docs/api` describes the API.");
     Operation::new(Tag::Server, "readDocumentation", "Read the documentation")
         .says("The documentation site: tutorials, guides, reference and search. Counted in the bucket of documentation, 300 requests a minute from one address.")
-        .answer(page)
-        .answer(absent.header("Location"))
+        .response(page)
+        .response(absent.header("Location"))
         .conditional(false)
 }
 
 /// `GET /docs/{file}`
 pub fn documentation_file() -> Operation {
-    let file = Answer::text("The file.", &SITE_TYPES).header("Vary");
+    let file = DocumentedResponse::text("The file.", &SITE_TYPES).header("Vary");
     Operation::new(Tag::Server, "readDocumentationFile", "Read a page or a file of the documentation")
         .says("A file with a digest in its name never changes and may be cached permanently.")
-        .answer(file)
+        .response(file)
         .refuses(&[404])
         .conditional(false)
 }
@@ -86,28 +88,29 @@ pub fn error_page() -> Operation {
 }
 
 fn pages(id: &'static str, summary: &'static str) -> Operation {
-    let page = Answer::text("A page in HTML that loads nothing else.", &["text/html"]);
+    let page = DocumentedResponse::text("A page in HTML that loads nothing else.", &["text/html"]);
     let page = page.header("Content-Security-Policy");
-    Operation::new(Tag::Server, id, summary).answer(page).conditional(false)
+    Operation::new(Tag::Server, id, summary).response(page).conditional(false)
 }
 
 /// `GET /workbench`
 pub fn workbench() -> Operation {
-    let page = Answer::text("A page in HTML.", &["text/html"]).header("Content-Security-Policy").header("Vary");
+    let page =
+        DocumentedResponse::text("A page in HTML.", &["text/html"]).header("Content-Security-Policy").header("Vary");
     Operation::new(Tag::Server, "readWorkbench", "Open the workbench")
         .says("A page on which analysts write rules and preview their results. It contains no data of the register: a signed-in user calls this API with a client's own token, scopes and limits.")
-        .answer(page)
+        .response(page)
         .refuses(&[404])
         .conditional(false)
 }
 
 /// `GET /workbench/{file}`
 pub fn workbench_file() -> Operation {
-    let file =
-        Answer::text("The file.", &["text/javascript", "text/css", "text/plain", "image/svg+xml"]).header("Vary");
+    let file = DocumentedResponse::text("The file.", &["text/javascript", "text/css", "text/plain", "image/svg+xml"])
+        .header("Vary");
     Operation::new(Tag::Server, "readWorkbenchFile", "Read a file of the workbench")
         .says("A file of the page. A file with a digest in its name never changes and may be cached permanently.")
-        .answer(file)
+        .response(file)
         .refuses(&[404])
         .conditional(false)
 }
@@ -116,14 +119,14 @@ pub fn workbench_file() -> Operation {
 pub fn live() -> Operation {
     Operation::new(Tag::Server, "checkLive", "Check that the process is alive")
         .says("Not counted against any bucket.")
-        .answer(Answer::text("It does.", &["text/plain"]))
+        .response(DocumentedResponse::text("It does.", &["text/plain"]))
 }
 
 /// `GET /health/ready`
 pub fn ready() -> Operation {
     Operation::new(Tag::Server, "checkReady", "Check that the server is ready")
         .says("Checks that the store responds. The body is `ok`, or names each degraded part on a line: a server without an active eligibility engine is ready, and only calls that need the engine are 503. Not counted against any bucket.")
-        .answer(Answer::text("It can.", &["text/plain"]))
+        .response(DocumentedResponse::text("It can.", &["text/plain"]))
         .refuses(&[503])
 }
 

@@ -36,7 +36,7 @@ pub fn list() -> Operation {
     Operation::new(Tag::Vocabularies, "listVocabularies", "List vocabularies")
         .parameter(domain())
         .parameters(parameter::page())
-        .answers("A page of vocabularies.", record::page_of("Vocabulary"))
+        .responses("A page of vocabularies.", record::page_of("Vocabulary"))
         .conditional(true)
 }
 
@@ -44,7 +44,7 @@ pub fn list() -> Operation {
 pub fn read() -> Operation {
     Operation::new(Tag::Vocabularies, "readVocabulary", "Describe a vocabulary")
         .parameter(version())
-        .answers("The vocabulary.", named("Vocabulary"))
+        .responses("The vocabulary.", named("Vocabulary"))
         .conditional(true)
         .refuses(&[404])
 }
@@ -62,7 +62,7 @@ pub fn codes() -> Operation {
         .parameter(query("below", "Codes anywhere below this one.", code()))
         .parameter(deprecated())
         .parameters(parameter::page())
-        .answers("A page of codes.", record::page_of("Concept"))
+        .responses("A page of codes.", record::page_of("Concept"))
         .conditional(true)
         .refuses(&[404, 422, 503])
 }
@@ -72,11 +72,11 @@ pub fn code() -> Operation {
     let mut operation = Operation::new(Tag::Vocabularies, "readCode", "Describe a code")
         .says("An alias returns its code: `requested_code` is the alias, `Content-Location` the code's own URL.")
         .parameter(version())
-        .answers("The code.", named("Concept"))
+        .responses("The code.", named("Concept"))
         .conditional(true)
         .refuses(&[404, 503]);
-    for answer in operation.answers.iter_mut().filter(|answer| matches!(answer.status, 200 | 304)) {
-        answer.headers.push("Content-Location");
+    for response in operation.responses.iter_mut().filter(|response| matches!(response.status, 200 | 304)) {
+        response.headers.push("Content-Location");
     }
     operation
 }
@@ -88,7 +88,7 @@ pub fn search() -> Operation {
         .parameter(version())
         .parameter(deprecated())
         .parameters(parameter::page())
-        .answers("A page of codes, the best first.", record::page_of("FoundCode"))
+        .responses("A page of codes, the best first.", record::page_of("FoundCode"))
         .conditional(true)
         .refuses(&[404])
 }
@@ -100,7 +100,7 @@ pub fn search_all() -> Operation {
         .parameter(domain())
         .parameter(deprecated())
         .parameters(parameter::page())
-        .answers("A page of codes, the best first.", record::page_of("FoundCode"))
+        .responses("A page of codes, the best first.", record::page_of("FoundCode"))
         .conditional(true)
 }
 
@@ -111,7 +111,7 @@ pub fn subsumes() -> Operation {
         .parameter(needed("a", "A code.", code()))
         .parameter(needed("b", "Another code.", code()))
         .parameter(version())
-        .answers("The relation of `a` to `b`.", named("Subsumption"))
+        .responses("The relation of `a` to `b`.", named("Subsumption"))
         .conditional(true)
         .refuses(&[404, 422, 503])
 }
@@ -120,7 +120,7 @@ pub fn subsumes() -> Operation {
 pub fn validate() -> Operation {
     Operation::new(Tag::Vocabularies, "validateCodes", "Validate many codes for new records")
         .body("The codes, at most 1,000.", named("CodeBatch"))
-        .answers("One result for each code, in order.", named("Validities"))
+        .responses("One result for each code, in order.", named("Validities"))
         .conditional(true)
         .refuses(&[503])
 }
@@ -129,7 +129,7 @@ pub fn validate() -> Operation {
 pub fn lookup() -> Operation {
     Operation::new(Tag::Vocabularies, "lookUpCodes", "Describe many codes")
         .body("The codes, at most 1,000.", named("CodeBatch"))
-        .answers("One result for each code, in order.", named("LookedUp"))
+        .responses("One result for each code, in order.", named("LookedUp"))
         .conditional(true)
         .refuses(&[503])
 }
@@ -138,7 +138,7 @@ pub fn lookup() -> Operation {
 pub fn groups() -> Operation {
     Operation::new(Tag::Vocabularies, "listConceptGroups", "List concept groups")
         .parameters(parameter::page())
-        .answers("A page of concept groups.", record::page_of("ConceptGroup"))
+        .responses("A page of concept groups.", record::page_of("ConceptGroup"))
         .conditional(true)
 }
 
@@ -146,7 +146,7 @@ pub fn groups() -> Operation {
 pub fn group() -> Operation {
     Operation::new(Tag::Vocabularies, "readConceptGroup", "Read a concept group with its codes")
         .parameters(parameter::page())
-        .answers("The group and a page of its codes.", named("ExpandedConceptGroup"))
+        .responses("The group and a page of its codes.", named("ExpandedConceptGroup"))
         .conditional(true)
         .refuses(&[404])
 }

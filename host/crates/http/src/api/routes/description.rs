@@ -64,8 +64,8 @@ pub async fn error_page(
 }
 
 /// Sends a page with its content security policy.
-fn page(headers: &HeaderMap, kept: &TaggedBytes) -> ApiResult {
-    let mut response = unless_cached(headers, kept, "text/html; charset=utf-8");
+fn page(headers: &HeaderMap, cached: &TaggedBytes) -> ApiResult {
+    let mut response = unless_cached(headers, cached, "text/html; charset=utf-8");
     let policy = HeaderValue::from_str(&CONTENT_SECURITY_POLICY);
     let policy = policy.map_err(|_| AppError::internal("the policy of the pages cannot be a header"))?;
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);

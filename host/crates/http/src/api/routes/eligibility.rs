@@ -11,8 +11,8 @@ use tokio::sync::mpsc::channel;
 use super::record_search::{self, languages};
 use crate::api::access::{Auth, scope};
 use crate::api::dto::eligibility::decision::SentDecision;
-use crate::api::dto::eligibility::preview::{self as preview_body, PreviewAsked};
-use crate::api::dto::eligibility::{self as body, answer, decision};
+use crate::api::dto::eligibility::preview::{self as preview_body, PreviewParameters};
+use crate::api::dto::eligibility::{self as body, decision, response};
 use crate::api::dto::reader::Problems;
 use crate::api::error::ApiResult;
 use crate::api::extract::accept::asks_for_lines;
@@ -48,7 +48,7 @@ pub async fn validate(
 pub async fn checked(ctx: &OpContext, app: &AppState, members: Map<String, Value>) -> ApiResult {
     let (expression, subject) = Problems::of(|problems| body::read_validation(members, problems))?;
     let checked = check(ctx, &app.registry, &app.engine, &expression, subject).await?;
-    Ok(Json(answer::validated(&checked)).into_response())
+    Ok(Json(response::validated(&checked)).into_response())
 }
 
 /// Evaluates a rule for stored and inline records.
@@ -81,12 +81,12 @@ pub async fn evaluated(ctx: &OpContext, app: &AppState, mut members: Map<String,
     let fields = app.registry.vocabularies.current();
     let request = body::read(members, program.as_ref(), repeated, fields.extension_fields(), &mut problems);
     let request = problems.finish(request)?;
-    let names = answer::subject_names(&request);
+    let names = response::subject_names(&request);
     let evaluated = decide(ctx, &app.registry, &app.engine, request).await?;
     // A repeated decision has the same seal, even if the key was replaced since.
     let same = sent.filter(|sent| sent.decision == evaluated.decision);
     let seal = same.map_or_else(|| sealer.seal(&evaluated.decision), |sent| sent.seal);
-    Ok(Json(answer::evaluated(&names, &evaluated, seal)).into_response())
+    Ok(Json(response::evaluated(&names, &evaluated, seal)).into_response())
 }
 
 /// Checks that a decision sent back was issued to this client or its organization.
@@ -116,9 +116,9 @@ pub async fn preview(
 /// As the API reports them.
 pub async fn previewed(ctx: &OpContext, app: &AppState, headers: &HeaderMap, members: Map<String, Value>) -> ApiResult {
     let is_streamed = asks_for_lines(headers);
-    let asked = Problems::of(|problems| preview_body::read(members, is_streamed, problems))?;
-    let asked = asked.ok_or_else(|| AppError::internal("a body that is right asks for nothing"))?;
-    let PreviewAsked { expression, subject, filter, sample, tells_subjects, as_of } = asked;
+    let requested = Problems::of(|problems| preview_body::read(members, is_streamed, problems))?;
+    let requested = requested.ok_or_else(|| AppError::internal("a body that is right asks for nothing"))?;
+    let PreviewParameters { expression, subject, filter, sample, tells_subjects, as_of } = requested;
     let among = match subject {
         Subject::Individual => SubjectSelection::Individuals(record_search::individual_filter(app, ctx, &filter)?),
         Subject::Group => SubjectSelection::Groups(record_search::group_filter(app, ctx, &filter)?),
@@ -130,10 +130,10 @@ pub async fn previewed(ctx: &OpContext, app: &AppState, headers: &HeaderMap, mem
         let preview = ready.run(None).await?;
         return Ok(Json(preview_body::previewed(&preview, &languages, &sealer)).into_response());
     }
-    let (events, told) = channel(WAITING_MAX);
+    let (events, reported) = channel(WAITING_MAX);
     let lines =
         Lines { languages, sealer, public_url: app.public_url.clone(), request_id: Arc::clone(&ctx.request_id) };
-    Ok(lines::answer(&app.spools, &ctx.actor, ready.run(Some(events)), told, lines))
+    Ok(lines::response(&app.spools, &ctx.actor, ready.run(Some(events)), reported, lines))
 }
 
 /// Reports a preview as lines.

@@ -55,7 +55,7 @@ pub async fn search(call: Auth<scope::ProgramSearch>, parameters: Parameters) ->
     program::check_search(&call.ctx, &inspected, &search.paging)?;
     let conditions = read_conditions(&search.parameters)?;
     let page = program::search(&call.ctx, &call.app.registry, conditions, &search.paging).await?;
-    search.answer(&page, |program| body::program(&program.record, &program.fields))
+    search.response(&page, |program| body::program(&program.record, &program.fields))
 }
 
 /// The filters of a search.
@@ -94,7 +94,7 @@ pub async fn search_memberships(call: Auth<scope::ProgramMembershipSearch>, para
     program_membership::check_search(&call.ctx, &inspected.collect::<Vec<_>>(), &search.paging)?;
     let conditions = read_membership_conditions(&search.parameters)?;
     let page = program_membership::search(&call.ctx, &call.app.registry, conditions, &search.paging).await?;
-    search.answer(&page, body::membership)
+    search.response(&page, body::membership)
 }
 
 /// Enrols a beneficiary.

@@ -54,11 +54,11 @@ pub async fn read_individual(
         related: wants("relationship"),
         names_related: Elements::wants_part(elements.as_ref(), "relationship", "target"),
     };
-    let answer = |view: &IndividualView| -> ApiResult {
-        let body = Elements::answer(elements.as_ref(), body::individual(view))?;
+    let response = |view: &IndividualView| -> ApiResult {
+        let body = Elements::response(elements.as_ref(), body::individual(view))?;
         Ok(([(header::ETAG, etag(&view.individual.meta))], body).into_response())
     };
-    individual::read(&call.ctx, &call.app.registry, languages(&call.app, &headers), (&key, wanted), answer).await
+    individual::read(&call.ctx, &call.app.registry, languages(&call.app, &headers), (&key, wanted), response).await
 }
 
 /// The body of an individual as it is sent.
@@ -195,7 +195,7 @@ pub async fn read_group(
     let elements = Elements::read(&parameters, RecordKind::Group)?;
     let wanted = wanted(elements.as_ref());
     let view = group::read(&call.ctx, &call.app.registry, languages(&call.app, &headers), &key, wanted).await?;
-    let body = Elements::answer(elements.as_ref(), body::group(&view))?;
+    let body = Elements::response(elements.as_ref(), body::group(&view))?;
     Ok(([(header::ETAG, etag(&view.group.meta))], body).into_response())
 }
 

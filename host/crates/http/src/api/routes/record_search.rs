@@ -87,7 +87,7 @@ impl<'c> Search<'c> {
     ///
     /// # Errors
     /// If a body or the cursor cannot be written.
-    pub fn answer<'p, R, B: Serialize>(&self, page: &'p FoundPage<R>, write: impl Fn(&'p R) -> B) -> ApiResult {
+    pub fn response<'p, R, B: Serialize>(&self, page: &'p FoundPage<R>, write: impl Fn(&'p R) -> B) -> ApiResult {
         let purpose = || cursor_purpose(self.ctx, self.kind, &self.parameters);
         let cursor = page.next.clone().map(|next| write_cursor(self.app, &purpose(), next));
         let links = self.links(cursor.transpose()?.as_deref());
@@ -143,7 +143,7 @@ pub async fn search_groups(call: Auth<scope::GroupRead>, parameters: Parameters,
     let request = read_group_conditions(&search.parameters, &known)?;
     let paging = (&search.paging, wanted(search.elements()));
     let page = group::search(&call.ctx, &call.app.registry, languages(&call.app, &headers), request, paging).await?;
-    search.answer(&page, body::group)
+    search.response(&page, body::group)
 }
 
 fn group_filters(app: &AppState) -> Filters {
@@ -209,7 +209,7 @@ pub async fn search_individuals(
         (Elements::wants(elements, "relationship"), Elements::wants_part(elements, "relationship", "target"));
     let paging = (&search.paging, are_related_wanted);
     let found = individual::search(&call.ctx, &call.app.registry, languages, request, paging).await?;
-    search.answer(&found.page, |seen| body::found_individual(&found, seen))
+    search.response(&found.page, |seen| body::found_individual(&found, seen))
 }
 
 fn individual_filters(app: &AppState) -> Filters {
@@ -309,8 +309,8 @@ fn cursor_purpose(ctx: &OpContext, kind: RecordKind, parameters: &Parameters) ->
 /// # Errors
 /// If it cannot be sealed.
 fn write_cursor(app: &AppState, purpose: &[u8], position: Position) -> Result<String, AppError> {
-    let said = to_stdvec(&CursorForm::V1(position)).map_err(|error| AppError::Internal(error.into()))?;
-    let sealed = app.cursors.seal(purpose, &said);
+    let message = to_stdvec(&CursorForm::V1(position)).map_err(|error| AppError::Internal(error.into()))?;
+    let sealed = app.cursors.seal(purpose, &message);
     sealed.map_err(|error| AppError::Internal(error.into()))
 }
 
@@ -319,8 +319,8 @@ fn write_cursor(app: &AppState, purpose: &[u8], position: Position) -> Result<St
 /// # Errors
 /// 400 for any other text.
 fn read_cursor(app: &AppState, purpose: &[u8], text: &str) -> ApiResult<Position> {
-    let said = app.cursors.open(purpose, text);
-    let Some(Ok(CursorForm::V1(position))) = said.map(|said| from_bytes(&said)) else {
+    let message = app.cursors.open(purpose, text);
+    let Some(Ok(CursorForm::V1(position))) = message.map(|message| from_bytes(&message)) else {
         let detail = "`_cursor` is not one that this server gave this client for this search: follow `links.next` as it is, with \
             the same filters and the same `_sort`, or begin again without `_cursor`";
         return Err(AppError::InvalidCursor(detail).into());

@@ -16,7 +16,7 @@ use crate::api::error::{ApiError, RETRY_AFTER_S};
 use crate::api::extract::body::read_bounded;
 use crate::api::middleware::response::RequestInfo;
 use crate::state::AppState;
-use daftar_auth::issue::IssuedAnswer;
+use daftar_auth::issue::IssuedResponse;
 use daftar_auth::oauth_error::{OAuthError, OAuthErrorCode};
 use daftar_auth::token_request::{TOKEN_REQUEST_BYTES_MAX, TokenRequest, TokenRequestParts};
 use daftar_domain::audit::{Actor, AuditAction, AuditOutcome};
@@ -89,11 +89,11 @@ async fn slow_down(app: &AppState, trail: &AuditContext, claimed: &str, known: O
     let held = app.failed_sign_ins.hold();
     if failure.is_first_slow {
         let (app, trail, known) = (app.clone(), trail.clone(), known.cloned());
-        let told = async move { log_throttled(&app, &trail, known.as_ref(), failure.failures).await };
+        let reported = async move { log_throttled(&app, &trail, known.as_ref(), failure.failures).await };
         if held.is_some() {
-            told.await;
+            reported.await;
         } else {
-            tokio::spawn(told.in_current_span());
+            tokio::spawn(reported.in_current_span());
         }
     }
     let Some(held) = held else { return Some(turn_away(failure.delay)) };
@@ -133,11 +133,11 @@ async fn log_throttled(app: &AppState, trail: &AuditContext, known: Option<&Clie
     // An existing client has an entry of its own, which no flood of others hides: at most one per client in a quarter
     // of an hour. Unknown names are counted together, so that claiming many names cannot fill the log.
     let audit = &app.registry.audit;
-    let told = match known {
+    let reported = match known {
         Some(_) => audit.record_now(vec![entry]).await,
         None => audit.record_ended(vec![entry]).await,
     };
-    if let Err(error) = told {
+    if let Err(error) = reported {
         tracing::error!(error = %error, "failed to write the audit entry of throttled token requests");
     }
 }
@@ -153,7 +153,7 @@ fn turn_away(delay: Duration) -> Response {
 }
 
 /// Writes the grant of a token to the audit log: its id, never the token.
-async fn audit_grant(app: &AppState, trail: &AuditContext, issued: &IssuedAnswer) -> Result<(), AppError> {
+async fn audit_grant(app: &AppState, trail: &AuditContext, issued: &IssuedResponse) -> Result<(), AppError> {
     let ctx = OpContext {
         actor: Actor::Client(issued.client.id.clone()),
         trail: trail.clone(),
@@ -166,7 +166,7 @@ async fn audit_grant(app: &AppState, trail: &AuditContext, issued: &IssuedAnswer
     app.registry.audit.record(&ctx, entry.with_note(note)).await
 }
 
-fn grant(issued: &IssuedAnswer) -> Response {
+fn grant(issued: &IssuedResponse) -> Response {
     let body = Token {
         access_token: Cow::Borrowed(issued.access_token.expose_secret()),
         token_type: TokenType::Bearer,

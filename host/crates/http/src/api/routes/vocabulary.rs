@@ -22,7 +22,7 @@ use crate::state::AppState;
 use daftar_domain::code::{CodeUri, Namespace};
 use daftar_domain::context::OpContext;
 use daftar_service::vocabulary::{
-    self, Asked, CodeFilter, Edition, Parent, SearchIn, SearchQuery, concept_group, concept_groups,
+    self, CodeFilter, Edition, Parent, RequestedCode, SearchIn, SearchQuery, concept_group, concept_groups,
 };
 
 /// A permitted call, with the parts of its request that the response depends on.
@@ -57,8 +57,8 @@ impl Call {
     }
 
     /// Begins its response for that request body.
-    fn reading(&self, asked: &[&str]) -> Reading {
-        Reading::begin(&self.app, &self.method, &self.uri, &self.headers, asked)
+    fn reading(&self, requested: &[&str]) -> Reading {
+        Reading::begin(&self.app, &self.method, &self.uri, &self.headers, requested)
     }
 }
 
@@ -68,8 +68,8 @@ pub async fn list(call: Call) -> ApiResult {
     let domain = filled(&parameters, "domain")?;
     let page = parameters.page()?;
     let reading = call.reading(&[]);
-    Ok(reading.answer(|told| {
-        told.add("en");
+    Ok(reading.response(|languages| {
+        languages.add("en");
         let found = vocabulary::vocabularies(&call.ctx, &reading.generation, domain, page);
         let bodies = found.items.iter().map(|one| body::vocabulary(&reading.generation, one)).collect();
         page_of(
@@ -87,8 +87,8 @@ pub async fn read(call: Call, NamespacePath(namespace): NamespacePath) -> ApiRes
     let edition = edition(namespace, &call.parameters(&["version"])?)?;
     let reading = call.reading(&[]);
     let found = vocabulary::vocabulary(&call.ctx, &reading.generation, &edition)?;
-    Ok(reading.answer(|told| {
-        told.add("en");
+    Ok(reading.response(|languages| {
+        languages.add("en");
         body::vocabulary(&reading.generation, found)
     }))
 }
@@ -108,8 +108,8 @@ pub async fn codes(call: Call, NamespacePath(namespace): NamespacePath) -> ApiRe
     let named: Vec<&str> = parent.into_iter().chain(filter.below.as_deref()).collect();
     let reading = reading.consulting_for(&call.app, &edition, || in_vocabulary(&edition.namespace, &named)).await?;
     let found = vocabulary::codes(&call.ctx, &reading.generation, &edition, &filter, page)?;
-    Ok(reading.answer(|told| {
-        let concept = |concept: &_| body::concept(*concept, &reading.languages, None, told);
+    Ok(reading.response(|reported_languages| {
+        let concept = |concept: &_| body::concept(*concept, &reading.languages, None, reported_languages);
         let bodies = found.items.iter().map(concept).collect();
         page_of(bodies, found.total as u64, page, &url(&call, &edition.namespace, "/codes"), &parameters)
     }))
@@ -119,11 +119,12 @@ pub async fn codes(call: Call, NamespacePath(namespace): NamespacePath) -> ApiRe
 pub async fn code(call: Call, CodePath(namespace, code): CodePath) -> ApiResult {
     let edition = edition(namespace, &call.parameters(&["version"])?)?;
     let reading = call.reading(&[]);
-    let asked = || CodeUri::from_parts(edition.namespace.as_str(), &code).into_iter().collect();
-    let reading = reading.consulting_for(&call.app, &edition, asked).await?;
+    let requested = || CodeUri::from_parts(edition.namespace.as_str(), &code).into_iter().collect();
+    let reading = reading.consulting_for(&call.app, &edition, requested).await?;
     let (concept, is_alias) = vocabulary::code(&call.ctx, &reading.generation, &edition, &code)?;
     let requested_code = is_alias.then_some(code.as_str());
-    let mut response = reading.answer(|told| body::concept(concept, &reading.languages, requested_code, told));
+    let mut response = reading
+        .response(|reported_languages| body::concept(concept, &reading.languages, requested_code, reported_languages));
     if is_alias {
         let code = utf8_percent_encode(concept.code(), PATH_PART).to_string();
         let query = call.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
@@ -164,8 +165,8 @@ async fn find(call: Call, known: &[&str], path: String, namespace: Option<Namesp
     }
     let (generation, languages) = (&reading.generation, &reading.languages);
     let found = vocabulary::search(&call.ctx, generation, &place, &query, languages, with_deprecated, page)?;
-    Ok(reading.answer(|told| {
-        let bodies = found.found.iter().map(|found| body::found(*found, languages, told)).collect();
+    Ok(reading.response(|reported_languages| {
+        let bodies = found.found.iter().map(|found| body::found(*found, languages, reported_languages)).collect();
         page_of(bodies, found.total as u64, page, &path, &parameters)
     }))
 }
@@ -180,42 +181,42 @@ pub async fn subsumes(call: Call, NamespacePath(namespace): NamespacePath) -> Ap
     let reading = call.reading(&[]);
     let reading = reading.consulting_for(&call.app, &edition, || in_vocabulary(&edition.namespace, &[a, b])).await?;
     let outcome = vocabulary::subsumes(&call.ctx, &reading.generation, &edition, a, b)?;
-    Ok(reading.answer(|_| body::subsumption(outcome, &edition.namespace, a, b)))
+    Ok(reading.response(|_| body::subsumption(outcome, &edition.namespace, a, b)))
 }
 
 /// Tests for many codes whether new records may contain them.
 pub async fn validate(call: Call, JsonObject(members): JsonObject) -> ApiResult {
-    let answer = |ctx: &OpContext, reading: &Reading, asked: &[Asked]| {
-        reading.answer(|told| {
-            told.add("en");
-            body::validities(vocabulary::validate(ctx, &reading.generation, asked))
+    let response = |ctx: &OpContext, reading: &Reading, requested: &[RequestedCode]| {
+        reading.response(|languages| {
+            languages.add("en");
+            body::validities(vocabulary::validate(ctx, &reading.generation, requested))
         })
     };
-    of_codes(call, members, answer).await
+    of_codes(call, members, response).await
 }
 
 /// Describes many codes.
 pub async fn lookup(call: Call, JsonObject(members): JsonObject) -> ApiResult {
-    let answer = |ctx: &OpContext, reading: &Reading, asked: &[Asked]| {
-        reading.answer(|told| {
-            let answers = vocabulary::lookup(ctx, &reading.generation, asked);
-            body::looked_up(answers, asked, &reading.languages, told)
+    let response = |ctx: &OpContext, reading: &Reading, requested: &[RequestedCode]| {
+        reading.response(|reported_languages| {
+            let responses = vocabulary::lookup(ctx, &reading.generation, requested);
+            body::looked_up(responses, requested, &reading.languages, reported_languages)
         })
     };
-    of_codes(call, members, answer).await
+    of_codes(call, members, response).await
 }
 
 /// Handles a body with a list of codes.
 async fn of_codes(
     call: Call,
     members: Map<String, Value>,
-    answer: fn(&OpContext, &Reading, &[Asked]) -> Response,
+    response: fn(&OpContext, &Reading, &[RequestedCode]) -> Response,
 ) -> ApiResult {
     call.parameters(&[])?;
-    let asked = Problems::of(|problems| body::read_codes(members, problems))?;
-    let reading = call.reading(&body::code_texts(&asked));
-    let reading = reading.consulting(&call.app, || vocabulary::readable(&asked)).await?;
-    Ok(elsewhere(move || answer(&call.ctx, &reading, &asked)).await?)
+    let requested = Problems::of(|problems| body::read_codes(members, problems))?;
+    let reading = call.reading(&body::code_texts(&requested));
+    let reading = reading.consulting(&call.app, || vocabulary::readable(&requested)).await?;
+    Ok(elsewhere(move || response(&call.ctx, &reading, &requested)).await?)
 }
 
 /// The codes that parameters name, alone or with their namespace.
@@ -250,10 +251,12 @@ pub async fn list_groups(call: Call) -> ApiResult {
     let parameters = call.parameters(&["_count", "_offset"])?;
     let page = parameters.page()?;
     let reading = call.reading(&[]);
-    Ok(reading.answer(|told| {
+    Ok(reading.response(|reported_languages| {
         let found = concept_groups(&call.ctx, &reading.generation, page);
         let groups = found.items.iter();
-        let bodies = groups.map(|group| body::group(&reading.generation, group, &reading.languages, told)).collect();
+        let bodies = groups
+            .map(|group| body::group(&reading.generation, group, &reading.languages, reported_languages))
+            .collect();
         let path = format!("{}{BASE_PATH}/ConceptGroup", call.app.public_url);
         page_of(bodies, found.total as u64, page, &path, &parameters)
     }))
@@ -265,10 +268,10 @@ pub async fn read_group(call: Call, NamePath(name): NamePath) -> ApiResult {
     let page = parameters.page()?;
     let reading = call.reading(&[]);
     let found = concept_group(&call.ctx, &reading.generation, &name, page)?;
-    Ok(reading.answer(|told| {
+    Ok(reading.response(|reported_languages| {
         let (generation, languages) = (&reading.generation, &reading.languages);
-        let group = body::group(generation, found.group, languages, told);
-        let code = |uri: &_| body::group_code(generation, uri, languages, told);
+        let group = body::group(generation, found.group, languages, reported_languages);
+        let code = |uri: &_| body::group_code(generation, uri, languages, reported_languages);
         let codes = found.members.items.iter().map(code).collect();
         let name = utf8_percent_encode(&name, PATH_PART);
         let path = format!("{}{BASE_PATH}/ConceptGroup/{name}", call.app.public_url);

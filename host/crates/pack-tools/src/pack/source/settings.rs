@@ -21,7 +21,7 @@
 //! hierarchical = false             # this and the following are the defaults
 //! hierarchy = "parents"            # or a rule instead of that column: "prefix", "dotted", "first-digit", "icf"
 //! completeness = "full"            # or "fragment", or "empty" (then without `codes`)
-//! open = false                     # a pack made of files only has codes that are listed
+//! open = false                     # a pack built from files has only listed codes
 //! system = true
 //! extensible = false
 //! # licence and attribution here, where they differ from the pack's

@@ -231,18 +231,18 @@ fn publishers_are_attributed_as_their_terms_require() {
         ("urn:who:icf:b", "International Classification of Functioning, Disability and Health (ICF)"),
         ("urn:who:icf:d", "International Classification of Functioning, Disability and Health (ICF)"),
     ] {
-        let (licence, told) = attribution(namespace);
+        let (licence, reported) = attribution(namespace);
         assert!(licence.contains("CC-BY-ND-3.0-IGO"), "{licence}");
         assert!(
-            told.starts_with(work) && told.ends_with("NoDerivatives 3.0 IGO licence (CC BY-ND 3.0 IGO)."),
-            "{told}"
+            reported.starts_with(work) && reported.ends_with("NoDerivatives 3.0 IGO licence (CC BY-ND 3.0 IGO)."),
+            "{reported}"
         );
     }
     assert!(attribution("urn:who:icd-11").0.contains("GPL-3.0-or-later"));
-    let (licence, told) = attribution("urn:fao:agrovoc");
-    assert!(licence == "CC-BY-4.0" && told.contains("© FAO") && told.contains("changed: subset"), "{told}");
-    let (_, told) = attribution("urn:ilo:isco-08");
-    assert!(told.starts_with("International Labour Organization"), "{told}");
+    let (licence, reported) = attribution("urn:fao:agrovoc");
+    assert!(licence == "CC-BY-4.0" && reported.contains("© FAO") && reported.contains("changed: subset"), "{reported}");
+    let (_, reported) = attribution("urn:ilo:isco-08");
+    assert!(reported.starts_with("International Labour Organization"), "{reported}");
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl Rules {
         })
     }
 
-    /// The questions about codes that a rule asks.
+    /// A rule's questions about codes.
     pub(crate) fn questions(
         &self,
         store: &mut Store<HostState>,
@@ -99,11 +99,11 @@ impl Rules {
     ) -> Result<Vec<PlacedQuestion>, CallError> {
         let place = "questions";
         list(self.exports().rule().call_questions(store, rule)?, QUESTIONS_MAX, &place, |from| {
-            let asked = |subject: String| filled(subject, LINE_BYTES_MAX, &place);
+            let requested = |subject: String| filled(subject, LINE_BYTES_MAX, &place);
             let question = match from.question {
-                wire::Question::InGroup(name) => Question::InGroup(asked(name)?),
-                wire::Question::DescendsFrom(uri) => Question::DescendsFrom(asked(uri)?),
-                wire::Question::Code(uri) => Question::Code(asked(uri)?),
+                wire::Question::InGroup(name) => Question::InGroup(requested(name)?),
+                wire::Question::DescendsFrom(uri) => Question::DescendsFrom(requested(uri)?),
+                wire::Question::Code(uri) => Question::Code(requested(uri)?),
             };
             Ok(PlacedQuestion { question, line: from.line, column: from.column, length: from.length })
         })

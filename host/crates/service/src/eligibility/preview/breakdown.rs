@@ -14,7 +14,8 @@ use daftar_domain::eligibility::{ColumnValues, Outcomes, Subject, Verdict};
 use daftar_domain::record::RecordId;
 use daftar_index::RowMarks;
 
-/// The first year of each age band; each ends where the next begins, the last never. Ages that rules ask for begin a band.
+/// The first year of each age band; each ends where the next begins, the last never. Ages that rules ask for begin a
+/// band.
 pub const AGE_BANDS: [u8; 14] = [0, 5, 10, 15, 18, 25, 35, 45, 55, 60, 65, 70, 75, 80];
 
 /// Number of subjects by outcome.
@@ -141,11 +142,11 @@ impl OfKind {
 impl SubjectCounter {
     /// Counts the outcomes of some subjects.
     pub fn add(&mut self, facts: &Facts, rows: &[u32], outcomes: &Outcomes) {
-        let asked = facts.inquiry.question.breakdowns;
+        let requested = facts.inquiry.question.breakdowns;
         let sums = &mut self.counted;
         let kinds = kinds(rows.len(), outcomes);
-        let genders = if asked.by_gender { genders(facts, rows) } else { Genders::default() };
-        let bands = if asked.by_age_band { bands(facts, rows) } else { Vec::new() };
+        let genders = if requested.by_gender { genders(facts, rows) } else { Genders::default() };
+        let bands = if requested.by_age_band { bands(facts, rows) } else { Vec::new() };
         // By gender and band at once, so that a subject is counted once.
         let mut counted = vec![[OfKind::default(); BANDS]; genders.codes.len().max(1)];
         for (at, kind) in kinds.iter().enumerate() {
@@ -162,10 +163,10 @@ impl SubjectCounter {
                     continue;
                 }
                 sums.counts.merge(counts);
-                if asked.by_gender {
+                if requested.by_gender {
                     sums.by_gender.entry(genders.codes.get(gender).copied().flatten()).or_default().merge(counts);
                 }
-                if asked.by_age_band {
+                if requested.by_age_band {
                     sums.by_age_band.entry(band.checked_sub(1)).or_default().merge(counts);
                 }
             }
@@ -179,7 +180,7 @@ impl SubjectCounter {
         for (name, count) in outcomes.missing_names.iter().zip(by_name).filter(|(_, count)| *count > 0) {
             *sums.missing.entry(name.clone()).or_default() += count;
         }
-        if asked.by_region {
+        if requested.by_region {
             self.eligible.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == Verdict::Eligible as Kind));
             self.undetermined.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == Verdict::Undetermined as Kind));
             self.errors.merge(&marked(rows, &kinds, |kind| kind >= WITH_ERROR));
@@ -255,8 +256,8 @@ fn bands(facts: &Facts, rows: &[u32]) -> Vec<u8> {
     bands
 }
 
-/// For each day of birth how many of the bands a person is old enough for: one comparison for all days after the other, which a
-/// processor makes many of at once.
+/// For each day of birth how many of the bands a person is old enough for: one comparison for all days after the other,
+/// which a processor makes many of at once.
 fn bands_of(births: &[i32], lasts: &[i32]) -> Vec<u8> {
     let mut bands = vec![0_u8; births.len()];
     for last in lasts {

@@ -235,7 +235,7 @@ fn slice_rows(total: u64, at_once: usize) -> usize {
     each.next_multiple_of(BATCH_ROWS_MAX).clamp(SLICE_ROWS_MIN, SLICE_ROWS_MAX)
 }
 
-/// Cuts ascending rows where a part ends that fields are kept in, so that no two time slices read the same one.
+/// Cuts ascending rows at the ends of cached segments, so that no two time slices read the same one.
 fn end_with_a_part(rows: &mut Vec<u32>) {
     let Some(first) = rows.first() else { return };
     let parts = u32::try_from(SLICE_RECORDS).unwrap_or(u32::MAX);

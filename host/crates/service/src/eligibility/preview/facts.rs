@@ -1,7 +1,7 @@
 //! Facts about many subjects together: from columns if the field is one, else from records; and who lives with each
 //! subject, which the columns say.
 //!
-//! **Invariant:** everything is read as it stood when the snapshot was taken: a record that was written since is read at its version of then.
+//! **Invariant:** everything is read at the snapshot: a record that was written since is read at its version of that time.
 //!
 //! **Invariant:** what a client may not see is missing to its rule, exactly as if it were not recorded. That its grants open what the rule
 //! reads was checked before; what is left are its consents, row by row.
@@ -36,7 +36,8 @@ const BATCH_RECORDS_MAX: usize = 1_024;
 #[derive(Clone)]
 pub(super) struct View {
     pub snapshot: Arc<Snapshot>,
-    /// Which records its rows are: of snapshots of one layout the same row is the same record. Absent where no later snapshot has it.
+    /// Which records its rows are: of snapshots of one layout the same row is the same record. Absent where no later
+    /// snapshot has it.
     pub layout: Option<u64>,
     /// Which people exist for the client, and what of them; all, where absent.
     people: Option<Arc<RowLimits>>,
@@ -60,18 +61,18 @@ impl View {
     }
 }
 
-/// Reads what a rule asks of the subjects of one partition.
+/// Reads a rule's facts about the subjects of one partition.
 pub(super) struct Facts {
     pub inquiry: Arc<Inquiry>,
     pub view: View,
-    /// The layout under which fields that are read of records are cached; absent where what is read is not worth it, or not the same for every
-    /// client.
+    /// The layout under which fields that are read of records are cached; absent where what is read is not worth it, or
+    /// not the same for every client.
     pub keeps: Option<u64>,
 }
 
 impl Facts {
-    /// Facts about so many subjects of all that the partition has. What is read of records about a few of all is not cached, since a part
-    /// is read as a whole, nor is what a client sees by consent, which is not what others see.
+    /// Facts about so many subjects of all that the partition has. What is read of records about a few of all is not
+    /// cached, since a part is read as a whole, nor is what a client sees by consent, which is not what others see.
     pub fn new(inquiry: Arc<Inquiry>, view: View, subjects: u64, all: u64) -> Self {
         let sees_all = Subject::ALL.iter().all(|kind| view.limits(*kind).is_none());
         let is_worth_it = sees_all && subjects.saturating_mul(2) >= all;
@@ -255,7 +256,7 @@ fn push(columns: &mut Vec<Column>, reference: &Reference, column: Option<(Vec<u8
 struct Households {
     /// One more than subjects: where the seats of each begin.
     offsets: Vec<usize>,
-    /// True if it can be said who lives with each.
+    /// True if the household of each is known.
     known: Vec<bool>,
     seats: Vec<ActiveMember>,
     /// As what each subject lives in its household.
@@ -265,8 +266,8 @@ struct Households {
 }
 
 impl Households {
-    /// The households of some subjects, up to about so many people; none, where the rule asks for no household. At least one subject
-    /// has its household here.
+    /// The households of some subjects, up to about so many people; none where the rule reads no household. At least
+    /// one subject has its household here.
     fn of(facts: &Facts, subjects: &[u32], people_max: usize) -> Option<Self> {
         if !reads_household(&facts.inquiry.references) {
             return None;

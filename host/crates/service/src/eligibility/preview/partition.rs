@@ -35,7 +35,7 @@ pub struct PartedRegister {
     pub partitions: Arc<dyn Partitions>,
     bytes_max: u64,
     /// The cached partitions, the most recently used last.
-    kept: Mutex<Vec<Slot>>,
+    cached: Mutex<Vec<Slot>>,
     /// Permits for the partitions that this process works on.
     lanes: Arc<Semaphore>,
     /// The layout number of the next partition that is read.
@@ -72,8 +72,8 @@ impl PartedRegister {
     /// Creates a cache of up to about `bytes_max` bytes.
     #[must_use]
     pub fn new(partitions: Arc<dyn Partitions>, bytes_max: u64) -> Self {
-        let (kept, lanes) = (Mutex::default(), Arc::new(Semaphore::new(LANES)));
-        Self { partitions, bytes_max, kept, lanes, layouts: AtomicU64::new(1) }
+        let (cached, lanes) = (Mutex::default(), Arc::new(Semaphore::new(LANES)));
+        Self { partitions, bytes_max, cached, lanes, layouts: AtomicU64::new(1) }
     }
 
     /// Waits for a permit to work on one more partition.
@@ -85,12 +85,13 @@ impl PartedRegister {
     /// Returns the size of the cache.
     #[must_use]
     pub fn usage(&self) -> PartitionUsage {
-        let kept = self.lock();
-        PartitionUsage { partitions: kept.len() as u64, bytes: kept.iter().map(|slot| slot.bytes).sum() }
+        let cached = self.lock();
+        PartitionUsage { partitions: cached.len() as u64, bytes: cached.iter().map(|slot| slot.bytes).sum() }
     }
 
-    /// Returns a partition at a snapshot, with everything that a rule may read about its subjects, and its layout number: in snapshots with the
-    /// same layout number the same row is the same record. The number is `None` if the partition is not cached.
+    /// Returns a partition at a snapshot, with everything that a rule may read about its subjects, and its layout
+    /// number: in snapshots with the same layout number the same row is the same record. The number is `None` if the
+    /// partition is not cached.
     ///
     /// # Errors
     /// If the store fails.
@@ -102,7 +103,7 @@ impl PartedRegister {
         let slot = self.slot(partition);
         let mut held = slot.lock().await;
         // The same sequence number may be of another transaction on another timeline.
-        let _of_another = held.take_if(|kept| kept.history != moment.history());
+        let _of_another = held.take_if(|cached| cached.history != moment.history());
         if let Some(present) = held.as_ref()
             && present.sequence == moment.sequence()
         {
@@ -134,31 +135,31 @@ impl PartedRegister {
     }
 
     fn slot(&self, partition: Partition) -> Arc<tokio::sync::Mutex<Option<PartitionColumns>>> {
-        let mut kept = self.lock();
-        let slot = match kept.iter().position(|slot| slot.partition == partition) {
-            Some(at) => kept.remove(at),
+        let mut cached = self.lock();
+        let slot = match cached.iter().position(|slot| slot.partition == partition) {
+            Some(at) => cached.remove(at),
             None => Slot { partition, columns: Arc::default(), bytes: 0 },
         };
         let columns = Arc::clone(&slot.columns);
-        kept.push(slot);
+        cached.push(slot);
         columns
     }
 
     /// Records the size of a partition, and evicts others while the total exceeds the limit.
     fn note(&self, partition: Partition, bytes: u64) {
-        let mut kept = self.lock();
-        for slot in kept.iter_mut().filter(|slot| slot.partition == partition) {
+        let mut cached = self.lock();
+        for slot in cached.iter_mut().filter(|slot| slot.partition == partition) {
             slot.bytes = bytes;
         }
-        while kept.iter().map(|slot| slot.bytes).sum::<u64>() > self.bytes_max {
-            let Some(oldest) = kept.iter().position(|slot| slot.partition != partition) else { break };
-            drop(kept.remove(oldest));
+        while cached.iter().map(|slot| slot.bytes).sum::<u64>() > self.bytes_max {
+            let Some(oldest) = cached.iter().position(|slot| slot.partition != partition) else { break };
+            drop(cached.remove(oldest));
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
         // Every change leaves the list valid.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -185,8 +186,8 @@ impl PartitionColumns {
         Ok(Self { columns, layout, sequence: moment.sequence(), history: moment.history(), records })
     }
 
-    /// Applies the changes up to the snapshot. Returns false if the columns must be read again, because a record belongs between existing rows.
-    /// After false or an error only a part of the changes is applied.
+    /// Applies the changes up to the snapshot. Returns false if the columns must be read again, because a record
+    /// belongs between existing rows. After false or an error only a part of the changes is applied.
     async fn apply_changes(
         &mut self,
         moment: &dyn ReadSnapshot,
@@ -218,8 +219,8 @@ impl PartitionColumns {
         Ok(true)
     }
 
-    /// Returns the records that may concern the partition: individuals that it has or that belong to it, and all records of other kinds, since
-    /// only their content names their subject.
+    /// Returns the records that may concern the partition: individuals that it has or that belong to it, and all
+    /// records of other kinds, since only their content names their subject.
     fn candidates(&self, partition: Partition, kind: RecordKind, mut ids: Vec<RecordId>) -> Vec<RecordId> {
         if kind == RecordKind::Individual {
             let snapshot = self.columns.snapshot();
@@ -251,7 +252,8 @@ impl PartitionColumns {
         }
     }
 
-    /// Tests whether a record can be applied: it has a row or its key is after all others, and all members of a group have rows.
+    /// Tests whether a record can be applied: it has a row or its key is after all others, and all members of a group
+    /// have rows.
     fn can_apply(&self, record: &ChangedRecord) -> bool {
         let snapshot = self.columns.snapshot();
         let is_last = |id: RecordId, last: Option<RecordId>| last.is_none_or(|last| last < id);

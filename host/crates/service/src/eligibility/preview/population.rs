@@ -1,6 +1,7 @@
 //! Subjects of a preview: partitions of the register, at one snapshot.
 //!
-//! The register in memory is one partition. A register in a database has as many as it needs, of which a few are worked on concurrently.
+//! The register in memory is one partition. A register in a database has as many as it needs, of which a few are worked
+//! on concurrently.
 //!
 //! **Invariant:** every partition is seen as it was at one snapshot, the preview's.
 

@@ -1,8 +1,8 @@
-//! Data from the records of some rows: fields that are no columns of the register, and memberships in programs. Fields are kept after they
-//! were read: a thousand neighbouring rows of one field at a time.
+//! Data from the records of some rows: fields that are no columns of the register, and memberships in programs. Fields
+//! are kept after they were read: a thousand neighbouring rows of one field at a time.
 //!
-//! Names, addresses, lists of codes and fields of modules would cost every register the memory of columns that most never ask about. So they
-//! are read when a preview asks for them, and kept as long as there is room.
+//! Names, addresses, lists of codes and fields of modules would cost every register the memory of columns that most
+//! never ask about. So they are read when a preview asks for them, and kept as long as there is room.
 //!
 //! **Invariant:** a part is used for rows of the layout that it was read of, and for exactly the versions of the records. So it never shows what a
 //! snapshot does not, and nothing has to be done here when a record is written: the part does not fit any more, and the next preview reads it
@@ -74,13 +74,13 @@ impl Facts {
         references: &[&Reference],
         columns: &mut Vec<Column>,
     ) -> Result<bool, AppError> {
-        let (kept, asking) = (&self.inquiry.previews.kept, self.inquiry.asking);
+        let (cached, asking) = (&self.inquiry.previews.cached, self.inquiry.asking);
         let keys = references.iter().map(|reference| FieldKey::of(&self.inquiry.schema, reference, kind, layout));
         let Some(keys) = keys.collect::<Option<Vec<FieldKey>>>() else { return Ok(false) };
         let versions = |first| self.view.snapshot.versions_from(kind, first, PART_ROWS as usize);
         let firsts: BTreeSet<u32> = rows.iter().map(|row| row - row % PART_ROWS).collect();
         let find = |first| {
-            let of_part = |key| kept.find(asking, key, first, versions(first));
+            let of_part = |key| cached.find(asking, key, first, versions(first));
             (first, keys.iter().map(of_part).collect::<Vec<_>>())
         };
         let mut parts: BTreeMap<u32, Vec<Option<Arc<[Column]>>>> = firsts.into_iter().map(find).collect();
@@ -92,10 +92,10 @@ impl Facts {
             let versions: Arc<[u32]> = versions(*first).into();
             let of_part: Vec<u32> = (*first..).take(versions.len()).collect();
             let unread = || fields.iter().zip(references).zip(&keys).filter(|((field, _), _)| field.is_none());
-            let asked: Vec<&Reference> = unread().map(|((_, reference), _)| *reference).collect();
+            let requested: Vec<&Reference> = unread().map(|((_, reference), _)| *reference).collect();
             let unread: Vec<&FieldKey> = unread().map(|(_, key)| key).collect();
-            let read = self.read_each(kind, &of_part, &asked).await?;
-            let keep = |(key, columns)| kept.keep(asking, key, *first, &versions, columns);
+            let read = self.read_each(kind, &of_part, &requested).await?;
+            let keep = |(key, columns)| cached.keep(asking, key, *first, &versions, columns);
             let mut read = unread.into_iter().zip(read).map(keep);
             fields.iter_mut().filter(|field| field.is_none()).for_each(|field| *field = read.next());
         }
@@ -274,8 +274,8 @@ pub(super) struct FieldKey {
 /// The parts of one field.
 #[derive(Debug, Default)]
 struct CachedField {
-    /// The last preview that asked for it.
-    asked_by: Asking,
+    /// The last preview that requested it.
+    requested_by: Asking,
     bytes: u64,
     /// By first row.
     parts: BTreeMap<u32, Part>,
@@ -289,7 +289,7 @@ struct Part {
     bytes: u64,
 }
 
-/// A preview that asks for fields; later ones are greater.
+/// A preview that reads fields; later ones are greater.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Asking(u64);
 
@@ -322,9 +322,9 @@ impl PreviewCache {
     /// A field of the rows from `first` on, where it was read of the records at these versions.
     pub fn find(&self, asking: Asking, key: &FieldKey, first: u32, versions: &[u32]) -> Option<Arc<[Column]>> {
         let mut state = self.lock();
-        let kept = state.fields.get_mut(key)?;
-        kept.asked_by = kept.asked_by.max(asking);
-        let part = kept.parts.get(&first).filter(|part| *part.versions == *versions)?;
+        let cached = state.fields.get_mut(key)?;
+        cached.requested_by = cached.requested_by.max(asking);
+        let part = cached.parts.get(&first).filter(|part| *part.versions == *versions)?;
         let columns = Arc::clone(&part.columns);
         state.usage.found = state.usage.found.saturating_add(1);
         Some(columns)
@@ -360,24 +360,25 @@ impl PreviewCache {
 impl State {
     fn put(&mut self, asking: Asking, key: &FieldKey, first: u32, part: Part) {
         self.usage.bytes = self.usage.bytes.saturating_add(part.bytes);
-        let kept = self.fields.entry(key.clone()).or_default();
-        kept.asked_by = kept.asked_by.max(asking);
-        kept.bytes = kept.bytes.saturating_add(part.bytes);
-        kept.parts.insert(first, part);
+        let cached = self.fields.entry(key.clone()).or_default();
+        cached.requested_by = cached.requested_by.max(asking);
+        cached.bytes = cached.bytes.saturating_add(part.bytes);
+        cached.parts.insert(first, part);
     }
 
     fn take_out(&mut self, key: &FieldKey, first: u32) {
-        let Some(kept) = self.fields.get_mut(key) else { return };
-        let Some(part) = kept.parts.remove(&first) else { return };
-        kept.bytes = kept.bytes.saturating_sub(part.bytes);
+        let Some(cached) = self.fields.get_mut(key) else { return };
+        let Some(part) = cached.parts.remove(&first) else { return };
+        cached.bytes = cached.bytes.saturating_sub(part.bytes);
         self.usage.bytes = self.usage.bytes.saturating_sub(part.bytes);
     }
 
-    /// Drops fields that earlier previews asked for until so many bytes more have room; whether they have it then.
+    /// Evicts fields that earlier previews requested until so many bytes more fit; returns true if they fit then.
     fn make_space(&mut self, asking: Asking, of: &FieldKey, bytes: u64, bytes_max: u64) -> bool {
         while self.usage.bytes.saturating_add(bytes) > bytes_max {
-            let others = self.fields.iter().filter(|(key, kept)| *key != of && kept.asked_by < asking);
-            let Some(longest_ago) = others.min_by_key(|(_, kept)| kept.asked_by).map(|(key, _)| key.clone()) else {
+            let others = self.fields.iter().filter(|(key, cached)| *key != of && cached.requested_by < asking);
+            let Some(longest_ago) = others.min_by_key(|(_, cached)| cached.requested_by).map(|(key, _)| key.clone())
+            else {
                 return false;
             };
             let dropped = self.fields.remove(&longest_ago).unwrap_or_default();

@@ -13,7 +13,7 @@ use super::population::Population;
 use super::{Inquiry, REGIONS_MAX};
 use crate::audit::AuditLog;
 use crate::eligibility::decision::Decision;
-use crate::eligibility::failure::{Asked, Failure, unless_exhausted};
+use crate::eligibility::failure::{Failure, RequestIdentity, unless_exhausted};
 use crate::{audit, search};
 use daftar_domain::address::REGION;
 use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
@@ -87,7 +87,7 @@ pub struct Ready {
     pub(super) searched_by: Vec<String>,
     pub(super) sample: u32,
     pub(super) withheld: Vec<&'static str>,
-    pub(super) asked: Asked,
+    pub(super) requested: RequestIdentity,
     /// True if the status of the response is sent before it ends.
     pub(super) is_streamed: bool,
     /// Released when it has ended.
@@ -128,8 +128,8 @@ impl Listener for Reporter<'_> {
 }
 
 impl Ready {
-    /// Runs it, reports in the meantime how far it is and, where that is asked for, what the rule says of each subject, and writes down that it was
-    /// run.
+    /// Runs it, reports its progress and, if requested, the result for each subject, and records in the audit log that
+    /// it was run.
     ///
     /// # Errors
     /// [`AppError::Expression`] when a budget is exhausted, [`AppError::Busy`], and when the store fails.
@@ -141,7 +141,7 @@ impl Ready {
             reporter.decided(0).await?;
             self.population.count(&self.inquiry, self.sample, &reporter).await
         };
-        let finished = match unless_exhausted(ctx, registry, self.asked.clone(), counting).await {
+        let finished = match unless_exhausted(ctx, registry, self.requested.clone(), counting).await {
             Ok(counted) => self.finish(counted).await,
             Err(error) => Err(error),
         };
@@ -231,8 +231,8 @@ impl Ready {
     }
 }
 
-/// The context of work that continues after its request was answered: its audit entries are written as they come, and what it relies on is
-/// collected by itself.
+/// The context of work that continues after its request was answered: its audit entries are written as they come, and
+/// what it relies on is collected by itself.
 pub(super) fn outliving(ctx: &OpContext) -> OpContext {
     let trail = ctx.trail.of_part(&ctx.trail.operation().unwrap_or_default(), STREAMED);
     let _nothing_was_collected_yet = trail.end(ctx.now, STREAMED, None);

@@ -123,7 +123,7 @@ async fn a_plugin_that_cannot_be_applied_is_reported_and_the_running_one_stays()
             String::from_utf8(list.to_bytes().unwrap()).unwrap().replace(&prepared.digest().to_hex(), &named.to_hex());
         (text.into_bytes(), *named.as_bytes())
     };
-    for (file, kept, told) in [
+    for (file, retained, reported) in [
         (&sound, None, "is not in the store"),
         (&sound, Some(b"another file".to_vec()), "its file in the store has the digest"),
         (&looping, Some(looping.clone()), "was rejected at step"),
@@ -132,14 +132,14 @@ async fn a_plugin_that_cannot_be_applied_is_reported_and_the_running_one_stays()
         let process = Process::start(&store).await;
         process.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
         let (list, digest) = listed(file);
-        if let Some(kept) = kept {
-            store.put_plugin_file(digest, kept).await.unwrap();
+        if let Some(retained) = retained {
+            store.put_plugin_file(digest, retained).await.unwrap();
         }
         store.replace_plugin_list(2, &list, &[digest]).await.unwrap();
         process.plugins.apply_plugins(now()).await.unwrap();
-        assert_eq!((process.versions(), process.published()), (vec!["1.0.0".to_owned()], 1), "{told}");
+        assert_eq!((process.versions(), process.published()), (vec!["1.0.0".to_owned()], 1), "{reported}");
         let unloaded = process.plugins.unloaded();
-        assert!(unloaded[0].reason.contains(told), "{unloaded:?}");
+        assert!(unloaded[0].reason.contains(reported), "{unloaded:?}");
         assert_eq!(process.plugins.pending_changes(), 1);
     }
 }

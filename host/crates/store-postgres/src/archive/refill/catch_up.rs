@@ -148,12 +148,12 @@ impl IncrementalApply {
     }
 }
 
-fn subtract(counts: &mut BTreeMap<ItemKind, u64>, kept: ItemKind, count: u64) {
-    let left = counts.get(&kept).copied().unwrap_or(0).saturating_sub(count);
+fn subtract(counts: &mut BTreeMap<ItemKind, u64>, stored: ItemKind, count: u64) {
+    let left = counts.get(&stored).copied().unwrap_or(0).saturating_sub(count);
     if left == 0 {
-        counts.remove(&kept);
+        counts.remove(&stored);
     } else {
-        counts.insert(kept, left);
+        counts.insert(stored, left);
     }
 }
 

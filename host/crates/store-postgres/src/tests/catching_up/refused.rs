@@ -29,8 +29,11 @@ async fn a_database_that_was_not_filled_from_this_folder_is_rejected() {
     let (path, other_path) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let (from, other, database) = (folder(path.path()), folder(other_path.path()), Database::new());
     create(&from, person(&["urn:x:a|1"])).await;
-    let told = refused(&from, &database).await;
-    assert!(told.contains("no register was moved into the database") && told.contains("--backup FILE"), "{told}");
+    let reported = refused(&from, &database).await;
+    assert!(
+        reported.contains("no register was moved into the database") && reported.contains("--backup FILE"),
+        "{reported}"
+    );
     // A register that was created there.
     let store = database.store().await;
     store.attach_sink(Arc::new(Listener::default())).unwrap();
@@ -42,9 +45,9 @@ async fn a_database_that_was_not_filled_from_this_folder_is_rejected() {
     create(&other, person(&["urn:x:a|1"])).await;
     database.fill(&other).await;
     let before = database.everything();
-    let told = refused(&from, &database).await;
+    let reported = refused(&from, &database).await;
     let ids = [from.register_id().await.unwrap().to_string(), other.register_id().await.unwrap().to_string()];
-    assert!(ids.iter().all(|id| told.contains(id)) && told.contains("name the folder"), "{told}");
+    assert!(ids.iter().all(|id| reported.contains(id)) && reported.contains("name the folder"), "{reported}");
     assert!(database.everything() == before);
     assert!(database.catch_up(&other).await.unwrap().brought.is_empty());
 }
@@ -66,9 +69,9 @@ async fn a_database_that_a_server_wrote_to_is_rejected() {
             _ => drop(store.number_codes(vec![CodeUri::parse("urn:x#a").unwrap()], Vec::new()).await.unwrap()),
         }
         store.close().await;
-        let told = refused(&from, &database).await;
-        assert!(told.contains("was written to since the register was moved into it"), "{what}: {told}");
-        assert!(told.contains("Continue with the database as it is"), "{what}: {told}");
+        let reported = refused(&from, &database).await;
+        assert!(reported.contains("was written to since the register was moved into it"), "{what}: {reported}");
+        assert!(reported.contains("Continue with the database as it is"), "{what}: {reported}");
     }
 }
 
@@ -87,20 +90,23 @@ async fn a_folder_that_was_restored_to_an_older_state_is_rejected() {
     database.fill(&from).await;
 
     let put_back = folder(&earlier);
-    let told = refused(&put_back, &database).await;
-    assert!(told.contains("the folder ends at write 1") && told.contains("was put back"), "{told}");
+    let reported = refused(&put_back, &database).await;
+    assert!(reported.contains("the folder ends at write 1") && reported.contains("was put back"), "{reported}");
     // As many writes, and more; but different ones.
     let committed = commit(&put_back, vec![Operation::create(GroupDetails::default())]).await;
     committed.unwrap();
     create(&put_back, person(&[])).await;
-    let told = refused(&put_back, &database).await;
+    let reported = refused(&put_back, &database).await;
     assert!(
-        told.contains("value 1 of the audit log") && told.contains("the folder ends at"),
-        "still too few entries: {told}"
+        reported.contains("value 1 of the audit log") && reported.contains("the folder ends at"),
+        "still too few entries: {reported}"
     );
     line(&put_back, "another 2").await;
-    let told = refused(&put_back, &database).await;
-    assert!(told.contains("write 2 is not the same") && told.contains("was put back and written to"), "{told}");
+    let reported = refused(&put_back, &database).await;
+    assert!(
+        reported.contains("write 2 is not the same") && reported.contains("was put back and written to"),
+        "{reported}"
+    );
     assert!(database.catch_up(&from).await.unwrap().brought.is_empty());
 }
 
@@ -116,8 +122,8 @@ async fn a_folder_whose_audit_log_diverged_is_rejected() {
     line(&from, "1").await;
     line(&put_back, "another 1").await;
     database.fill(&from).await;
-    let told = refused(&put_back, &database).await;
-    assert!(told.contains("value 1 of the audit log is not the same"), "{told}");
+    let reported = refused(&put_back, &database).await;
+    assert!(reported.contains("value 1 of the audit log is not the same"), "{reported}");
 }
 
 #[tokio::test]

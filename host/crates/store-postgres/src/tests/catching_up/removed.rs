@@ -21,27 +21,27 @@ async fn add(store: &SledStore, days: impl IntoIterator<Item = usize>) {
 }
 
 /// One step of a removal.
-async fn remove(store: &SledStore, before: usize, told: Option<AuditRemoved>) -> Option<AuditRemoved> {
+async fn remove(store: &SledStore, before: usize, reported: Option<AuditRemoved>) -> Option<AuditRemoved> {
     let note = Some(format!("{REMOVAL_NOTE} {}, as it is", day(before)));
     let line = AuditEntry { at: day(5_000), action: AuditAction::Audit, note, ..audit_entry("removal") };
-    store.remove_audit(AuditRemoval { before: day(before), line, told }).await.unwrap()
+    store.remove_audit(AuditRemoval { before: day(before), line, reported }).await.unwrap()
 }
 
-async fn remove_all(store: &SledStore, before: usize, mut told: Option<AuditRemoved>) -> Option<AuditRemoved> {
-    while let Some(removed) = remove(store, before, told).await {
-        told = Some(removed);
+async fn remove_all(store: &SledStore, before: usize, mut reported: Option<AuditRemoved>) -> Option<AuditRemoved> {
+    while let Some(removed) = remove(store, before, reported).await {
+        reported = Some(removed);
     }
-    told
+    reported
 }
 
 /// Applies writes and removals, and fails unless the database equals one that is filled now.
 async fn assert_caught_up(from: &SledStore, database: &Database) -> CaughtUp {
     let caught_up = database.catch_up(from).await.unwrap();
     let comparison = compared(from, database, &caught_up).await;
-    assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
+    assert_eq!((comparison.differences, comparison.reported), (0, Vec::new()));
     let store = database.store().await;
     let comparison = compare(from.snapshot().await.unwrap(), store.snapshot().await.unwrap(), |_, _| ()).await.unwrap();
-    assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
+    assert_eq!((comparison.differences, comparison.reported), (0, Vec::new()));
     let lines =
         |lines: Vec<AuditEntry>| lines.into_iter().map(|line| (line.request_id, line.count)).collect::<Vec<_>>();
     assert_eq!(lines(store.audit(usize::MAX).await.unwrap()), lines(from.audit(usize::MAX).await.unwrap()));
@@ -55,12 +55,12 @@ async fn an_unfinished_removal_is_applied_with_the_entry_that_reports_it() {
     let path = TempDir::new().unwrap();
     let (from, database) = (folder(path.path()), Database::new());
     add(&from, 0..200).await;
-    let told = remove(&from, 150, None).await;
-    assert_eq!(told.map(|told| told.lines), Some(REMOVAL_VALUES_MAX as u64));
+    let reported = remove(&from, 150, None).await;
+    assert_eq!(reported.map(|reported| reported.lines), Some(REMOVAL_VALUES_MAX as u64));
     database.fill(&from).await;
     // It continues, and the entry that reports it is the last one of the database.
-    let told = remove_all(&from, 150, told).await.unwrap();
-    assert_eq!((told.at, told.lines), (201, 150));
+    let reported = remove_all(&from, 150, reported).await.unwrap();
+    assert_eq!((reported.at, reported.lines), (201, 150));
     let caught_up = assert_caught_up(&from, &database).await;
     assert_eq!(caught_up.brought.taken_out[&ItemKind::AuditValues], 150 - REMOVAL_VALUES_MAX as u64);
     assert_eq!(caught_up.brought.written[&ItemKind::AuditValues], 1, "the entry was written again");
@@ -82,11 +82,11 @@ async fn the_report_of_a_removal_is_found_after_many_other_entries() {
     let (from, database) = (folder(path.path()), Database::new());
     let many = REMOVAL_PASSED_OVER_MAX * 3;
     add(&from, 0..many).await;
-    let told = remove(&from, 100, None).await;
+    let reported = remove(&from, 100, None).await;
     add(&from, many..many + 5).await;
     database.fill(&from).await;
-    let told = remove_all(&from, 100, told).await.unwrap();
-    assert_eq!((told.at, told.lines), (many as u64 + 1, 100));
+    let reported = remove_all(&from, 100, reported).await.unwrap();
+    assert_eq!((reported.at, reported.lines), (many as u64 + 1, 100));
     let caught_up = assert_caught_up(&from, &database).await;
     assert_eq!(caught_up.brought.taken_out[&ItemKind::AuditValues], 100 - REMOVAL_VALUES_MAX as u64);
 }

@@ -13,7 +13,7 @@ use daftar_domain::client::ClientStatus;
 use daftar_domain::consent::{CONSENT_ID, ConsentDetails, ConsentId, SUBJECT, WITHDRAWN};
 use daftar_domain::deployment::SettingKey;
 use daftar_domain::group::GroupDetails;
-use daftar_domain::idempotency::{RememberedAnswer, RequestName};
+use daftar_domain::idempotency::{RequestName, StoredResponse};
 use daftar_domain::identifier::IdentifierSystem;
 use daftar_domain::identifier::{Identifier, SystemUri};
 use daftar_domain::individual::{IndividualDetails, PHOTO};
@@ -212,15 +212,15 @@ impl World {
         }
     }
 
-    fn request(&mut self, answers: usize) -> RememberedRequest {
+    fn request(&mut self, responses: usize) -> RememberedRequest {
         let name = RequestName {
             client: ClientId::parse("client-1").unwrap(),
             key: IdempotencyKey::parse(&format!("k{}", self.below(12))).unwrap(),
             part: 0,
         };
         let at = self.instant();
-        let answers = vec![RememberedAnswer { status: 201, record: None }; answers];
-        RememberedRequest { name, digest: [1; 32], at, answers }
+        let responses = vec![StoredResponse { status: 201, record: None }; responses];
+        RememberedRequest { name, digest: [1; 32], at, responses }
     }
 
     fn instant(&mut self) -> Timestamp {

@@ -236,9 +236,8 @@ pub(super) const DAMAGES: &[Damage] = &[
     (
         "a request whose record is missing",
         |database| {
-            let answered =
-                RememberedAnswer { status: 201, record: Some((RecordKind::Group, RecordId(9), VersionId(1))) };
-            let request = RememberedRequest { answers: vec![answered], ..samples::remembered_request() };
+            let answered = StoredResponse { status: 201, record: Some((RecordKind::Group, RecordId(9), VersionId(1))) };
+            let request = RememberedRequest { responses: vec![answered], ..samples::remembered_request() };
             put(database, keys::request(&request.name), record::remembered::encode(&request).unwrap());
         },
         &["requests: a request of client `"],

@@ -274,7 +274,8 @@ fn later_revision(json: &str) -> Result<Option<u16>, Fault> {
     Ok(revision.filter(|revision| *revision > schema::REVISION))
 }
 
-/// Reads the values of an object by the rows of their fields. A member without a row is of a later revision, if the record has one.
+/// Reads the values of an object by the rows of their fields. A member without a row is of a later revision, if the
+/// record has one.
 struct Object<'p> {
     fields: &'static [Field],
     /// The members of a record that are not fields; `None` for a part of a record.
@@ -299,7 +300,7 @@ impl<'j> Visitor<'j> for Object<'_> {
 
     fn visit_map<M: MapAccess<'j>>(mut self, mut map: M) -> Result<Values, M::Error> {
         let Self { fields, pass, .. } = self;
-        let (mut values, mut kept) = (Vec::with_capacity(fields.len()), Vec::new());
+        let (mut values, mut stored) = (Vec::with_capacity(fields.len()), Vec::new());
         while let Some(name) = map.next_key::<&str>()? {
             if let Some(field) = fields.iter().find(|field| field.name == name) {
                 let value = Single { kind: &field.kind, pass };
@@ -312,11 +313,11 @@ impl<'j> Visitor<'j> for Object<'_> {
                 if pass.later.is_none() {
                     return Err(pass.fail(Fault::new(Problem::UnknownMember)));
                 }
-                kept.push((name, map.next_value::<&RawValue>()?.get()));
+                stored.push((name, map.next_value::<&RawValue>()?.get()));
             }
         }
-        if let Some(revision) = pass.later.filter(|_| !kept.is_empty()) {
-            values.push((MEMBERS, Value::later(revision, &object(&kept))));
+        if let Some(revision) = pass.later.filter(|_| !stored.is_empty()) {
+            values.push((MEMBERS, Value::later(revision, &object(&stored))));
         }
         for field in fields.iter().filter(|field| fields::is_always_there(field)) {
             if !values.iter().any(|(tag, _)| *tag == field.tag) {

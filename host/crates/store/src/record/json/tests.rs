@@ -242,9 +242,9 @@ fn members_of_a_later_revision_are_preserved_and_read_by_a_program_that_knows_th
     // A program that has the fields, because it knows the revision.
     let mut values = Values::default();
     values.put(MEMBERS, Some(Value::later(schema::REVISION, br#"{"birth_date": "1968-02-29"}"#)));
-    let mut kept = samples::bare_individual();
-    kept.details.values = values;
-    let found = fields::decode::<IndividualRecord>(RecordId(7), &fields::encode(&kept).unwrap()).unwrap();
+    let mut stored = samples::bare_individual();
+    stored.details.values = values;
+    let found = fields::decode::<IndividualRecord>(RecordId(7), &fields::encode(&stored).unwrap()).unwrap();
     assert_eq!(found.details.get(individual::BIRTH_DATE), Some(Date::constant(1968, 2, 29)));
     let tag = individual::ACTIVE.tag().to_string();
     let found = read(&json!({"active": null, "unknown": {tag: "01"}}));

@@ -1,6 +1,6 @@
 //! Idempotency records.
 
-use daftar_domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedRequest, RequestName};
+use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName, StoredResponse};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
 use super::parts::{client_id, meta};
@@ -11,8 +11,8 @@ pub fn remembered_request() -> RememberedRequest {
     let kinds = RecordKind::ALL;
     let written =
         kinds.into_iter().zip(1..).map(|(kind, number)| Some((kind, RecordId(number * 100), VersionId(number))));
-    let answer = |record| RememberedAnswer { status: 201, record };
-    let answers = written.map(answer).chain([RememberedAnswer { status: 204, record: None }]).collect();
+    let answer = |record| StoredResponse { status: 201, record };
+    let responses = written.map(answer).chain([StoredResponse { status: 204, record: None }]).collect();
     let name = RequestName { client: client_id("farmers"), key, part: 3 };
-    RememberedRequest { name, digest: [0xa5; 32], at: meta().last_updated, answers }
+    RememberedRequest { name, digest: [0xa5; 32], at: meta().last_updated, responses }
 }

@@ -47,7 +47,7 @@ fn what_cannot_be_followed_is_undecided() {
     let mut without = builder_of([]);
     without.define(farmers);
     let generation = without.build(Arc::clone(&table)).unwrap();
-    // Of 612 it is certain that it is excluded; of all others nothing can be said, even of 61, for it could be below 612.
+    // Of 612 it is certain that it is excluded; all others are unknown, even 61, which could be below 612.
     assert_eq!(members(&generation, "farmers"), [""; 0]);
     assert_eq!(undecided(&generation, "farmers"), ["6", "61", "611", "613", "614", "9", "921"]);
 }

@@ -2,7 +2,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::check::check;
-use crate::open::{AskedCode, CallingThread, OpenAnswer, OpenCodes, OpenPacks};
+use crate::open::{CallingThread, OpenCodes, OpenPacks, QueriedCode, ResolvedConcept};
 use crate::testing::{TestConcept, generation_of, origin, table_of};
 use daftar_domain::code::Code;
 use daftar_domain::eligibility::{Answer, Question, Truth};
@@ -21,7 +21,7 @@ impl OpenPacks for Tags {
         _: &Namespace,
         codes: &[Code],
         _: CallingThread,
-    ) -> Result<Vec<OpenAnswer>, String> {
+    ) -> Result<Vec<ResolvedConcept>, String> {
         let answer = |code: &Code| {
             let normal = code.as_str().to_lowercase();
             self.0.lock().unwrap().push(code.to_string());
@@ -75,18 +75,18 @@ fn uri(code: &str) -> CodeUri {
     CodeUri::from_parts(NAMESPACE, code).unwrap()
 }
 
-fn ask(codes: &[&str]) -> (Generation, Arc<Tags>, Result<Vec<Arc<AskedCode>>, String>) {
+fn ask(codes: &[&str]) -> (Generation, Arc<Tags>, Result<Vec<Arc<QueriedCode>>, String>) {
     let packs = Arc::new(Tags::default());
     let generation = generation();
     let uris: Vec<CodeUri> = codes.iter().map(|code| uri(code)).collect();
-    let asked = OpenCodes::new(packs.clone()).ask(&generation, &uris, CallingThread::MayWait);
-    (generation, packs, asked.map_err(|error| error.reason))
+    let requested = OpenCodes::new(packs.clone()).ask(&generation, &uris, CallingThread::MayWait);
+    (generation, packs, requested.map_err(|error| error.reason))
 }
 
 #[test]
 fn a_code_is_known_by_its_normal_spelling_with_all_that_lies_above_it() {
-    let (generation, _, asked) = ask(&["A-B-C", "a-b", "A-B-C"]);
-    let known = generation.with_open(&asked.unwrap(), None).unwrap();
+    let (generation, _, requested) = ask(&["A-B-C", "a-b", "A-B-C"]);
+    let known = generation.with_open(&requested.unwrap(), None).unwrap();
     assert_eq!(known.digest(), generation.digest(), "what was asked is no part of what is published");
     let spelt = known.look_up(&uri("A-B-C")).unwrap();
     assert_eq!((spelt.code(), spelt.default_label()), ("a-b-c", "Label of a-b-c"));
@@ -100,8 +100,8 @@ fn a_code_is_known_by_its_normal_spelling_with_all_that_lies_above_it() {
 
 #[test]
 fn numbers_of_one_request_lie_past_the_last_one_that_was_given() {
-    let (generation, _, asked) = ask(&["a-b", "a-c"]);
-    let known = generation.with_open(&asked.unwrap(), None).unwrap();
+    let (generation, _, requested) = ask(&["a-b", "a-c"]);
+    let known = generation.with_open(&requested.unwrap(), None).unwrap();
     assert_eq!((generation.code_count(), known.code_count()), (1, 3));
     let numbers: Vec<u32> = ["a-b", "a-c"].iter().map(|code| known.number_of(&uri(code)).unwrap().0).collect();
     assert!(numbers.iter().all(|number| *number >= 1), "{numbers:?}");
@@ -118,19 +118,19 @@ fn codes_that_records_hold_are_asked_for_when_a_pack_is_published() {
     let before = generation();
     let table = Arc::new(before.table().with_codes(&[uri("a-b-c")]).unwrap());
     let stored = before.with_open(&[], Some(table.clone())).unwrap();
-    assert_eq!(stored.unasked(&uri("a").namespace), [uri("a-b-c")]);
-    let asked =
+    assert_eq!(stored.unrequested(&uri("a").namespace), [uri("a-b-c")]);
+    let requested =
         OpenCodes::new(Arc::new(Tags::default())).ask(&stored, &[uri("a-b-c")], CallingThread::MayWait).unwrap();
-    let known = stored.with_open(&asked, Some(table)).unwrap();
-    assert!(known.unasked(&uri("a").namespace).is_empty());
+    let known = stored.with_open(&requested, Some(table)).unwrap();
+    assert!(known.unrequested(&uri("a").namespace).is_empty());
     assert_eq!(known.code_count(), 2, "what only lies above a stored code gets no number");
     assert!(known.must_ask(&uri("a-b")), "and the pack is asked when a request names it");
 }
 
 #[test]
 fn a_rejection_by_a_pack_has_its_message() {
-    let (generation, _, asked) = ask(&["oh!"]);
-    let known = generation.with_open(&asked.unwrap(), None).unwrap();
+    let (generation, _, requested) = ask(&["oh!"]);
+    let known = generation.with_open(&requested.unwrap(), None).unwrap();
     let problem = known.look_up(&uri("oh!")).unwrap_err();
     assert_eq!(problem.reason(), "malformed_code");
     insta::assert_snapshot!(problem.to_string(), @"`urn:test:tags#oh!` is no code of its vocabulary: no exclamation marks, please");
@@ -141,9 +141,9 @@ fn a_pack_that_contradicts_itself_is_not_believed() {
     for (code, reason) in
         [("liar", "which it named itself"), ("orphan", "named `bad!` itself"), ("deep", "more than 16 codes")]
     {
-        let (_, _, asked) = ask(&[code]);
-        let told = asked.unwrap_err();
-        assert!(told.contains(reason), "{code}: {told}");
+        let (_, _, requested) = ask(&[code]);
+        let reported = requested.unwrap_err();
+        assert!(reported.contains(reason), "{code}: {reported}");
     }
 }
 
@@ -172,8 +172,8 @@ fn answers_are_remembered_until_something_else_is_published() {
 fn what_is_said_of_one_code_is_bounded() {
     // `en`, `Label of fat-65506`, the code itself and `p` are 30 bytes.
     for (length, is_taken) in [(65_505, true), (65_506, true), (65_507, false)] {
-        let (_, _, asked) = ask(&[&format!("fat-{length}")]);
-        assert_eq!(asked.is_ok(), is_taken, "{length}: {asked:?}");
+        let (_, _, requested) = ask(&[&format!("fat-{length}")]);
+        assert_eq!(requested.is_ok(), is_taken, "{length}: {requested:?}");
     }
 }
 

@@ -87,23 +87,23 @@ fn a_code_is_answered_with_its_number() {
 #[test]
 fn a_wrong_question_says_what_was_meant() {
     let generation = generation();
-    let told = |question: Question| {
+    let reported = |question: Question| {
         let problem = generation.answer(&question).unwrap_err();
         (problem.code(), problem.to_string(), problem.suggestion().map(str::to_owned))
     };
-    let (code, message, suggestion) = told(Question::InGroup("feminin_gender".to_owned()));
+    let (code, message, suggestion) = reported(Question::InGroup("feminin_gender".to_owned()));
     assert_eq!((code, suggestion.as_deref()), ("unknown_concept_group", Some("feminine_gender")));
     insta::assert_snapshot!(message, @"there is no concept group `feminin_gender`; did you mean `feminine_gender`?");
-    let (code, message, suggestion) = told(Question::InGroup("x".repeat(10_000)));
+    let (code, message, suggestion) = reported(Question::InGroup("x".repeat(10_000)));
     assert_eq!((code, suggestion), ("unknown_concept_group", None));
     assert!(message.len() < 200);
-    let (code, message, suggestion) = told(Question::Code("urn:iso:std:iso:3166-1#KEN".to_owned()));
+    let (code, message, suggestion) = reported(Question::Code("urn:iso:std:iso:3166-1#KEN".to_owned()));
     assert_eq!((code, suggestion.as_deref()), ("alias", Some("urn:iso:std:iso:3166-1#KE")));
     insta::assert_snapshot!(message, @"`urn:iso:std:iso:3166-1#KEN` is another name, not the code; write `urn:iso:std:iso:3166-1#KE` (Kenya)");
-    let (code, _, suggestion) = told(Question::DescendsFrom("urn:iso:std:iso:3166-1#KX".to_owned()));
+    let (code, _, suggestion) = reported(Question::DescendsFrom("urn:iso:std:iso:3166-1#KX".to_owned()));
     assert_eq!((code, suggestion.as_deref()), ("unknown_code", Some("urn:iso:std:iso:3166-1#KE")));
-    assert_eq!(told(Question::DescendsFrom("urn:ilo:isco-08#6".to_owned())).0, "vocabulary_not_installed");
-    let (code, message, suggestion) = told(Question::Code("urn:iso:std:iso:5218".to_owned()));
+    assert_eq!(reported(Question::DescendsFrom("urn:ilo:isco-08#6".to_owned())).0, "vocabulary_not_installed");
+    let (code, message, suggestion) = reported(Question::Code("urn:iso:std:iso:5218".to_owned()));
     assert_eq!((code, suggestion), ("malformed_code", None));
     insta::assert_snapshot!(message, @"the code is missing after the namespace; write `<namespace>#<code>` or `<namespace>|<code>`");
 }

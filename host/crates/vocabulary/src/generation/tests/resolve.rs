@@ -138,9 +138,9 @@ fn identifier_systems_are_codes_of_the_id_types() {
 #[test]
 fn an_unknown_system_is_reported_with_the_closest_and_the_known_ones() {
     let generation = generation();
-    let told =
+    let reported =
         |text: &str| generation.check_system(&SystemUri::parse(text).unwrap()).map_err(|problem| problem.to_string());
-    assert_eq!(told("urn:svc:vocab:id-type#passport"), Ok(()));
+    assert_eq!(reported("urn:svc:vocab:id-type#passport"), Ok(()));
     let known = "known systems: `urn:svc:vocab:id-type#birth_certificate`, `urn:svc:vocab:id-type#national_id`, \
                  `urn:svc:vocab:id-type#passport`, `urn:svc:vocab:id-type#tax_id`; the administrator registers others with \
                  `daftar identifier-system add`";
@@ -150,7 +150,7 @@ fn an_unknown_system_is_reported_with_the_closest_and_the_known_ones() {
         ("https://example.org/farmers", ""),
         ("urn:svc:vocab:id-type", ""),
     ] {
-        assert_eq!(told(system), Err(format!("unknown identifier system `{system}`{nearest}; {known}")));
+        assert_eq!(reported(system), Err(format!("unknown identifier system `{system}`{nearest}; {known}")));
     }
 }
 

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::answer::{diagnostics, outcome, row_errors};
+use super::response::{diagnostics, outcome, row_errors};
 use super::{decision, read_expression};
 use crate::api::dto::field::words;
 use crate::api::dto::reader::{ObjectReader, Problems};
@@ -21,7 +21,7 @@ use daftar_service::eligibility::preview::{AGE_BANDS, Counts, Preview, PreviewEv
 
 /// Parsed body of `$preview`.
 #[derive(Debug)]
-pub struct PreviewAsked {
+pub struct PreviewParameters {
     /// The rule.
     pub expression: String,
     /// Kind of the subjects.
@@ -37,7 +37,7 @@ pub struct PreviewAsked {
 }
 
 /// Reads a body. Only a request for lines may ask for every subject.
-pub fn read(members: Map<String, Value>, is_streamed: bool, problems: &mut Problems) -> Option<PreviewAsked> {
+pub fn read(members: Map<String, Value>, is_streamed: bool, problems: &mut Problems) -> Option<PreviewParameters> {
     let mut reader = ObjectReader::root(members);
     let expression = read_expression(&mut reader, problems);
     let subject = reader.word("subject", &words::<Subject>(), problems).unwrap_or(Subject::Individual);
@@ -57,7 +57,7 @@ pub fn read(members: Map<String, Value>, is_streamed: bool, problems: &mut Probl
     }
     let as_of = reader.date("as_of", problems);
     reader.finish(problems);
-    Some(PreviewAsked { expression, subject, filter: filter?, sample, tells_subjects, as_of })
+    Some(PreviewParameters { expression, subject, filter: filter?, sample, tells_subjects, as_of })
 }
 
 /// Reads the parameters of a search as an object, with one value or a list of values under each name.

@@ -89,12 +89,12 @@ fn collects_every_problem_with_its_path() {
 
 #[test]
 fn suggestions_are_computed_only_for_reported_unknown_members() {
-    for (members, told) in [(99, 99), (100, 100), (101, 100), (100_000, 100)] {
+    for (members, reported) in [(99, 99), (100, 100), (101, 100), (100_000, 100)] {
         let body = (0..members).map(|number| (format!("a{number:05}"), Value::Null)).collect();
         let mut problems = Problems::default();
         let searches = searches::made_by(|| ObjectReader::root(body).finish(&mut problems));
         let Err(AppError::Invalid(found)) = problems.finish(()) else { panic!("problems were expected") };
-        assert_eq!((found.len(), searches), (told, told), "{members}");
+        assert_eq!((found.len(), searches), (reported, reported), "{members}");
         assert_eq!((found[0].field.as_str(), found[0].code), ("a00000", "unknown_field"));
     }
 }

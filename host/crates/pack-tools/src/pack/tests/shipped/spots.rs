@@ -39,17 +39,17 @@ fn languages_are_found_by_both_three_letter_codes() {
 #[test]
 fn currencies_have_a_kind_and_include_withdrawn_ones() {
     let currencies = concepts("urn:iso:std:iso:4217");
-    let told = |code: &str| {
+    let reported = |code: &str| {
         let currency = concept(currencies, code);
         (currency.aliases.join(" "), property(currency, "minor_units"), property(currency, "kind").unwrap())
     };
-    assert_eq!(told("ALL"), ("008".to_owned(), Some("2"), "currency"));
-    assert_eq!(told("JPY"), ("392".to_owned(), Some("0"), "currency"));
-    assert_eq!(told("KWD"), ("414".to_owned(), Some("3"), "currency"));
-    assert_eq!(told("CLF"), ("990".to_owned(), Some("4"), "fund"));
-    assert_eq!(told("XAU"), ("959".to_owned(), None, "precious_metal"));
-    assert_eq!(told("XTS"), ("963".to_owned(), None, "testing"));
-    assert_eq!(told("XCG"), ("532".to_owned(), Some("2"), "currency"));
+    assert_eq!(reported("ALL"), ("008".to_owned(), Some("2"), "currency"));
+    assert_eq!(reported("JPY"), ("392".to_owned(), Some("0"), "currency"));
+    assert_eq!(reported("KWD"), ("414".to_owned(), Some("3"), "currency"));
+    assert_eq!(reported("CLF"), ("990".to_owned(), Some("4"), "fund"));
+    assert_eq!(reported("XAU"), ("959".to_owned(), None, "precious_metal"));
+    assert_eq!(reported("XTS"), ("963".to_owned(), None, "testing"));
+    assert_eq!(reported("XCG"), ("532".to_owned(), Some("2"), "currency"));
     let active = currencies.iter().filter(|currency| currency.status == ConceptStatus::Active);
     assert_eq!(active.count(), 178, "as many as SIX's List One has");
     for (code, successor) in

@@ -21,25 +21,25 @@ fn part_bytes() -> u64 {
 }
 
 /// Keeps a part of a field, if there is room; whether there was.
-fn keep(kept: &PreviewCache, asking: Asking, path: &str, first: u32) -> bool {
+fn keep(cached: &PreviewCache, asking: Asking, path: &str, first: u32) -> bool {
     let versions: Arc<[u32]> = [1].into();
-    drop(kept.keep(asking, &key(path), first, &versions, column()));
-    kept.find(asking, &key(path), first, &versions).is_some()
+    drop(cached.keep(asking, &key(path), first, &versions, column()));
+    cached.find(asking, &key(path), first, &versions).is_some()
 }
 
-fn has(kept: &PreviewCache, path: &str, first: u32) -> bool {
-    kept.lock().fields.get(&key(path)).is_some_and(|field| field.parts.contains_key(&first))
+fn has(cached: &PreviewCache, path: &str, first: u32) -> bool {
+    cached.lock().fields.get(&key(path)).is_some_and(|field| field.parts.contains_key(&first))
 }
 
 #[test]
 fn memory_is_full_at_its_bound_and_not_before() {
-    for (room, is_kept) in [(part_bytes() * 2 - 1, false), (part_bytes() * 2, true), (part_bytes() * 2 + 1, true)] {
-        let kept = PreviewCache::new(room);
-        let asking = kept.begin();
-        assert!(keep(&kept, asking, "a", 0));
-        assert_eq!(keep(&kept, asking, "a", 1_024), is_kept, "{room}");
-        assert!(kept.usage().bytes <= room);
-        assert!(has(&kept, "a", 0), "a field that is asked for does not drive itself out");
+    for (room, is_stored) in [(part_bytes() * 2 - 1, false), (part_bytes() * 2, true), (part_bytes() * 2 + 1, true)] {
+        let cached = PreviewCache::new(room);
+        let asking = cached.begin();
+        assert!(keep(&cached, asking, "a", 0));
+        assert_eq!(keep(&cached, asking, "a", 1_024), is_stored, "{room}");
+        assert!(cached.usage().bytes <= room);
+        assert!(has(&cached, "a", 0), "a field that is asked for does not drive itself out");
     }
     let none = PreviewCache::new(0);
     assert!(!keep(&none, none.begin(), "a", 0));
@@ -48,53 +48,53 @@ fn memory_is_full_at_its_bound_and_not_before() {
 
 #[test]
 fn the_field_that_was_asked_for_longest_ago_goes_as_a_whole() {
-    let kept = PreviewCache::new(part_bytes() * 4);
-    let [one, two, three, four] = [(); 4].map(|()| kept.begin());
-    assert!(keep(&kept, one, "a", 0) && keep(&kept, one, "a", 1_024));
-    assert!(keep(&kept, two, "b", 0) && keep(&kept, two, "b", 1_024));
-    assert!(kept.find(three, &key("a"), 0, &[1]).is_some());
-    assert!(keep(&kept, four, "c", 0));
+    let cached = PreviewCache::new(part_bytes() * 4);
+    let [one, two, three, four] = [(); 4].map(|()| cached.begin());
+    assert!(keep(&cached, one, "a", 0) && keep(&cached, one, "a", 1_024));
+    assert!(keep(&cached, two, "b", 0) && keep(&cached, two, "b", 1_024));
+    assert!(cached.find(three, &key("a"), 0, &[1]).is_some());
+    assert!(keep(&cached, four, "c", 0));
     assert_eq!(
-        [has(&kept, "a", 0), has(&kept, "a", 1_024), has(&kept, "b", 0), has(&kept, "b", 1_024)],
+        [has(&cached, "a", 0), has(&cached, "a", 1_024), has(&cached, "b", 0), has(&cached, "b", 1_024)],
         [true, true, false, false]
     );
-    assert_eq!((kept.usage().dropped, kept.usage().bytes), (1, part_bytes() * 3));
+    assert_eq!((cached.usage().dropped, cached.usage().bytes), (1, part_bytes() * 3));
 }
 
 #[test]
 fn a_preview_drives_out_nothing_that_it_or_a_later_one_asks_for() {
-    let kept = PreviewCache::new(part_bytes() * 2);
-    let (early, late) = (kept.begin(), kept.begin());
-    assert!(keep(&kept, late, "a", 0) && keep(&kept, early, "b", 0));
-    assert!(!keep(&kept, early, "b", 1_024), "the later one keeps its field");
-    assert!(!keep(&kept, early, "c", 0), "and it keeps its other one");
-    assert!(has(&kept, "a", 0) && has(&kept, "b", 0));
-    assert!(keep(&kept, late, "c", 0));
-    assert_eq!([has(&kept, "a", 0), has(&kept, "b", 0)], [true, false]);
+    let cached = PreviewCache::new(part_bytes() * 2);
+    let (early, late) = (cached.begin(), cached.begin());
+    assert!(keep(&cached, late, "a", 0) && keep(&cached, early, "b", 0));
+    assert!(!keep(&cached, early, "b", 1_024), "the later one keeps its field");
+    assert!(!keep(&cached, early, "c", 0), "and it keeps its other one");
+    assert!(has(&cached, "a", 0) && has(&cached, "b", 0));
+    assert!(keep(&cached, late, "c", 0));
+    assert_eq!([has(&cached, "a", 0), has(&cached, "b", 0)], [true, false]);
 }
 
 #[test]
 fn a_part_fits_the_versions_that_it_was_read_of_and_no_others() {
-    let kept = PreviewCache::new(1 << 20);
-    let asking = kept.begin();
+    let cached = PreviewCache::new(1 << 20);
+    let asking = cached.begin();
     let versions: Arc<[u32]> = [1, 1, 4].into();
-    drop(kept.keep(asking, &key("a"), 0, &versions, column()));
-    assert!(kept.find(asking, &key("a"), 0, &[1, 1, 4]).is_some());
+    drop(cached.keep(asking, &key("a"), 0, &versions, column()));
+    assert!(cached.find(asking, &key("a"), 0, &[1, 1, 4]).is_some());
     for others in [&[1, 2, 4][..], &[1, 1], &[1, 1, 4, 1], &[]] {
-        assert!(kept.find(asking, &key("a"), 0, others).is_none(), "{others:?}");
+        assert!(cached.find(asking, &key("a"), 0, others).is_none(), "{others:?}");
     }
     let other_form = FieldKey { form: (FieldType::Text, false), ..key("a") };
-    assert!(kept.find(asking, &other_form, 0, &[1, 1, 4]).is_none(), "a module changed its field");
+    assert!(cached.find(asking, &other_form, 0, &[1, 1, 4]).is_none(), "a module changed its field");
     let other_layout = FieldKey { layout: 1, ..key("a") };
     assert!(
-        kept.find(asking, &other_layout, 0, &[1, 1, 4]).is_none(),
+        cached.find(asking, &other_layout, 0, &[1, 1, 4]).is_none(),
         "the rows of another partition are other records"
     );
     // The part of now takes the place of the old one.
     let now: Arc<[u32]> = [1, 2, 4].into();
-    drop(kept.keep(asking, &key("a"), 0, &now, column()));
-    assert!(kept.find(asking, &key("a"), 0, &[1, 1, 4]).is_none());
-    assert_eq!(kept.usage().bytes, part_bytes() + 8);
+    drop(cached.keep(asking, &key("a"), 0, &now, column()));
+    assert!(cached.find(asking, &key("a"), 0, &[1, 1, 4]).is_none());
+    assert_eq!(cached.usage().bytes, part_bytes() + 8);
 }
 
 /// A row of a field that is a list of texts; none where nothing is recorded.

@@ -16,7 +16,7 @@ use daftar_domain::subject::SubjectReference;
 
 /// The most results that are cached until the next change of a consent: some clients, each kind of record, around
 /// midnight two days.
-const ANSWERS_MAX: usize = 32;
+const ENTRIES_MAX: usize = 32;
 
 /// The rows covered by consents, by the fields that these grant.
 type Parts = Vec<(FieldSet, RowSet)>;
@@ -26,20 +26,20 @@ type Question = (Resource, Class, Date);
 
 /// Results that are valid until a consent changes.
 #[derive(Debug, Default)]
-pub(super) struct Answers(Mutex<Vec<(Question, Arc<RowLimits>)>>);
+pub(super) struct LimitsCache(Mutex<Vec<(Question, Arc<RowLimits>)>>);
 
-impl Answers {
+impl LimitsCache {
     fn recall(&self, question: &Question) -> Option<Arc<RowLimits>> {
-        let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.iter().find(|(asked, _)| asked == question).map(|(_, limits)| Arc::clone(limits))
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().find(|(requested, _)| requested == question).map(|(_, limits)| Arc::clone(limits))
     }
 
     fn remember(&self, question: Question, limits: &Arc<RowLimits>) {
-        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if answers.len() >= ANSWERS_MAX {
-            answers.remove(0);
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= ENTRIES_MAX {
+            entries.remove(0);
         }
-        answers.push((question, Arc::clone(limits)));
+        entries.push((question, Arc::clone(limits)));
     }
 }
 
@@ -76,11 +76,11 @@ impl ConsentIndex {
     pub(crate) fn limits(&self, resource: Resource, filter: &ConsentFilter, day: Date) -> Arc<RowLimits> {
         let Some(wanted) = self.class_of(filter) else { return Arc::default() };
         let question = (resource, wanted, day);
-        if let Some(known) = self.answers.recall(&question) {
+        if let Some(known) = self.limits_cache.recall(&question) {
             return known;
         }
         let limits = Arc::new(limits_of(&self.parts(resource, wanted, day)));
-        self.answers.remember(question, &limits);
+        self.limits_cache.remember(question, &limits);
         limits
     }
 
