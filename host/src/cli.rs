@@ -26,18 +26,20 @@ mod program;
 mod restore;
 mod serve;
 mod table;
+mod token;
 mod verify;
 mod version;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::error::CliError;
 pub use self::version::Build;
 use crate::app::{AppOptions, CompileIn, PinnedDigests};
-use daftar_domain::config::Config;
+use crate::telemetry::{self, LogWriter};
+use daftar_domain::config::{Config, LogConfig, LogLevel, OtlpConfig};
 use daftar_domain::error::shorten_panic_messages;
 
 /// daftar: a registry server for social protection.
@@ -78,6 +80,12 @@ pub struct GlobalArgs {
     /// PEM file with the CA certificates to trust for an https --admin-url [default: those of the system]
     #[arg(long, global = true, value_name = "FILE", requires = "admin_url")]
     admin_ca: Option<PathBuf>,
+    /// Log the requests of a command, or more events of a server; twice for more detail
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+    /// Print results and errors only, without notes and progress; a server logs warnings and errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
     /// The plugins that this program was built with.
     #[arg(skip)]
     pinned: PinnedDigests,
@@ -90,6 +98,21 @@ impl GlobalArgs {
     /// The settings of `--config`, or the defaults.
     fn config(&self) -> Result<Config, CliError> {
         Ok(self.config.as_deref().map_or_else(Config::from_environment, Config::load)?)
+    }
+
+    /// The log level after `--verbose` and `--quiet`, from the configured one.
+    fn log_level(&self, configured: LogLevel) -> LogLevel {
+        if self.quiet { configured.min(LogLevel::Warn) } else { configured.more_verbose(self.verbose) }
+    }
+
+    /// Logs to standard error what `--verbose` asks of a command that is no server; without it nothing is logged.
+    fn start_log(&self) -> Result<Option<LogWriter>, CliError> {
+        if self.verbose == 0 {
+            return Ok(None);
+        }
+        let log = LogConfig { level: self.log_level(LogLevel::Warn), ..LogConfig::default() };
+        let (_, writer) = telemetry::start(&log, &OtlpConfig::default()).map_err(CliError::settings)?;
+        Ok(Some(writer))
     }
 
     /// Options with which this program opens the register in a folder.
@@ -135,6 +158,8 @@ enum Command {
     Pack(pack::PackCommand),
     #[command(flatten)]
     Deployment(deployment::DeploymentCommand),
+    /// Get an access token of a client from the token endpoint, for calls with curl
+    Token(token::TokenArgs),
     /// Rotate and list signing keys
     #[command(subcommand)]
     Key(client::KeyCommand),
@@ -180,32 +205,15 @@ pub fn main(pinned: &str, build: Build) -> ExitCode {
     };
     cli.global.pinned = PinnedDigests::parse(pinned);
     cli.global.build = build;
+    if cli.global.quiet {
+        output::be_quiet();
+    }
     let result = match cli.command {
+        // These three set up logging themselves.
         Command::Serve(args) => serve::run(&cli.global, args),
         Command::Demo(args) => demo::run(&cli.global, args),
-        Command::Audit(command) => audit::run(&cli.global, command),
-        Command::Client(command) => client::run(&cli.global, command),
-        Command::Plugin(command) => plugin::run(&cli.global, command),
-        Command::Program(command) => program::run(&cli.global, command),
-        Command::Eval(args) => eval::run(&cli.global, args),
-        Command::Consent(command) => consent::run(&cli.global, command),
-        Command::Export(args) => export::run(&cli.global, &args),
-        Command::Import(args) => import::run(&cli.global, &args),
-        Command::Pack(command) => pack::run(&cli.global, command),
-        Command::Deployment(command) => deployment::run(&cli.global, command),
-        Command::Key(command) => client::run_keys(&cli.global, command),
-        Command::Health => serve::health(&cli.global),
-        Command::Verify(args) => verify::run(&cli.global, args),
-        Command::Doctor(args) => doctor::run(&cli.global, &args),
-        Command::Backup(args) => backup::run(&cli.global, &args),
-        Command::Config(command) => config::run(&cli.global, &command),
-        Command::Restore(args) => restore::run(&cli.global, &args),
-        Command::Migrate(args) => migrate::run(&cli.global, &args),
-        Command::Version => version::run(&cli.global),
-        Command::Completions(args) => version::complete(&args),
-        Command::Openapi => version::openapi(),
-        Command::Manual(args) => version::manual(&cli.global, &args),
         Command::CompilePlugin(args) => return serve::compile_plugin(args),
+        command => cli.global.start_log().and_then(|_log| execute(&cli.global, command)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -213,6 +221,37 @@ pub fn main(pinned: &str, build: Build) -> ExitCode {
             output::complain(&error, cli.global.json);
             ExitCode::from(error.kind.exit_code())
         }
+    }
+}
+
+fn execute(global: &GlobalArgs, command: Command) -> Result<(), CliError> {
+    match command {
+        Command::Serve(args) => serve::run(global, args),
+        Command::Demo(args) => demo::run(global, args),
+        Command::Audit(command) => audit::run(global, command),
+        Command::Client(command) => client::run(global, command),
+        Command::Plugin(command) => plugin::run(global, command),
+        Command::Program(command) => program::run(global, command),
+        Command::Eval(args) => eval::run(global, args),
+        Command::Consent(command) => consent::run(global, command),
+        Command::Export(args) => export::run(global, &args),
+        Command::Import(args) => import::run(global, &args),
+        Command::Pack(command) => pack::run(global, command),
+        Command::Deployment(command) => deployment::run(global, command),
+        Command::Key(command) => client::run_keys(global, command),
+        Command::Health => serve::health(global),
+        Command::Verify(args) => verify::run(global, args),
+        Command::Doctor(args) => doctor::run(global, &args),
+        Command::Backup(args) => backup::run(global, &args),
+        Command::Config(command) => config::run(global, &command),
+        Command::Restore(args) => restore::run(global, &args),
+        Command::Migrate(args) => migrate::run(global, &args),
+        Command::Version => version::run(global),
+        Command::Completions(args) => version::complete(&args),
+        Command::Openapi => version::openapi(),
+        Command::Manual(args) => version::manual(global, &args),
+        Command::Token(args) => token::run(global, &args),
+        Command::CompilePlugin(_) => Ok(()),
     }
 }
 

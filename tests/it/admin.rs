@@ -180,7 +180,7 @@ fn wrong_calls_are_refused_and_named() {
     let refused = admin.request("DELETE", &format!("/clients/{id}/grants/individual:read")).send().expect(409);
     assert!(refused.detail().contains("does not hold"), "{}", refused.detail());
     assert_eq!(admin.request("DELETE", &format!("/clients/{id}/grants/fly")).send().status, 400);
-    assert_eq!(admin.request("DELETE", &format!("/clients/{id}")).send().status, 405);
+    assert_eq!(admin.request("PUT", &format!("/clients/{id}")).send().status, 405);
     assert_eq!(admin.request("POST", "/clients").body("application/json", "{").send().status, 400);
     assert_eq!(admin.request("POST", "/clients").body("text/plain", "{}").send().status, 415);
 }

@@ -111,7 +111,11 @@ pub async fn serve(
         None => None,
     };
     let tls = certificate.as_ref().map(|keeper| keeper.acceptors()).transpose()?;
-    let running = RunningServer { admin_url: listeners.admin_url(), process_id: std::process::id() };
+    let running = RunningServer {
+        admin_url: listeners.admin_url(),
+        public_url: Some(app.public_url.clone()),
+        process_id: std::process::id(),
+    };
     let announcement = running.announce(&app.data_dir).map_err(|error| StartError::Folder(error.to_string()))?;
     let (phase, serving) = watch::channel(Phase::Serving);
     let phase = Arc::new(phase);
@@ -259,6 +263,9 @@ const FILE: &str = "server.json";
 pub struct RunningServer {
     /// Its admin API, without a path.
     pub admin_url: String,
+    /// Its public API, without a path; absent in the file of an older program.
+    #[serde(default)]
+    pub public_url: Option<String>,
     /// Its process.
     pub process_id: u32,
 }

@@ -4,7 +4,7 @@
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::http::{Request, header};
@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
+use ureq::tls::TlsConfig;
 
 use super::{CliError, GlobalArgs};
 use crate::app::App;
@@ -197,7 +198,7 @@ impl AdminClient {
     fn remote(url: String, token: AdminToken, trusted: Option<&Path>) -> Result<Self, CliError> {
         let mut config = ureq::Agent::config_builder().http_status_as_error(false);
         if url.starts_with("https://") {
-            config = config.tls_config(trust(trusted).map_err(untrusted)?);
+            config = config.tls_config(tls(trusted, "--admin-ca")?);
         }
         Ok(Self::Remote { url, token, agent: config.build().into() })
     }
@@ -283,11 +284,12 @@ impl AdminClient {
         };
         let mut request = Request::builder()
             .method(method)
-            .uri(uri)
+            .uri(&uri)
             .header(header::AUTHORIZATION, format!("Bearer {}", token.secret().expose_secret()));
         for (name, value) in headers {
             request = request.header(name, value);
         }
+        let started = Instant::now();
         let (status, answer): (u16, Download<'_>) = match self {
             Self::Remote { url, agent, .. } => {
                 let request = request.body(bytes).map_err(CliError::failed)?;
@@ -309,6 +311,10 @@ impl AdminClient {
                 (response.status().as_u16(), Box::new(Frames::new(runtime, response.into_body())))
             }
         };
+        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // Without the parameters, which may name people.
+        let url = uri.split_once('?').map_or(uri.as_str(), |(url, _)| url);
+        tracing::info!(method, url, status, duration_ms, "admin request");
         if (200..300).contains(&status) { Ok(answer) } else { Err(refused(status, answer)?) }
     }
 
@@ -357,16 +363,20 @@ pub fn expect_register(global: &GlobalArgs, config: &Config) -> Result<(), CliEr
     )))
 }
 
-fn untrusted(error: TrustError) -> CliError {
-    match error {
-        TrustError::NoFile => {
-            CliError::usage("this system has no file of certificates that it trusts: name one with --admin-ca FILE")
-        }
+/// Trusts the certificates in that file, or those of the system. `option` names the file.
+///
+/// # Errors
+/// If there is no such file, or no certificate in it.
+pub fn tls(trusted: Option<&Path>, option: &str) -> Result<TlsConfig, CliError> {
+    trust(trusted).map_err(|error| match error {
+        TrustError::NoFile => CliError::usage(format_args!(
+            "this system has no file of trusted certificates: name one with {option} FILE"
+        )),
         TrustError::Unreadable(file, error) => CliError::cannot_read(&file, &error),
         TrustError::NoCertificate(file) => {
             CliError::input(format_args!("there is no certificate in `{}`; a PEM file is needed", file.display()))
         }
-    }
+    })
 }
 
 /// Message of a rejection.

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::admin_client::{AdminClient, read, with_query};
 use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::operation::{AuditEntryBody, PageBody};
+use daftar_domain::audit::{AuditAction, AuditOutcome};
 
 /// Number of entries that are read at a time.
 const PAGE_ENTRIES: usize = 500;
@@ -21,23 +22,22 @@ pub enum AuditCommand {
 #[derive(Debug, Args)]
 pub struct QueryArgs {
     /// From this time or day, such as `2026-01-31T12:00:00Z` or `2026-01-31` (UTC)
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "TIME")]
     from: Option<String>,
     /// Before this time or day
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "TIME")]
     to: Option<String>,
     /// By this client
     #[arg(long, value_name = "ID", conflicts_with = "actor")]
     client: Option<String>,
-    /// By `administrator`, `system` or `unknown` (calls without a valid token)
-    #[arg(long)]
+    /// By this actor; `unknown` are calls without a valid token
+    #[arg(long, value_parser = ["administrator", "system", "unknown"])]
     actor: Option<String>,
-    /// The action: `read`, `search`, `create`, `update`, `evaluate`, `administer`, `plugin`, `authenticate`, `audit`;
-    /// several after one another
-    #[arg(long, num_args = 1..)]
+    /// Actions, separated by commas or spaces; repeatable
+    #[arg(long, num_args = 1.., value_delimiter = ',', value_parser = AuditAction::NAMES)]
     action: Vec<String>,
-    /// By outcome: `allowed`, `refused` or `failed`
-    #[arg(long)]
+    /// By outcome
+    #[arg(long, value_parser = AuditOutcome::NAMES)]
     outcome: Option<String>,
     /// On this record: `Individual/SYSTEM|VALUE`, or `SYSTEM|VALUE` for any kind; also a client's id or a plugin's name
     #[arg(long, value_name = "RECORD")]

@@ -1,5 +1,6 @@
 //! `daftar client`
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
@@ -10,6 +11,7 @@ use daftar_api_types::admin::client::{
     SigningKeyRotation,
 };
 use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
+use daftar_domain::organization::LegalBasis;
 use daftar_service::client::OVERLAP_S_MAX;
 
 /// Follows a secret that is shown.
@@ -37,7 +39,7 @@ pub enum ClientCommand {
         organization: Option<String>,
         /// Legal basis for processing; with `consent`, the client sees only records covered by a consent to its
         /// organization
-        #[arg(long, value_name = "BASIS")]
+        #[arg(long, value_name = "BASIS", value_parser = LegalBasis::NAMES)]
         legal_basis: Option<String>,
         /// With legal basis `consent`: only records whose consent covers this purpose
         #[arg(long, value_name = "PURPOSE")]
@@ -60,6 +62,12 @@ pub enum ClientCommand {
         /// The client's id
         id: String,
     },
+    /// Delete a client permanently; its tokens stop working immediately, its id stays in the audit log
+    #[command(visible_alias = "remove")]
+    Delete {
+        /// The client's id
+        id: String,
+    },
     /// Rotate a client's secret; the new secret is shown this once
     RotateSecret {
         /// The client's id
@@ -70,6 +78,7 @@ pub enum ClientCommand {
         overlap: Option<u32>,
     },
     /// Update a client
+    #[command(visible_alias = "update")]
     Set {
         /// The client's id
         id: String,
@@ -79,8 +88,8 @@ pub enum ClientCommand {
         /// The organization that it belongs to, as consents name it; empty for none
         #[arg(long, value_name = "ORGANIZATION")]
         organization: Option<String>,
-        /// Legal basis for processing, such as `consent` or `public_task`; empty for none
-        #[arg(long, value_name = "BASIS")]
+        /// Legal basis for processing; empty for none
+        #[arg(long, value_name = "BASIS", value_parser = basis_or_none())]
         legal_basis: Option<String>,
         /// With legal basis `consent`: only records whose consent covers this purpose; empty for any purpose
         #[arg(long, value_name = "PURPOSE")]
@@ -99,8 +108,8 @@ pub enum ClientCommand {
         /// The scope
         #[arg(long)]
         scope: String,
-        /// Fields that the scope grants access to, such as `name,birth_date,extension.farmer` [default: all]
-        #[arg(long, value_delimiter = ',', value_name = "A,B")]
+        /// Fields that the scope grants access to, such as `name,birth_date,extension.farmer`; all if not given
+        #[arg(long, value_delimiter = ',', value_name = "FIELD")]
         fields: Option<Vec<String>>,
     },
     /// Revoke a scope
@@ -153,6 +162,11 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
         ClientCommand::Show { id } => admin.get(&path(&id, ""))?,
         ClientCommand::Disable { id } => admin.call("POST", &path(&id, "/disable"), Payload::default())?,
         ClientCommand::Enable { id } => admin.call("POST", &path(&id, "/enable"), Payload::default())?,
+        ClientCommand::Delete { id } => {
+            admin.call("DELETE", &path(&id, ""), Payload::default())?;
+            output::done(global, &json!({"client_id": id, "deleted": true}), format_args!("deleted {id}"));
+            return Ok(());
+        }
         ClientCommand::RotateSecret { id, overlap } => {
             let rotation = SecretRotation { overlap_s: overlap };
             return rotated(global, read(admin.send_json("POST", &path(&id, "/rotate-secret"), &rotation)?)?);
@@ -191,6 +205,11 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
         }
     };
     output::body(global, client, |client: ClientBody| show(&client))
+}
+
+/// The legal bases, and the empty text that removes one.
+fn basis_or_none() -> PossibleValuesParser {
+    LegalBasis::NAMES.map(PossibleValue::new).into_iter().chain([PossibleValue::new("").hide(true)]).into()
 }
 
 /// Shows a new client with its secret.

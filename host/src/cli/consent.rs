@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::admin_client::{AdminClient, Payload, part};
 use super::{CliError, GlobalArgs, output};
+use daftar_domain::organization::LegalBasis;
 
 /// Operations on consents.
 #[derive(Debug, Subcommand)]
@@ -17,23 +18,23 @@ pub enum ConsentCommand {
         /// Recipient organization, as named by its clients
         #[arg(long, value_name = "ORGANIZATION")]
         grantee: String,
-        /// Record types to grant access to: `individual`, `group`, `program_membership`; several after one another
-        #[arg(long, required = true, num_args = 1..)]
+        /// Record types to grant access to, separated by commas or spaces; repeatable
+        #[arg(long, required = true, num_args = 1.., value_delimiter = ',', value_parser = ["individual", "group", "program_membership"])]
         scope: Vec<String>,
-        /// Fields to grant access to, separated by commas [default: all]
-        #[arg(long, value_delimiter = ',', value_name = "a,b")]
+        /// Fields to grant access to, separated by commas; all if not given
+        #[arg(long, value_delimiter = ',', value_name = "FIELD")]
         fields: Option<Vec<String>>,
         /// Purpose
         #[arg(long)]
         purpose: Option<String>,
-        /// Legal basis, such as `consent` (the default) or `public_task`
-        #[arg(long, value_name = "BASIS")]
+        /// Legal basis; `consent` if not given
+        #[arg(long, value_name = "BASIS", value_parser = LegalBasis::NAMES)]
         legal_basis: Option<String>,
         /// The first day, `YYYY-MM-DD`
-        #[arg(long, value_name = "D")]
+        #[arg(long, value_name = "DATE")]
         effective: String,
-        /// The last day, `YYYY-MM-DD` [default: none]
-        #[arg(long, value_name = "D")]
+        /// The last day, `YYYY-MM-DD`; without it the consent does not end
+        #[arg(long, value_name = "DATE")]
         expires: Option<String>,
     },
     /// List consents

@@ -56,7 +56,7 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
     let mut config = Config::default();
     config.server.listen = args.listen;
     config.server.admin_listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    config.log.level = LogLevel::Warn;
+    config.log.level = global.log_level(LogLevel::Warn);
     config.validate()?;
     let (_, _log) = telemetry::start(&config.log, &config.otlp).map_err(CliError::settings)?;
     let folder = tempfile::Builder::new().prefix("daftar-demo-").tempdir().map_err(|error| {

@@ -31,6 +31,7 @@ pub enum DeploymentCommand {
 #[derive(Debug, Subcommand)]
 pub enum CodeCommand {
     /// Add a local code to ID types, ethnocultural status or pregnancy status; effective immediately
+    #[command(visible_alias = "create")]
     Add {
         /// The code, written `<namespace>#<code>`
         code: String,
@@ -41,6 +42,7 @@ pub enum CodeCommand {
         message: CodeArgs,
     },
     /// Change what a local code is called or how its values look
+    #[command(visible_alias = "update")]
     Set {
         /// The code, written `<namespace>#<code>`
         code: String,
@@ -94,6 +96,7 @@ pub struct CodeArgs {
 #[derive(Debug, Subcommand)]
 pub enum ConceptGroupCommand {
     /// Define a concept group for this deployment, in place of any pack's definition; effective immediately
+    #[command(visible_alias = "update")]
     Set {
         /// The group's name, such as `pregnant_eligible`
         name: String,
@@ -126,13 +129,15 @@ pub enum ConceptGroupCommand {
 #[derive(Debug, Subcommand)]
 pub enum IdentifierSystemCommand {
     /// Register a system that identifiers may be of, beside the codes of the ID types; effective immediately
+    #[command(visible_alias = "create")]
     Add {
         /// Its URI, such as `https://example.org/farmer-id`
         uri: String,
     },
     /// List every system that new identifiers may be of
     List,
-    /// Take a system out: no new identifiers may be of it, and those that records carry stay
+    /// Take a system out: no new identifiers may be of it, and those of records stay
+    #[command(visible_alias = "delete")]
     Remove {
         /// Its URI
         uri: String,

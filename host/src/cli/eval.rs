@@ -60,8 +60,8 @@ pub struct EvalArgs {
     /// Only say what is wrong with the expression, what it reads and what it costs
     #[arg(long, conflicts_with_all = ["of", "records", "sample", "explain", "cases"])]
     check: bool,
-    /// Run the named cases of a rule file, or of all rule files of a folder, and compare
-    #[arg(long, value_name = "PATH", num_args = 1..)]
+    /// Run the named cases of a rule file, or of all rule files of a folder, and compare; repeatable
+    #[arg(long, value_name = "PATH")]
     cases: Vec<PathBuf>,
     #[command(flatten)]
     preview: PreviewArgs,

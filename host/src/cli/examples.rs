@@ -12,6 +12,7 @@ daftar client list --json
 daftar client show client-0123
 daftar client disable client-0123
 daftar client enable client-0123
+daftar client delete client-0123
 daftar client rotate-secret client-0123 --overlap 24h
 daftar client set client-0123 --rate-limit-per-minute 600
 daftar client grant client-0123 --scope individual:read --fields name,telecom,address
@@ -62,6 +63,7 @@ daftar concept-group show farmers
 daftar identifier-system add https://example.org/farmer-id
 daftar identifier-system list
 daftar identifier-system remove https://example.org/farmer-id
+daftar token client-0123 --secret-file secret.txt --scope individual:read
 daftar key rotate --overlap 48h
 daftar key list
 daftar health

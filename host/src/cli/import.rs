@@ -60,7 +60,7 @@ pub struct ImportArgs {
     /// Validate everything and write nothing; report rejected records and reasons
     #[arg(long, conflicts_with = "resume")]
     dry_run: bool,
-    /// File for rejected records [default: FILE.rejects.ndjson]
+    /// File for rejected records; `FILE.rejects.ndjson` if not given
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
     /// Bytes to send per request

@@ -1,6 +1,7 @@
 //! Output of commands.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::de::DeserializeOwned;
@@ -10,6 +11,14 @@ use super::admin_client::read;
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs};
 use daftar_api_types::admin::ListBody;
+
+/// True if notes and progress are not shown: `--quiet`, set once at the start.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Shows no notes and no progress from now on.
+pub fn be_quiet() {
+    IS_QUIET.store(true, Ordering::Relaxed);
+}
 
 /// Prints a line on standard output. A reader that went away is not an error; a disk that takes nothing ends the
 /// command, as what it was asked for is lost.
@@ -122,7 +131,8 @@ pub fn labelled<V: std::fmt::Display>(width: usize, rows: impl IntoIterator<Item
 
 /// A progress bar on standard error, where that is a terminal.
 pub fn bar(is_hidden: bool, length: u64, template: &str) -> ProgressBar {
-    let bar = if is_hidden { ProgressBar::hidden() } else { ProgressBar::new(length) };
+    let bar =
+        if is_hidden || IS_QUIET.load(Ordering::Relaxed) { ProgressBar::hidden() } else { ProgressBar::new(length) };
     bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
@@ -133,7 +143,7 @@ pub fn whole(global: &GlobalArgs, body: &Value) {
 
 /// Prints an error on standard error: a sentence, or an object on one line.
 pub fn complain(error: &CliError, as_json: bool) {
-    if as_json { complain_json(&error.to_json()) } else { note(format_args!("error: {error}")) }
+    if as_json { complain_json(&error.to_json()) } else { error_line(format_args!("error: {error}")) }
 }
 
 /// Prints what the command line's own reader has to say, and gives the exit code: help and version are answers, the
@@ -168,11 +178,18 @@ pub fn error_text(text: &str) {
 
 /// Prints JSON on standard error, where standard output holds something else.
 pub fn complain_json(value: &Value) {
-    note(serde_json::to_string(value).unwrap_or_else(|_| value.to_string()));
+    error_line(serde_json::to_string(value).unwrap_or_else(|_| value.to_string()));
 }
 
-/// Prints a line on standard error that is no error.
+/// Prints a line on standard error that is no error, unless `--quiet` is given.
 pub fn note(text: impl std::fmt::Display) {
+    if !IS_QUIET.load(Ordering::Relaxed) {
+        error_line(text);
+    }
+}
+
+/// Prints a line on standard error.
+fn error_line(text: impl std::fmt::Display) {
     let mut out = std::io::stderr().lock();
     if writeln!(out, "{text}").is_err() {
         tracing::debug!("standard error is closed");

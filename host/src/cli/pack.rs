@@ -114,11 +114,11 @@ pub struct ImportArgs {
     /// Replace the source of a pack that is in the folder
     #[arg(long)]
     replace: bool,
-    /// SKOS: take this concept and what is below it; may be given several times
-    #[arg(long, value_name = "CODE", num_args = 1..)]
+    /// SKOS: take these concepts and their descendants, separated by commas; repeatable
+    #[arg(long, value_name = "CODE", value_delimiter = ',')]
     root: Vec<String>,
-    /// Take labels in this language, the default one first; may be given several times
-    #[arg(long, value_name = "TAG", num_args = 1..)]
+    /// Take labels in these languages, the default one first, separated by commas; repeatable
+    #[arg(long, value_name = "TAG", value_delimiter = ',')]
     language: Vec<String>,
     /// Take this vocabulary only, of a file with several
     #[arg(long, value_name = "NAMESPACE")]

@@ -54,6 +54,7 @@ pub enum PluginCommand {
         records: u32,
     },
     /// Remove a plugin; it stays removed when the server starts again
+    #[command(visible_alias = "delete")]
     Remove {
         /// The plugin's name
         name: String,

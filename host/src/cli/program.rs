@@ -17,8 +17,8 @@ use daftar_api_types::public::eligibility::Diagnostic;
 pub enum ProgramCommand {
     /// Add a program
     Create {
-        /// Identifiers of the program: `SYSTEM|VALUE`, one or more
-        #[arg(long, required = true, num_args = 1.., value_name = "SYSTEM|VALUE")]
+        /// Identifier of the program: `SYSTEM|VALUE`; repeatable
+        #[arg(long, required = true, value_name = "SYSTEM|VALUE")]
         identifier: Vec<String>,
         /// Display name
         #[arg(long)]
@@ -45,7 +45,7 @@ pub enum ProgramCommand {
         /// One of its identifiers: `SYSTEM|VALUE`
         id: String,
         /// The last day, `YYYY-MM-DD`
-        #[arg(long, value_name = "D")]
+        #[arg(long, value_name = "DATE")]
         on: String,
         /// Only if this is the current version (`meta.version_id`)
         #[arg(long, value_name = "N")]
@@ -69,10 +69,10 @@ pub struct MoreArgs {
     #[arg(long)]
     program_type: Option<String>,
     /// The first day, `YYYY-MM-DD`
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "DATE")]
     start: Option<String>,
     /// The last day, `YYYY-MM-DD`
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "DATE")]
     end: Option<String>,
 }
 
@@ -290,14 +290,14 @@ pub struct UpdateArgs {
     /// Remove both days
     #[arg(long, conflicts_with_all = ["start", "end", "no_start", "no_end"])]
     no_period: bool,
-    /// Add an identifier: `SYSTEM|VALUE`; several after one another
-    #[arg(long, num_args = 1.., value_name = "SYSTEM|VALUE")]
+    /// Add an identifier: `SYSTEM|VALUE`; repeatable
+    #[arg(long, value_name = "SYSTEM|VALUE")]
     add_identifier: Vec<String>,
-    /// End an identifier: `SYSTEM|VALUE`; several after one another
-    #[arg(long, num_args = 1.., value_name = "SYSTEM|VALUE", requires = "ended_on")]
+    /// End an identifier: `SYSTEM|VALUE`; repeatable
+    #[arg(long, value_name = "SYSTEM|VALUE", requires = "ended_on")]
     end_identifier: Vec<String>,
     /// The last day of the identifiers that are ended, `YYYY-MM-DD`, today at the latest
-    #[arg(long, value_name = "D", requires = "end_identifier")]
+    #[arg(long, value_name = "DATE", requires = "end_identifier")]
     ended_on: Option<String>,
     /// Only if this is the current version (`meta.version_id`)
     #[arg(long, value_name = "N")]

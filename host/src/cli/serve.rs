@@ -37,6 +37,7 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
     if let Some(admin_listen) = args.admin_listen {
         config.server.admin_listen = admin_listen;
     }
+    config.log.level = global.log_level(config.log.level);
     config.validate()?;
     let (telemetry, _log) = telemetry::start(&config.log, &config.otlp).map_err(CliError::settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;

@@ -152,3 +152,79 @@ fn a_consent_scope_without_an_organization_is_noted() {
     assert!(noted.stdout.contains("individual:read consent:read"), "scopes by comma: {noted:?}");
     assert_eq!(create(&["--organization", "Red Cross"]).stderr, "");
 }
+
+#[test]
+fn a_deleted_client_leaves_only_its_id() {
+    let app = TestApp::start();
+    let data_dir = app.data_dir();
+    let credentials =
+        Credentials::read(&json_of(data_dir, &["create", "--name", "clinic", "--scope", "individual:read"]));
+    let id = credentials.id.as_str();
+    let client = app.client_of(&credentials);
+    assert_eq!(client.get("/Individual").status, 200);
+    assert_eq!(json_of(data_dir, &["delete", id]), json!({"client_id": id, "deleted": true}));
+    assert_eq!(client.get("/Individual").status, 401, "its token is rejected");
+    let secret = std::fs::write(data_dir.join("secret.txt"), &credentials.secret);
+    secret.unwrap();
+    let secret = data_dir.join("secret.txt");
+    let refused = run(data_dir, &["token", id, "--secret-file", secret.to_str().unwrap()]);
+    assert_eq!(refused.code, 77, "{refused:?}");
+    assert_eq!(json_of(data_dir, &["list"])["data"], json!([]));
+    for command in [["client", "show", id], ["client", "delete", id], ["client", "enable", id]] {
+        let refused = run(data_dir, &command);
+        assert!(refused.code == 1 && refused.stderr.contains(&format!("no such client `{id}`")), "{refused:?}");
+    }
+    let entries = run(data_dir, &["audit", "query", "--json", "--record", id]).expect_success().json();
+    let notes: Vec<&str> =
+        entries["data"].as_array().unwrap().iter().filter_map(|entry| entry["note"].as_str()).collect();
+    assert!(notes.contains(&"client deleted") && notes.contains(&"client created"), "{entries}");
+}
+
+#[test]
+fn a_token_is_printed_for_curl_and_problems_are_named() {
+    let app = TestApp::start();
+    let data_dir = app.data_dir();
+    let created = json_of(data_dir, &["create", "--name", "clinic", "--scope", "individual:read,group:read"]);
+    let Credentials { id, secret, .. } = Credentials::read(&created);
+    let file = data_dir.join("secret.txt");
+    std::fs::write(&file, &secret).unwrap();
+    let token = |more: &[&str]| {
+        let url = app.anonymous().url();
+        run(data_dir, &[&["token", &id, "--url", &url], more].concat())
+    };
+    let from_file = ["--secret-file", file.to_str().unwrap()];
+    let printed = token(&from_file).expect_success().stdout;
+    let response = app.anonymous().request("GET", "/api/v2/Individual").bearer(printed.trim()).send();
+    assert_eq!(response.status, 200);
+    let body = token(&[&from_file[..], &["--json", "--scope", "group:read"]].concat()).expect_success().json();
+    assert_eq!((&body["scope"], &body["token_type"]), (&json!("group:read"), &json!("Bearer")));
+    for (arguments, code, what) in [
+        (&["--secret-file", "/nowhere/secret"][..], 66, "/nowhere/secret"),
+        (&[], 2, "DAFTAR_CLIENT_SECRET"),
+        (&[&from_file[..], &["--scope", "individual:all"]].concat(), 1, "scope"),
+    ] {
+        let refused = token(arguments);
+        assert!(refused.code == code && refused.stderr.contains(what), "{refused:?}");
+        assert!(!refused.stderr.contains(&secret), "{refused:?}");
+    }
+    std::fs::write(&file, "wrong").unwrap();
+    let refused = token(&from_file);
+    assert_eq!((refused.code, refused.stdout.as_str()), (77, ""), "{refused:?}");
+}
+
+#[test]
+fn verbose_logs_requests_and_quiet_hides_notes() {
+    let app = TestApp::start();
+    let list = |more: &[&str]| run(app.data_dir(), &[&["client", "list"], more].concat()).expect_success();
+    assert_eq!(list(&[]).stderr, "");
+    let verbose = list(&["-v"]);
+    assert!(verbose.stderr.contains("admin request") && verbose.stderr.contains("/admin/v1/clients"), "{verbose:?}");
+    assert_eq!(verbose.stdout, list(&[]).stdout, "results are the same");
+    let create = ["client", "create", "--name", "n", "--scope", "consent:read"];
+    let note = "a client sees the consents given to its organization";
+    assert!(run(app.data_dir(), &create).expect_success().stderr.contains(note));
+    let quiet = run(app.data_dir(), &[&create[..], &["--quiet"]].concat()).expect_success();
+    assert!(quiet.stderr.is_empty() && quiet.stdout.contains("client_secret"), "{quiet:?}");
+    let both = run(app.data_dir(), &["client", "list", "-q", "-v"]);
+    assert_eq!(both.code, 2, "{both:?}");
+}

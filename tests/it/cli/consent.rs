@@ -118,12 +118,12 @@ fn a_client_sees_what_is_consented_to_by_its_legal_basis() {
     assert_eq!(other["legal_basis"], "public_task");
     let none = json(&["set", id, "--legal-basis", ""]);
     assert_eq!((none.get("legal_basis"), &none["organization"]), (None, &json!(GRANTEE)));
-    for (arguments, what) in [
-        (&["set", id, "--legal-basis", "whim"][..], "legal_basis"),
-        (&["set", id, "--purpose", "vaccination"], "goes with the legal basis `consent`"),
+    for (arguments, code, what) in [
+        (&["set", id, "--legal-basis", "whim"][..], 2, "legal_obligation"),
+        (&["set", id, "--purpose", "vaccination"], 1, "goes with the legal basis `consent`"),
     ] {
         let refused = client(arguments);
-        assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+        assert_eq!((refused.code, refused.stdout.as_str()), (code, ""), "{refused:?}");
         assert!(refused.stderr.contains(what), "{refused:?}");
     }
 }

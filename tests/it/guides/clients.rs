@@ -3,7 +3,9 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
-use daftar_tests::TestApp;
+use daftar_tests::process::run;
+use daftar_tests::{Server, TestApp};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
 use super::sources;
@@ -15,15 +17,15 @@ sys.path.insert(0, os.environ["CLIENTS"])
 from daftar_client import Daftar
 now, slept = [0.0], []
 given = json.loads(os.environ["GIVEN"])
-client = Daftar(given["url"], given["id"], given["secret"], given.get("token_file"), clock=lambda: now[0], sleep=slept.append)
+client = Daftar(given["url"], given["id"], given["secret"], given.get("token_file"), given.get("ca"), clock=lambda: now[0], sleep=slept.append)
 for line in sys.stdin:
     word, *more = line.split()
     if word == "wait":
         now[0] += float(more[0])
         print("waited", flush=True)
     elif word == "call":
-        answer = client.call("GET", "/Individual?_count=1")
-        print(json.dumps([answer.status, client.kept["access_token"], client.kept["renew_at"], slept]), flush=True)
+        response = client.call("GET", "/Individual?_count=1")
+        print(json.dumps([response.status, client.cached["access_token"], client.cached["renew_at"], slept]), flush=True)
     elif word == "create":
         body = {"identifier": [{"system": "urn:svc:vocab:id-type#national_id", "value": more[0]}]}
         print(json.dumps([client.call("POST", "/Individual", body).status]), flush=True)
@@ -43,7 +45,7 @@ for await (const line of readline.createInterface({ input: process.stdin })) {
   if (word === 'wait') { now += Number(more); console.log('waited') }
   if (word === 'call') {
     const { status } = await client.call('GET', '/Individual?_count=1')
-    console.log(JSON.stringify([status, client.kept.token, client.kept.renewAt, slept]))
+    console.log(JSON.stringify([status, client.cached.token, client.cached.renewAt, slept]))
   }
   if (word === 'create') {
     const identifier = [{ system: 'urn:svc:vocab:id-type#national_id', value: more }]
@@ -75,6 +77,9 @@ impl Led {
             _ => command.args(["--input-type=module", "-e", NODE]),
         };
         command.env("CLIENTS", sources().join("examples/clients")).env("GIVEN", given.to_string());
+        if let Some(ca) = given["ca"].as_str() {
+            command.env("NODE_EXTRA_CA_CERTS", ca);
+        }
         for name in ["http_proxy", "HTTP_PROXY", "NODE_OPTIONS", "PYTHONPATH"] {
             command.env_remove(name);
         }
@@ -153,6 +158,56 @@ fn the_javascript_client_renews_a_token_of_a_day_five_minutes_early() {
 #[test]
 fn the_javascript_client_renews_a_token_of_a_minute_in_time() {
     renews("node", 60, 48.0);
+}
+
+/// The clients, curl and `daftar token` with a server whose certificate a private authority signed.
+#[test]
+fn clients_trust_a_private_certificate_authority() {
+    if !(Led::can_start("python") && Led::can_start("node") && daftar_test_needs::programs(&["curl"])) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.distinguished_name.push(DnType::CommonName, "authority");
+    let authority_key = KeyPair::generate().unwrap();
+    let ca = write("ca.pem", authority.self_signed(&authority_key).unwrap().pem());
+    let key = KeyPair::generate().unwrap();
+    let issuer = Issuer::new(authority, authority_key);
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let cert = write("cert.pem", params.signed_by(&key, &issuer).unwrap().pem());
+    let key = write("key.pem", key.serialize_pem());
+    let config = write("daftar.toml", format!("[server.tls]\ncert = '{cert}'\nkey = '{key}'\n"));
+    let data_dir = folder.path().join("data");
+    let server = Server::serve(&data_dir, &["--config", &config]);
+    let create = ["client", "create", "--json", "--name", "office", "--scope", "individual:read"];
+    let created = run(&data_dir, &create).expect_success().json();
+    let (id, secret) = (created["client_id"].as_str().unwrap(), created["client_secret"].as_str().unwrap());
+
+    let given = |ca: Option<&str>| json!({"url": server.url, "id": id, "secret": secret, "ca": ca});
+    for language in ["python", "node"] {
+        assert_eq!(Led::start(language, &given(Some(&ca))).ask("call")[0], 200, "{language}");
+        let mut distrustful = Led::start(language, &given(None));
+        writeln!(distrustful.input, "call").unwrap();
+        assert!(distrustful.output.next().is_none(), "{language}: without the authority there is no connection");
+    }
+    let curl = |more: &[&str]| {
+        let url = format!("{}/health/live", server.url);
+        Command::new("curl").args(["-sS", "-o", "/dev/null", &url]).args(more).status().unwrap().success()
+    };
+    assert!(curl(&["--cacert", &ca]) && !curl(&[]));
+
+    let secret = write("secret.txt", format!("{secret}\n"));
+    let token = |more: &[&str]| run(&data_dir, &[&["token", id, "--secret-file", &secret], more].concat());
+    assert!(token(&["--ca", &ca]).expect_success().stdout.starts_with("ey"));
+    let distrusted = token(&[]);
+    assert!(distrusted.code == 69 && distrusted.stderr.contains("certificate"), "{distrusted:?}");
+    drop(server.stop().expect_success());
 }
 
 /// Each with the wait in the response.

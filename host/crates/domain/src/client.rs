@@ -91,6 +91,8 @@ pub enum ClientStatus {
     Active,
     /// Requests of the client are rejected.
     Disabled,
+    /// Only the id is left: it is in the audit log and is never given to another client.
+    Deleted,
 }
 
 /// The stored form of a secret: an irreversible keyed hash.
@@ -150,7 +152,7 @@ pub struct Client {
     pub purpose: Option<Purpose>,
     /// Granted actions, and the fields that they apply to.
     pub grants: Grants,
-    /// Secrets, newest last; at least one.
+    /// Secrets, newest last; at least one, except of a deleted client.
     pub secrets: Vec<ClientSecret>,
     /// Tokens issued at or before this time are rejected.
     pub not_before: Option<Timestamp>,

@@ -251,6 +251,16 @@ pub fn colours_are_unwanted() -> bool {
 /// Returns the administrator token from the environment, for commands that connect to a remote server.
 #[must_use]
 pub fn admin_token_from_environment() -> Option<String> {
+    secret_from_environment("DAFTAR_ADMIN_TOKEN")
+}
+
+/// Returns the secret of a client from the environment, for `daftar token`.
+#[must_use]
+pub fn client_secret_from_environment() -> Option<String> {
+    secret_from_environment("DAFTAR_CLIENT_SECRET")
+}
+
+fn secret_from_environment(variable: &str) -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "`config` is the one place that reads the environment")]
-    std::env::var("DAFTAR_ADMIN_TOKEN").ok().filter(|token| !token.is_empty())
+    std::env::var(variable).ok().filter(|secret| !secret.is_empty())
 }

@@ -131,18 +131,47 @@ impl ClientAdministration {
         spawn_uncancellable(create).await
     }
 
-    /// Every client, by id.
+    /// Every client that was not deleted, by id.
     #[must_use]
     pub fn list(&self) -> Vec<Arc<Client>> {
-        self.directory.all()
+        let mut clients = self.directory.all();
+        clients.retain(|client| client.status != ClientStatus::Deleted);
+        clients
     }
 
     /// One client.
     ///
     /// # Errors
-    /// [`AppError::UnknownClient`].
+    /// [`AppError::UnknownClient`] if it does not exist or was deleted.
     pub fn show(&self, id: &ClientId) -> Result<Arc<Client>, AppError> {
-        self.directory.find(id).ok_or_else(|| AppError::UnknownClient(id.clone()))
+        let found = self.directory.find(id).filter(|client| client.status != ClientStatus::Deleted);
+        found.ok_or_else(|| AppError::UnknownClient(id.clone()))
+    }
+
+    /// Deletes a client: its name, organization, scopes, limits and secrets are removed, its tokens are rejected. The id
+    /// stays reserved, so that an entry of the audit log never refers to another client.
+    ///
+    /// # Errors
+    /// [`AppError::UnknownClient`], or when the store fails.
+    pub async fn delete(&self, ctx: &OpContext, id: &ClientId) -> Result<(), AppError> {
+        let name = ClientName::parse("deleted").map_err(|error| AppError::internal(error.to_string()))?;
+        let delete = move |client: &mut Client, now| {
+            client.status = ClientStatus::Deleted;
+            client.grants = Grants::default();
+            client.secrets.clear();
+            refuse_tokens_until(client, now);
+            let settings = ClientChanges {
+                name: Some(name),
+                organization: Some(None),
+                legal_basis: Some(None),
+                purpose: Some(None),
+                rate_limit_per_minute: Some(None),
+                rate_limit_per_day: Some(None),
+            };
+            settings.apply(client);
+            Ok(())
+        };
+        self.change(ctx, id, "deleted".to_owned(), (Tokens::Ended, delete)).await.map(drop)
     }
 
     /// Disables a client: its next call is refused, and so are its tokens, permanently.

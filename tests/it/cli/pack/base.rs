@@ -57,7 +57,7 @@ fn the_farmer_module_is_rebuilt_with_a_current_thesaurus() {
     let workshop = Workshop::open();
     let file = workshop.path("agrovoc_core.nt");
     fs::write(&file, dump()).unwrap();
-    let report = workshop.import("skos", &file, "crops", &["--root", "c_5993", "c_8171", "c_5966"]);
+    let report = workshop.import("skos", &file, "crops", &["--root", "c_5993,c_8171", "--root", "c_5966"]);
     assert_eq!(report["vocabularies"][0]["codes"], 2_009, "{report}");
     assert_eq!(
         report["vocabularies"][0]["labels"],

@@ -266,7 +266,7 @@ pub struct LogConfig {
 }
 
 /// Level of a log line.
-#[derive(Debug, Clone, Copy, Deserialize, Serialize, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
     /// A failure.
@@ -280,6 +280,20 @@ pub enum LogLevel {
     Debug,
     /// Everything.
     Trace,
+}
+
+impl LogLevel {
+    /// The level so many steps further towards [`LogLevel::Trace`].
+    #[must_use]
+    pub fn more_verbose(self, steps: u8) -> Self {
+        let next = |level| match level {
+            Self::Error => Self::Warn,
+            Self::Warn => Self::Info,
+            Self::Info => Self::Debug,
+            Self::Debug | Self::Trace => Self::Trace,
+        };
+        (0..steps).fold(self, |level, _| next(level))
+    }
 }
 
 /// Format of log lines.

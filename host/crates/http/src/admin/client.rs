@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use axum::Json;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
+use axum::http::StatusCode;
 use axum::routing::{MethodFilter, delete};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value};
@@ -41,6 +42,10 @@ pub fn routes() -> Routes {
     let set = change(MethodFilter::PATCH, read_changes, |ctx, app: AppState, id: ClientId, changes| async move {
         Ok(client_body(&app, &*app.clients.set(&ctx, &id, changes).await?))
     });
+    let deleted = act(MethodFilter::DELETE, |ctx, app: AppState, id: ClientId| async move {
+        app.clients.delete(&ctx, &id).await?;
+        Ok(StatusCode::NO_CONTENT)
+    });
     let disable = act(MethodFilter::POST, |ctx, app: AppState, id: ClientId| async move {
         Ok(Json(client_body(&app, &*app.clients.disable(&ctx, &id).await?)))
     });
@@ -53,7 +58,7 @@ pub fn routes() -> Routes {
     });
     vec![
         ("/clients", clients.merge(add(read_client, create))),
-        ("/clients/{id}", client.merge(set)),
+        ("/clients/{id}", client.merge(set).merge(deleted)),
         ("/clients/{id}/disable", disable),
         ("/clients/{id}/enable", enable),
         ("/clients/{id}/rotate-secret", change(MethodFilter::POST, read_overlap, rotate_secret)),
@@ -202,6 +207,7 @@ fn client_body(app: &AppState, client: &Client) -> ClientBody {
         status: match client.status {
             ClientStatus::Active => "active".to_owned(),
             ClientStatus::Disabled => "disabled".to_owned(),
+            ClientStatus::Deleted => "deleted".to_owned(),
         },
         scopes: client.grants.scopes().iter().map(|scope| scope.to_string()).collect(),
         fields: restricted.collect(),

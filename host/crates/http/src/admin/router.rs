@@ -63,7 +63,7 @@ fn offered(method: &Method, path: &str) -> &'static [&'static str] {
         ("POST", "/backup") => &[operation::BACKUP_CONTENT_TYPE],
         ("GET", "/export" | "/verification") | ("POST", "/import") => &[LINES],
         ("POST", "/eligibility/preview") => &["application/json", LINES],
-        ("DELETE", "/identifier-systems/{uri}" | "/import" | "/plugins/{name}") => &[],
+        ("DELETE", "/clients/{id}" | "/identifier-systems/{uri}" | "/import" | "/plugins/{name}") => &[],
         (_, _) => &["application/json"],
     }
 }

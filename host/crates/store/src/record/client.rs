@@ -45,6 +45,7 @@ struct StoredRestrictionV1 {
 enum StoredClientStatusV1 {
     Active,
     Disabled,
+    Deleted,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
