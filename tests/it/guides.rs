@@ -56,6 +56,7 @@ guides! {
     writing_a_plugin => "host/docs/guides/writing-a-plugin.md",
     security => "host/docs/guides/security.md",
     openspp => "host/docs/guides/openspp.md",
+    first_registry => "host/docs/tutorials/first-registry.md",
     first_rule => "host/docs/tutorials/first-rule.md",
     nginx => "host/docs/how-to/nginx.md",
     payment_client => "host/docs/how-to/payment-client.md",

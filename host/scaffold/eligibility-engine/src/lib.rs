@@ -15,6 +15,7 @@ impl EligibilityEngine for Engine {
     type Rule = CompiledExpression;
 
     fn compile(expression: String, schema: RegistrySchema) -> Result<Rule, Vec<Diagnostic>> {
+        daftar_sdk::log::report_panics();
         let truths: Vec<&str> = schema
             .fields
             .iter()

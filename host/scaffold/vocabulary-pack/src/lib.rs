@@ -11,6 +11,7 @@ pub struct Pack;
 
 impl VocabularyPack for Pack {
     fn describe() -> Vec<VocabularyDescription> {
+        daftar_sdk::log::report_panics();
         vec![logic::description()]
     }
 
@@ -22,6 +23,7 @@ impl VocabularyPack for Pack {
     }
 
     fn resolve(namespace: &str, code: &str) -> Result<Concept, ResolveError> {
+        daftar_sdk::log::report_panics();
         if namespace != logic::NAMESPACE {
             return Err(ResolveError::UnknownNamespace);
         }

@@ -18,7 +18,7 @@ const METRES_MAX: u32 = 50_000;
 
 /// Description of the vocabulary.
 pub fn description() -> VocabularyDescription {
-    VocabularyDescription::new(NAMESPACE, "Source of water", "Housing", "1", "en")
+    VocabularyDescription::new(NAMESPACE, "@name@", "Housing", "1", "en")
         .with_language("fr")
         .with_source("Where the codes come from, and which release of it")
         .with_licence("CC0-1.0", "Whom the owner of the codes wants named")
