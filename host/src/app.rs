@@ -9,6 +9,7 @@ pub mod migrate;
 mod open;
 pub mod packs;
 pub mod plugin_files;
+pub mod plugin_runner;
 mod recovery;
 pub mod restore;
 pub mod serve;
@@ -118,6 +119,8 @@ pub struct AppOptions {
     pub built_from: Option<Timestamp>,
     /// Destination of spans and metrics: by default none.
     pub telemetry: Telemetry,
+    /// True if the log has every line of plugins: for their authors. By default false.
+    pub shows_all_lines: bool,
 }
 
 impl AppOptions {
@@ -134,6 +137,7 @@ impl AppOptions {
             pinned: PinnedDigests::default(),
             built_from: None,
             telemetry: Telemetry::default(),
+            shows_all_lines: false,
         }
     }
 }

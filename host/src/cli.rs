@@ -52,6 +52,9 @@ pub struct Cli {
     command: Command,
 }
 
+/// Heading of the options of all commands in help.
+const GLOBAL: &str = "Global options";
+
 /// Options of all commands.
 #[derive(Debug, Clone, Args)]
 pub struct GlobalArgs {
@@ -59,6 +62,7 @@ pub struct GlobalArgs {
     #[arg(
         long,
         global = true,
+        help_heading = GLOBAL,
         default_value = "./data",
         value_name = "DIR",
         env = "DAFTAR_DATA_DIR",
@@ -66,25 +70,25 @@ pub struct GlobalArgs {
     )]
     data_dir: PathBuf,
     /// Write JSON instead of text
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
     /// Configuration file of the server to run, or of the stopped server whose data folder a command uses
-    #[arg(long, global = true, value_name = "FILE", env = "DAFTAR_CONFIG", hide_env_values = true)]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE", env = "DAFTAR_CONFIG", hide_env_values = true)]
     config: Option<PathBuf>,
     /// Use the admin API at this address instead of the server that uses the data folder
-    #[arg(long, global = true, value_name = "URL", env = "DAFTAR_ADMIN_URL", hide_env_values = true)]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "URL", env = "DAFTAR_ADMIN_URL", hide_env_values = true)]
     admin_url: Option<String>,
     /// File with the admin token for --admin-url [default: the environment variable DAFTAR_ADMIN_TOKEN]
-    #[arg(long, global = true, value_name = "FILE", requires = "admin_url")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE", requires = "admin_url")]
     admin_token_file: Option<PathBuf>,
     /// PEM file with the CA certificates to trust for an https --admin-url [default: those of the system]
-    #[arg(long, global = true, value_name = "FILE", requires = "admin_url")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE", requires = "admin_url")]
     admin_ca: Option<PathBuf>,
     /// Log the requests of a command, or more events of a server; twice for more detail
-    #[arg(short, long, global = true, action = ArgAction::Count)]
+    #[arg(short, long, global = true, help_heading = GLOBAL, action = ArgAction::Count)]
     verbose: u8,
     /// Print results and errors only, without notes and progress; a server logs warnings and errors only
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, help_heading = GLOBAL, conflicts_with = "verbose")]
     quiet: bool,
     /// The plugins that this program was built with.
     #[arg(skip)]
@@ -105,12 +109,14 @@ impl GlobalArgs {
         if self.quiet { configured.min(LogLevel::Warn) } else { configured.more_verbose(self.verbose) }
     }
 
-    /// Logs to standard error what `--verbose` asks of a command that is no server; without it nothing is logged.
-    fn start_log(&self) -> Result<Option<LogWriter>, CliError> {
-        if self.verbose == 0 {
+    /// Logs of a command that is no server to standard error: with `--verbose`, or if the command runs a plugin for its
+    /// author.
+    fn start_log(&self, shows_plugin_log: bool) -> Result<Option<LogWriter>, CliError> {
+        let level = if shows_plugin_log { LogLevel::Debug } else { LogLevel::Warn };
+        if self.verbose == 0 && !shows_plugin_log {
             return Ok(None);
         }
-        let log = LogConfig { level: self.log_level(LogLevel::Warn), ..LogConfig::default() };
+        let log = LogConfig { level: self.log_level(level), ..LogConfig::default() };
         let (_, writer) = telemetry::start(&log, &OtlpConfig::default()).map_err(CliError::settings)?;
         Ok(Some(writer))
     }
@@ -193,6 +199,13 @@ enum Command {
     CompilePlugin(serve::CompileArgs),
 }
 
+impl Command {
+    /// True if the command runs a plugin for its author, who needs its log lines.
+    fn shows_plugin_log(&self) -> bool {
+        matches!(self, Self::Plugin(command) if command.is_local_run())
+    }
+}
+
 /// Runs the command that the arguments name. `pinned` has the digests of the plugins that the program was built with.
 #[must_use]
 pub fn main(pinned: &str, build: Build) -> ExitCode {
@@ -213,7 +226,7 @@ pub fn main(pinned: &str, build: Build) -> ExitCode {
         Command::Serve(args) => serve::run(&cli.global, args),
         Command::Demo(args) => demo::run(&cli.global, args),
         Command::CompilePlugin(args) => return serve::compile_plugin(args),
-        command => cli.global.start_log().and_then(|_log| execute(&cli.global, command)),
+        command => cli.global.start_log(command.shows_plugin_log()).and_then(|_log| execute(&cli.global, command)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 /// The codes that [`a_request_is_refused_with_the_code_of_its_reason`] does not produce: the file and the function of
 /// the tests that do.
-const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
+const ELSEWHERE: [(ErrorCode, &str, &str); 41] = [
     (TokenInvalid, "tests/it/forged_tokens.rs", "a_token_counts_in_one_authorization_header_and_nowhere_else"),
     (
         TokenExpired,
@@ -90,7 +90,8 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
         "tests/it/plugin/failing.rs",
         "an_engine_that_cannot_start_is_suspended_by_name_and_resumed_by_itself_or_by_the_operator",
     ),
-    (VocabularyUnavailable, "tests/it/plugin/open.rs", "a_pack_that_does_not_answer_is_503_and_spoils_nothing_else"),
+    (VocabularyFailed, "tests/it/plugin/open.rs", "a_code_for_which_a_pack_fails_is_refused_and_nothing_else"),
+    (VocabularyUnavailable, "tests/it/plugin/open.rs", "a_pack_that_takes_too_long_is_unavailable"),
 ];
 
 /// A body that is over the limit of every call.

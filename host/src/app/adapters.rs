@@ -10,10 +10,10 @@ use daftar_auth::limits::day::DayCounts;
 use daftar_domain::code::{Code, Namespace};
 use daftar_domain::error::Cause;
 use daftar_domain::manifest::PluginName;
-use daftar_sandbox::{PluginHost, PluginLibrary};
+use daftar_sandbox::{Blame, FaultKind, InstalledPlugin, PluginHost, PluginLibrary, ResolveError};
 use daftar_store::Store;
 use daftar_store::shared::{Lease, Shared, Take};
-use daftar_vocabulary::{CallingThread, OpenPacks, PackOrigin, ResolvedConcept};
+use daftar_vocabulary::{CallingThread, OpenFailure, OpenPacks, PackOrigin, ResolvedConcept};
 
 /// Prefix of the names of these counters.
 const PREFIX: &str = "limit/";
@@ -105,16 +105,38 @@ impl OpenPacks for InstalledPacks {
         namespace: &Namespace,
         codes: &[Code],
         thread: CallingThread,
-    ) -> Result<Vec<ResolvedConcept>, String> {
-        let name = PluginName::parse(&pack.plugin).map_err(|error| error.to_string())?;
-        let current = self.library.current();
-        let installed = current.get(&name).filter(|installed| installed.loaded().digest().to_string() == pack.digest);
-        let installed = installed.ok_or_else(|| format!("`{name}` was replaced or removed in the meantime"))?;
+    ) -> Result<Vec<ResolvedConcept>, OpenFailure> {
+        let installed = &self.installed(pack).ok_or_else(|| OpenFailure {
+            reason: format!("`{}` was replaced or removed in the meantime", pack.plugin),
+            is_lasting: false,
+        })?;
         let responses = match thread {
-            CallingThread::MayWait => self.host.resolve_codes(installed, namespace, codes),
+            CallingThread::MayWait => self.host.resolve_codes(installed.loaded(), namespace, codes),
             CallingThread::Sandbox => self.host.resolve_codes_here(installed, namespace, codes),
         };
-        responses.map_err(|error| error.to_string())
+        responses.map_err(|error| {
+            // The time of a call depends on the load of the machine, all else on the plugin and its input.
+            let is_lasting = match &error {
+                ResolveError::Fault(fault) => fault.kind.blame() == Blame::Guest && fault.kind != FaultKind::Timeout,
+                ResolveError::Busy | ResolveError::NoPack | ResolveError::Suspended { .. } => false,
+            };
+            OpenFailure { reason: error.to_string(), is_lasting }
+        })
+    }
+
+    fn record_invalid(&self, pack: &PackOrigin) {
+        if let Some(installed) = self.installed(pack) {
+            installed.loaded().record_invalid();
+        }
+    }
+}
+
+impl InstalledPacks {
+    fn installed(&self, pack: &PackOrigin) -> Option<InstalledPlugin> {
+        let name = PluginName::parse(&pack.plugin).ok()?;
+        let current = self.library.current();
+        let installed = current.get(&name).filter(|installed| installed.loaded().digest().to_string() == pack.digest);
+        installed.cloned()
     }
 }
 

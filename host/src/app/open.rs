@@ -30,7 +30,8 @@ use daftar_http::spans::milliseconds;
 use daftar_http::state::StateParts;
 use daftar_http::transport::Transport;
 use daftar_sandbox::{
-    EligibilityEngine, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy, UnsignedPlugins,
+    CompileBounds, EligibilityEngine, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy,
+    UnsignedPlugins,
 };
 use daftar_service::audit::AuditLog;
 use daftar_service::backup::Backups;
@@ -60,8 +61,18 @@ impl App {
     /// is served.
     pub async fn open(config: Config, options: AppOptions) -> Result<Self, StartError> {
         let started = Instant::now();
-        let AppOptions { data_dir, public_url, plugins_dir, clock, ids, compile_in, pinned, built_from, telemetry } =
-            options;
+        let AppOptions {
+            data_dir,
+            public_url,
+            plugins_dir,
+            clock,
+            ids,
+            compile_in,
+            pinned,
+            built_from,
+            telemetry,
+            shows_all_lines,
+        } = options;
         let public_url = public_url.unwrap_or_else(|| format!("http://{}", config.server.listen));
         private_folder(&data_dir)?;
         restore::refuse_unfinished(&data_dir)?;
@@ -89,13 +100,15 @@ impl App {
         let cursors = CursorSeal::load_or_create(&keys_home, now).map_err(key_error)?;
         let admin_token = AdminToken::load_or_create(&data_dir).map_err(key_error)?;
 
+        let bounds = CompileBounds::new(config.plugins.compile_seconds, config.plugins.compile_memory_mib);
         let settings = PluginHostSettings {
             code_folder: Some(data_dir.join("compiled")),
-            compile_in,
+            compile_in: compile_in.with_bounds(bounds),
             trust: trust(&config.plugins, pinned.clone()),
             limits: config.plugins.limits.clone(),
             clock: Some(clock.clone()),
             recorder: Some(metrics.plugin_calls()),
+            shows_all_lines,
             ..PluginHostSettings::default()
         };
         let (host, library) = open_plugins(settings, &data_dir, config.plugins.engine.clone()).await?;

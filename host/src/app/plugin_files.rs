@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use daftar_domain::config::PluginsConfig;
@@ -123,6 +124,22 @@ pub fn wrap(module: &Path, exports: &[ExportName], manifest: &Path) -> Result<Ve
     author::wrap(&core, exports, &manifest).map_err(|error| format!("`{}`: {error}", module.display()))
 }
 
+/// The manifest in `plugin.toml` of a folder.
+///
+/// # Errors
+/// The problem, in one sentence.
+pub fn manifest_in(folder: &Path) -> Result<PluginManifest, String> {
+    read_manifest(&folder.join(MANIFEST_FILE))
+}
+
+/// The manifest of a plugin's file.
+///
+/// # Errors
+/// The problem, in one sentence.
+pub fn manifest_of(bytes: &[u8]) -> Result<PluginManifest, String> {
+    daftar_sandbox::section::read_manifest(bytes).map_err(|error| error.to_string())
+}
+
 fn read_manifest(file: &Path) -> Result<PluginManifest, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read `{}`: {error}", file.display()))?;
     toml::from_str(&text).map_err(|error| format!("`{}` is not a plugin's manifest: {error}", file.display()))
@@ -186,6 +203,7 @@ macro_rules! scaffold {
             (".gitignore", include_str!(concat!("../../scaffold/", $kind, "/gitignore"))),
             ("src/lib.rs", include_str!(concat!("../../scaffold/", $kind, "/src/lib.rs"))),
             ("src/logic.rs", include_str!(concat!("../../scaffold/", $kind, "/src/logic.rs"))),
+            ("tests/cases.toml", include_str!(concat!("../../scaffold/", $kind, "/tests/cases.toml"))),
         ]
     };
 }
@@ -196,8 +214,8 @@ macro_rules! vendored {
     };
 }
 
-const VOCABULARY_PACK: [File; 7] = scaffold!("vocabulary-pack");
-const ELIGIBILITY_ENGINE: [File; 7] = scaffold!("eligibility-engine");
+const VOCABULARY_PACK: [File; 8] = scaffold!("vocabulary-pack");
+const ELIGIBILITY_ENGINE: [File; 8] = scaffold!("eligibility-engine");
 
 /// The sources of the SDK and the interface that it is made for, as they are.
 const VENDORED: &[File] = vendored![
@@ -234,6 +252,58 @@ publish = false
 wit-bindgen = { version = "0.60", default-features = false, features = ["macros", "realloc"] }
 "#;
 
+/// The lock file of this program's sources.
+const LOCK: &str = include_str!("../../../Cargo.lock");
+
+/// The lock file of a new plugin, with the versions that this program was built with, so that the same sources give the
+/// same plugin later and without a network. Cargo removes packages that the plugin does not use.
+fn lock_of(name: &PluginName) -> String {
+    let locked: Lock = toml::from_str(LOCK).unwrap_or_default();
+    let own = |name: &str, dependency: &str| LockedPackage {
+        name: name.to_owned(),
+        version: "0.1.0".to_owned(),
+        dependencies: vec![dependency.to_owned()],
+        ..LockedPackage::default()
+    };
+    let mut lock = Lock { version: locked.version, package: vec![own(&format!("plugin-{name}"), SDK)] };
+    let mut waiting = vec![SDK.to_owned()];
+    while let Some(wanted) = waiting.pop() {
+        let is_wanted = |package: &&LockedPackage| {
+            // With its version, if there are several of one name.
+            wanted == package.name || wanted == format!("{} {}", package.name, package.version)
+        };
+        let Some(found) = locked.package.iter().find(is_wanted) else { continue };
+        if !lock.package.contains(found) {
+            lock.package.push(found.clone());
+            waiting.extend(found.dependencies.iter().cloned());
+        }
+    }
+    toml::to_string(&lock).unwrap_or_default()
+}
+
+/// The package of the SDK.
+const SDK: &str = "daftar-sdk";
+
+/// A lock file of cargo.
+#[derive(Default, Deserialize, Serialize)]
+struct Lock {
+    version: u32,
+    package: Vec<LockedPackage>,
+}
+
+/// A package of a lock file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+struct LockedPackage {
+    name: String,
+    version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    dependencies: Vec<String>,
+}
+
 /// The kind of that name.
 ///
 /// # Errors
@@ -256,7 +326,8 @@ pub fn files(kind: PluginKind, name: &PluginName) -> Vec<(&'static str, String)>
     let filled = |text: &str| text.replace("@name@", name.as_str()).replace("@interface@", INTERFACE);
     let own = own.into_iter().map(|(path, text)| (path, filled(text)));
     let vendored = VENDORED.iter().map(|(path, text)| (*path, (*text).to_owned()));
-    own.chain([("vendor/plugins/sdk/Cargo.toml", SDK_MANIFEST.to_owned())]).chain(vendored).collect()
+    let generated = [("vendor/plugins/sdk/Cargo.toml", SDK_MANIFEST.to_owned()), ("Cargo.lock", lock_of(name))];
+    own.chain(generated).chain(vendored).collect()
 }
 
 /// Makes the folder for a new plugin.

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** results go to standard output; problems of an expression go to standard error, except with `--json`.
 
-mod cases;
+pub(super) mod cases;
 pub mod drawing;
 mod preview;
 
@@ -76,6 +76,41 @@ pub fn run(global: &GlobalArgs, args: EvalArgs) -> Result<(), CliError> {
     let expression = args.expression.as_deref().map(read_expression).transpose()?;
     let subjects = Subjects::read(&args)?;
     AdminClient::connect(global)?.run(|admin| try_rule(global, admin, &args, expression, subjects))
+}
+
+/// A rule that is tried on records of a file.
+pub(super) struct Trial<'a> {
+    /// The expression, or its source as in [`EvalArgs`].
+    pub expression: &'a str,
+    /// File with the records.
+    pub records: &'a Path,
+    /// Kind of the records.
+    pub subject: &'a str,
+    /// The day that counts as today.
+    pub as_of: Option<&'a str>,
+}
+
+/// Evaluates a rule over records of a file; returns the response body of the evaluation. Problems of the expression are
+/// drawn on standard error.
+pub(super) fn evaluate_records(admin: &AdminClient, trial: &Trial<'_>) -> Result<Value, CliError> {
+    let expression = read_expression(trial.expression)?;
+    let subject = if trial.subject == "group" { SubjectKind::Group } else { SubjectKind::Individual };
+    let body = Validation { expression: Cow::Borrowed(&expression), subject: Some(subject) };
+    let checked = admin.send_json("POST", "/eligibility/validate", &body)?;
+    let checked: Validated<'_> = read(checked)?;
+    complain(&expression, &checked);
+    if !checked.valid {
+        return Err(CliError::failed("the expression is not valid"));
+    }
+    let subjects = read_records(trial.records)?.into_iter().map(|record| referred(subject, record)).collect();
+    let evaluation = Evaluation {
+        subject: Some(subject),
+        as_of: trial.as_of.map(Cow::Borrowed),
+        subjects,
+        expression: Some(Cow::Borrowed(&expression)),
+        ..Evaluation::default()
+    };
+    admin.send_json("POST", "/eligibility/evaluate", &Trying { evaluation, sample: None })
 }
 
 /// The subjects that a rule is tried on.

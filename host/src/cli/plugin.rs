@@ -2,6 +2,7 @@
 
 mod author;
 mod inspect;
+mod local;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use super::admin_client::{AdminClient, Payload, part, with_query};
 use super::{CliError, GlobalArgs, output};
 use crate::app::plugin_files;
 use daftar_api_types::admin::plugin::{
-    PluginBody, PluginsBody, TouchedCodeBody, TouchedRecordBody, UnloadedPluginBody, UpgradeReportBody, UseBody,
+    PluginBody, PluginsBody, ReviewBody, TouchedCodeBody, TouchedRecordBody, UnloadedPluginBody, UpgradeReportBody,
+    UseBody,
 };
 
 /// Operations on plugins.
@@ -38,9 +40,20 @@ pub enum PluginCommand {
         /// Install without a trusted signature (recorded in the audit log)
         #[arg(long)]
         allow_unsigned: bool,
-        /// Allow a downgrade from a newer installed version
+        /// Allow a downgrade from a newer installed version, or other content of the installed version
         #[arg(long)]
         allow_downgrade: bool,
+        /// Also when it lacks extension fields or concept groups of the installed version
+        #[arg(long)]
+        accept_loss: bool,
+    },
+    /// Install again a version that the installed one replaced; the last three are retained
+    Rollback {
+        /// The plugin's name
+        name: String,
+        /// The version to go back to; the latest replaced one if not given
+        #[arg(long, value_name = "VERSION")]
+        to: Option<String>,
         /// Also when it lacks extension fields or concept groups of the installed version
         #[arg(long)]
         accept_loss: bool,
@@ -52,6 +65,15 @@ pub enum PluginCommand {
         /// Name up to so many of the records that hold codes which would be gone or no longer in use
         #[arg(long, value_name = "N", default_value_t = 0)]
         records: u32,
+    },
+    /// Compare the outcomes of all programs' rules with the active plugins and with a plugin's file, over a sample of
+    /// the register; read-only
+    Review {
+        /// The plugin, one `.wasm` component
+        file: PathBuf,
+        /// Number of subjects, spread over the register and the programs
+        #[arg(long, value_name = "N", default_value_t = 10_000)]
+        decisions: u32,
     },
     /// Remove a plugin; it stays removed when the server starts again
     #[command(visible_alias = "delete")]
@@ -66,6 +88,13 @@ pub enum PluginCommand {
     New(author::NewArgs),
     /// Test, compile and try out the plugin in a folder
     Build(author::BuildArgs),
+    /// Call a function of a plugin's file without a server; prints the result, and on standard error the use of
+    /// resources and the plugin's log lines
+    Call(local::CallArgs),
+    /// Run the cases of a plugin (`tests/*.toml` in its folder) without a server
+    Test(local::TestArgs),
+    /// Repeat a call of a plugin's file without a server, and print the distribution of its times
+    Bench(local::BenchArgs),
     /// Make a plugin of a core module that was compiled already
     Wrap(author::WrapArgs),
     /// Generate a key pair for signing plugins
@@ -74,12 +103,22 @@ pub enum PluginCommand {
     Sign(SignArgs),
 }
 
+impl PluginCommand {
+    /// True if it runs a plugin's file without a server.
+    pub fn is_local_run(&self) -> bool {
+        matches!(self, Self::Call(_) | Self::Test(_) | Self::Bench(_))
+    }
+}
+
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> {
     match command {
         PluginCommand::New(args) => author::new(global, args),
         PluginCommand::Build(args) => author::build(global, args),
         PluginCommand::Wrap(args) => author::wrap(global, args),
+        PluginCommand::Call(args) => local::call(global, &args),
+        PluginCommand::Test(args) => local::test(global, &args),
+        PluginCommand::Bench(args) => local::bench(global, &args),
         PluginCommand::Inspect(args) => inspect::run(global, &args),
         PluginCommand::Keygen(args) => author::generate(global, &args),
         PluginCommand::Sign(args) => author::sign(global, &args),
@@ -93,6 +132,7 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
             Ok(())
         }
         PluginCommand::Report { file, records } => report(global, &file, records),
+        PluginCommand::Review { file, decisions } => review(global, &file, decisions),
         PluginCommand::Install { file, allow_unsigned, allow_downgrade, accept_loss } => {
             let allowed = [
                 ("allow_unsigned", allow_unsigned),
@@ -101,6 +141,14 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
             ];
             let allowed = allowed.map(|(parameter, is_allowed)| (parameter, is_allowed.then_some("true")));
             install(global, &file, &with_query("/plugins", allowed))
+        }
+        PluginCommand::Rollback { name, to, accept_loss } => {
+            let parameters = [("version", to.as_deref()), ("accept_loss", accept_loss.then_some("true"))];
+            let path = with_query(&format!("/plugins/{}/rollback", part(&name)), parameters);
+            let installed = AdminClient::connect(global)?.run(|admin| admin.call("POST", &path, Payload::default()))?;
+            output::body(global, installed, |PluginBody { name, version, digest, signer, .. }| {
+                output::line(format_args!("rolled back to {name} {version} ({digest}, {signer})"));
+            })
         }
         PluginCommand::Remove { name, force } => {
             let path = with_query(&format!("/plugins/{}", part(&name)), [("force", force.then_some("true"))]);
@@ -193,6 +241,37 @@ fn report(global: &GlobalArgs, file: &Path, records: u32) -> Result<(), CliError
     output::body(global, report, |report: UpgradeReportBody| print_report(&report))
 }
 
+fn review(global: &GlobalArgs, file: &Path, decisions: u32) -> Result<(), CliError> {
+    let payload = Payload::plugin(plugin_files::read(file).map_err(CliError::input)?);
+    let path = format!("/plugin-reviews?decisions={decisions}");
+    let review = AdminClient::connect(global)?.run(|admin| admin.call("POST", &path, payload))?;
+    output::body(global, review, |review: ReviewBody| print_review(&review))
+}
+
+fn print_review(review: &ReviewBody) {
+    let from = review.from.as_deref().unwrap_or("nothing");
+    output::line(format_args!("{}: from {from} to {}; nothing was changed", review.plugin, review.to));
+    if let Some(reason) = &review.refused {
+        output::line(format_args!("it would be refused: {reason}"));
+        return;
+    }
+    for program in &review.programs {
+        let changed: u64 = program.changes.iter().map(|change| change.subjects).sum();
+        output::line(format_args!("{}: {} subjects compared, {changed} changed", program.program, program.compared));
+        if let Some(problem) = &program.problem {
+            output::line(format_args!("  {problem}"));
+        }
+        for change in &program.changes {
+            let (before, after) = (&change.before, &change.after);
+            let examples = change.examples.join(", ");
+            output::line(format_args!("  {before} to {after}: {}, such as {examples}", change.subjects));
+        }
+    }
+    if review.programs.is_empty() {
+        output::line("no program has a rule");
+    }
+}
+
 fn print_report(report: &UpgradeReportBody) {
     let or_none = |version: &Option<String>| version.clone().unwrap_or_else(|| "nothing".to_owned());
     let (plugin, from, to) = (&report.plugin, or_none(&report.from), &report.to);
@@ -207,6 +286,15 @@ fn print_report(report: &UpgradeReportBody) {
             output::line(format_args!("{what} that it lacks: {}", gone.join(", ")));
         }
     }
+    if !report.unresolved_codes.is_empty() {
+        output::line("codes in records that it does not resolve, which would be shown without displays:");
+        let rows: Vec<Vec<String>> = report
+            .unresolved_codes
+            .iter()
+            .map(|code| vec![code.uri.clone(), code.records.to_string(), code.reason.clone()])
+            .collect();
+        output::table(&["code", "records", "reason"], &rows);
+    }
     for vocabulary in &report.vocabularies {
         output::line(format_args!(
             "{} from {} to {}: {} codes new, {} gone, {} retired, {} relabelled; {} records hold a code that is gone or retired",
@@ -219,6 +307,9 @@ fn print_report(report: &UpgradeReportBody) {
             vocabulary.codes_relabelled,
             vocabulary.records_touched,
         ));
+        if !vocabulary.unused_codes.is_empty() {
+            output::line(format_args!("gone or retired, in no record: {}", vocabulary.unused_codes.join(", ")));
+        }
         if vocabulary.codes.is_empty() {
             continue;
         }

@@ -36,3 +36,11 @@ pub fn warn(message: &str) {
 pub fn error(message: &str) {
     write(Level::Error, message);
 }
+
+/// Logs the text of each panic from now on, before it ends the call. Call it first in every exported function: each call
+/// of a plugin has an instance of its own. A server suppresses the lines of eligibility engines, whose texts may contain
+/// data of a caller; `daftar plugin call` and `test` show them.
+pub fn report_panics() {
+    static IS_SET: std::sync::Once = std::sync::Once::new();
+    IS_SET.call_once(|| std::panic::set_hook(Box::new(|panic| error(&panic.to_string()))));
+}

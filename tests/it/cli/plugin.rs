@@ -76,7 +76,7 @@ fn a_pack_is_made_from_a_folder_of_plain_files_without_a_compiler() {
     for folder in ["codes", "labels/en"] {
         std::fs::create_dir_all(source.path().join(folder)).unwrap();
     }
-    let settings = "name = \"religion\"\nversion = \"1.0.0\"\ndescription = \"Two codes.\"\nlicence = \"CC0-1.0\"\nattribution = \"Us\"\n\
+    let settings = "name = \"religion\"\nversion = \"9.0.0\"\ndescription = \"Two codes.\"\nlicence = \"CC0-1.0\"\nattribution = \"Us\"\n\
                     source = \"Us\"\n[[vocabulary]]\nnamespace = \"urn:un:unsd:pop-census:religion\"\nname = \"Religion\"\ndomain = \"Core\"\n\
                     version = \"1\"\nsource = \"Us\"\ndefault_language = \"en\"\nlanguages = [\"en\"]\ncodes = \"religion.tsv\"\ncount = 2\n";
     std::fs::write(source.path().join("pack.toml"), settings).unwrap();

@@ -57,7 +57,7 @@ fn an_upgrade_without_a_vocabulary_that_records_use_is_refused_until_the_plugin_
     drop(client.create_individual(&person("1", json!({"religion": format!("{RELIGION}#buddhism")}))));
     let newer = pack("religion", "9.0.0", &[("urn:example:other", "a")]);
     let why = format!(
-        "it no longer brings `{RELIGION}` (1 records use its codes, 0 active local codes belong to it); where that is meant, remove the plugin by force first: `daftar plugin remove religion --force`"
+        "it no longer contains `{RELIGION}` (1 records use its codes, 0 active local codes belong to it); if that is intended, remove the plugin first: `daftar plugin remove religion --force`"
     );
     let reported = report(&app, &newer);
     assert!(reported["refused"].as_str().unwrap().ends_with(&why), "{reported}");

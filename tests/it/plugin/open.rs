@@ -1,6 +1,8 @@
 //! Open vocabularies: codes that a pack reads by a grammar, in records, searches and rules; and packs that do not
 //! answer.
 
+use daftar::domain::config::plugin_limits::PluginLimitsConfig;
+use daftar::domain::manifest::PluginName;
 use daftar_tests::records::{household, path, person, with};
 use daftar_tests::{ApiClient, Response, TestApp, artifacts, errors};
 use serde_json::{Value, json};
@@ -176,21 +178,24 @@ fn a_code_against_the_grammar_is_rejected_with_the_message_of_the_pack() {
 }
 
 #[test]
-fn a_pack_that_does_not_answer_is_503_and_spoils_nothing_else() {
+fn a_code_for_which_a_pack_fails_is_refused_and_nothing_else() {
     let (app, _folder) = app();
     let client = app.client(&["individual:all", "eligibility:read"]);
     for code in ["loop", "memory", "stack", "panic", "not-open", "other", "orphan", "circle", "nameless"] {
-        let refused = create(&client, code, code).expect(503);
-        assert!(refused.detail().contains("`urn:ilo:isco-08` does not respond"), "{code}: {}", refused.detail());
-        assert!(refused.header("retry-after").is_some(), "{code}");
-        assert_eq!(refused.code(), "vocabulary_unavailable", "{code}");
+        let refused = create(&client, code, code).expect(422);
+        assert!(refused.detail().contains("`urn:ilo:isco-08` fails for a code"), "{code}: {}", refused.detail());
+        assert!(refused.header("retry-after").is_none(), "{code}: repeating it does not help");
+        assert_eq!(refused.code(), "vocabulary_failed", "{code}");
         let body = json!({"expression": format!("me.occupation == code('{OCCUPATION}#{code}')"), "subjects": [{"type": "individual"}]});
-        assert_eq!(client.post("/Eligibility/$evaluate", &body).status, 503, "{code}");
+        assert_eq!(client.post("/Eligibility/$evaluate", &body).status, 422, "{code}");
         assert_eq!(create(&client, &format!("{code}-2"), "FARM+FISH").status, 201, "after {code}");
     }
     let plugins = app.admin().get("/plugins").expect(200).json();
     let plugin = plugins["data"].as_array().unwrap().iter().find(|plugin| plugin["name"] == "open-occupation").unwrap();
-    assert!(plugin["faults"].as_u64().unwrap() >= 8, "{plugin}");
+    let faults = plugin["faults_by_kind"].as_array().unwrap();
+    let invalid = faults.iter().find(|fault| fault["kind"] == "invalid_answer").unwrap_or_else(|| panic!("{plugin}"));
+    assert!(invalid["count"].as_u64().unwrap() >= 8, "orphans, circles and missing labels are counted: {plugin}");
+    assert!(plugin["faults"].as_u64().unwrap() >= 16, "{plugin}");
 }
 
 #[test]
@@ -202,8 +207,8 @@ fn all_codes_of_a_request_share_one_budget() {
         client.post("/Vocabulary/$validate", &json!({"codes": codes}))
     };
     assert_eq!(validate(1).expect(200).json()["results"][0]["valid"], true);
-    let refused = validate(40).expect(503);
-    assert!(refused.detail().contains("`urn:ilo:isco-08` does not respond"), "{}", refused.detail());
+    let refused = validate(40).expect(422);
+    assert!(refused.detail().contains("`urn:ilo:isco-08` fails for a code"), "{}", refused.detail());
     assert_eq!(validate(2).status, 200, "and the next request has its own");
 }
 
@@ -389,4 +394,56 @@ fn the_language_tags_of_the_internet_are_an_open_vocabulary() {
     let refused = evaluate("pt_BR").expect(422).json();
     let message = refused["diagnostics"][0]["message"].as_str().unwrap();
     assert!(message.contains("`pt_BR` is not a language tag"), "{message}");
+}
+
+#[test]
+fn a_pack_that_takes_too_long_is_unavailable() {
+    let (_, folder) = app();
+    // With so much fuel the time runs out first, which depends on the load of the machine.
+    let limits = PluginLimitsConfig { fuel_base: Some(50_000_000_000), call_ms: Some(300), ..Default::default() };
+    let name = PluginName::parse("open-occupation").unwrap();
+    let configured = TestApp::builder().plugins(folder.path());
+    let limits = [(name, limits)].into();
+    let app = configured.config(|config| config.plugins.limits = limits).start();
+    let client = app.client(&["individual:all"]);
+    let refused = create(&client, "1", "loop").expect(503);
+    assert_eq!(refused.code(), "vocabulary_unavailable");
+    assert!(refused.detail().contains("`urn:ilo:isco-08` does not respond"), "{}", refused.detail());
+    assert!(refused.header("retry-after").is_some());
+}
+
+/// The fixture as the next version, in which fire takes the place of fish.
+fn next_version() -> Vec<u8> {
+    let mut bytes = std::fs::read(artifacts::fixture("open-occupation")).unwrap();
+    for (from, to) in [(&b"FISH"[..], &b"FIRE"[..]), (b"\"version\":\"1.0.0\"", b"\"version\":\"1.1.0\"")] {
+        let places: Vec<usize> = (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+        assert!(!places.is_empty(), "the fixture has no `{}`", String::from_utf8_lossy(from));
+        for place in places {
+            bytes[place..place + to.len()].copy_from_slice(to);
+        }
+    }
+    bytes
+}
+
+#[test]
+fn a_version_that_does_not_resolve_codes_in_records_is_reported_and_needs_a_word() {
+    let (app, _folder) = app();
+    let client = app.client(&["individual:all"]);
+    for (id, code) in [("1", "FARM+FISH"), ("2", "FARM+FISH"), ("3", "FARM+FARM")] {
+        drop(create(&client, id, code).expect(201));
+    }
+    let newer = next_version();
+    let reported = app.admin().request("POST", "/plugin-reports").body("application/wasm", newer.clone()).send();
+    let reported = reported.expect(200).json();
+    let unresolved = reported["unresolved_codes"].as_array().unwrap_or_else(|| panic!("{reported}"));
+    assert_eq!(unresolved.len(), 1, "{reported}");
+    assert_eq!(
+        (&unresolved[0]["uri"], &unresolved[0]["records"]),
+        (&json!(format!("{OCCUPATION}#FARM+FISH")), &json!(2))
+    );
+    assert!(unresolved[0]["reason"].as_str().unwrap().contains("does not join"), "{reported}");
+    let refused = app.admin().install(&newer).expect(422);
+    assert!(refused.detail().contains("does not resolve 1 codes of open vocabularies"), "{}", refused.detail());
+    let accepted = app.admin().request("POST", "/plugins?accept_loss=true").body("application/wasm", newer).send();
+    assert_eq!(accepted.status, 201, "{}", accepted.text());
 }

@@ -78,6 +78,8 @@ fn a_pack_comes_and_goes_and_records_stay() {
     let refused = admin.request("DELETE", "/plugins/isco-08").send().expect(409);
     assert!(refused.detail().starts_with("1 records use codes of `isco-08`"), "{}", refused.detail());
     assert_eq!(refused.code(), "plugin_in_use");
+    let named = ["Individual/urn:svc:vocab:id-type#national_id|1`", "`daftar plugin remove isco-08 --force`"];
+    assert!(named.iter().all(|name| refused.detail().contains(name)), "{}", refused.detail());
     assert_eq!(occupation(&client, "1"), shown, "a refused removal changes nothing");
     drop(farmer("2").expect(201));
     let refused = admin.request("DELETE", "/plugins/isco-08?force=false").send().expect(409);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 fn daftar(folder: &Path, arguments: &[&str]) -> Finished {
     let mut command = Command::new(artifacts::program());
     command.current_dir(folder).args(arguments);
-    // Both scaffolds share their dependencies, and nothing is fetched: the crates are those of this workspace.
+    // Both scaffolds share their dependencies, and nothing is fetched: their lock file names the crates of this workspace.
     command.env("CARGO_TARGET_DIR", daftar_test_needs::scratch().join("scaffold")).env("CARGO_NET_OFFLINE", "true");
     process::finish(command)
 }
@@ -21,12 +21,13 @@ fn daftar(folder: &Path, arguments: &[&str]) -> Finished {
 fn built(folder: &Path, kind: &str, name: &str) -> PathBuf {
     let made = daftar(folder, &["plugin", "new", "--kind", kind, name]).expect_success();
     assert!(made.stdout.contains(&format!("daftar plugin build {name}")), "{}", made.stdout);
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
-    std::fs::copy(lock, folder.join(name).join("Cargo.lock")).unwrap();
     // Cargo serializes builds in a folder; waiting here keeps that out of its output.
     let turn = daftar_test_needs::lock("scaffold");
     let finished = daftar(folder, &["plugin", "build", name, "--json"]).expect_success();
     drop(turn);
+    let tested = daftar(folder, &["plugin", "test", name, "--json"]).expect_success().json();
+    let failed = tested.get("failed").and_then(Value::as_u64).unwrap_or_default();
+    assert_eq!(failed, 0, "{tested}");
     assert!(finished.stderr.contains("test logic::tests::"), "its own tests were run: {}", finished.stderr);
     let reported: Value =
         serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"));

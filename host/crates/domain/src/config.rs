@@ -189,7 +189,7 @@ impl Config {
 
     /// Returns the numeric settings with their valid ranges.
     fn bounds(&self) -> Vec<Bound> {
-        let Self { server, token, store, otlp, .. } = self;
+        let Self { server, token, store, otlp, plugins, .. } = self;
         let (connections, postgres) = (&server.connections, &store.postgres);
         let mut bounds: Vec<Bound> = vec![
             ("server.request_timeout_ms", server.request_timeout_ms, 100..=600_000),
@@ -220,6 +220,8 @@ impl Config {
             ("store.postgres.statement_timeout_ms", postgres.statement_timeout_ms, 100..=600_000),
             ("store.postgres.partition_keys", postgres.partition_keys.into(), 1_024..=1_048_576),
             ("store.postgres.partitions_mib", postgres.partitions_mib, 0..=1_048_576),
+            ("plugins.compile_seconds", plugins.compile_seconds, 1..=120),
+            ("plugins.compile_memory_mib", plugins.compile_memory_mib, 64..=8_192),
             ("otlp.metrics_interval_s", otlp.metrics_interval_s, 0..=3_600),
             ("otlp.queue_spans_max", otlp.queue_spans_max, 1..=1_000_000),
             ("otlp.timeout_ms", otlp.timeout_ms, 100..=60_000),

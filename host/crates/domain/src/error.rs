@@ -176,6 +176,11 @@ pub enum AppError {
         "the pack of the open vocabulary `{0}` does not respond; retry later, or use a code that the vocabulary lists"
     )]
     VocabularyUnavailable(Namespace),
+    /// The pack that resolves the codes of an open vocabulary fails for a code of the request.
+    #[error(
+        "the pack of the open vocabulary `{0}` fails for a code of this request, and fails again if it is repeated; use a code that the vocabulary lists, and report the code to the operator"
+    )]
+    VocabularyFailed(Namespace),
     /// A plugin failed repeatedly and is suspended for some time.
     #[error("plugin `{plugin}` is suspended after repeated faults; retry in {retry_after_s} s")]
     PluginSuspended {
@@ -250,6 +255,7 @@ impl AppError {
             Self::Expression(_) => ErrorCode::InvalidExpression,
             Self::NoEngine => ErrorCode::NoEligibilityEngine,
             Self::VocabularyUnavailable(_) => ErrorCode::VocabularyUnavailable,
+            Self::VocabularyFailed(_) => ErrorCode::VocabularyFailed,
             Self::PluginSuspended { .. } => ErrorCode::PluginSuspended,
             Self::Busy => ErrorCode::Overloaded,
             Self::Unavailable(_) => ErrorCode::StorageUnavailable,

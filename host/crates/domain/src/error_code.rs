@@ -177,6 +177,9 @@ error_codes! {
     TransactionFailed: "transaction_failed", 422,
         "An entry of a transaction was rejected, so nothing of it was written. `errors` names the entry with the code of its reason.",
         "Correct the entry and send the whole transaction again.";
+    VocabularyFailed: "vocabulary_failed", 422,
+        "The plugin of an open vocabulary fails for a code of the request: it exceeds a limit, or returns an invalid result. It fails again if the request is repeated.",
+        "Use a code that the vocabulary lists, or fewer codes in one request. The operator finds the reason in the server's log.";
     PluginRejected: "plugin_rejected", 422,
         "The file is not a plugin that can be installed. `detail` names the step that rejected it and the reason.",
         "Correct the plugin or its signature. `daftar plugin inspect` checks a file without installing it.";

@@ -51,6 +51,17 @@ impl CompileIn {
     }
 }
 
+impl CompileIn {
+    /// The same with other limits of a child process.
+    #[must_use]
+    pub fn with_bounds(self, bounds: CompileBounds) -> Self {
+        match self {
+            Self::Child { program, .. } => Self::Child { program, bounds },
+            Self::ThisProcess => Self::ThisProcess,
+        }
+    }
+}
+
 pub use child::CompileBounds;
 
 /// Machine code for one engine.

@@ -19,6 +19,7 @@ use super::wit::{Linked, LinkedPack, Pack};
 use super::{InstalledPlugin, PluginHost, rule};
 use daftar_domain::code::{Code, Namespace};
 use daftar_domain::vocabulary::{Concept, LocalizedText, PackContents, VocabularyDescription};
+use std::sync::Arc;
 
 /// The concepts of one page: the cost of a call is small compared with a thousand concepts, which take a few megabytes.
 const PAGE_CONCEPTS: u32 = 1_000;
@@ -188,11 +189,11 @@ impl PluginHost {
     /// [`ResolveError`]; then none of the codes has a result.
     pub fn resolve_codes(
         &self,
-        installed: &InstalledPlugin,
+        plugin: &Arc<LoadedPlugin>,
         namespace: &Namespace,
         codes: &[Code],
     ) -> Result<Vec<CodeResolution>, ResolveError> {
-        let (plugin, engine) = (installed.loaded().clone(), self.engine.clone());
+        let (plugin, engine) = (plugin.clone(), self.engine.clone());
         let name = plugin.manifest().name.clone();
         let (namespace, codes) = (namespace.clone(), codes.to_vec());
         let admitted = Admitted::to(&plugin)?;

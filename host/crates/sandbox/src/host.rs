@@ -69,6 +69,7 @@ pub(crate) struct PluginLog {
     version: PluginVersion,
     clock: HostClock,
     allowance: Mutex<Allowance>,
+    shows_all: bool,
     written: AtomicU64,
     suppressed: AtomicU64,
 }
@@ -78,7 +79,18 @@ impl PluginLog {
     pub fn new(manifest: &PluginManifest, clock: HostClock) -> Self {
         let allowance = Mutex::new(Allowance::new(clock.now()));
         let (written, suppressed) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { name: manifest.name.clone(), version: manifest.version, clock, allowance, written, suppressed }
+        let (name, version) = (manifest.name.clone(), manifest.version);
+        Self { name, version, clock, allowance, shows_all: false, written, suppressed }
+    }
+
+    /// The same, with every line if `shows_all`.
+    pub fn showing(self, shows_all: bool) -> Self {
+        Self { shows_all, ..self }
+    }
+
+    /// True if no line is suppressed.
+    pub fn shows_all(&self) -> bool {
+        self.shows_all
     }
 
     /// Writes a line if the rate limit permits, and counts it otherwise.
@@ -87,6 +99,7 @@ impl PluginLog {
             return;
         }
         let taken = self.allowance.lock().unwrap_or_else(PoisonError::into_inner).take(self.clock.now());
+        let taken = if self.shows_all { Some(0) } else { taken };
         let Some(suppressed) = taken else {
             self.suppressed.fetch_add(1, Ordering::Relaxed);
             return;

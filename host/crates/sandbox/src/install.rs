@@ -10,7 +10,7 @@ use super::breaker::Breaker;
 use super::compile::Compiled;
 use super::contents;
 use super::engine::SandboxEngine;
-use super::fault::{PluginFault, excerpt};
+use super::fault::{FaultKind, PluginFault, excerpt};
 use super::host::PluginLog;
 use super::limits::PluginLimits;
 use super::package::{Digest, Package};
@@ -132,6 +132,11 @@ impl LoadedPlugin {
         self.stats.snapshot(self.log.counts(), &self.breaker)
     }
 
+    /// Counts a result that the server found to be invalid as a fault.
+    pub fn record_invalid(&self) {
+        self.stats.record_fault(FaultKind::InvalidAnswer);
+    }
+
     /// Its name, version and digest, as in a decision block.
     #[must_use]
     pub fn reference(&self) -> String {
@@ -187,7 +192,7 @@ pub(super) fn link(
         compiled_bytes: compiled.code_bytes,
         limits,
         stats: Arc::new(PluginStats::new(clock.clone(), durations)),
-        log: Arc::new(PluginLog::new(manifest, clock.clone())),
+        log: Arc::new(PluginLog::new(manifest, clock.clone()).showing(settings.shows_all_lines)),
         breaker: Arc::new(Breaker::new(clock)),
         linked,
     })

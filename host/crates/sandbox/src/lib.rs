@@ -114,6 +114,9 @@ pub struct PluginHostSettings {
     pub clock: Option<HostClock>,
     /// The recorder of call durations for the metrics; none by default.
     pub recorder: Option<CallRecorder>,
+    /// True if the log has every line of a plugin: for its author, on a machine without a register. A server suppresses
+    /// lines above a rate limit and lines that may contain data of a caller.
+    pub shows_all_lines: bool,
 }
 
 /// The most requests that may wait for a thread. With more, responses would come after the clients have disconnected.
@@ -268,8 +271,11 @@ impl PluginHost {
         answer.unwrap_or_else(|busy| Err(InstallError::of(&plugin.manifest().name, InstallStep::Smoke, busy)))
     }
 
-    /// Runs `task` with a rule of that engine on a plugin thread.
-    fn submit_rule(
+    /// Runs `task` with a rule of that engine, which need not be installed, on a plugin thread.
+    ///
+    /// # Errors
+    /// As [`EligibilityEngine::submit`].
+    pub fn submit_rule(
         &self,
         priority: Priority,
         plugin: &Arc<LoadedPlugin>,

@@ -78,7 +78,10 @@ impl PluginLibrary {
         let lock = locked(folder)?;
         remove_unfinished(folder);
         let list = folder.join(LIST_FILE);
-        let records = PluginList::read(&list).map_err(|error| FolderError::new(&list, error))?;
+        let mut records = PluginList::read(&list).map_err(|error| FolderError::new(&list, error))?;
+        for record in records.installed.values_mut() {
+            record.earlier.retain(|earlier| file_of(folder, earlier.digest).is_file());
+        }
         let mut set = PluginSet { plugins: BTreeMap::new(), wanted_engine: engine };
         let mut refused = Vec::new();
         for (name, record) in &records.installed {
@@ -90,14 +93,14 @@ impl PluginLibrary {
         let current = ArcSwap::from_pointee(set);
         let (folder, records) = (folder.to_owned(), Mutex::new(records));
         let library = Self { host, folder, records, refused, current, _lock: lock };
-        library.sweep(&library.lock(), None);
+        library.sweep(&library.lock());
         Ok(library)
     }
 
     /// Removes the cached code of plugins that are not installed. Called after the plugins of a folder are installed:
     /// their code may already be in the cache, for example after a restore.
     pub fn forget_unused_code(&self) {
-        self.host.compiler.retain(&self.lock().installed.values().map(|record| record.digest).collect());
+        self.host.compiler.retain(&self.lock().digests().into_iter().collect());
     }
 
     /// The plugins installed now. The set is immutable; call again to see changes.
@@ -148,6 +151,11 @@ impl PluginLibrary {
         {
             return Err(InstallError::of(&candidate.manifest.name, InstallStep::Downgrade, reason));
         }
+        if downgrade == Downgrade::Refused
+            && let Some(reason) = self.other_content_than(&candidate)
+        {
+            return Err(InstallError::of(&candidate.manifest.name, InstallStep::Downgrade, reason));
+        }
         if let Some(serving) = self.current().engine_displaced_by(&candidate.manifest) {
             let reason = format!(
                 "the eligibility engine `{serving}` is already installed, and with two engines none is active; set `engine` in `[plugins]` to the one to use, or remove `{serving}` first"
@@ -173,6 +181,21 @@ impl PluginLibrary {
         })
     }
 
+    /// The reason why installing a plugin would replace the content of a version: the same version is active with other
+    /// bytes.
+    fn other_content_than(&self, candidate: &Candidate) -> Option<String> {
+        let manifest = &candidate.manifest;
+        let current = self.current();
+        let active = current.get(&manifest.name)?;
+        let is_replaced = active.manifest().version == manifest.version && active.loaded().digest() != candidate.digest;
+        is_replaced.then(|| {
+            format!(
+                "version {} is installed with other content: raise the version, or use `--allow-downgrade` to replace it",
+                manifest.version
+            )
+        })
+    }
+
     /// Installs a prepared plugin: on disk first, then for all calls that begin from now on. Its machine code is cached
     /// last, because nothing depends on it.
     ///
@@ -191,13 +214,12 @@ impl PluginLibrary {
 
         let mut records = self.lock();
         write_whole(&self.path_of(prepared.digest()), &prepared.bytes).map_err(failed)?;
-        let replaced = records.installed.get(&name).cloned();
         let changed = records.clone().with(&prepared, now);
         self.replace_list(&mut records, changed).map_err(failed)?;
         let Prepared { loaded, signer, .. } = prepared;
         let installed = InstalledPlugin { loaded, signer, installed_at: now };
         self.publish(|plugins| drop(plugins.insert(name.clone(), installed.clone())));
-        self.sweep(&records, replaced);
+        self.sweep(&records);
         Ok(installed)
     }
 
@@ -248,14 +270,14 @@ impl PluginLibrary {
     /// No plugin of that name is installed, or the disk failed and it is still installed.
     pub fn remove(&self, name: &PluginName) -> Result<(), LibraryError> {
         let mut records = self.lock();
-        let Some(removed) = records.installed.get(name).cloned() else {
+        if !records.installed.contains_key(name) {
             return Err(LibraryError::NotInstalled(name.clone()));
-        };
+        }
         let changed = records.clone().without(name);
         let replaced = self.replace_list(&mut records, changed);
         replaced.map_err(|error| FolderError::new(&self.folder.join(LIST_FILE), error))?;
         self.publish(|plugins| drop(plugins.remove(name)));
-        self.sweep(&records, Some(removed));
+        self.sweep(&records);
         Ok(())
     }
 
@@ -265,20 +287,19 @@ impl PluginLibrary {
         self.current.store(Arc::new(set));
     }
 
-    /// Removes files that the list does not name: that of the plugin just removed, and those of installs that a crash
-    /// interrupted.
-    fn sweep(&self, records: &PluginList, gone: Option<RecordedPlugin>) {
-        let stored: Vec<_> = records.installed.values().map(|record| self.path_of(record.digest)).collect();
+    /// Removes files that the list does not name, with their compiled code: those of the plugin just removed, and those
+    /// of installs that a crash interrupted.
+    fn sweep(&self, records: &PluginList) {
+        let stored: Vec<_> = records.digests().into_iter().map(|digest| self.path_of(digest)).collect();
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
             let is_plugin = path.extension().is_some_and(|extension| extension == "wasm");
             if is_plugin && !stored.contains(&path) {
                 let _ = fs::remove_file(&path);
                 crash_point();
+                let digest = path.file_stem().and_then(|stem| Digest::from_hex(stem.to_str()?));
+                digest.into_iter().for_each(|digest| self.host.compiler.forget(digest));
             }
-        }
-        if let Some(gone) = gone.filter(|gone| !stored.contains(&self.path_of(gone.digest))) {
-            self.host.compiler.forget(gone.digest);
         }
     }
 
@@ -453,6 +474,12 @@ impl Prepared {
         self.loaded.manifest()
     }
 
+    /// The loaded plugin.
+    #[must_use]
+    pub fn loaded(&self) -> &Arc<LoadedPlugin> {
+        &self.loaded
+    }
+
     /// Digest of its file.
     #[must_use]
     pub fn digest(&self) -> Digest {
@@ -482,6 +509,7 @@ impl Prepared {
             signature: self.signature.clone(),
             is_unsigned_allowed: self.is_unsigned_allowed,
             installed_at: now,
+            earlier: Vec::new(),
         }
     }
 

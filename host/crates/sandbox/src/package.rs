@@ -76,6 +76,11 @@ impl Candidate {
         })?;
         let version = supported(manifest)?;
         let surface = Surface::of(bytes).map_err(|reason| refuse(InstallStep::Unreadable, &reason))?;
+        if surface.is_composed {
+            // The compiler would panic: adapters between components need several memories in one module.
+            let reason = "it is composed of components with modules of their own, which this sandbox does not support: build one component, without `wac` or WASI virtualization";
+            return Err(refuse(InstallStep::Unreadable, &reason));
+        }
         check_imports(&surface, &types, manifest, version)?;
         check_export(&surface, &types, manifest, version)?;
         check_code(&surface, &manifest.name)?;
@@ -122,6 +127,8 @@ pub struct Surface {
     pub functions: usize,
     /// The size of their code, in bytes.
     pub code_bytes: usize,
+    /// True if components inside it have modules of their own.
+    pub is_composed: bool,
 }
 
 /// Rejects a file by its size.
@@ -169,7 +176,11 @@ impl Surface {
         for payload in Parser::new(0).parse_all(bytes) {
             match payload.map_err(|error| error.to_string())? {
                 Payload::Version { encoding: Encoding::Module | Encoding::Component, .. } => {}
-                Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth = depth.saturating_add(1),
+                Payload::ModuleSection { .. } => {
+                    surface.is_composed |= depth > 0;
+                    depth = depth.saturating_add(1);
+                }
+                Payload::ComponentSection { .. } => depth = depth.saturating_add(1),
                 Payload::End(_) => depth = depth.saturating_sub(1),
                 Payload::ComponentImportSection(section) if depth == 0 => {
                     for import in section {

@@ -74,7 +74,7 @@ pub trait Editable: RecordType + Clone {
     );
 
     /// The answer to a write.
-    fn answer(
+    fn written_view(
         ctx: &OpContext,
         registry: &Registry,
         languages: LanguagePreference,
@@ -103,7 +103,7 @@ where
     let record = register(ctx, registry, draft).await?;
     // Nothing but what always stays, where it is not there for the client.
     let fields = visibility::of(ctx, registry, T::KIND, record.id).await?.unwrap_or_else(FieldSet::none);
-    T::answer(ctx, registry, languages, Seen { record, fields }).await
+    T::written_view(ctx, registry, languages, Seen { record, fields }).await
 }
 
 /// Registers a record, and shows nothing of it.
@@ -277,7 +277,7 @@ where
         .chain(stored.as_ref().and_then(open_vocabulary::NumberedCodes::operation));
     let record = records::commit(registry, records::write(ctx, operations.collect(), entry)).await?;
     drop(stored);
-    T::answer(ctx, registry, languages, Seen { record, fields }).await
+    T::written_view(ctx, registry, languages, Seen { record, fields }).await
 }
 
 fn check_identifiers<T: RecordType>(

@@ -98,7 +98,7 @@ pub async fn read(
 ) -> Result<GroupView, AppError> {
     let found = visibility::find_record(ctx, registry, key).await;
     registry.audit.record_read(ctx, &found, vec![reference(key)], None).await?;
-    answer(ctx, registry, languages, found?, wanted).await
+    written_view(ctx, registry, languages, found?, wanted).await
 }
 
 impl Editable for GroupRecord {
@@ -139,13 +139,13 @@ impl Editable for GroupRecord {
         check_members(ctx, generation, details, hidden, problems);
     }
 
-    async fn answer(
+    async fn written_view(
         ctx: &OpContext,
         registry: &Registry,
         languages: LanguagePreference,
         written: Seen<GroupDetails>,
     ) -> Result<GroupView, AppError> {
-        answer(ctx, registry, languages, written, Includes::ALL).await
+        written_view(ctx, registry, languages, written, Includes::ALL).await
     }
 }
 
@@ -182,7 +182,7 @@ async fn view(
 
 /// The group as the client may see it, without members that the client may not see. The members shown are named in the
 /// audit log.
-pub(super) async fn answer(
+pub(super) async fn written_view(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
@@ -346,7 +346,7 @@ pub async fn search(
         let Some(fields) = fields else { continue };
         let record = registry.store.find::<GroupDetails>(id).await?;
         let record = record.ok_or_else(|| AppError::internal("a search found a group that is not there"))?;
-        views.push(answer(ctx, registry, languages.clone(), Seen { record, fields }, wanted).await?);
+        views.push(written_view(ctx, registry, languages.clone(), Seen { record, fields }, wanted).await?);
     }
     let targets = views.iter().filter_map(|view| records::name_of(&view.group)).collect();
     registry.audit.record_search(ctx, targets, search::note(fields, &paging.sort)).await?;

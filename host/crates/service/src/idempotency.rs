@@ -298,7 +298,7 @@ pub async fn replay(
         RecordKind::Group => {
             let record = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
             let seen = Seen { record, fields };
-            IdempotentReplay::Group(group::answer(ctx, registry, languages, seen, group::Includes::ALL).await?)
+            IdempotentReplay::Group(group::written_view(ctx, registry, languages, seen, group::Includes::ALL).await?)
         }
         RecordKind::ProgramMembership => {
             let membership = registry.store.find_version(id, version).await?.ok_or_else(gone)?;

@@ -122,7 +122,7 @@ impl Editable for IndividualRecord {
         edit::check_relationships(details, (RecordKind::Individual, RELATIONSHIP), hidden, problems);
     }
 
-    async fn answer(
+    async fn written_view(
         ctx: &OpContext,
         registry: &Registry,
         languages: LanguagePreference,

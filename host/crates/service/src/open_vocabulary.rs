@@ -96,7 +96,8 @@ impl Consulted {
         let first = CodeNumber(u32::try_from(table.code_count()).unwrap_or(u32::MAX));
         let table = Arc::new(table.with_codes(&codes).map_err(|error| AppError::Internal(error.into()))?);
         let known = current.with_open(&self.requested, Some(table.clone()));
-        let known = known.map_err(|problem| invalid_response(&problem, &self.requested))?;
+        let known =
+            known.map_err(|problem| invalid_response(&registry.vocabularies, &current, &problem, &self.requested))?;
         let vocabularies = registry.vocabularies.clone();
         if codes.is_empty() {
             // Another process may have assigned them, and this process may not know yet.
@@ -210,7 +211,7 @@ impl NumberedCodes {
 /// A generation that includes the given codes, as far as packs resolve them.
 ///
 /// # Errors
-/// [`AppError::VocabularyUnavailable`] when a pack fails.
+/// [`AppError::VocabularyUnavailable`] when a pack cannot be called, [`AppError::VocabularyFailed`] when it fails.
 pub async fn resolve(
     registry: &Registry,
     generation: Arc<Generation>,
@@ -228,8 +229,9 @@ pub async fn resolve(
     let vocabularies = registry.vocabularies.clone();
     let consulted = tokio::task::spawn_blocking(move || {
         let requested = vocabularies.open().ask(&generation, &codes, CallingThread::MayWait).map_err(unavailable)?;
-        let consulted =
-            generation.with_open(&requested, None).map_err(|problem| invalid_response(&problem, &requested))?;
+        let consulted = generation
+            .with_open(&requested, None)
+            .map_err(|problem| invalid_response(&vocabularies, &generation, &problem, &requested))?;
         let generation = Arc::new(consulted);
         Ok(Consulted { generation, requested })
     });
@@ -250,7 +252,8 @@ pub(super) fn resolve_local(
     if requested.is_empty() {
         return Ok(generation);
     }
-    generation.with_open(&requested, None).map(Arc::new).map_err(|problem| invalid_response(&problem, &requested))
+    let known = generation.with_open(&requested, None).map(Arc::new);
+    known.map_err(|problem| invalid_response(&registry.vocabularies, &generation, &problem, &requested))
 }
 
 /// The generation with all codes of open vocabularies in records, as their packs return them now. A code that a pack no
@@ -265,7 +268,7 @@ pub(super) fn with_persisted(registry: &Registry, generation: Generation) -> Gen
             match registry.vocabularies.open().ask(&generation, batch, CallingThread::MayWait) {
                 Ok(answers) => requested.extend(answers),
                 Err(error) => tracing::error!(
-                    vocabulary = %namespace, reason = error.reason,
+                    vocabulary = %namespace, reason = error.failure.reason,
                     "codes of an open vocabulary in records cannot be looked up, they are shown without displays"
                 ),
             }
@@ -296,14 +299,24 @@ fn check_room(current: &Generation, table: &CodeTable, namespace: &Namespace, mo
 }
 
 fn unavailable(error: OpenUnavailable) -> AppError {
-    tracing::warn!(vocabulary = %error.namespace, reason = error.reason, "a code of an open vocabulary cannot be looked up");
-    AppError::VocabularyUnavailable(error.namespace)
+    let OpenUnavailable { namespace, failure } = error;
+    tracing::warn!(vocabulary = %namespace, reason = failure.reason, "a code of an open vocabulary cannot be looked up");
+    if failure.is_lasting { AppError::VocabularyFailed(namespace) } else { AppError::VocabularyUnavailable(namespace) }
 }
 
-fn invalid_response(problem: &OpenProblem, requested: &[Arc<QueriedCode>]) -> AppError {
-    tracing::error!(error = %problem, "a pack returned invalid data for a code of its open vocabulary");
-    match requested.first() {
-        Some(first) => AppError::VocabularyUnavailable(first.written.namespace.clone()),
-        None => AppError::internal("the generation is invalid although no code was resolved"),
-    }
+/// The error of an invalid result, which is logged and counted as a fault of the pack.
+fn invalid_response(
+    registry: &Vocabularies,
+    generation: &Generation,
+    problem: &OpenProblem,
+    requested: &[Arc<QueriedCode>],
+) -> AppError {
+    let Some(first) = requested.first() else {
+        return AppError::internal("the generation is invalid although no code was resolved");
+    };
+    let namespace = &first.written.namespace;
+    let plugin = generation.pack_of(namespace).map(|pack| pack.plugin.as_str()).unwrap_or_default();
+    tracing::error!(plugin, vocabulary = %namespace, error = %problem, "a pack returned invalid data for a code of its open vocabulary");
+    registry.open().record_invalid(generation, namespace);
+    AppError::VocabularyFailed(namespace.clone())
 }

@@ -10,6 +10,7 @@
 mod follow;
 mod remove;
 mod report;
+mod review;
 #[cfg(test)]
 mod tests;
 
@@ -20,8 +21,9 @@ use tracing::{Instrument, Span};
 
 use self::follow::Common;
 pub use self::report::{
-    CodeChange, Gone, RECORDS_REPORTED_MAX, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange,
+    CodeChange, Gone, RECORDS_REPORTED_MAX, TouchedCode, TouchedRecord, UnresolvedCode, UpgradeReport, VocabularyChange,
 };
+pub use self::review::{ChangedOutcome, DECISIONS_DEFAULT, DECISIONS_MAX, Review, ReviewedProgram};
 use crate::audit;
 use crate::client::spawn_uncancellable;
 use crate::registry::Registry;
@@ -32,7 +34,8 @@ use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::deployment::{Deployment, Setting};
 use daftar_domain::error::AppError;
-use daftar_domain::manifest::{PluginManifest, PluginName};
+use daftar_domain::error_code::ErrorCode;
+use daftar_domain::manifest::{PluginManifest, PluginName, PluginVersion};
 use daftar_domain::vocabulary::PackContents;
 use daftar_sandbox::{ArchivedPlugins, Digest, InstallError, InstallStep, PluginHost, PluginLibrary, Prepared};
 pub use daftar_sandbox::{
@@ -164,6 +167,47 @@ impl PluginAdministration {
         spawn_uncancellable(installing.instrument(span)).await
     }
 
+    /// Installs again a version that the installed one replaced: `version`, or the latest one.
+    ///
+    /// # Errors
+    /// [`AppError::UnknownPlugin`]; [`AppError::Conflict`] if the version is not retained; those of [`Self::install`].
+    pub async fn roll_back(
+        &self,
+        ctx: &OpContext,
+        name: &PluginName,
+        version: Option<PluginVersion>,
+        loss: Loss,
+    ) -> Result<InstalledPlugin, AppError> {
+        let installed = self.recorded(name).ok_or_else(|| AppError::UnknownPlugin(name.to_string()))?;
+        let mut earlier = installed.earlier.iter();
+        let Some(wanted) = earlier.find(|earlier| version.is_none_or(|version| earlier.version == version)) else {
+            let retained: Vec<String> = installed.earlier.iter().map(|earlier| earlier.version.to_string()).collect();
+            let detail = match (version, retained.is_empty()) {
+                (Some(version), false) => {
+                    format!("version {version} of `{name}` is not retained; retained are {}", retained.join(", "))
+                }
+                (_, _) => format!("`{name}` has replaced no version: install the file of the version to go back to"),
+            };
+            return Err(AppError::Conflict(ErrorCode::Conflict, detail));
+        };
+        let (library, digest) = (self.library.clone(), wanted.digest);
+        let here = blocking(move || library.file_of(digest)).await?;
+        let bytes = match (here, &self.shared) {
+            (Ok(bytes), _) => Some(bytes),
+            (Err(_), Some(shared)) => shared.plugin_file(*digest.as_bytes()).await?,
+            (Err(reason), None) => return Err(AppError::internal(reason)),
+        };
+        let bytes = bytes.ok_or_else(|| AppError::internal("the file of an earlier version is missing"))?;
+        self.install(ctx, PluginOffer { loss, ..wanted.offer(bytes) }).await
+    }
+
+    /// An installed plugin and the versions that it replaced, as all servers know them.
+    #[must_use]
+    pub fn recorded(&self, name: &PluginName) -> Option<RecordedPlugin> {
+        let common = self.shared.is_some().then(|| self.common().plugins.recorded(name).cloned()).flatten();
+        common.or_else(|| self.library.recorded(name))
+    }
+
     async fn install_audited(&self, ctx: &OpContext, offer: PluginOffer) -> Result<InstalledPlugin, AppError> {
         let _changing = self.publisher.exclusive().await;
         let _lock = self.publisher.cluster_lock(ctx.now).await?;
@@ -173,7 +217,11 @@ impl PluginAdministration {
         };
         let (library, loss) = (self.library.clone(), offer.loss);
         let prepared = blocking(move || library.prepare(offer)).await?;
-        let installed = match prepared.and_then(|prepared| self.refuse_loss(prepared, loss)) {
+        let accepted = match prepared {
+            Ok(prepared) => self.refuse_loss(prepared, loss).await?,
+            Err(error) => Err(error),
+        };
+        let installed = match accepted {
             Ok(prepared) => self.install_prepared(ctx, prepared, allowed_by).await?.map_err(|(error, _)| error),
             Err(error) => Err(error),
         };
@@ -190,12 +238,24 @@ impl PluginAdministration {
         }
     }
 
-    /// Rejects a pack that lacks fields or concept groups of the installed version, unless that is accepted.
-    fn refuse_loss(&self, prepared: Prepared, loss: Loss) -> Result<Prepared, InstallError> {
+    /// Rejects a pack that lacks fields or concept groups of the installed version, or that does not resolve codes of
+    /// its open vocabularies in records, unless that is accepted.
+    async fn refuse_loss(&self, prepared: Prepared, loss: Loss) -> Result<Result<Prepared, InstallError>, AppError> {
+        if loss == Loss::Accepted {
+            return Ok(Ok(prepared));
+        }
         let (packs, _) = self.publisher.decided();
-        let Some((_, present)) = packs.get(&prepared.manifest().name).filter(|_| loss == Loss::Refused) else {
-            return Ok(prepared);
-        };
+        let present = packs.get(&prepared.manifest().name);
+        if present.is_some()
+            && let Some(reason) = report::reason_of(&self.unresolved(&prepared).await?)
+        {
+            return Ok(Err(prepared.refuse(reason)));
+        }
+        Ok(self.refuse_gone(prepared, present.map(|(_, present)| &**present)))
+    }
+
+    fn refuse_gone(&self, prepared: Prepared, present: Option<&CheckedPack>) -> Result<Prepared, InstallError> {
+        let Some(present) = present else { return Ok(prepared) };
         let new = prepared.contents().cloned();
         let new = new.map(|contents| checked(contents, prepared.manifest(), &Deployment::default()));
         // A later step reports corrupt contents.

@@ -36,7 +36,8 @@ pub use self::generation::{
 pub use self::hierarchy::{DEPTH_MAX, EXTRA_INTERVALS_MAX};
 pub use self::language::LanguagePreference;
 pub use self::open::{
-    CallingThread, NoPacks, OpenCodes, OpenPacks, OpenUnavailable, QueriedCode, ResolvedCode, ResolvedConcept,
+    CallingThread, NoPacks, OpenCodes, OpenFailure, OpenPacks, OpenUnavailable, QueriedCode, ResolvedCode,
+    ResolvedConcept,
 };
 pub use self::search::{
     Found, FoundPage, Grade, MatchedText, QUERY_BYTES_MAX, QUERY_WORDS_MAX, SearchOptions, SearchQuery,

@@ -50,14 +50,23 @@ pub enum CallingThread {
 /// Response of a pack about a code: its concept, or a message.
 pub type ResolvedConcept = Result<Concept, String>;
 
-/// Reason why a pack did not answer. It says nothing about the code: the same question may be answered later.
+/// Error: a pack returned no valid result for codes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the pack of the open vocabulary `{namespace}` does not answer, retry later")]
+#[error("the pack of the open vocabulary `{namespace}` returned no valid result")]
 pub struct OpenUnavailable {
     /// The vocabulary.
     pub namespace: Namespace,
-    /// Reason why, for the log.
+    /// The reason.
+    pub failure: OpenFailure,
+}
+
+/// The reason why a pack returned no valid result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenFailure {
+    /// The reason, for the log.
     pub reason: String,
+    /// True if the same call fails again: the pack is a function of its input. False if it could not be called now.
+    pub is_lasting: bool,
 }
 
 /// Puts codes to the packs that bring open vocabularies.
@@ -72,7 +81,10 @@ pub trait OpenPacks: Send + Sync {
         namespace: &Namespace,
         codes: &[Code],
         thread: CallingThread,
-    ) -> Result<Vec<ResolvedConcept>, String>;
+    ) -> Result<Vec<ResolvedConcept>, OpenFailure>;
+
+    /// Counts an invalid result of a pack as a fault of it.
+    fn record_invalid(&self, pack: &PackOrigin);
 }
 
 /// A code that was put to its pack.
@@ -146,9 +158,11 @@ impl OpenPacks for NoPacks {
         _: &Namespace,
         _: &[Code],
         _: CallingThread,
-    ) -> Result<Vec<ResolvedConcept>, String> {
-        Err("no packs can be asked".to_owned())
+    ) -> Result<Vec<ResolvedConcept>, OpenFailure> {
+        Err(OpenFailure { reason: "no packs can be asked".to_owned(), is_lasting: false })
     }
+
+    fn record_invalid(&self, _: &PackOrigin) {}
 }
 
 impl OpenCodes {
@@ -156,6 +170,13 @@ impl OpenCodes {
     #[must_use]
     pub fn new(packs: Arc<dyn OpenPacks>) -> Self {
         Self { packs, remembered: Mutex::default() }
+    }
+
+    /// Counts an invalid result of the pack of a vocabulary as a fault of it.
+    pub fn record_invalid(&self, generation: &Generation, namespace: &Namespace) {
+        if let Some(pack) = generation.pack_of(namespace) {
+            self.packs.record_invalid(pack);
+        }
     }
 
     /// Responses of packs about those codes, each once; codes that need no validation are omitted.
@@ -195,18 +216,23 @@ impl OpenCodes {
         codes: Vec<Code>,
         thread: CallingThread,
     ) -> Result<Vec<QueriedCode>, OpenUnavailable> {
-        let unavailable = |reason: String| OpenUnavailable { namespace: namespace.clone(), reason };
-        let pack = generation.pack_of(namespace).ok_or_else(|| unavailable("no pack contains it".to_owned()))?;
+        let failed = |failure: OpenFailure| OpenUnavailable { namespace: namespace.clone(), failure };
+        let passing = |reason: String| failed(OpenFailure { reason, is_lasting: false });
+        let pack = generation.pack_of(namespace).ok_or_else(|| passing("no pack contains it".to_owned()))?;
+        let invalid = |reason: String| {
+            self.packs.record_invalid(pack);
+            failed(OpenFailure { reason, is_lasting: true })
+        };
         let begun = Instant::now();
         let resolve = |codes: &[Code]| -> Result<Vec<ResolvedConcept>, OpenUnavailable> {
             let mut all = Vec::with_capacity(codes.len());
             for batch in codes.chunks(BATCH_CODES) {
                 if begun.elapsed() > ASKING_MAX {
-                    return Err(unavailable(format!("it takes longer than {} s", ASKING_MAX.as_secs())));
+                    return Err(passing(format!("it takes longer than {} s", ASKING_MAX.as_secs())));
                 }
-                let answers = self.packs.resolve(pack, namespace, batch, thread).map_err(unavailable)?;
+                let answers = self.packs.resolve(pack, namespace, batch, thread).map_err(failed)?;
                 if answers.len() != batch.len() {
-                    return Err(unavailable("not one answer a code".to_owned()));
+                    return Err(invalid("not one answer a code".to_owned()));
                 }
                 all.extend(answers);
             }
@@ -235,7 +261,7 @@ impl OpenCodes {
                 break;
             }
             if normal.len() + wanted.len() > codes.len() * (ABOVE_MAX + 1) {
-                return Err(unavailable(format!("more than {ABOVE_MAX} codes lie above some code")));
+                return Err(invalid(format!("more than {ABOVE_MAX} codes lie above some code")));
             }
             let batch = std::mem::take(&mut wanted);
             for (code, answer) in batch.iter().zip(resolve(&batch)?) {
@@ -243,10 +269,10 @@ impl OpenCodes {
                     Ok(concept) if concept.code == *code => drop(normal.insert(code.clone(), concept)),
                     Ok(other) => {
                         let reason = format!("it gives `{code}`, which it named itself, as `{}`", other.code);
-                        return Err(unavailable(reason));
+                        return Err(invalid(reason));
                     }
                     Err(sentence) => {
-                        return Err(unavailable(format!("it named `{code}` itself and refuses it: {sentence}")));
+                        return Err(invalid(format!("it named `{code}` itself and refuses it: {sentence}")));
                     }
                 }
             }
@@ -257,11 +283,11 @@ impl OpenCodes {
                 Ok(concept) => {
                     let spelt = normal.get(&concept.code).unwrap_or(&concept).clone();
                     let above = above(&spelt, &normal, &is_listed)
-                        .ok_or_else(|| unavailable(format!("more than {ABOVE_MAX} codes lie above `{code}`")))?;
+                        .ok_or_else(|| invalid(format!("more than {ABOVE_MAX} codes lie above `{code}`")))?;
                     let resolved = ResolvedCode { concept: spelt, above };
                     let bytes = resolved.text_bytes();
                     if bytes > ANSWER_BYTES_MAX {
-                        return Err(unavailable(format!(
+                        return Err(invalid(format!(
                             "it says {bytes} bytes about `{code}`, more than {ANSWER_BYTES_MAX}"
                         )));
                     }

@@ -87,7 +87,10 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<RuleFile>, CliError> {
 }
 
 /// The rule files of a folder, by name.
-fn listed(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
+///
+/// # Errors
+/// It cannot be read, or has too many.
+pub(in crate::cli) fn listed(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     let unread = |error: std::io::Error| CliError::cannot_read(folder, &error);
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unread)? {

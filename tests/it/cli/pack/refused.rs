@@ -222,6 +222,8 @@ fn a_source_of_a_pack_is_refused_with_everything_that_is_wrong() {
     std::fs::write(out.join("codes/tools.tsv"), "code\tparents\nhand\tgarden\ngarden\thand\nhoe\tspade\nhoe\t\n")
         .unwrap();
     std::fs::write(out.join("labels/fr/tools.tsv"), "code\tlabel\nhand\t Main\n").unwrap();
+    let settings = std::fs::read_to_string(out.join("pack.toml")).unwrap();
+    std::fs::write(out.join("pack.toml"), settings.replace("codes =", "count = 4\ncodes =")).unwrap();
     for command in
         [&["pack", "check", text(&out)][..], &["pack", "build", text(&out), "-o", text(&folder.path().join("x"))]]
     {

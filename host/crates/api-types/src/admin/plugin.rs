@@ -32,6 +32,9 @@ pub struct PluginBody {
     pub compiled_bytes: usize,
     /// Time at which it was installed.
     pub installed_at: String,
+    /// The versions that it replaced and that a rollback can install again, the latest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<EarlierPluginBody>,
     /// Its licence.
     pub licence: String,
     /// Attribution that its licence requires.
@@ -62,6 +65,19 @@ pub struct PluginBody {
     pub last_fault: Option<LastFaultBody>,
 }
 
+/// A version that the installed one replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlierPluginBody {
+    /// Its version.
+    pub version: String,
+    /// The digest of its component.
+    pub digest: String,
+    /// The signer at its install.
+    pub signer: String,
+    /// Time at which it was installed.
+    pub installed_at: String,
+}
+
 /// The limits of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PluginLimitsBody {
@@ -87,6 +103,59 @@ pub struct PluginLimitsBody {
     pub host_call_bytes: usize,
     /// Requests that run concurrently.
     pub concurrent_requests: usize,
+}
+
+/// The comparison of a plugin's file with the active plugins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewBody {
+    /// The plugin.
+    pub plugin: String,
+    /// The installed version.
+    pub from: Option<String>,
+    /// The reviewed version.
+    pub to: String,
+    /// The reason for which an installation would be rejected; then nothing was compared.
+    pub refused: Option<String>,
+    /// Each program with a rule.
+    pub programs: Vec<ReviewedProgramBody>,
+}
+
+/// The comparison of a program's rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewedProgramBody {
+    /// `Program/<system>|<value>`
+    pub program: String,
+    /// Number of compared subjects.
+    pub compared: u64,
+    /// The changed outcomes, the most frequent first.
+    pub changes: Vec<ChangedOutcomeBody>,
+    /// The reason for which the new version does not evaluate the rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A kind of change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedOutcomeBody {
+    /// The outcome with the active plugins.
+    pub before: String,
+    /// The outcome with the new one.
+    pub after: String,
+    /// Number of subjects.
+    pub subjects: u64,
+    /// Some of them, by reference.
+    pub examples: Vec<String>,
+}
+
+/// A code of an open vocabulary in records that a new version does not resolve.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnresolvedCodeBody {
+    /// `<namespace>#<code>`
+    pub uri: String,
+    /// Number of records with it.
+    pub records: u64,
+    /// The pack's message, or the fault of the call.
+    pub reason: String,
 }
 
 /// Number of calls that failed with one kind of fault.
@@ -206,6 +275,9 @@ pub struct UpgradeReportBody {
     /// The concept groups of the installed version that it lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed_concept_groups: Vec<String>,
+    /// Codes of its open vocabularies in records that it does not resolve.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unresolved_codes: Vec<UnresolvedCodeBody>,
     /// The vocabularies that would change.
     pub vocabularies: Vec<VocabularyChangeBody>,
     /// Records with codes that would be removed or retired, at most the requested number.
@@ -236,6 +308,9 @@ pub struct VocabularyChangeBody {
     pub codes: Vec<TouchedCodeBody>,
     /// Number of further codes that would change.
     pub codes_not_named: usize,
+    /// Codes that would be removed or retired and that no record contains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unused_codes: Vec<String>,
     /// The local codes of the vocabulary.
     pub local_codes: Vec<String>,
 }

@@ -226,7 +226,7 @@ impl Default for StoreConfig {
 }
 
 /// Plugins.
-#[derive(Debug, Clone, Deserialize, Serialize, Default)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PluginsConfig {
     /// Folder of plugins to install at start if absent or newer; `plugins` beside the executable if absent.
@@ -237,8 +237,27 @@ pub struct PluginsConfig {
     pub trusted_keys: Vec<TrustedKey>,
     /// Permits plugins without a trusted signature.
     pub allow_unsigned: bool,
+    /// Maximum processor time of compiling one plugin, in seconds.
+    pub compile_seconds: u64,
+    /// Maximum memory of compiling one plugin, in MiB.
+    pub compile_memory_mib: u64,
     /// Limits of single plugins, by name, that override the defaults of their kind.
     pub limits: BTreeMap<PluginName, PluginLimitsConfig>,
+}
+
+impl Default for PluginsConfig {
+    fn default() -> Self {
+        Self {
+            dir: None,
+            engine: None,
+            trusted_keys: Vec::new(),
+            allow_unsigned: false,
+            // Several times the needs of the largest known plugin: the eligibility engine needs 2 s and 250 MiB.
+            compile_seconds: 20,
+            compile_memory_mib: 1_024,
+            limits: BTreeMap::new(),
+        }
+    }
 }
 
 /// Vocabularies.

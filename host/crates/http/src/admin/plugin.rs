@@ -13,16 +13,18 @@ use crate::api::extract::body::read_bounded;
 use crate::api::extract::query::{NoParameters, Parameters};
 use crate::state::AppState;
 use daftar_api_types::admin::plugin::{
-    BreakerBody, FaultsBody, FieldCodeBody, FuelUseBody, LastFaultBody, LimitsUseBody, LogLinesBody, PluginBody,
-    PluginLimitsBody, PluginsBody, SuccessorBody, TouchedCodeBody, TouchedRecordBody, UnloadedPluginBody,
-    UpgradeReportBody, UseBody, VocabularyChangeBody,
+    BreakerBody, ChangedOutcomeBody, EarlierPluginBody, FaultsBody, FieldCodeBody, FuelUseBody, LastFaultBody,
+    LimitsUseBody, LogLinesBody, PluginBody, PluginLimitsBody, PluginsBody, ReviewBody, ReviewedProgramBody,
+    SuccessorBody, TouchedCodeBody, TouchedRecordBody, UnloadedPluginBody, UnresolvedCodeBody, UpgradeReportBody,
+    UseBody, VocabularyChangeBody,
 };
 use daftar_domain::calendar::format_instant;
 use daftar_domain::error::AppError;
-use daftar_domain::manifest::PluginName;
+use daftar_domain::manifest::{PluginName, PluginVersion};
 use daftar_service::plugin::{
-    CodeChange, Downgrade, InstalledPlugin, Loss, PACKAGE_BYTES_MAX, PluginOffer, RECORDS_REPORTED_MAX,
-    SIGNATURE_BYTES_MAX, TouchedCode, TouchedRecord, UnloadedPlugin, UnsignedPlugins, UpgradeReport, VocabularyChange,
+    ChangedOutcome, CodeChange, DECISIONS_DEFAULT, DECISIONS_MAX, Downgrade, InstalledPlugin, Loss, PACKAGE_BYTES_MAX,
+    PluginOffer, RECORDS_REPORTED_MAX, RecordedPlugin, Review, ReviewedProgram, SIGNATURE_BYTES_MAX, TouchedCode,
+    TouchedRecord, UnloadedPlugin, UnresolvedCode, UnsignedPlugins, UpgradeReport, VocabularyChange,
 };
 use daftar_service::program::log_broken_rules;
 
@@ -31,13 +33,15 @@ pub fn routes() -> Routes {
     vec![
         ("/plugins", get(list).post(install)),
         ("/plugins/{name}", show(installed).merge(delete(remove))),
+        ("/plugins/{name}/rollback", post(roll_back)),
         ("/plugin-reports", post(report)),
+        ("/plugin-reviews", post(review)),
     ]
 }
 
 /// Lists the installed plugins with their resource usage, and those that are not active.
 async fn list(_: NoParameters, State(app): State<AppState>) -> Json<PluginsBody> {
-    let data = app.plugins.list().iter().map(plugin_body).collect();
+    let data = app.plugins.list().iter().map(|plugin| plugin_body(&app, plugin)).collect();
     Json(PluginsBody { data, unloaded: app.plugins.unloaded().into_iter().map(unloaded_body).collect() })
 }
 
@@ -45,7 +49,7 @@ async fn list(_: NoParameters, State(app): State<AppState>) -> Json<PluginsBody>
 async fn installed(app: AppState, name: PluginName) -> Result<PluginBody, AppError> {
     let installed = app.plugins.list().into_iter().find(|plugin| plugin.manifest().name == name);
     let installed = installed.ok_or_else(|| AppError::UnknownPlugin(name.to_string()))?;
-    Ok(plugin_body(&installed))
+    Ok(plugin_body(&app, &installed))
 }
 
 /// The header with the line of the plugin's `.sig` file.
@@ -69,7 +73,23 @@ async fn install(
     let offer = PluginOffer { bytes, signature, unsigned, downgrade, loss };
     let installed = call.app.plugins.install(&call.ctx, offer).await?;
     log_broken_rules(&call.ctx, &call.app.registry, &call.app.engine).await;
-    Ok((StatusCode::CREATED, Json(plugin_body(&installed))))
+    Ok((StatusCode::CREATED, Json(plugin_body(&call.app, &installed))))
+}
+
+/// Installs again a version that the installed one replaced: the latest one, or that of `version`. `accept_loss` is as
+/// for an install.
+async fn roll_back(
+    call: Administrator,
+    KeyPath(name): KeyPath<PluginName>,
+    parameters: Parameters,
+) -> ApiResult<Json<PluginBody>> {
+    parameters.expect_only(&["version", "accept_loss"])?;
+    let version = parameters.one("version")?.map(PluginVersion::parse).transpose();
+    let version = version.map_err(|error| Problem::malformed(format!("`version`: {error}")))?;
+    let loss = if parameters.boolean("accept_loss")?.unwrap_or(false) { Loss::Accepted } else { Loss::Refused };
+    let installed = call.app.plugins.roll_back(&call.ctx, &name, version, loss).await?;
+    log_broken_rules(&call.ctx, &call.app.registry, &call.app.engine).await;
+    Ok(Json(plugin_body(&call.app, &installed)))
 }
 
 /// Returns the signature sent with the plugin, if any.
@@ -110,6 +130,38 @@ async fn report(call: Administrator, parameters: Parameters, request: Request) -
     Ok(Json(report_body(call.app.plugins.report(&call.ctx, offer, records).await?)))
 }
 
+/// Compares the outcomes of programs' rules with the active plugins and with the component in the body; changes nothing.
+/// `decisions` is the number of subjects.
+async fn review(call: Administrator, parameters: Parameters, request: Request) -> ApiResult<Json<ReviewBody>> {
+    parameters.expect_only(&["decisions"])?;
+    let decisions = match parameters.one("decisions")? {
+        None => DECISIONS_DEFAULT,
+        Some(text) => text.parse().ok().filter(|count| (1..=DECISIONS_MAX).contains(count)).ok_or_else(|| {
+            Problem::malformed(format!("`decisions` must be a whole number from 1 to {DECISIONS_MAX}"))
+        })?,
+    };
+    let signature = signature_of(request.headers())?;
+    let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
+    // As for a report.
+    let (unsigned, downgrade, loss) = (UnsignedPlugins::Allowed, Downgrade::Allowed, Loss::Accepted);
+    let offer = PluginOffer { bytes, signature, unsigned, downgrade, loss };
+    let Review { plugin, from, to, refusal, programs } = call.app.plugins.review(&call.ctx, offer, decisions).await?;
+    let change = |ChangedOutcome { before, after, subjects, examples }: ChangedOutcome| ChangedOutcomeBody {
+        before: before.name().to_owned(),
+        after: after.name().to_owned(),
+        subjects,
+        examples,
+    };
+    let program = |ReviewedProgram { program, compared, changes, problem }: ReviewedProgram| ReviewedProgramBody {
+        program,
+        compared,
+        changes: changes.into_iter().map(change).collect(),
+        problem,
+    };
+    let programs = programs.into_iter().map(program).collect();
+    Ok(Json(ReviewBody { plugin, from, to, refused: refusal, programs }))
+}
+
 fn records_wanted(text: &str) -> ApiResult<usize> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let count = text.parse().ok().filter(|count| is_number && *count <= RECORDS_REPORTED_MAX);
@@ -118,7 +170,7 @@ fn records_wanted(text: &str) -> ApiResult<usize> {
     })
 }
 
-fn plugin_body(plugin: &InstalledPlugin) -> PluginBody {
+fn plugin_body(app: &AppState, plugin: &InstalledPlugin) -> PluginBody {
     let (manifest, loaded) = (plugin.manifest(), plugin.loaded());
     let (usage, limits) = (loaded.usage(), loaded.limits());
     let failed = usage.faults.iter().filter(|(_, count)| *count > 0);
@@ -135,6 +187,10 @@ fn plugin_body(plugin: &InstalledPlugin) -> PluginBody {
         size_bytes: loaded.size_bytes,
         compiled_bytes: loaded.compiled_bytes,
         installed_at: format_instant(plugin.installed_at),
+        earlier: app
+            .plugins
+            .recorded(&manifest.name)
+            .map_or_else(Vec::new, |recorded| recorded.earlier.iter().map(earlier_body).collect()),
         licence: manifest.licence.clone(),
         attribution: manifest.attribution.clone(),
         limits: PluginLimitsBody {
@@ -178,6 +234,15 @@ fn plugin_body(plugin: &InstalledPlugin) -> PluginBody {
     }
 }
 
+fn earlier_body(earlier: &RecordedPlugin) -> EarlierPluginBody {
+    EarlierPluginBody {
+        version: earlier.version.to_string(),
+        digest: earlier.digest.to_string(),
+        signer: earlier.signer.to_string(),
+        installed_at: format_instant(earlier.installed_at),
+    }
+}
+
 /// A time in milliseconds, to the microsecond.
 fn milliseconds(time: Duration) -> f64 {
     time.as_micros() as f64 / 1_000.0
@@ -205,9 +270,14 @@ fn report_body(report: UpgradeReport) -> UpgradeReportBody {
         refused: report.refusal,
         removed_fields: report.gone.fields,
         removed_concept_groups: report.gone.concept_groups,
+        unresolved_codes: report.unresolved.into_iter().map(unresolved_body).collect(),
         vocabularies: report.vocabularies.into_iter().map(vocabulary_body).collect(),
         records: report.records.into_iter().map(record_body).collect(),
     }
+}
+
+fn unresolved_body(UnresolvedCode { uri, records, reason }: UnresolvedCode) -> UnresolvedCodeBody {
+    UnresolvedCodeBody { uri, records, reason }
 }
 
 fn vocabulary_body(change: VocabularyChange) -> VocabularyChangeBody {
@@ -222,6 +292,7 @@ fn vocabulary_body(change: VocabularyChange) -> VocabularyChangeBody {
         records_touched: change.records,
         codes: change.touched.into_iter().map(code_body).collect(),
         codes_not_named: change.unreported,
+        unused_codes: change.unused,
         local_codes: change.local_codes,
     }
 }

@@ -144,7 +144,6 @@ fn settings(draft: &DraftPack, sha256: &str, retained: &HandWritten) -> String {
         let languages: Vec<String> = vocabulary.languages.iter().map(|language| quoted(language)).collect();
         append(&mut text, format_args!("languages = [{}]\n", languages.join(", ")));
         setting(&mut text, "codes", &format!("{}.tsv", vocabulary.table));
-        append(&mut text, format_args!("count = {}\n", vocabulary.codes.len()));
         let is_hierarchical = vocabulary.codes.iter().any(|code| !code.parents.is_empty());
         append(&mut text, format_args!("hierarchical = {is_hierarchical}\n"));
         if let (Some(rule), true) = (vocabulary.rule, is_hierarchical) {

@@ -23,6 +23,7 @@ use crate::engine::compiling_engine;
 use crate::fault::excerpt;
 use crate::files::read_at_most;
 use crate::package::PACKAGE_BYTES_MAX;
+use daftar_domain::config::PluginsConfig;
 
 /// The limits of a compilation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,15 +36,23 @@ pub struct CompileBounds {
     pub code_bytes: usize,
 }
 
-impl Default for CompileBounds {
-    /// Several times the needs of the largest known plugin: the eligibility engine needs 2 s and 250 MiB.
-    fn default() -> Self {
+impl CompileBounds {
+    /// The bounds with that processor time and memory, from the configuration.
+    #[must_use]
+    pub fn new(processor_s: u64, memory_mib: u64) -> Self {
         Self {
-            worker: WorkerBounds { memory_bytes: 1 << 30, processor_s: 20 },
+            worker: WorkerBounds { memory_bytes: memory_mib << 20, processor_s },
             // On a busy machine a process gets less processor time than wall-clock time.
-            wall: Duration::from_secs(60),
+            wall: Duration::from_secs(3 * processor_s),
             code_bytes: 192 << 20,
         }
+    }
+}
+
+impl Default for CompileBounds {
+    fn default() -> Self {
+        let PluginsConfig { compile_seconds, compile_memory_mib, .. } = PluginsConfig::default();
+        Self::new(compile_seconds, compile_memory_mib)
     }
 }
 
@@ -111,7 +120,9 @@ impl ChildCompiler {
         }
         if has_run_out {
             let seconds = wall.as_secs();
-            return Err(CompileError::Budget(format!("compiling it took more than {seconds} s")));
+            return Err(CompileError::Budget(format!(
+                "compiling it took more than {seconds} s (three times `plugins.compile_seconds`)"
+            )));
         }
         let (is_read, answer) = exchanged.map_err(failed)?;
         if answer.len() > code_bytes {
@@ -184,11 +195,11 @@ impl ChildCompiler {
         if let Some(signal) = status.signal() {
             let is = |known: Signal| signal == known.as_raw();
             let reason = if is(Signal::XCPU) {
-                format!("compiling it took more than {processor_s} s of processor time")
+                format!("compiling it took more than {processor_s} s of processor time (`plugins.compile_seconds`)")
             } else if is(Signal::KILL) {
                 "the system killed its compilation, probably for lack of memory".to_owned()
             } else if is(Signal::ABORT) {
-                format!("compiling it took more than {memory_mib} MiB of memory")
+                format!("compiling it took more than {memory_mib} MiB of memory (`plugins.compile_memory_mib`)")
             } else if is(Signal::SEGV) || is(Signal::BUS) {
                 "compiling it overflowed the stack".to_owned()
             } else {

@@ -33,6 +33,13 @@ impl PluginLibrary {
         records.installed.retain(|name, record| match File::open(self.path_of(record.digest)) {
             Ok(file) => {
                 files.push((record.digest, file));
+                record.earlier.retain(|earlier| match File::open(self.path_of(earlier.digest)) {
+                    Ok(file) => {
+                        files.push((earlier.digest, file));
+                        true
+                    }
+                    Err(_) => false,
+                });
                 true
             }
             Err(error) => {
@@ -111,6 +118,9 @@ impl LibraryRefill {
             let mut records = PluginList::parse(list)?;
             for (name, record) in &mut records.installed {
                 record.is_unsigned_allowed &= is_authentic;
+                for earlier in &mut record.earlier {
+                    earlier.is_unsigned_allowed &= is_authentic;
+                }
                 let path = file_of(&self.folder, record.digest);
                 let bytes = read_file(&path).map_err(|error| io::Error::other(error.to_string()))?;
                 let unsigned =

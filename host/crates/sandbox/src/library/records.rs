@@ -11,7 +11,7 @@ use std::{fs, io};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{InstalledPlugin, LIST_FILE, LibraryError, Prepared};
+use super::{Downgrade, InstalledPlugin, LIST_FILE, LibraryError, PluginOffer, Prepared};
 use crate::PluginHost;
 use crate::files::{FolderError, read_at_most, write_whole};
 use crate::install::{InstallError, InstallStep};
@@ -21,6 +21,9 @@ use daftar_domain::manifest::{PluginKind, PluginName, PluginVersion};
 
 /// The version of the list format. Released formats stay readable; a changed format gets the next number.
 const FORMAT: u32 = 1;
+
+/// Maximum number of replaced versions of a plugin that are retained for a rollback.
+const EARLIER_VERSIONS_MAX: usize = 3;
 
 /// The installed plugins with their signatures, and the plugins removed by hand: of one folder, or in the store for all
 /// servers.
@@ -48,6 +51,22 @@ pub struct RecordedPlugin {
     pub is_unsigned_allowed: bool,
     /// The time of its install.
     pub installed_at: Timestamp,
+    /// The versions that it replaced, the latest first; at most [`EARLIER_VERSIONS_MAX`], whose files are retained for
+    /// a rollback.
+    pub earlier: Vec<RecordedPlugin>,
+}
+
+impl RecordedPlugin {
+    /// The file of this version, to be installed again by an administrator.
+    #[must_use]
+    pub fn offer(&self, bytes: Vec<u8>) -> PluginOffer {
+        PluginOffer {
+            signature: self.signature.clone(),
+            unsigned: if self.is_unsigned_allowed { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused },
+            downgrade: Downgrade::Allowed,
+            ..PluginOffer::from(bytes)
+        }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -76,6 +95,9 @@ struct StoredRecord {
     unsigned_allowed: bool,
     /// RFC 3339.
     installed_at: String,
+    /// The versions that it replaced, the latest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    earlier: Vec<StoredRecord>,
 }
 
 impl PluginList {
@@ -125,16 +147,7 @@ impl PluginList {
     /// # Errors
     /// It cannot be serialized, which does not happen in practice.
     pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
-        let installed = self.installed.iter().map(|(name, record)| StoredRecord {
-            name: name.clone(),
-            version: record.version,
-            kind: record.kind,
-            digest: record.digest.to_hex(),
-            signer: record.signer.to_string(),
-            signature: record.signature.clone(),
-            unsigned_allowed: record.is_unsigned_allowed,
-            installed_at: record.installed_at.to_string(),
-        });
+        let installed = self.installed.iter().map(|(name, record)| StoredRecord::new(name, record));
         let stored = StoredRecords {
             format: FORMAT,
             installed: installed.collect(),
@@ -143,10 +156,20 @@ impl PluginList {
         serde_json::to_vec_pretty(&stored).map_err(io::Error::other)
     }
 
-    /// The digests of the files that it names.
+    /// The digests of the files that it names, those of earlier versions included.
     #[must_use]
     pub fn digests(&self) -> Vec<Digest> {
-        self.installed.values().map(|record| record.digest).collect()
+        let digests = |record: &RecordedPlugin| -> Vec<Digest> {
+            [record].into_iter().chain(&record.earlier).map(|record| record.digest).collect()
+        };
+        let named: BTreeSet<Digest> = self.installed.values().flat_map(digests).collect();
+        named.into_iter().collect()
+    }
+
+    /// An installed plugin and the versions that it replaced.
+    #[must_use]
+    pub fn recorded(&self, name: &PluginName) -> Option<&RecordedPlugin> {
+        self.installed.get(name)
     }
 
     /// Returns the list with a plugin that is about to be installed.
@@ -154,7 +177,13 @@ impl PluginList {
     pub fn with(mut self, prepared: &Prepared, now: Timestamp) -> Self {
         let name = prepared.manifest().name.clone();
         self.removed.remove(&name);
-        self.installed.insert(name, prepared.record(now));
+        let mut record = prepared.record(now);
+        if let Some(mut replaced) = self.installed.remove(&name) {
+            let before = std::mem::take(&mut replaced.earlier);
+            let others = [replaced].into_iter().chain(before).filter(|earlier| earlier.digest != record.digest);
+            record.earlier = others.take(EARLIER_VERSIONS_MAX).collect();
+        }
+        self.installed.insert(name, record);
         self
     }
 
@@ -164,6 +193,22 @@ impl PluginList {
         self.installed.remove(name);
         self.removed.insert(name.clone());
         self
+    }
+}
+
+impl StoredRecord {
+    fn new(name: &PluginName, record: &RecordedPlugin) -> Self {
+        Self {
+            name: name.clone(),
+            version: record.version,
+            kind: record.kind,
+            digest: record.digest.to_hex(),
+            signer: record.signer.to_string(),
+            signature: record.signature.clone(),
+            unsigned_allowed: record.is_unsigned_allowed,
+            installed_at: record.installed_at.to_string(),
+            earlier: record.earlier.iter().map(|earlier| Self::new(name, earlier)).collect(),
+        }
     }
 }
 
@@ -181,6 +226,7 @@ impl TryFrom<StoredRecord> for RecordedPlugin {
             signature: from.signature,
             is_unsigned_allowed: from.unsigned_allowed,
             installed_at: from.installed_at.parse().map_err(|_| wrong("installed_at"))?,
+            earlier: from.earlier.into_iter().map(Self::try_from).collect::<Result<_, _>>()?,
         })
     }
 }
@@ -312,6 +358,7 @@ mod tests {
             signature: None,
             is_unsigned_allowed: false,
             installed_at: "2026-03-01T12:00:00Z".parse().unwrap(),
+            earlier: Vec::new(),
         };
         PluginList {
             installed: [(PluginName::parse("gender").unwrap(), record)].into(),
@@ -332,6 +379,9 @@ mod tests {
         let mut signed = records(key);
         for record in signed.installed.values_mut() {
             (record.signature, record.is_unsigned_allowed) = (Some("daftar-plugin-signature 1 …".to_owned()), true);
+        }
+        for record in signed.installed.values_mut() {
+            record.earlier = vec![RecordedPlugin { digest: Digest::of(b"older"), ..record.clone() }];
         }
         signed.write(&path).unwrap();
         assert_eq!(PluginList::read(&path).unwrap(), signed);

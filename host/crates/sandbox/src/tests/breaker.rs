@@ -86,7 +86,7 @@ fn a_trial_is_independent_of_the_expression_of_the_caller() {
 fn requested(test: &TestLibrary) -> ResolveError {
     let [pack] = test.library.list().try_into().unwrap();
     let (namespace, code) = (Namespace::parse("urn:test").unwrap(), Code::parse("c").unwrap());
-    test.host.resolve_codes(&pack, &namespace, &[code]).unwrap_err()
+    test.host.resolve_codes(pack.loaded(), &namespace, &[code]).unwrap_err()
 }
 
 /// The kind of the resulting fault.

@@ -93,12 +93,18 @@ fn content_that_is_not_accepted_is_not_installed() {
 }
 
 #[test]
-fn a_new_version_replaces_the_old_one_and_its_file() {
+fn a_new_version_replaces_the_old_one_whose_file_is_retained_for_a_while() {
     let test = TestLibrary::new();
-    install(&test, pack("1.0.0"));
-    install(&test, pack("1.1.0"));
-    assert_eq!(versions(&test), ["test@1.1.0"]);
-    assert_eq!(wasm_files(test.folder.path()), 1);
+    for (version, files) in [("1.0.0", 1), ("1.1.0", 2), ("1.2.0", 3), ("1.3.0", 4), ("1.4.0", 4)] {
+        install(&test, pack(version));
+        assert_eq!(versions(&test), [format!("test@{version}")]);
+        assert_eq!(wasm_files(test.folder.path()), files);
+    }
+    let earlier = test.library.recorded(&PluginName::parse("test").unwrap()).unwrap().earlier;
+    let earlier: Vec<String> = earlier.iter().map(|earlier| earlier.version.to_string()).collect();
+    assert_eq!(earlier, ["1.3.0", "1.2.0", "1.1.0"]);
+    install(&test, pack("1.4.0"));
+    assert_eq!(wasm_files(test.folder.path()), 4, "the same file again replaces nothing");
 }
 
 #[test]
@@ -231,14 +237,16 @@ fn a_crash_before_the_list_was_written_leaves_the_old_set() {
 fn a_crash_after_the_list_was_written_leaves_the_new_set() {
     let test = TestLibrary::new();
     let old = install(&test, pack("1.0.0"));
-    install(&test, pack("2.0.0"));
-    // The old file had not been removed yet.
+    for version in ["2.0.0", "3.0.0", "4.0.0", "5.0.0"] {
+        install(&test, pack(version));
+    }
+    // The file of the oldest version, which is not retained, had not been removed yet.
     let digest = old.loaded().digest().to_hex();
     fs::write(test.folder.path().join(format!("{digest}.wasm")), pack("1.0.0")).unwrap();
     let (test, refused) = test.reopened();
     assert_eq!(refused, []);
-    assert_eq!(versions(&test), ["test@2.0.0"]);
-    assert_eq!(wasm_files(test.folder.path()), 1);
+    assert_eq!(versions(&test), ["test@5.0.0"]);
+    assert_eq!(wasm_files(test.folder.path()), 4);
 }
 
 #[test]

@@ -223,3 +223,13 @@ fn disabled_features_are_rejected() {
     let plain = "(func (drop (i8x16.swizzle (v128.const i64x2 0 0) (v128.const i64x2 0 0))))";
     assert!(Package::read(PackGuest { top: plain, ..PackGuest::default() }.build()).is_ok());
 }
+
+#[test]
+fn a_component_of_components_is_rejected_before_the_compiler() {
+    let composed = r"(component
+        (component $inner (core module $part (memory 1)) (core instance (instantiate $part)))
+        (instance (instantiate $inner)))";
+    let error = refusal(plugin(&wat::parse_str(composed).unwrap(), &pack_manifest()));
+    assert_eq!(error.step, InstallStep::Unreadable);
+    assert!(error.reason.contains("build one component"), "{error}");
+}

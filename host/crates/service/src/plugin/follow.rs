@@ -35,7 +35,7 @@ use daftar_store::shared::{Shared, StoredList};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Common {
     stored: StoredList,
-    plugins: PluginList,
+    pub(super) plugins: PluginList,
     /// The plugins that could not be applied here, with the reason.
     pub(super) failed: Reasons,
     /// True if it changed plugins here since packs were read and published.

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::report::Carriers;
+use super::report::{self, Carriers};
 use super::{PluginAdministration, blocking};
 use crate::client::spawn_uncancellable;
 use crate::vocabulary_publisher::{Packs, Publishable, publishable};
@@ -25,6 +25,9 @@ use daftar_domain::manifest::{PluginKind, PluginName};
 use daftar_domain::vocabulary::{Concept, ID_TYPE_NAMESPACE, Selection};
 use daftar_sandbox::LibraryError;
 use daftar_vocabulary::{CheckedPack, ConceptRef, Generation, Vocabulary};
+
+/// Number of records that the rejection of a removal names.
+const NAMED_MAX: usize = 3;
 
 impl PluginAdministration {
     /// Removes a plugin; it stays removed when the server starts again.
@@ -41,9 +44,32 @@ impl PluginAdministration {
             if let Err(error) = &removed {
                 this.audit(&ctx, AuditOutcome::Refused, name.to_string(), error.to_string()).await?;
             }
-            removed
+            match removed {
+                // The audit log has the names of the records as targets, not in its notes.
+                Err(AppError::Conflict(ErrorCode::PluginInUse, message)) => {
+                    let users = this.some_users(&ctx, &name).await?;
+                    let message = format!("{message}{users}; `daftar plugin remove {name} --force` removes it");
+                    Err(AppError::Conflict(ErrorCode::PluginInUse, message))
+                }
+                removed => removed,
+            }
         };
         spawn_uncancellable(removing).await
+    }
+
+    /// Names some of the records that use codes of a plugin; empty if there are none. The audit log records the naming.
+    async fn some_users(&self, ctx: &OpContext, name: &PluginName) -> Result<String, AppError> {
+        let generation = self.registry.vocabularies.current();
+        let numbers = {
+            let published = self.publisher.published();
+            let vocabularies = published.packs.get(name).into_iter().flat_map(|(_, pack)| pack.vocabularies());
+            numbers_of(&generation, vocabularies.map(|vocabulary| vocabulary.namespace()))
+        };
+        let carriers = Carriers::find(&self.registry, &id_types(&generation, &numbers)).await?;
+        let used = (&numbers.into_iter().collect(), &carriers);
+        let named = report::records(ctx, &self.registry, &generation, used, NAMED_MAX).await?;
+        let named: Vec<String> = named.into_iter().map(|record| format!("`{}`", record.reference)).collect();
+        Ok(if named.is_empty() { String::new() } else { format!("; among them {}", named.join(", ")) })
     }
 
     async fn remove_alone(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
@@ -51,13 +77,13 @@ impl PluginAdministration {
         let note = match self.uses_of(name, kind).await? {
             Some(uses) if uses > 0 && !is_forced => {
                 let message = format!(
-                    "{uses} records use codes of `{name}`; they stay as they are when it is removed by force, and show codes without displays"
+                    "{uses} records use codes of `{name}`, which stay in them without displays if it is removed"
                 );
                 return Err(AppError::Conflict(ErrorCode::PluginInUse, message));
             }
             Some(uses) => format!("removes it; {uses} records use its codes"),
             None if !is_forced => {
-                let message = format!("`{name}` is not loaded, so its uses cannot be counted; remove it by force");
+                let message = format!("`{name}` is not loaded, so its uses cannot be counted");
                 return Err(AppError::Conflict(ErrorCode::PluginInUse, message));
             }
             None => "removes it; it was not loaded, so its uses were not counted".to_owned(),
@@ -75,7 +101,7 @@ impl PluginAdministration {
         };
         if let Some(changed) = changed.as_ref().filter(|changed| !changed.reasons.is_empty() && !is_forced) {
             let reasons: Vec<&str> = changed.reasons.values().map(String::as_str).collect();
-            let message = format!("other packs need `{name}` and become inactive when it is removed by force: ");
+            let message = format!("other packs need `{name}` and become inactive if it is removed: ");
             return Err(AppError::Conflict(ErrorCode::PluginInUse, message + &reasons.join("; ")));
         }
         let with_it = self.registry.vocabularies.current();
@@ -163,10 +189,7 @@ impl PluginAdministration {
         let generation = self.registry.vocabularies.current();
         let numbers = numbers_of(&generation, vocabularies.iter().map(|vocabulary| vocabulary.namespace()));
         let held = self.registry.index.records_using(&numbers).await?;
-        // ID types are in no coded field: records use them as the systems of their identifiers.
-        let uris = numbers.iter().filter_map(|number| generation.table().uri(*number));
-        let id_types = uris.filter(|uri| uri.namespace.as_str() == ID_TYPE_NAMESPACE).map(|uri| uri.to_string());
-        let carriers = Carriers::find(&self.registry, &id_types.collect()).await?;
+        let carriers = Carriers::find(&self.registry, &id_types(&generation, &numbers)).await?;
         Ok(held.saturating_add(carriers.total()))
     }
 }
@@ -179,6 +202,12 @@ pub(super) fn numbers_of<'a>(
     namespaces.flat_map(|namespace| generation.table().numbers_in(namespace)).copied().collect()
 }
 
+/// The ID types among codes: records use them as the systems of their identifiers, no coded field contains them.
+fn id_types(generation: &Generation, numbers: &[CodeNumber]) -> BTreeSet<String> {
+    let uris = numbers.iter().filter_map(|number| generation.table().uri(*number));
+    uris.filter(|uri| uri.namespace.as_str() == ID_TYPE_NAMESPACE).map(|uri| uri.to_string()).collect()
+}
+
 /// Rejects the removal of a vocabulary that contains codes of the deployment.
 fn refuse_with_local_codes(name: &PluginName, pack: &CheckedPack, deployment: &Deployment) -> Result<(), AppError> {
     let count = active_local_codes(pack.vocabularies(), deployment);
@@ -186,7 +215,7 @@ fn refuse_with_local_codes(name: &PluginName, pack: &CheckedPack, deployment: &D
         return Ok(());
     }
     let message = format!(
-        "{count} active local codes belong to vocabularies of `{name}`; they become inactive when it is removed by force, and active again with it"
+        "{count} active local codes belong to vocabularies of `{name}`; they become inactive if it is removed, and active again with it"
     );
     Err(AppError::Conflict(ErrorCode::PluginInUse, message))
 }
@@ -204,7 +233,7 @@ fn refuse_with_groups(name: &PluginName, pack: &CheckedPack, deployment: &Deploy
         return Ok(());
     }
     let message = format!(
-        "concept groups of the deployment select codes of `{name}`: {}; set them again without these codes or reset them first; when it is removed by force, rules that ask for them are undetermined",
+        "concept groups of the deployment select codes of `{name}`: {}; set them again without these codes or reset them first; if it is removed, rules that use them are undetermined",
         names.join(", ")
     );
     Err(AppError::Conflict(ErrorCode::PluginInUse, message))
@@ -255,7 +284,7 @@ impl PluginAdministration {
         }
         let needed = needed.join(" and ");
         Ok(Some(format!(
-            "it no longer brings {needed}; where that is meant, remove the plugin by force first: `daftar plugin remove {name} --force`"
+            "it no longer contains {needed}; if that is intended, remove the plugin first: `daftar plugin remove {name} --force`"
         )))
     }
 }

@@ -10,7 +10,7 @@ use super::{PluginAdministration, PluginOffer, blocking, checked, refusal, with}
 use crate::codes;
 use crate::registry::Registry;
 use daftar_domain::audit::AuditOutcome;
-use daftar_domain::code::{CodeNumber, Namespace};
+use daftar_domain::code::{Code, CodeNumber, Namespace};
 use daftar_domain::context::OpContext;
 use daftar_domain::deployment::Deployment;
 use daftar_domain::error::AppError;
@@ -19,6 +19,7 @@ use daftar_domain::identifier::Identifier;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Fields, RecordId, RecordKind, RecordType};
 use daftar_domain::vocabulary::{ConceptStatus, ID_TYPE_NAMESPACE};
+use daftar_sandbox::{LoadedPlugin, PluginHost, Prepared};
 use daftar_vocabulary::{CheckedPack, ConceptRef, Generation, Vocabulary};
 
 /// Maximum number of codes that one report names for one vocabulary; the rest is counted.
@@ -37,6 +38,8 @@ pub struct UpgradeReport {
     pub refusal: Option<String>,
     /// Fields and concept groups of the installed version that it lacks.
     pub gone: Gone,
+    /// Codes of its open vocabularies in records that it does not resolve.
+    pub unresolved: Vec<UnresolvedCode>,
     /// The effect on each vocabulary that it provides or would remove.
     pub vocabularies: Vec<VocabularyChange>,
     /// The records with codes that would be removed or deprecated, up to the requested number.
@@ -83,6 +86,28 @@ impl Gone {
     }
 }
 
+/// A code of an open vocabulary in records that a new version does not resolve: it would be shown without a display.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnresolvedCode {
+    /// `<namespace>#<code>`
+    pub uri: String,
+    /// Number of records with it.
+    pub records: u64,
+    /// The pack's message, or the fault of the call.
+    pub reason: String,
+}
+
+/// The reason why a version that does not resolve codes in records is not installed without confirmation; none if it
+/// resolves all.
+pub(super) fn reason_of(unresolved: &[UnresolvedCode]) -> Option<String> {
+    let first = unresolved.first()?;
+    let count = unresolved.len();
+    Some(format!(
+        "it does not resolve {count} codes of open vocabularies in records, such as `{}` ({} records: {}), which would be shown without displays: install it with `--accept-loss` where that is meant",
+        first.uri, first.records, first.reason
+    ))
+}
+
 /// Effect on a vocabulary.
 #[derive(Debug, Default)]
 pub struct VocabularyChange {
@@ -104,6 +129,8 @@ pub struct VocabularyChange {
     pub records: u64,
     /// The codes in records that would change, the most used first.
     pub touched: Vec<TouchedCode>,
+    /// Codes that would be removed or deprecated and that no record contains, at most [`CODES_REPORTED_MAX`].
+    pub unused: Vec<String>,
     /// Number of such codes that are not named.
     pub unreported: usize,
     /// Active local codes that the new version provides itself, or that would become inactive with their vocabulary.
@@ -155,6 +182,37 @@ struct Facts<'a> {
 }
 
 impl PluginAdministration {
+    /// The codes in records that the new version of an open vocabulary does not list and does not resolve, the most used
+    /// first. If calls fail for [`FAULTS_MAX`] codes of a vocabulary, its other codes are not tried.
+    pub(super) async fn unresolved(&self, prepared: &Prepared) -> Result<Vec<UnresolvedCode>, AppError> {
+        let contents = prepared.contents().cloned();
+        let new = contents.and_then(|contents| checked(contents, prepared.manifest(), &Deployment::default()).ok());
+        let Some(new) = new else { return Ok(Vec::new()) };
+        let generation = self.registry.vocabularies.current();
+        let mut unresolved = Vec::new();
+        for vocabulary in new.vocabularies().iter().filter(|vocabulary| vocabulary.description().is_open) {
+            let namespace = vocabulary.namespace();
+            let numbers = numbers_of(&generation, std::iter::once(namespace));
+            let held = self.registry.index.records_by_code(&numbers).await?;
+            let unlisted = |number: CodeNumber| -> Option<Code> {
+                let code = &generation.table().uri(number)?.code;
+                let is_local = generation.code(number).is_some_and(ConceptRef::is_local);
+                (!is_local && vocabulary.find(code.as_str()).is_none()).then(|| code.clone())
+            };
+            let used = held.into_iter().filter(|(_, records)| *records > 0);
+            let used: Vec<(Code, u64)> =
+                used.filter_map(|(number, records)| Some((unlisted(number)?, records))).collect();
+            let (host, plugin, of) = (self.host.clone(), prepared.loaded().clone(), namespace.clone());
+            let codes: Vec<Code> = used.iter().map(|(code, _)| code.clone()).collect();
+            let reasons = blocking(move || failures(&host, &plugin, &of, &codes)).await?;
+            unresolved.extend(used.into_iter().zip(reasons).filter_map(|((code, records), reason)| {
+                Some(UnresolvedCode { uri: format!("{namespace}#{code}"), records, reason: reason? })
+            }));
+        }
+        unresolved.sort_by(|one, other| other.records.cmp(&one.records).then_with(|| one.uri.cmp(&other.uri)));
+        Ok(unresolved)
+    }
+
     /// Reports the effect of installing a plugin, without installing it, and names up to `records_told` of the records
     /// with codes that would be removed or deprecated. The naming is written into the audit log.
     ///
@@ -199,6 +257,7 @@ impl PluginAdministration {
         let new = new.and_then(|contents| checked(contents.clone(), manifest, &Deployment::default()).ok());
         let present = packs.get(&manifest.name).map(|(_, pack)| &**pack);
         let gone = Gone::between(present, new.as_deref());
+        let unresolved = self.unresolved(&prepared).await?;
         let pairs = pairs(present, new.as_deref(), &generation);
         let carriers = Carriers::find(&self.registry, &lost_id_types(&pairs)).await?;
         let index = &self.registry.index;
@@ -221,10 +280,49 @@ impl PluginAdministration {
             to: manifest.version.to_string(),
             refusal: downgrade.or(refused),
             gone,
+            unresolved,
             vocabularies,
             records,
         })
     }
+}
+
+/// Number of codes in one call of a pack.
+const BATCH_CODES: usize = 256;
+/// Number of codes with a failed call after which no further codes of a vocabulary are tried.
+const FAULTS_MAX: usize = 5;
+
+/// The reason why each code cannot be resolved, in order; none for a code that is resolved. Waits for the sandbox.
+fn failures(
+    host: &PluginHost,
+    plugin: &Arc<LoadedPlugin>,
+    namespace: &Namespace,
+    codes: &[Code],
+) -> Vec<Option<String>> {
+    let mut reasons = Vec::with_capacity(codes.len());
+    let mut faults = 0;
+    for batch in codes.chunks(BATCH_CODES) {
+        if let Ok(resolved) = host.resolve_codes(plugin, namespace, batch) {
+            reasons.extend(resolved.into_iter().map(Result::err));
+            continue;
+        }
+        // One of them: each alone.
+        for code in batch {
+            if faults >= FAULTS_MAX {
+                reasons.push(Some("not tried: calls for other codes failed".to_owned()));
+                continue;
+            }
+            let reason = match host.resolve_codes(plugin, namespace, std::slice::from_ref(code)) {
+                Ok(resolved) => resolved.into_iter().find_map(Result::err),
+                Err(error) => {
+                    faults += 1;
+                    Some(error.to_string())
+                }
+            };
+            reasons.push(reason);
+        }
+    }
+    reasons
 }
 
 /// The vocabularies that a pack provides with their active versions, and those that it no longer provides.
@@ -297,10 +395,12 @@ fn change(pair: &Pair<'_>, facts: &Facts<'_>) -> Option<(VocabularyChange, Vec<C
         let Some(number) = number else { continue };
         let holders = held.get(&number).copied().unwrap_or_default();
         let records = holders.saturating_add(carriers.count(&concept.uri_text()));
+        let is_lost = !matches!(becomes, CodeChange::Relabelled { .. });
         if records == 0 {
+            report.unused.extend(is_lost.then(|| concept.uri_text()));
             continue;
         }
-        if !matches!(becomes, CodeChange::Relabelled { .. }) {
+        if is_lost {
             lost.push(number);
         }
         let successor = counterpart.and_then(ConceptRef::active_successor);
@@ -316,6 +416,7 @@ fn change(pair: &Pair<'_>, facts: &Facts<'_>) -> Option<(VocabularyChange, Vec<C
     report.touched.sort_by(|one, other| other.records.cmp(&one.records).then_with(|| one.uri.cmp(&other.uri)));
     report.unreported = report.touched.len().saturating_sub(CODES_REPORTED_MAX);
     report.touched.truncate(CODES_REPORTED_MAX);
+    report.unused.truncate(CODES_REPORTED_MAX);
     Some((report, lost))
 }
 
@@ -426,7 +527,7 @@ impl Carriers {
 
 /// The records with one of the codes, at most `limit`, in the order of registration, individuals first. The naming
 /// is written into the audit log.
-async fn records(
+pub(super) async fn records(
     ctx: &OpContext,
     registry: &Registry,
     generation: &Generation,

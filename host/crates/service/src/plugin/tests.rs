@@ -91,7 +91,7 @@ async fn plugins_of_a_folder_are_installed_only_if_they_fit_the_active_ones() {
     let (plugins, _, registry) = administration(&test);
     plugins.start(Some(source.path().to_owned()), now()).await.unwrap();
     assert_eq!(versions(&test), ["test@2.0.0"]);
-    assert_eq!(wasm_files(test.folder.path()), 1);
+    assert_eq!(wasm_files(test.folder.path()), 2, "the replaced version is retained");
     assert_eq!(plugins.unloaded(), []);
     let code = CodeUri::parse("urn:test#a").unwrap();
     assert!(registry.vocabularies.current().number_of(&code).is_some());

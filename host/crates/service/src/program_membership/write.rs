@@ -50,11 +50,11 @@ pub async fn create(
     written::check_new(ctx, Resource::ProgramMembership, &fields_of(&draft))?;
     let attempt = || write(ctx, registry, engine, None, draft.clone());
     let outcome = records::retried(&VersionCondition::Any, attempt).await;
-    answer(ctx, registry, AuditAction::Create, targets, outcome).await
+    audited(ctx, registry, AuditAction::Create, targets, outcome).await
 }
 
 /// Writes a denial into the audit log, or returns the written membership.
-pub(super) async fn answer(
+pub(super) async fn audited(
     ctx: &OpContext,
     registry: &Registry,
     action: AuditAction,
@@ -309,7 +309,7 @@ pub async fn replace(
     let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
     let attempt = || replace_once(ctx, registry, engine, address, (condition, spoken), make);
     let outcome = records::retried(condition, attempt).await;
-    answer(ctx, registry, AuditAction::Update, targets, outcome).await
+    audited(ctx, registry, AuditAction::Update, targets, outcome).await
 }
 
 async fn replace_once(

@@ -51,7 +51,7 @@ impl Fake {
         self.now().writes.push(people.into_iter().collect());
     }
 
-    fn answer(&self) -> Result<Register, StoreError> {
+    fn respond(&self) -> Result<Register, StoreError> {
         if self.is_unavailable.load(Ordering::Relaxed) {
             return Err(StoreError::Failed("the database is unavailable".into()));
         }
@@ -68,12 +68,12 @@ struct Feed(Arc<Fake>);
 #[async_trait::async_trait]
 impl ChangeFeed for Feed {
     async fn last(&self) -> Result<(History, Sequence), StoreError> {
-        let register = self.0.answer()?;
+        let register = self.0.respond()?;
         Ok((History([register.history, 0]), Sequence(register.writes.len() as u64)))
     }
 
     async fn snapshot(&self) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
-        Ok(Arc::new(FakeSnapshot { register: self.0.answer()?, fake: Arc::clone(&self.0) }))
+        Ok(Arc::new(FakeSnapshot { register: self.0.respond()?, fake: Arc::clone(&self.0) }))
     }
 
     async fn heard(&self, at_most: Duration) {

@@ -2,7 +2,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::check::check;
-use crate::open::{CallingThread, OpenCodes, OpenPacks, QueriedCode, ResolvedConcept};
+use crate::open::{CallingThread, OpenCodes, OpenFailure, OpenPacks, QueriedCode, ResolvedConcept};
 use crate::testing::{TestConcept, generation_of, origin, table_of};
 use daftar_domain::code::Code;
 use daftar_domain::eligibility::{Answer, Question, Truth};
@@ -21,7 +21,7 @@ impl OpenPacks for Tags {
         _: &Namespace,
         codes: &[Code],
         _: CallingThread,
-    ) -> Result<Vec<ResolvedConcept>, String> {
+    ) -> Result<Vec<ResolvedConcept>, OpenFailure> {
         let answer = |code: &Code| {
             let normal = code.as_str().to_lowercase();
             self.0.lock().unwrap().push(code.to_string());
@@ -42,6 +42,10 @@ impl OpenPacks for Tags {
             }
         };
         Ok(codes.iter().map(answer).collect())
+    }
+
+    fn record_invalid(&self, _: &PackOrigin) {
+        self.0.lock().unwrap().push("invalid".to_owned());
     }
 }
 
@@ -80,7 +84,7 @@ fn ask(codes: &[&str]) -> (Generation, Arc<Tags>, Result<Vec<Arc<QueriedCode>>, 
     let generation = generation();
     let uris: Vec<CodeUri> = codes.iter().map(|code| uri(code)).collect();
     let requested = OpenCodes::new(packs.clone()).ask(&generation, &uris, CallingThread::MayWait);
-    (generation, packs, requested.map_err(|error| error.reason))
+    (generation, packs, requested.map_err(|error| error.failure.reason))
 }
 
 #[test]
