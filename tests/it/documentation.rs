@@ -75,6 +75,17 @@ fn a_page_that_is_not_there_is_404_and_names_the_site() {
 }
 
 #[test]
+fn addresses_of_the_search_lead_to_their_pages() {
+    let app = TestApp::start();
+    let get = |path: &str| app.anonymous().request("GET", path).send();
+    for path in ["/docs/?search=nginx", "/docs/how-to/nginx.html?highlight=put%20nginx"] {
+        assert_eq!(get(path).expect(200).header("content-type"), Some("text/html; charset=utf-8"), "{path}");
+    }
+    let refused = get("/docs/?serach=nginx").expect(400);
+    assert!(refused.detail().contains("`serach`"), "{}", refused.detail());
+}
+
+#[test]
 fn the_scripts_of_a_page_are_those_that_its_policy_names() {
     use base64::Engine as _;
     use sha2::Digest as _;

@@ -62,6 +62,7 @@ guides! {
     payment_client => "host/docs/how-to/payment-client.md",
     undetermined => "host/docs/how-to/undetermined.md",
     a_plugin_in_c => "examples/c-plugin/README.md",
+    a_plugin_in_assemblyscript => "examples/assemblyscript-plugin/README.md",
     a_farmer_registry => "examples/farmer/README.md",
     a_household_survey => "examples/household-survey/README.md",
     a_job_that_brings_in_forms => "examples/openfn/README.md",
@@ -87,6 +88,10 @@ fn programs(document: &Document) -> Vec<&'static str> {
     // The examples' makefiles compile with the one, and it links with the other.
     if called.contains(&"make") || called.contains(&"clang") {
         called.extend(["clang", "wasm-ld"]);
+    }
+    // The compiler of AssemblyScript is a package of the clients in JavaScript.
+    if document.calls("asc") {
+        called.extend(["node", "npm"]);
     }
     called.sort_unstable();
     called.dedup();

@@ -286,6 +286,9 @@ fn print_report(report: &UpgradeReportBody) {
             output::line(format_args!("{what} that it lacks: {}", gone.join(", ")));
         }
     }
+    for rule in &report.broken_rules {
+        output::line(format_args!("the rule of {} would be invalid: {}", rule.program, rule.message));
+    }
     if !report.unresolved_codes.is_empty() {
         output::line("codes in records that it does not resolve, which would be shown without displays:");
         let rows: Vec<Vec<String>> = report

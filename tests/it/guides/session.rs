@@ -35,9 +35,11 @@ impl Session {
         // As after the first start: the common installation of the guides is done once for all.
         template::copy_to(&folder.path().join("data"));
         let mut path = folder.path().join("dist").into_os_string();
-        // Python with the packages that guides name.
-        path.push(":");
-        path.push(daftar_test_needs::target().join("clients/python/venv/bin"));
+        // Python, and Node.js, with the packages that guides name.
+        for folder in ["clients/python/venv/bin", "clients/node/node_modules/.bin"] {
+            path.push(":");
+            path.push(daftar_test_needs::target().join(folder));
+        }
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap());
         let mut shell = Command::new("bash");

@@ -54,14 +54,25 @@ fn a_review_counts_the_outcomes_that_change_and_changes_nothing() {
 
     let same = app.admin().request("POST", "/plugin-reviews").body("application/wasm", installed).send().expect(200);
     assert_eq!(same.json()["programs"][0]["changes"], json!([]));
-    let lacking = fs::read(packs::build(folder.path(), "1.2.0", None)).unwrap();
-    let broken = app.admin().request("POST", "/plugin-reviews").body("application/wasm", lacking).send().expect(200);
+    let lacking_file = packs::build(folder.path(), "1.2.0", None);
+    let lacking = fs::read(&lacking_file).unwrap();
+    let broken = app.admin().request("POST", "/plugin-reviews").body("application/wasm", lacking.clone()).send();
+    let broken = broken.expect(200);
     let problem = broken.json()["programs"][0]["problem"].clone();
     assert!(problem.as_str().is_some_and(|problem| problem.contains("extension")), "{problem}");
+    let reported = run(app.data_dir(), &["plugin", "report", lacking_file.to_str().unwrap()]).expect_success().stdout;
+    assert!(reported.contains(&format!("the rule of Program/{identifier} would be invalid")), "{reported}");
     for (path, status) in [("/plugin-reviews?decisions=0", 400), ("/plugin-reviews?decisions=all", 400)] {
         let refused = app.admin().request("POST", path).body("application/wasm", Vec::new()).send();
         assert_eq!(refused.status, status, "{}", refused.text());
     }
     let garbage = app.admin().request("POST", "/plugin-reviews").body("application/wasm", b"x").send();
     assert_eq!(garbage.expect(422).json()["code"], Value::from("plugin_rejected"));
+
+    let healthy = run(app.data_dir(), &["doctor", "--all"]).stdout;
+    assert!(healthy.contains("the rules of all programs are valid"), "{healthy}");
+    let accepted = app.admin().request("POST", "/plugins?accept_loss=true").body("application/wasm", lacking).send();
+    assert_eq!(accepted.status, 201, "{}", accepted.text());
+    let doctor = run(app.data_dir(), &["doctor"]).stdout;
+    assert!(doctor.contains(&format!("1 programs have rules that are not valid: `Program/{identifier}`")), "{doctor}");
 }

@@ -14,6 +14,7 @@ use daftar_sandbox::{BreakerState, FaultKind, is_suspicious};
 use daftar_service::backup::TARGET as BACKUP;
 use daftar_service::follow::ClockDifference;
 use daftar_service::plugin::InstalledPlugin;
+use daftar_service::program::broken_rules;
 use daftar_store::shared::OtherReaders;
 
 /// The most clients that are named.
@@ -74,6 +75,7 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
         checks.push(Check::problem(CheckArea::Plugins, "active", message, remedy));
     }
     checks.extend(app.plugins.list().iter().flat_map(|plugin| plugin_checks(plugin, &data_dir)));
+    checks.extend(rules(app).await?);
     checks.extend(secrets(app, now, &data_dir));
     checks.push(last_backup(app, now, &data_dir).await?);
     checks.push(match app.imports.interrupted(now) {
@@ -86,6 +88,25 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
         }
     });
     Ok(checks)
+}
+
+/// The rules of programs, which a change of packs, concept groups or the engine may have broken; none without an engine.
+async fn rules(app: &StateParts) -> Result<Option<Check>, AppError> {
+    let broken = match broken_rules(&app.system_context(), &app.registry, &app.engine).await {
+        Ok(broken) => broken,
+        Err(AppError::NoEngine) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let named: Vec<String> = broken.iter().take(NAMED_MAX).map(|rule| format!("`{}`", rule.program)).collect();
+    Ok(Some(match named.as_slice() {
+        [] => Check::ok(CheckArea::Plugins, "rules", "the rules of all programs are valid"),
+        named => {
+            let message = format!("{} programs have rules that are not valid: {}", broken.len(), named.join(", "));
+            let remedy =
+                "`daftar program check` shows the errors; correct the rules, or go back with `daftar plugin rollback`";
+            Check::problem(CheckArea::Plugins, "rules", message, remedy)
+        }
+    }))
 }
 
 /// True if what other processes change is known here.

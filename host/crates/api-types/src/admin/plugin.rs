@@ -105,6 +105,15 @@ pub struct PluginLimitsBody {
     pub concurrent_requests: usize,
 }
 
+/// A program whose rule a new version would make invalid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportedRuleBody {
+    /// `Program/<system>|<value>`
+    pub program: String,
+    /// The problem.
+    pub message: String,
+}
+
 /// The comparison of a plugin's file with the active plugins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewBody {
@@ -275,6 +284,9 @@ pub struct UpgradeReportBody {
     /// The concept groups of the installed version that it lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed_concept_groups: Vec<String>,
+    /// The programs whose rules would be invalid.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broken_rules: Vec<ReportedRuleBody>,
     /// Codes of its open vocabularies in records that it does not resolve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unresolved_codes: Vec<UnresolvedCodeBody>,

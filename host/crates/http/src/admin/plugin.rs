@@ -14,9 +14,9 @@ use crate::api::extract::query::{NoParameters, Parameters};
 use crate::state::AppState;
 use daftar_api_types::admin::plugin::{
     BreakerBody, ChangedOutcomeBody, EarlierPluginBody, FaultsBody, FieldCodeBody, FuelUseBody, LastFaultBody,
-    LimitsUseBody, LogLinesBody, PluginBody, PluginLimitsBody, PluginsBody, ReviewBody, ReviewedProgramBody,
-    SuccessorBody, TouchedCodeBody, TouchedRecordBody, UnloadedPluginBody, UnresolvedCodeBody, UpgradeReportBody,
-    UseBody, VocabularyChangeBody,
+    LimitsUseBody, LogLinesBody, PluginBody, PluginLimitsBody, PluginsBody, ReportedRuleBody, ReviewBody,
+    ReviewedProgramBody, SuccessorBody, TouchedCodeBody, TouchedRecordBody, UnloadedPluginBody, UnresolvedCodeBody,
+    UpgradeReportBody, UseBody, VocabularyChangeBody,
 };
 use daftar_domain::calendar::format_instant;
 use daftar_domain::error::AppError;
@@ -270,6 +270,11 @@ fn report_body(report: UpgradeReport) -> UpgradeReportBody {
         refused: report.refusal,
         removed_fields: report.gone.fields,
         removed_concept_groups: report.gone.concept_groups,
+        broken_rules: report
+            .broken_rules
+            .into_iter()
+            .map(|(program, message)| ReportedRuleBody { program, message })
+            .collect(),
         unresolved_codes: report.unresolved.into_iter().map(unresolved_body).collect(),
         vocabularies: report.vocabularies.into_iter().map(vocabulary_body).collect(),
         records: report.records.into_iter().map(record_body).collect(),

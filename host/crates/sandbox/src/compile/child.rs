@@ -1,7 +1,8 @@
 //! Compilation in a child process, `daftar compile-plugin`, so that a component that exhausts the compiler does not
 //! harm the server. This module has both sides: the parent in the server and the child.
 //!
-//! **Invariant:** the child gets the component and nothing else: one environment variable for its allocator, no folder,
+//! **Invariant:** the child gets the component and nothing else: one environment variable for its allocator and one for
+//! its threads, no folder,
 //! no file descriptors except its three (the program opens all others close-on-exec).
 //! **Invariant:** a child always ends: by itself, by its limits of memory and processor time, by the parent's timeout,
 //! or with the server, even if the server is killed.
@@ -9,6 +10,7 @@
 //! machine code to standard output, and accesses nothing else: no file, no network, no environment.
 
 use std::io::{self, Write};
+use std::num::NonZero;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
@@ -56,7 +58,12 @@ impl Default for CompileBounds {
     }
 }
 
-/// The only environment variable of the child. It makes the allocator request memory from the system as needed. By
+/// The most threads that compile one component: each takes address space of the child.
+const THREADS_MAX: usize = 4;
+/// Names the number of threads of the compiler.
+const THREADS: &str = "RAYON_NUM_THREADS";
+
+/// The other environment variable of the child. It makes the allocator request memory from the system as needed. By
 /// default it reserves 1 GiB of address space before the child can set its limits: a lower limit would then have no
 /// effect, and one of that size would leave nothing for the stack to grow into.
 const ALLOCATOR_RESERVES_NOTHING: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "0");
@@ -145,12 +152,14 @@ impl ChildCompiler {
 
     fn start(&self) -> Result<Option<(ChildStdin, ChildStdout)>, CompileError> {
         let worker = self.bounds.worker;
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX);
         let mut command = Command::new(&self.program);
         command
             .arg("compile-plugin")
             .args([worker.memory_bytes.to_string(), worker.processor_s.to_string()])
             .env_clear()
             .env(ALLOCATOR_RESERVES_NOTHING.0, ALLOCATOR_RESERVES_NOTHING.1)
+            .env(THREADS, threads.to_string())
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -335,7 +344,7 @@ mod tests {
     #[test]
     fn the_child_gets_component_and_limits_and_no_environment() {
         let code = outcome(
-            "/bin/cat; echo; echo \"$@\"; pwd; /usr/bin/env | /bin/grep -v -E '^(_|PWD|SHLVL|OLDPWD)='; echo over; exit 0",
+            "/bin/cat; echo; echo \"$@\"; pwd; /usr/bin/env | /bin/grep -v -E '^(_|PWD|SHLVL|OLDPWD|RAYON_NUM_THREADS)='; echo over; exit 0",
         );
         let message = String::from_utf8(code.unwrap_or_else(|error| error.to_string().into_bytes())).unwrap();
         assert_eq!(message, "component\ncompile-plugin 1073741824 20\n/\nMIMALLOC_ARENA_RESERVE=0\nover\n");

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::remove::numbers_of;
 use super::{PluginAdministration, PluginOffer, blocking, checked, refusal, with};
 use crate::codes;
+use crate::program::broken_rules;
 use crate::registry::Registry;
 use daftar_domain::audit::AuditOutcome;
 use daftar_domain::code::{Code, CodeNumber, Namespace};
@@ -40,6 +41,8 @@ pub struct UpgradeReport {
     pub gone: Gone,
     /// Codes of its open vocabularies in records that it does not resolve.
     pub unresolved: Vec<UnresolvedCode>,
+    /// The programs whose rules would be invalid, each with the problem.
+    pub broken_rules: Vec<(String, String)>,
     /// The effect on each vocabulary that it provides or would remove.
     pub vocabularies: Vec<VocabularyChange>,
     /// The records with codes that would be removed or deprecated, up to the requested number.
@@ -213,6 +216,18 @@ impl PluginAdministration {
         Ok(unresolved)
     }
 
+    /// The programs with a rule that the new version makes invalid, each with the problem.
+    async fn rules_broken_by(&self, ctx: &OpContext, prepared: &Prepared) -> Result<Vec<(String, String)>, AppError> {
+        // An installation that would be rejected breaks nothing.
+        let Ok(side) = self.side_with(prepared).await? else { return Ok(Vec::new()) };
+        match broken_rules(ctx, &side.registry, &side.engine).await {
+            Ok(broken) => Ok(broken.into_iter().map(|rule| (rule.program, rule.message)).collect()),
+            // No rule can be checked, and none can be broken.
+            Err(AppError::NoEngine) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reports the effect of installing a plugin, without installing it, and names up to `records_told` of the records
     /// with codes that would be removed or deprecated. The naming is written into the audit log.
     ///
@@ -258,6 +273,7 @@ impl PluginAdministration {
         let present = packs.get(&manifest.name).map(|(_, pack)| &**pack);
         let gone = Gone::between(present, new.as_deref());
         let unresolved = self.unresolved(&prepared).await?;
+        let broken_rules = self.rules_broken_by(ctx, &prepared).await?;
         let pairs = pairs(present, new.as_deref(), &generation);
         let carriers = Carriers::find(&self.registry, &lost_id_types(&pairs)).await?;
         let index = &self.registry.index;
@@ -281,6 +297,7 @@ impl PluginAdministration {
             refusal: downgrade.or(refused),
             gone,
             unresolved,
+            broken_rules,
             vocabularies,
             records,
         })

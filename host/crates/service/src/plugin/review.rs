@@ -101,9 +101,9 @@ impl EligibilityEngine for ReviewedEngine {
 }
 
 /// A register with the plugins to evaluate rules by.
-struct Side {
-    registry: Registry,
-    engine: Arc<dyn EligibilityEngine>,
+pub(super) struct Side {
+    pub(super) registry: Registry,
+    pub(super) engine: Arc<dyn EligibilityEngine>,
 }
 
 impl PluginAdministration {
@@ -149,7 +149,7 @@ impl PluginAdministration {
     }
 
     /// The register as it would be with a plugin; the reason if it cannot be installed.
-    async fn side_with(&self, prepared: &Prepared) -> Result<Result<Side, String>, AppError> {
+    pub(super) async fn side_with(&self, prepared: &Prepared) -> Result<Result<Side, String>, AppError> {
         let (packs, deployment) = self.publisher.decided();
         let registry = self.registry.clone();
         match with(&packs, &deployment, prepared) {

@@ -3,7 +3,8 @@
 use daftar_api_types::public::server as body;
 
 use super::operation::{DocumentedResponse, Operation, Tag};
-use super::shape::{Shape, any_object, named, response};
+use super::parameter::{Parameter, query};
+use super::shape::{Shape, any_object, named, response, text};
 
 /// `POST /oauth/token`
 pub fn token() -> Operation {
@@ -57,6 +58,7 @@ pub fn documentation() -> Operation {
         DocumentedResponse::empty(307, "The program was built without the site; `/docs/api` describes the API.");
     Operation::new(Tag::Server, "readDocumentation", "Read the documentation")
         .says("The documentation site: tutorials, guides, reference and search. Counted in the bucket of documentation, 300 requests a minute from one address.")
+        .parameters(of_search())
         .response(page)
         .response(absent.header("Location"))
         .conditional(false)
@@ -67,9 +69,18 @@ pub fn documentation_file() -> Operation {
     let file = DocumentedResponse::text("The file.", &SITE_TYPES).header("Vary");
     Operation::new(Tag::Server, "readDocumentationFile", "Read a page or a file of the documentation")
         .says("A file with a digest in its name never changes and may be cached permanently.")
+        .parameters(of_search())
         .response(file)
         .refuses(&[404])
         .conditional(false)
+}
+
+/// Parameters in addresses of the site's search.
+fn of_search() -> [Parameter; 2] {
+    [
+        query("search", "Words to search for. The scripts of the page read them, the server does not.", text()),
+        query("highlight", "Words to mark. The scripts of the page read them, the server does not.", text()),
+    ]
 }
 
 const SITE_TYPES: [&str; 7] =
