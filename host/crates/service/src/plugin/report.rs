@@ -132,7 +132,7 @@ pub struct VocabularyChange {
     pub records: u64,
     /// The codes in records that would change, the most used first.
     pub touched: Vec<TouchedCode>,
-    /// Codes that would be removed or deprecated and that no record contains, at most [`CODES_REPORTED_MAX`].
+    /// Codes that would be removed or deprecated and that no record contains, at most 1,000.
     pub unused: Vec<String>,
     /// Number of such codes that are not named.
     pub unreported: usize,
