@@ -9,7 +9,7 @@
 //! are checked again when the transaction is written: by the version of each changed record, the owners of each
 //! identifier, the open memberships, and the read set of each part.
 //!
-//! **Invariant:** a dry run never writes to the base store. A valid write returns [`StoreError::Rehearsed`], and the
+//! **Invariant:** a dry run never writes to the base store. A valid write returns [`StoreError::DryRun`], and the
 //! identifiers and open memberships that it would use are reserved for later ones. Only these are stored, some tens of
 //! bytes each, and the few programs.
 

@@ -51,7 +51,7 @@ pub struct RecordedPlugin {
     pub is_unsigned_allowed: bool,
     /// The time of its install.
     pub installed_at: Timestamp,
-    /// The versions that it replaced, the latest first; at most [`EARLIER_VERSIONS_MAX`], whose files are retained for
+    /// The versions that it replaced, the latest first; at most three, whose files are retained for
     /// a rollback.
     pub earlier: Vec<RecordedPlugin>,
 }
