@@ -35,7 +35,7 @@ fn status(app: &TestApp, client: &ApiClient, endpoint: &Endpoint, path: &str, ac
 }
 
 #[test]
-fn every_endpoint_refuses_a_client_that_takes_nothing_of_what_it_has() {
+fn every_endpoint_answers_406_if_no_media_type_is_acceptable() {
     let (app, client) = register();
     for endpoint in endpoints() {
         let (offered, path) = documented(&endpoint);
@@ -53,7 +53,7 @@ fn every_endpoint_refuses_a_client_that_takes_nothing_of_what_it_has() {
 }
 
 #[test]
-fn the_admin_api_refuses_alike_what_it_would_do() {
+fn the_admin_api_answers_406_before_any_change() {
     let app = TestApp::start();
     let admin = app.admin();
     for (method, path) in crate::admin::calls(&admin) {
@@ -82,7 +82,7 @@ fn the_admin_api_refuses_alike_what_it_would_do() {
 }
 
 #[test]
-fn a_refusal_names_what_there_is_after_who_calls_and_before_what_is_sent() {
+fn a_406_lists_media_types_after_authentication_and_before_the_body() {
     let (app, client) = register();
     let refused = client.request("HEAD", "/Individual").header("Accept", "text/html").send();
     assert_eq!(refused.status, 406);

@@ -24,7 +24,7 @@ fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
 }
 
 #[test]
-fn every_caller_gets_what_the_table_says() {
+fn every_caller_gets_the_response_of_the_table() {
     let app = TestApp::start();
     let callers = callers(&app);
     assert_eq!(callers.len(), 48 + 5, "one a scope, and those with no token, a bad one or no scope");

@@ -29,7 +29,7 @@ fn the_authorization_server_describes_itself() {
 }
 
 #[test]
-fn health_says_that_the_server_lives_and_is_ready_without_a_limit() {
+fn health_reports_liveness_and_readiness_without_rate_limit() {
     let app = TestApp::start();
     let probe = app.anonymous();
     for _ in 0..40 {
@@ -39,7 +39,7 @@ fn health_says_that_the_server_lives_and_is_ready_without_a_limit() {
 }
 
 #[test]
-fn a_register_without_an_engine_is_ready_and_says_what_is_degraded() {
+fn a_register_without_an_engine_is_ready_and_reports_degraded_parts() {
     let empty = tempfile::tempdir().unwrap();
     let app = TestApp::builder().plugins(empty.path()).start();
     assert_eq!(app.anonymous().request("GET", "/health/live").send().status, 200);

@@ -220,7 +220,7 @@ fn an_identifier_belongs_to_one_group_and_groups_and_people_do_not_mix() {
 }
 
 #[test]
-fn members_names_are_for_those_who_may_read_people() {
+fn names_of_members_require_the_scope_for_individuals() {
     let (app, client) = three_people();
     drop(client.create_group(&household("H-1", &[("1", "head")])));
     let member =

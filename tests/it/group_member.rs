@@ -171,7 +171,7 @@ fn a_full_group_rejects_another_member() {
 }
 
 #[test]
-fn the_history_of_a_group_lists_members_who_joined_and_left() {
+fn the_history_of_a_group_lists_added_and_ended_members() {
     let (app, client) = household_of_one();
     drop(post(&client, "$add-member", &member("2", json!({}))).expect(201));
     drop(client.request("PATCH", &path("Group", "H-1")).json(&json!({"name": "Diallo"})).send().expect(200));
@@ -216,7 +216,7 @@ fn the_history_of_a_group_lists_members_who_joined_and_left() {
 }
 
 #[test]
-fn a_persons_groups_are_for_those_who_may_read_both() {
+fn groups_of_an_individual_require_both_scopes() {
     let (app, client) = household_of_one();
     drop(client.create_group(&with(household("H-2", &[("1", "child"), ("2", "head")]), json!({"name": "Barry"}))));
     let target = format!("{}/groups", path("Individual", "1"));

@@ -32,7 +32,7 @@ fn values(page: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn groups_are_found_by_what_they_say() {
+fn groups_are_found_by_their_fields() {
     let (_app, client) = three_groups();
     let id = "urn:svc:vocab:id-type%23national_id";
     let household = HOUSEHOLD.replace('#', "%23");

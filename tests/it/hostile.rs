@@ -66,7 +66,7 @@ fn is_unharmed(client: &ApiClient) {
 }
 
 #[test]
-fn every_endpoint_refuses_what_is_no_json_object_and_says_why() {
+fn every_endpoint_rejects_bodies_other_than_json_objects_with_a_reason() {
     let (_app, client) = register();
     let deep = format!("{}1{}", "{\"a\":".repeat(33), "}".repeat(33));
     let deep_list = format!("{{\"a\":{}{}}}", "[".repeat(5_000), "]".repeat(5_000));

@@ -93,7 +93,7 @@ fn wrong_relationships_are_refused_and_named() {
 }
 
 #[test]
-fn rules_read_what_the_others_are_and_when() {
+fn rules_read_relationships_with_their_periods() {
     let (_app, client) = two_people();
     let ended = with(relationship("B", "spouse"), json!({"period": {"end": "2020-12-31"}}));
     drop(client.create_individual(&person("C", related(&json!([relationship("A", "child"), ended])))));

@@ -66,7 +66,7 @@ fn every_create_that_is_sent_twice_is_done_once_and_answered_alike() {
 }
 
 #[test]
-fn spelling_makes_no_difference_and_what_is_asked_for_does() {
+fn equal_requests_match_by_content_not_by_spelling() {
     let app = TestApp::start();
     let (client, other) = (app.client(&["individual:all", "group:all"]), app.client(&["individual:all"]));
     let first = send(&client, "/Individual", KEY, &person("1", json!({"active": true}))).expect(201);

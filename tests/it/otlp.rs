@@ -84,7 +84,7 @@ fn families(page: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn spans_of_requests_with_what_they_caused_and_the_series_of_the_page_arrive() {
+fn spans_of_requests_with_their_children_and_all_metrics_arrive() {
     let collector = Collector::start();
     let folder = tempfile::tempdir().unwrap();
     let headers = folder.path().join("headers");

@@ -58,7 +58,7 @@ fn all_three_forms_give_a_token_that_works() {
 }
 
 #[test]
-fn malformed_requests_say_what_is_wrong() {
+fn malformed_requests_name_the_invalid_parameter() {
     let (app, Credentials { id, secret }) = app_with_client(&["individual:read"]);
     let whole = format!("{GRANT}&client_id={id}&client_secret={secret}");
     let password = whole.replace("client_credentials", "password");

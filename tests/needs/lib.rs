@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn where_ci_is_set_what_is_missing_fails_the_test() {
+    fn a_missing_tool_fails_the_test_in_ci() {
         for what in ["program", "cel", "end"] {
             let alone = ("NEXTEST_EXECUTION_MODE", "process-per-test");
             assert_eq!(call(what, &[(CI, "true"), alone]), (false, String::new()), "{what}");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_runner_says_which_test_it_is() {
+    fn the_runner_provides_the_name_of_the_test() {
         let (is_passed, lines) = call("cel", &[("NEXTEST_TEST_NAME", "some::other")]);
         assert!(is_passed && lines.starts_with("some::other\tthe conformance tests of the CEL"), "{lines}");
     }

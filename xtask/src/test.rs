@@ -29,7 +29,7 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     let is_fast = !fast.is_empty();
     let mut not_run = NotRun::in_folder(workspace.target())?;
     if !is_fast {
-        say_what_is_missing(steps)?;
+        report_missing_tools(steps)?;
     }
     let nextest = runner::install(workspace, steps)?;
     guests::run(workspace, steps)?;
@@ -73,7 +73,7 @@ fn is_ci() -> bool {
 }
 
 /// Before anything is compiled: reports requirements of the tests that are missing on this machine.
-fn say_what_is_missing(steps: &Steps) -> Result<(), Failure> {
+fn report_missing_tools(steps: &Steps) -> Result<(), Failure> {
     let missing = tools::missing_of_tests();
     if missing.is_empty() {
         return Ok(());

@@ -277,7 +277,7 @@ pub(in crate::cli) fn print_authenticity(authenticity: Authenticity) {
             "signed by the key {key}; the signature was NOT verified, as no key is trusted for backups: name one with --trusted-key, or in `[plugins] trusted_keys` with --config"
         )),
         Authenticity::Unsigned => output::line(
-            "there is NO signature: the checksums tell damage, not who made or changed the file (`daftar backup --sign KEY` signs)",
+            "there is NO signature: checksums detect damage, not a deliberate change (`daftar backup --sign KEY` signs)",
         ),
     }
 }

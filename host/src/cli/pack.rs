@@ -69,7 +69,7 @@ pub fn run(global: &GlobalArgs, command: PackCommand) -> Result<(), CliError> {
         PackCommand::Check { dir } => {
             expect_folder(&dir)?;
             let codes = packs::check(&dir).map_err(|errors| reported(global, &errors))?;
-            let words = format_args!("{} is in order: {codes} codes", dir.display());
+            let words = format_args!("{} is valid: {codes} codes", dir.display());
             output::done(global, &json!({"codes": codes}), words);
         }
     }
@@ -324,7 +324,7 @@ fn print(report: &ImportReport, folder: &Path) {
         let languages: Vec<String> =
             vocabulary.labels.iter().map(|(language, count)| format!("{language} {count}")).collect();
         output::line(format_args!(
-            "kept {} codes of {} ({}), {} of them for records; {} at the top, {} levels below; labels: {}",
+            "imported {} codes of {} ({}), {} of them for records; {} top-level codes, {} further levels; labels: {}",
             vocabulary.codes,
             vocabulary.namespace,
             vocabulary.edition,

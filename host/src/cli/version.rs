@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_says_its_commit_and_day_and_sources_without_git_say_that() {
+    fn a_release_reports_commit_and_date_or_their_absence() {
         let version = env!("CARGO_PKG_VERSION");
         let commit = "0123456789abcdef0123456789abcdef01234567";
         let build = Build { commit: Some(commit), committed_s: Some("1772366400") };

@@ -125,7 +125,7 @@ fn a_client_has_at_most_four_secrets_and_an_overlap_at_most_a_month() {
 }
 
 #[test]
-fn old_lines_are_removed_when_the_server_starts_and_a_line_says_how_many() {
+fn old_entries_are_removed_at_the_start_and_the_removal_is_audited() {
     let mut app = TestApp::start();
     drop(app.admin().create_client(&json!({"name": "n", "scopes": []})));
     let before = found(&app, "to=2026-03-02&_count=1000").len() as u64;

@@ -142,7 +142,7 @@ fn every_call_that_is_allowed_leaves_a_right_line() {
 }
 
 #[test]
-fn every_call_without_the_scope_leaves_a_line_that_says_which_is_missing() {
+fn every_call_without_the_scope_is_audited_with_the_missing_scope() {
     let world = world();
     let other = world.app.client(&["identifier:all"]);
     for row in ROWS {

@@ -83,7 +83,7 @@ fn a_signed_backup_goes_to_standard_output_and_the_key_stays_with_the_command() 
 }
 
 #[test]
-fn plugins_of_a_backup_are_judged_by_the_configuration_of_who_restores_it() {
+fn plugins_of_a_backup_are_verified_by_the_configuration_of_the_restore() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("register.daftar");
     let (key, reported) = packs::key(folder.path(), "key.pem");

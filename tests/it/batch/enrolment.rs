@@ -60,7 +60,7 @@ fn memberships(client: &ApiClient) -> u64 {
 }
 
 #[test]
-fn a_rule_sees_who_joined_a_household_before() {
+fn a_rule_reads_members_added_earlier_in_the_batch() {
     let (_app, client) = register();
     assert_not_eligible(&submit(&client, &[enrol("HOUSED", &reference("2"))]), 0);
     assert_not_eligible(&submit(&client, &[enrol("HOUSED", &reference("2")), join("2")]), 0);

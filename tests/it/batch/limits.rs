@@ -48,7 +48,7 @@ fn a_batch_that_never_fits_is_rejected_as_such() {
 }
 
 #[test]
-fn an_answer_of_32_mib_takes_no_further_reads_and_leaves_out_what_was_written() {
+fn a_response_of_32_mib_omits_further_bodies() {
     let app = TestApp::start();
     let client = app.client(&["individual:all"]);
     // The maximum size of a photo, in base64: six of them exceed a response, five do not.

@@ -51,7 +51,7 @@ fn a_household_is_registered_and_enrolled_in_one_transaction_in_any_order() {
 }
 
 #[test]
-fn entries_see_what_those_before_them_did() {
+fn entries_read_the_writes_of_earlier_entries() {
     let app = TestApp::start();
     let client = app.client(ALL);
     drop(client.create_individual(&person("0", json!({}))));

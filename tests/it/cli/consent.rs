@@ -98,7 +98,7 @@ fn a_client_belongs_to_the_organization_that_it_is_given_to() {
 }
 
 #[test]
-fn a_client_sees_what_is_consented_to_by_its_legal_basis() {
+fn a_client_sees_consented_fields_by_its_legal_basis() {
     let app = register();
     let client = |arguments: &[&str]| run(app.data_dir(), &[&["client"], arguments].concat());
     let json = |arguments: &[&str]| client(&[arguments, &["--json"]].concat()).expect_success().json();

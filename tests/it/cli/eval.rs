@@ -31,7 +31,7 @@ fn id(value: &str) -> String {
     format!("{NATIONAL_ID}|{value}")
 }
 
-fn sees_who_is_eligible(app: &TestApp) {
+fn lists_eligible_subjects(app: &TestApp) {
     let reported = eval(app, &[RULE]).expect_success().stdout;
     let lines = [
         "SUBJECT                                         OUTCOME       MISSING OR WRONG",
@@ -71,7 +71,7 @@ fn a_preview_counts_the_register_draws_bars_and_writes_a_table() {
 #[test]
 fn a_rule_is_tried_on_a_running_server() {
     let app = register();
-    sees_who_is_eligible(&app);
+    lists_eligible_subjects(&app);
     let lines = app.admin().get("/audit?action=evaluate").expect(200).json();
     let line = &lines["data"][0];
     assert_eq!((&line["actor"], &line["outcome"]), (&json!("administrator"), &json!("allowed")), "{line}");
@@ -82,7 +82,7 @@ fn a_rule_is_tried_on_a_running_server() {
 fn a_rule_is_tried_on_the_folder_of_a_stopped_server() {
     let mut app = register();
     app.stop();
-    sees_who_is_eligible(&app);
+    lists_eligible_subjects(&app);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_programs_rule_is_tried() {
 }
 
 #[test]
-fn the_administrators_endpoints_refuse_what_clients_are_refused() {
+fn the_administrators_endpoints_reject_the_same_requests_as_those_of_clients() {
     let app = register();
     let ask = |path: &str, body: &Value| app.admin().request("POST", path).json(body).send();
     let both = json!({"expression": RULE, "sample": 3, "subjects": [{}]});

@@ -255,7 +255,7 @@ fn lines_of_any_size_and_depth_are_refused_one_by_one() {
 }
 
 #[test]
-fn the_import_of_the_admin_api_says_what_a_request_lacks() {
+fn the_import_of_the_admin_api_names_missing_parameters() {
     let app = TestApp::start();
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
     // The result of each line is streamed, so that the response has no length.

@@ -213,7 +213,7 @@ fn numbers_of_codes_read_included_and_left_out_are_reported() {
     let stdout = reported.stdout.replace(text(&folder), "FOLDER");
     insta::assert_snapshot!(stdout, @r"
     read 9 rows
-    kept 6 codes of urn:who:icd-11 (2031-03), 4 of them for records; 1 at the top, 3 levels below; labels: en 6
+    imported 6 codes of urn:who:icd-11 (2031-03), 4 of them for records; 1 top-level codes, 3 further levels; labels: en 6
     left out 3: an extension code, or a heading of them
     wrote FOLDER: icd-11 2031.3.0; `daftar pack build FOLDER -o FILE` makes the pack
     ");

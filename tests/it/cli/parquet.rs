@@ -126,7 +126,7 @@ fn stable_rows(folder: &Path, table: &str, kind: &str, lines: &[Value]) -> Vec<V
     rows
 }
 
-fn holds_what_the_api_shows(data_dir: &Path, lines: &str) {
+fn contains_the_same_records_as_the_api(data_dir: &Path, lines: &str) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("reporting");
     let reported = export(data_dir, &out, &["--language", "fr"]).expect_success().json();
@@ -207,24 +207,24 @@ fn record_lines(text: &str) -> String {
 }
 
 #[test]
-fn tables_hold_what_the_api_shows_whether_the_server_runs_or_not() {
+fn tables_match_the_api_with_a_running_or_stopped_server() {
     let (mut app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     fill(app.data_dir(), folder.path());
     let lines = record_lines(&app.admin().get(LINES).expect(200).text());
-    holds_what_the_api_shows(app.data_dir(), &lines);
+    contains_the_same_records_as_the_api(app.data_dir(), &lines);
     app.stop();
-    holds_what_the_api_shows(app.data_dir(), &lines);
+    contains_the_same_records_as_the_api(app.data_dir(), &lines);
 }
 
 #[test]
-fn tables_hold_what_the_api_shows_on_postgresql() {
+fn tables_match_the_api_on_postgresql() {
     if !daftar_test_needs::programs(&["initdb", "setpriv"]) {
         return;
     }
     let (servers, folder) = (Processes::start(1), tempfile::tempdir().unwrap());
     fill(servers.data_dir(0), folder.path());
     let lines = record_lines(&servers.admin(0).get(LINES).expect(200).text());
-    holds_what_the_api_shows(servers.data_dir(0), &lines);
+    contains_the_same_records_as_the_api(servers.data_dir(0), &lines);
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn withdrawal_by_any_client_acts_on_the_next_call() {
 }
 
 #[test]
-fn several_consents_open_together_what_each_opens() {
+fn several_consents_permit_the_union_of_their_fields() {
     let (app, _) = one_person();
     let client = consent_client(&app, json!({}));
     let birth_date = give(&app, &reference("1"), json!({"fields": ["birth_date"]}));
@@ -99,7 +99,7 @@ fn several_consents_open_together_what_each_opens() {
 }
 
 #[test]
-fn a_client_of_one_purpose_sees_what_is_consented_to_for_it() {
+fn a_client_sees_fields_consented_to_for_its_purpose() {
     let (app, _) = one_person();
     drop(give(&app, &reference("1"), json!({"fields": ["birth_date"], "purpose": "vaccination"})));
     drop(give(&app, &reference("1"), json!({"fields": ["gender"]})));
@@ -114,7 +114,7 @@ fn a_client_of_one_purpose_sees_what_is_consented_to_for_it() {
 }
 
 #[test]
-fn a_grant_and_a_consent_open_only_what_both_open() {
+fn a_grant_and_a_consent_permit_only_their_intersection() {
     let (app, _) = one_person();
     drop(give(&app, &reference("1"), json!({"fields": ["birth_date", "gender"]})));
     let client = consent_client(&app, json!({"scopes": []}));
@@ -138,7 +138,7 @@ fn a_condition_or_an_order_sees_only_the_fields_that_are_consented_to() {
 }
 
 #[test]
-fn a_group_shows_only_the_members_who_consented_themselves() {
+fn a_group_shows_only_members_with_their_own_consent() {
     let world = World::new(Extent::Whole);
     let shown = world.client.get(&path("Group", "20")).expect(200).json();
     let references = |group: &Value| -> Vec<String> {
@@ -166,7 +166,7 @@ fn a_group_shows_only_the_members_who_consented_themselves() {
 }
 
 #[test]
-fn hidden_members_outlive_a_change_by_who_does_not_see_them() {
+fn hidden_members_are_retained_in_changes_by_other_clients() {
     let world = World::new(Extent::Whole);
     let members =
         |ids: &[&str]| -> Vec<Value> { ids.iter().map(|id| json!({"entity": {"reference": reference(id)}})).collect() };
@@ -188,7 +188,7 @@ fn hidden_members_outlive_a_change_by_who_does_not_see_them() {
 }
 
 #[test]
-fn a_second_head_is_refused_without_saying_who_is_the_first() {
+fn a_second_head_is_rejected_without_disclosing_the_first() {
     let world = World::new(Extent::Whole);
     let head = json!({"entity": {"reference": reference("1")}, "role": format!("{ROLE}#head")});
     let refused = world.client.post(&format!("{}/$add-member", path("Group", "23")), &head).expect(422).json();
@@ -247,7 +247,7 @@ fn memberships_are_seen_by_their_beneficiarys_consent() {
 }
 
 #[test]
-fn rules_see_what_is_consented_to_and_say_so() {
+fn rules_read_consented_fields_and_report_them() {
     let world = World::new(Extent::Whole);
     let ask = |client: &ApiClient, expression: &str, ids: &[&str]| {
         let subjects: Vec<String> = ids.iter().map(|id| reference(id)).collect();
@@ -274,7 +274,7 @@ fn rules_see_what_is_consented_to_and_say_so() {
 }
 
 #[test]
-fn the_audit_log_says_which_consents_opened_a_record() {
+fn the_audit_log_names_the_consents_of_each_access() {
     let (app, _) = one_person();
     let client = consent_client(&app, json!({}));
     let consent = give(&app, &reference("1"), json!({}));

@@ -48,7 +48,7 @@ fn lines(app: &TestApp, response: &Response) -> Vec<Value> {
 }
 
 #[test]
-fn a_change_of_a_person_who_withdrew_gets_the_response_for_a_missing_person() {
+fn a_change_after_a_withdrawal_gets_the_response_for_a_missing_individual() {
     let (app, client, consents) = register();
     let patch = json!({"request": {"method": "PATCH", "url": path("Individual", "1")}, "resource": {"active": true}});
     let put = json!({"request": {"method": "PATCH", "url": path("Group", "G")}, "resource": {"name": "Ba"}});

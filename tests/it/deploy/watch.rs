@@ -86,7 +86,7 @@ fn a_series_is_described_by_its_whole_name_alone() {
 }
 
 #[test]
-fn panels_have_names_of_their_own_places_and_a_word_on_what_they_show() {
+fn panels_have_unique_titles_positions_and_descriptions() {
     let dashboard: Value = serde_json::from_str(&read("grafana/daftar.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     let ids: BTreeSet<u64> = panels.iter().filter_map(|panel| panel["id"].as_u64()).collect();
@@ -102,7 +102,7 @@ fn panels_have_names_of_their_own_places_and_a_word_on_what_they_show() {
 }
 
 #[test]
-fn every_alert_says_what_happened_and_the_runbook_what_to_do() {
+fn every_alert_has_a_summary_and_a_runbook_section() {
     let (alerts, runbook) = (read("prometheus/alerts.yaml"), read("RUNBOOK.md"));
     let names: Vec<&str> = alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
     assert!(names.len() > 25);

@@ -99,7 +99,7 @@ count = 1
 }
 
 #[test]
-fn a_module_version_that_changes_only_its_fields_changes_what_the_next_read_shows() {
+fn a_module_version_with_other_fields_applies_to_the_next_read() {
     let app = TestApp::start();
     let client = app.client(&["individual:all"]);
     let module = |version: &str, field: &str| {

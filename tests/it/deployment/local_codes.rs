@@ -187,7 +187,7 @@ fn a_deprecated_code_is_rejected_in_new_records_with_its_successor_and_retained_
 }
 
 #[test]
-fn pregnancy_status_is_empty_until_it_is_filled_and_rules_say_what_is_missing() {
+fn an_empty_pregnancy_status_group_makes_rules_undetermined() {
     const PREGNANT: &str = "urn:svc:vocab:pregnancy-status#pregnant";
     let app = TestApp::start();
     let (admin, client) = (app.admin(), app.client(&["individual:all", "vocabulary:read", "eligibility:read"]));

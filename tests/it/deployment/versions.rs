@@ -100,7 +100,7 @@ fn the_previous_version_can_be_read_next_to_the_active_one() {
 }
 
 #[test]
-fn a_report_says_which_records_an_upgrade_touches_and_the_upgrade_keeps_their_codes() {
+fn a_report_counts_affected_records_and_the_upgrade_retains_their_codes() {
     let mut app = TestApp::start();
     let client = app.client(&["individual:create", "vocabulary:read"]);
     for (id, code) in [("1", "buddhism"), ("2", "buddhism"), ("3", "hinduism"), ("4", "islam")] {

@@ -33,7 +33,7 @@ fn preflight(app: &TestApp, from: std::net::Ipv4Addr, origin: &str) -> Response 
 }
 
 #[test]
-fn no_answer_says_anything_of_origins_where_none_is_named() {
+fn no_response_has_cors_headers_without_configured_origins() {
     let app = TestApp::start();
     let client = app.client(&["individual:read"]);
     let response = client.request("GET", "/Individual").header("Origin", PORTAL).send().expect(200);

@@ -34,7 +34,7 @@ fn cache_control(access: Access, path: &str) -> &'static str {
 }
 
 #[test]
-fn every_route_says_who_may_keep_what_and_gives_nothing_away() {
+fn every_route_sends_cache_control_and_no_server_details() {
     let app = TestApp::start();
     let resources = ["individual", "group", "program", "program_membership", "consent", "vocabulary", "eligibility"];
     let scopes: Vec<String> = resources.iter().map(|resource| format!("{resource}:all")).collect();

@@ -135,7 +135,7 @@ fn the_token_bucket_and_the_audit_log_go_by_the_same_address() {
 }
 
 #[test]
-fn only_a_trusted_proxy_says_that_it_was_asked_by_https() {
+fn only_a_trusted_proxy_may_forward_the_https_scheme() {
     let (app, proxy) = behind_proxy("");
     let hsts = |response: &Response| response.header("strict-transport-security").map(str::to_owned);
     let by = |connection: &Connection, protocol: &str| {

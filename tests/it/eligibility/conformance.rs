@@ -160,7 +160,7 @@ fn together(tests: &[Said]) -> Vec<Vec<&Said>> {
 }
 
 #[test]
-fn rules_mean_what_the_specification_of_cel_says() {
+fn rules_conform_to_the_cel_specification() {
     let Some(path) = daftar_test_needs::cel_specification() else { return };
     let data = std::fs::read_to_string(path).unwrap();
     let app = TestApp::start();

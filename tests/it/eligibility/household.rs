@@ -68,7 +68,7 @@ fn two_households_are_ambiguous_and_a_family_is_not_a_household() {
 }
 
 #[test]
-fn a_member_who_left_is_not_counted_on_a_later_day() {
+fn an_ended_member_is_not_counted_on_a_later_day() {
     let (_app, client) = register();
     let mut body = household("H-2", &[("4", "head")]);
     body["member"][0]["period"] = json!({"start": "2025-01-01", "end": "2025-12-31"});
@@ -95,7 +95,7 @@ fn a_group_is_decided_about_with_its_members() {
 }
 
 #[test]
-fn an_unknown_subject_is_an_error_of_its_own_and_versions_name_what_was_read() {
+fn an_unknown_subject_is_a_separate_error_and_versions_list_the_records_read() {
     let (_app, client) = register();
     let body = json!({
         "expression": "is_female(me) && members.size() > 1",

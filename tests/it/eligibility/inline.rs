@@ -173,7 +173,7 @@ fn a_group_can_be_given_in_the_request() {
 }
 
 #[test]
-fn an_answer_says_what_it_depended_on_and_is_the_same_again() {
+fn a_response_names_its_inputs_and_is_reproducible() {
     let (_app, client) = app_with_evaluator();
     let body = json!({"expression": "is_female(me)", "subjects": [{"type": "individual", "gender": FEMALE}]});
     let first = client.evaluate(&body);

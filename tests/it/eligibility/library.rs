@@ -26,7 +26,7 @@ fn prepared() -> TestApp {
 }
 
 #[test]
-fn every_rule_says_what_its_cases_say() {
+fn every_rule_passes_its_cases() {
     let app = prepared();
     let folder = library();
     let reported = run(app.data_dir(), &["eval", "--json", "--cases", folder.to_str().unwrap()]);

@@ -161,7 +161,7 @@ fn versions_that_are_no_longer_installed_are_named() {
 }
 
 #[test]
-fn a_decision_depends_on_what_its_rule_asks_about_and_on_nothing_else() {
+fn a_decision_depends_only_on_fields_of_its_rule() {
     let (app, client) = register();
     let body = json!({"expression": "is_female(me)", "subjects": [reference("1")]});
     let first = client.post("/Eligibility/$evaluate", &body).expect(200);
@@ -197,7 +197,7 @@ fn a_decision_about_something_else_is_refused() {
 }
 
 #[test]
-fn a_decision_that_is_not_whole_is_refused_naming_what_is_not() {
+fn an_incomplete_decision_is_rejected_with_the_missing_members() {
     let (_app, client) = register();
     let body = json!({"expression": "is_female(me)", "subjects": [reference("1")]});
     for (member, value, field, code) in [

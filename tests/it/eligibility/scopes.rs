@@ -5,7 +5,7 @@ use daftar_tests::records::{FEMALE, NATIONAL_ID, household, person, reference};
 use serde_json::json;
 
 #[test]
-fn a_rule_reads_only_what_its_client_may_read() {
+fn a_rule_reads_only_fields_granted_to_its_client() {
     let app = TestApp::start();
     let clerk = app.client(&["individual:create", "group:create"]);
     drop(clerk.create_individual(&person("1", json!({"gender": FEMALE}))));

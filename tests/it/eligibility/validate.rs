@@ -113,7 +113,7 @@ fn reading_without_the_scope_is_a_warning() {
 }
 
 #[test]
-fn a_body_that_is_no_question_is_refused_naming_what_is_wrong() {
+fn an_invalid_body_is_rejected_with_the_invalid_member() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     for (body, field, code) in [

@@ -30,7 +30,7 @@ fn register(grants: &[(&str, Option<&[&str]>)]) -> (TestApp, ApiClient, ApiClien
 }
 
 #[test]
-fn put_replaces_what_the_client_sees_and_leaves_the_rest() {
+fn put_replaces_visible_fields_and_retains_hidden_ones() {
     let (_app, all, client) = register(&[("individual:all", Some(&["name", "active", "languages"]))]);
     let response =
         send(&client, "PUT", "Individual", "1", &person("1", json!({"name": {"given": "Awa"}}))).expect(200).json();
@@ -77,7 +77,7 @@ fn seeing_and_writing_are_granted_apart() {
 }
 
 #[test]
-fn identifiers_are_added_and_ended_by_who_may_write_them() {
+fn identifiers_are_added_and_ended_only_with_their_grant() {
     let (_app, all, client) = register(&[("individual:all", Some(&["name"]))]);
     let ended = json!({"identifier": [{"system": daftar_tests::records::NATIONAL_ID, "value": "1", "period": {"end": "2026-03-01"}}]});
     let refused = send(&client, "PATCH", "Individual", "1", &ended).expect(403);
@@ -141,7 +141,7 @@ fn a_batch_shows_and_writes_no_more_than_single_calls() {
 }
 
 #[test]
-fn names_of_members_are_shown_to_who_may_see_names() {
+fn names_of_members_require_the_grant_for_names() {
     let (app, _, client) = register(&[("group:read", None), ("individual:read", Some(&["gender"]))]);
     let display =
         || client.get(&path("Group", "H-1")).expect(200).json()["member"][0]["entity"].get("display").cloned();

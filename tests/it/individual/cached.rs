@@ -156,7 +156,7 @@ fn a_cached_response_has_the_same_audit_entry() {
 }
 
 #[test]
-fn a_batch_reads_what_it_wrote_and_a_transaction_that_fails_changes_nothing() {
+fn a_batch_reads_its_own_writes_and_a_failed_transaction_changes_nothing() {
     let app = TestApp::start();
     let client = app.client(&["individual:all"]);
     drop(client.create_individual(&person("1", json!({"active": true}))));

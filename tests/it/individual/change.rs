@@ -20,7 +20,7 @@ fn message(body: &Value) -> Value {
 }
 
 #[test]
-fn a_replaced_person_says_what_the_body_says_and_nothing_else() {
+fn a_replaced_individual_has_exactly_the_fields_of_the_body() {
     let mut app = TestApp::start();
     let client = app.client(SCOPES);
     let more = json!({"name": {"given": "Amina"}, "gender": FEMALE, "telecom": [{"system": "phone", "value": "1"}]});
@@ -39,7 +39,7 @@ fn a_replaced_person_says_what_the_body_says_and_nothing_else() {
 }
 
 #[test]
-fn a_patch_changes_what_it_names() {
+fn a_patch_changes_only_the_named_fields() {
     let app = TestApp::start();
     let client = app.client(SCOPES);
     let more = json!({

@@ -58,7 +58,7 @@ fn the_deployments_language_is_used_where_the_client_asks_for_none() {
 }
 
 #[test]
-fn wrong_codes_are_refused_with_field_reason_and_what_was_probably_meant() {
+fn wrong_codes_are_rejected_with_field_reason_and_suggestion() {
     let app = TestApp::start();
     assert_eq!(app.admin().request("DELETE", "/plugins/isco-08").send().status, 204, "one vocabulary is to be absent");
     let client = app.client(&["individual:create", "individual:read"]);

@@ -191,7 +191,7 @@ fn an_identifier_belongs_to_one_person_at_a_time() {
 }
 
 #[test]
-fn of_many_who_claim_an_identifier_at_once_one_gets_it() {
+fn one_of_many_concurrent_claims_of_an_identifier_succeeds() {
     let app = TestApp::start();
     let client = app.client(&["individual:create", "individual:read"]);
     for round in 0..5 {

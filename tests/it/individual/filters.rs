@@ -68,7 +68,7 @@ fn each_filter_finds_only_matching_people() {
 }
 
 #[test]
-fn a_person_who_left_a_group_does_not_belong_to_it() {
+fn an_individual_with_an_ended_membership_is_no_member() {
     let (app, client) = four_people();
     let gone = json!({"entity": {"reference": daftar_tests::records::reference("2")}});
     drop(client.post(&format!("{}/$remove-member", path("Group", "H")), &gone).expect(200));

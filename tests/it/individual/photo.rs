@@ -103,7 +103,7 @@ fn a_photo_that_is_not_granted_is_not_shown() {
 }
 
 #[test]
-fn places_in_groups_stand_in_the_body_of_who_may_read_groups() {
+fn memberships_are_in_the_body_for_clients_with_the_group_scope() {
     let app = TestApp::start();
     let client = app.client(&["individual:all", "group:all"]);
     drop(client.create_individual(&person("1", json!({}))));

@@ -273,7 +273,7 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
 }
 
 #[test]
-fn steps_that_do_not_go_together_are_refused_with_what_would_be_right() {
+fn incompatible_steps_are_rejected_with_the_valid_ones() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let refused = |arguments: &[&str]| {
         let refused = process::run(folder.path(), &[&["migrate"], arguments].concat());

@@ -35,7 +35,7 @@ fn a_transaction_is_made_once() {
 }
 
 #[test]
-fn of_a_batch_what_was_done_is_not_done_again_and_what_failed_is_tried_again() {
+fn a_repeated_batch_replays_successes_and_retries_failures() {
     let app = TestApp::start();
     let client = app.client(&["individual:all", "group:all"]);
     let family = json!({"request": {"method": "POST", "url": "Group"}, "resource": {

@@ -126,7 +126,7 @@ fn encoded(value: &str) -> String {
 }
 
 #[test]
-fn a_page_of_a_search_has_what_its_link_promises() {
+fn a_page_of_a_search_matches_its_link() {
     let app = TestApp::start();
     let client = client(&app);
     let created = client.create_individual(&json!({

@@ -20,7 +20,7 @@ fn a_chatty_pack_is_installed_and_its_lines_are_counted() {
 }
 
 #[test]
-fn a_plugin_is_shown_with_what_it_used_of_each_limit() {
+fn a_plugin_is_shown_with_its_use_of_each_limit() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:all"]);
     let body = json!({"expression": "true", "subject": "individual", "subjects": [{"type": "individual"}]});

@@ -81,7 +81,7 @@ fn a_child_with_too_little_memory_or_time_refuses_and_with_enough_does_not() {
 }
 
 #[test]
-fn the_bound_of_memory_is_one_of_what_a_plugin_takes() {
+fn the_compile_memory_limit_applies_to_plugins() {
     let engine = || fs::read(artifacts::plugin("eligibility-cel")).unwrap();
     let usual = CompileBounds::default().worker;
     // The engine requires some 250 MiB: the memory reserved by the compiling process itself must not be available to
@@ -145,7 +145,7 @@ impl CompilingProcess {
 }
 
 #[test]
-fn a_server_that_is_stopped_ends_the_compilation_and_says_so() {
+fn a_stopped_server_ends_the_compilation_and_logs_it() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
     let server = Server::serve(&data_dir, &[]);

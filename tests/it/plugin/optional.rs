@@ -115,7 +115,7 @@ fn a_default_pack_that_was_removed_stays_removed() {
 }
 
 #[test]
-fn an_error_names_the_module_that_would_bring_what_is_not_there() {
+fn an_error_names_the_module_that_provides_the_missing_part() {
     let folder = tempfile::tempdir().unwrap();
     let field = "[[extension_field]]\npath = \"trial.kind\"\ntype = \"coded\"\nvocabulary = \"urn:test:small\"\n";
     drop(packs::build_with(folder.path(), "1.0.0", None, field));

@@ -88,7 +88,7 @@ fn a_new_eligibility_engine_builds_with_one_command_and_decides() {
 }
 
 #[test]
-fn a_wrong_call_says_what_would_be_right() {
+fn a_wrong_call_reports_the_right_usage() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, reported, code) in [
         (&["plugin", "new", "--kind", "pack", "water"][..], "`vocabulary-pack`, `eligibility-engine`", 2),

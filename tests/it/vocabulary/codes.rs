@@ -34,7 +34,7 @@ fn a_code_is_read_with_all_that_is_said_of_it() {
 }
 
 #[test]
-fn another_name_leads_to_the_code_and_says_so() {
+fn an_alias_resolves_to_the_code_and_is_reported() {
     let app = TestApp::start();
     let client = reader(&app);
     for alias in ["FRA", "250"] {
@@ -136,7 +136,7 @@ fn a_parent_that_is_no_code_is_422_and_names_the_parameter() {
 }
 
 #[test]
-fn subsumption_says_who_is_above_whom() {
+fn subsumption_reports_which_code_is_the_ancestor() {
     let app = with_occupations();
     let client = reader(&app);
     let ask = |a: &str, b: &str| client.get(&format!("/Vocabulary/{OCCUPATIONS}/$subsumes?a={a}&b={b}"));

@@ -76,7 +76,7 @@ fn a_group_of_everything_below_a_code_is_paged() {
 }
 
 #[test]
-fn the_well_known_groups_are_listed_and_an_unset_one_says_so() {
+fn well_known_groups_are_listed_and_unset_ones_are_marked() {
     let app = TestApp::start();
     let client = reader(&app);
     let list = client.get("/concept_groups?_count=100").expect(200).json();

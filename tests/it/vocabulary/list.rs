@@ -4,7 +4,7 @@ use super::{COUNTRIES, reader, refusal};
 use daftar_tests::{TestApp, redacted};
 
 #[test]
-fn a_vocabulary_says_where_it_comes_from_and_under_which_terms() {
+fn a_vocabulary_reports_its_source_and_licence() {
     let app = TestApp::start();
     let mut found = reader(&app).get("/Vocabulary/urn:iso:std:iso:5218").expect(200).json();
     for changing in ["languages", "module_version", "version", "source"] {

@@ -4,7 +4,7 @@ use super::{COUNTRIES, reader};
 use daftar_tests::TestApp;
 
 #[test]
-fn wrong_pages_and_unknown_parameters_are_400_and_say_what_is_right() {
+fn wrong_pages_and_unknown_parameters_are_400_with_the_valid_values() {
     let app = TestApp::start();
     let client = reader(&app);
     let paged =

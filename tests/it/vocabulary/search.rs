@@ -68,7 +68,7 @@ fn one_slip_is_forgiven() {
 }
 
 #[test]
-fn the_best_come_first_and_say_what_matched() {
+fn the_best_matches_come_first_and_name_the_matched_label() {
     let app = TestApp::start();
     let client = reader(&app);
     let page = find(&client, &format!("{COUNTRIES}/"), "de", "");
@@ -127,7 +127,7 @@ fn uris(page: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_query_that_says_nothing_or_too_much_is_400() {
+fn an_empty_or_too_long_query_is_400() {
     let app = TestApp::start();
     let client = reader(&app);
     let long = "a".repeat(1_001);

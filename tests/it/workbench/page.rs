@@ -65,7 +65,7 @@ fn linked_files_exist_and_are_immutable_where_their_name_has_a_digest() {
 }
 
 #[test]
-fn the_licences_of_what_is_in_the_page_travel_with_it() {
+fn the_page_includes_the_licences_of_its_libraries() {
     let app = TestApp::start();
     let reported = app.anonymous().request("GET", "/workbench/licences.txt").send().expect(200);
     assert_eq!(reported.header("content-type"), Some("text/plain; charset=utf-8"));

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_project_itself_without_what_was_built() {
+    fn reads_source_files_and_skips_build_output() {
         let sources = Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
         assert!(sources.find("xtask/src/tidy/source.rs").is_some());
         assert!(sources.find("Cargo.toml").is_some());

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_silences_lints_and_tests() {
+    fn refuses_attributes_that_silence_lints_and_tests() {
         let found = findings(&[(
             "a.rs",
             "#[allow(dead_code)]\nfn f() {}\n    #[ignore]\n    fn g() {}\n// #[allow(dead_code)]",

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_term_is_private_only_where_the_list_says_so() {
+    fn a_term_is_private_only_in_listed_senses() {
         let found = findings(&[(
             "a.rs",
             "// one moment\nfn moment() {}\n// they take up arms\n// the uptake of whoever_it_is",

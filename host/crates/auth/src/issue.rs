@@ -114,7 +114,7 @@ mod tests {
     use daftar_domain::context::RandomIds;
 
     fn issue(fixture: &Fixture, id: &str, secret: &str, scope: Option<&str>) -> Result<IssuedResponse, OAuthError> {
-        let desk = TokenIssuer {
+        let issuer = TokenIssuer {
             directory: &fixture.directory,
             hasher: &fixture.hasher,
             keys: Arc::clone(&fixture.keys),
@@ -126,7 +126,7 @@ mod tests {
             client_secret: SecretString::from(secret),
             scope: scope.map(str::to_owned),
         };
-        desk.issue(&request, at(5))
+        issuer.issue(&request, at(5))
     }
 
     fn fixture(grants: &str) -> Fixture {

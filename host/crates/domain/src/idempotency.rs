@@ -65,7 +65,7 @@ pub struct RequestName {
 
 /// A completed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RememberedRequest {
+pub struct IdempotentRequest {
     /// The name.
     pub name: RequestName,
     /// SHA-256 of the content of the request.
@@ -85,7 +85,7 @@ pub struct StoredResponse {
     pub record: Option<(RecordKind, RecordId, VersionId)>,
 }
 
-impl RememberedRequest {
+impl IdempotentRequest {
     /// True if the request is within its retention period.
     #[must_use]
     pub fn is_stored_at(&self, now: Timestamp) -> bool {
@@ -115,7 +115,7 @@ mod tests {
     fn a_request_is_stored_for_a_day() {
         let name = RequestName { client: ClientId::parse("c").unwrap(), key: IdempotencyKey("k".to_owned()), part: 0 };
         let at: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
-        let request = RememberedRequest { name, digest: [0; 32], at, responses: Vec::new() };
+        let request = IdempotentRequest { name, digest: [0; 32], at, responses: Vec::new() };
         for (later_s, is_stored) in [(0, true), (86_399, true), (86_400, false), (90_000, false), (-5, true)] {
             assert_eq!(request.is_stored_at(at + SignedDuration::from_secs(later_s)), is_stored, "{later_s}");
         }

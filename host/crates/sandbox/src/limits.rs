@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn no_default_is_above_what_the_instance_pool_can_give() {
+    fn no_default_exceeds_the_instance_pool() {
         for kind in [PluginKind::VocabularyPack, PluginKind::EligibilityEngine] {
             let limits = PluginLimits::for_kind(kind);
             assert!(limits.memory_bytes <= MEMORY_BYTES_CEILING, "{kind}");

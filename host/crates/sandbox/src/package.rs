@@ -332,7 +332,7 @@ mod digest_tests {
     use super::*;
 
     #[test]
-    fn a_digest_reads_what_it_writes() {
+    fn a_digest_survives_a_round_trip() {
         let digest = Digest::of(b"abc");
         assert_eq!(digest.to_string(), "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(Digest::from_hex(&digest.to_hex()), Some(digest));

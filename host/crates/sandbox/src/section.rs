@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_was_appended() {
+    fn reads_an_appended_section() {
         let component = append_manifest(&component_around(None), &manifest()).unwrap();
         assert_eq!(read_manifest(&component).unwrap(), manifest());
     }

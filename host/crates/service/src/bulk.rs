@@ -388,7 +388,7 @@ impl Preparer {
         // lines.
         let work = match read {
             BulkLine { record: BulkRecord::Individual(draft), on_existing: OnExisting::Reject, .. }
-                if names.needs.is_empty() && !edit::must_ask(&self.importer.registry, &draft) =>
+                if names.needs.is_empty() && !edit::needs_lookup(&self.importer.registry, &draft) =>
             {
                 let ctx = self.importer.context(line, STATUS_CREATED);
                 Work::Write(Box::new(edit::prepare(&ctx, &self.importer.registry, *draft).await?.write))
@@ -419,8 +419,8 @@ struct Current {
 }
 
 /// The time slice of one request; ends when it is dropped.
-pub struct Turn {
-    desk: Arc<ImportScheduler>,
+pub struct TimeSlice {
+    scheduler: Arc<ImportScheduler>,
 }
 
 impl ImportScheduler {
@@ -434,7 +434,7 @@ impl ImportScheduler {
     ///
     /// # Errors
     /// [`AppError::Conflict`] while it is another's, or while a part of the same import is being written.
-    pub fn begin(self: &Arc<Self>, id: &ImportId) -> Result<Turn, AppError> {
+    pub fn begin(self: &Arc<Self>, id: &ImportId) -> Result<TimeSlice, AppError> {
         let now = self.clock.now();
         let mut current = self.lock();
         let is_taken = current.as_ref().is_some_and(|current| {
@@ -449,7 +449,7 @@ impl ImportScheduler {
         }
         let dry_run = current.take().filter(|current| current.id == *id).and_then(|current| current.dry_run);
         *current = Some(Current { id: id.clone(), is_running: true, since: now, dry_run });
-        Ok(Turn { desk: Arc::clone(self) })
+        Ok(TimeSlice { scheduler: Arc::clone(self) })
     }
 
     /// Since when an import that has not ended was silent, if it was for so long that it was interrupted.
@@ -474,11 +474,11 @@ impl ImportScheduler {
     }
 }
 
-impl Turn {
+impl TimeSlice {
     /// The register as an import meets it that is only checked: the same for all its parts.
     #[must_use]
     pub fn dry_run(&self, registry: &Registry) -> Registry {
-        let mut current = self.desk.lock();
+        let mut current = self.scheduler.lock();
         let made = || Arc::new(Overlay::dry_run(Arc::clone(&registry.store)));
         let dry_run = match current.as_mut() {
             Some(current) => Arc::clone(current.dry_run.get_or_insert_with(made)),
@@ -490,10 +490,10 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for TimeSlice {
     fn drop(&mut self) {
-        let now = self.desk.clock.now();
-        if let Some(current) = self.desk.lock().as_mut() {
+        let now = self.scheduler.clock.now();
+        if let Some(current) = self.scheduler.lock().as_mut() {
             current.is_running = false;
             current.since = now;
         }
@@ -508,22 +508,22 @@ mod tests {
     #[test]
     fn one_import_has_the_turn_until_it_ends_or_is_silent() {
         let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
-        let desk = Arc::new(ImportScheduler::new(Arc::new(clock.clone())));
+        let scheduler = Arc::new(ImportScheduler::new(Arc::new(clock.clone())));
         let [one, two] = ["import-one", "import-two"].map(|id| ImportId::parse(id).unwrap());
-        let turn = desk.begin(&one).unwrap();
-        assert!(desk.begin(&one).is_err() && desk.begin(&two).is_err());
+        let turn = scheduler.begin(&one).unwrap();
+        assert!(scheduler.begin(&one).is_err() && scheduler.begin(&two).is_err());
         clock.advance(SignedDuration::from_secs(60));
-        assert_eq!(desk.interrupted(clock.now()), None, "a part of it is being written");
+        assert_eq!(scheduler.interrupted(clock.now()), None, "a part of it is being written");
         drop(turn);
-        drop(desk.begin(&one).unwrap());
+        drop(scheduler.begin(&one).unwrap());
         clock.advance(SILENCE_MAX - SignedDuration::from_millis(1));
-        assert!(desk.begin(&two).is_err());
+        assert!(scheduler.begin(&two).is_err());
         clock.advance(SignedDuration::from_millis(1));
-        drop(desk.begin(&two).unwrap());
-        desk.end(&one);
-        assert!(desk.begin(&one).is_err(), "it is the turn of the other one");
-        desk.end(&two);
-        assert!(desk.begin(&one).is_ok());
+        drop(scheduler.begin(&two).unwrap());
+        scheduler.end(&one);
+        assert!(scheduler.begin(&one).is_err(), "it is the turn of the other one");
+        scheduler.end(&two);
+        assert!(scheduler.begin(&one).is_ok());
     }
 
     #[test]
@@ -549,15 +549,15 @@ mod tests {
     #[test]
     fn a_silent_import_that_has_not_ended_was_interrupted() {
         let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
-        let desk = Arc::new(ImportScheduler::new(Arc::new(clock.clone())));
+        let scheduler = Arc::new(ImportScheduler::new(Arc::new(clock.clone())));
         let id = ImportId::parse("import-one").unwrap();
-        drop(desk.begin(&id).unwrap());
+        drop(scheduler.begin(&id).unwrap());
         let silent_since = clock.now();
         clock.advance(SILENCE_MAX - SignedDuration::from_secs(1));
-        assert_eq!(desk.interrupted(clock.now()), None);
+        assert_eq!(scheduler.interrupted(clock.now()), None);
         clock.advance(SignedDuration::from_secs(1));
-        assert_eq!(desk.interrupted(clock.now()), Some(silent_since));
-        desk.end(&id);
-        assert_eq!(desk.interrupted(clock.now()), None);
+        assert_eq!(scheduler.interrupted(clock.now()), Some(silent_since));
+        scheduler.end(&id);
+        assert_eq!(scheduler.interrupted(clock.now()), None);
     }
 }

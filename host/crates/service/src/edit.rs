@@ -128,11 +128,11 @@ where
     records::retried(&VersionCondition::Any, attempt).await
 }
 
-/// True if packs must be asked about codes of a draft: those get numbers when it is written, one record after the
-/// other.
-pub(crate) fn must_ask<T: RecordType>(registry: &Registry, draft: &Draft<T>) -> bool {
+/// True if packs must be queried for codes of a draft. These get numbers when the draft is written, one record after
+/// the other.
+pub(crate) fn needs_lookup<T: RecordType>(registry: &Registry, draft: &Draft<T>) -> bool {
     let generation = registry.vocabularies.current();
-    generation.has_open_vocabularies() && codes::of_draft(&draft.details).iter().any(|uri| generation.must_ask(uri))
+    generation.has_open_vocabularies() && codes::of_draft(&draft.details).iter().any(|uri| generation.needs_lookup(uri))
 }
 
 /// A new record that was checked.

@@ -30,7 +30,7 @@ use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::field::FieldSet;
-use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName, StoredResponse};
+use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, RequestName, StoredResponse};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::Store;
 
@@ -74,7 +74,7 @@ pub struct Once {
     client: ClientId,
     key: IdempotencyKey,
     digest: [u8; 32],
-    earlier: Vec<Arc<RememberedRequest>>,
+    earlier: Vec<Arc<IdempotentRequest>>,
 }
 
 impl Requests {
@@ -204,7 +204,7 @@ impl Requests {
 impl Once {
     /// The earlier response to that part of the request; part 0 is the whole.
     #[must_use]
-    pub fn earlier(&self, part: u16) -> Option<&RememberedRequest> {
+    pub fn earlier(&self, part: u16) -> Option<&IdempotentRequest> {
         self.earlier.iter().find(|request| request.name.part == part).map(|request| &**request)
     }
 
@@ -220,16 +220,16 @@ impl Once {
         part: u16,
     ) -> Result<bool, AppError> {
         let found = store.remembered(&self.client, &self.key).await?;
-        let is_same = |request: &Arc<RememberedRequest>| request.is_stored_at(ctx.now) && request.digest == self.digest;
+        let is_same = |request: &Arc<IdempotentRequest>| request.is_stored_at(ctx.now) && request.digest == self.digest;
         self.earlier = found.into_iter().filter(is_same).collect();
         Ok(self.earlier(part).is_some())
     }
 
     /// The entry to store for that part.
     #[must_use]
-    pub fn answered(&self, ctx: &OpContext, part: u16, responses: Vec<StoredResponse>) -> RememberedRequest {
+    pub fn answered(&self, ctx: &OpContext, part: u16, responses: Vec<StoredResponse>) -> IdempotentRequest {
         let name = RequestName { client: self.client.clone(), key: self.key.clone(), part };
-        RememberedRequest { name, digest: self.digest, at: ctx.now, responses }
+        IdempotentRequest { name, digest: self.digest, at: ctx.now, responses }
     }
 
     /// Counts a part that is stored from now on.

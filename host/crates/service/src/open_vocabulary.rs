@@ -222,13 +222,14 @@ pub async fn resolve(
         return Ok(Consulted { generation, requested: Vec::new() });
     }
     let mut codes = codes();
-    codes.retain(|uri| generation.must_ask(uri));
+    codes.retain(|uri| generation.needs_lookup(uri));
     if codes.is_empty() {
         return Ok(Consulted { generation, requested: Vec::new() });
     }
     let vocabularies = registry.vocabularies.clone();
     let consulted = tokio::task::spawn_blocking(move || {
-        let requested = vocabularies.open().ask(&generation, &codes, CallingThread::MayWait).map_err(unavailable)?;
+        let requested =
+            vocabularies.open().look_up(&generation, &codes, CallingThread::MayWait).map_err(unavailable)?;
         let consulted = generation
             .with_open(&requested, None)
             .map_err(|problem| invalid_response(&vocabularies, &generation, &problem, &requested))?;
@@ -248,7 +249,7 @@ pub(super) fn resolve_local(
     codes: &[CodeUri],
 ) -> Result<Arc<Generation>, AppError> {
     let requested =
-        registry.vocabularies.open().ask(&generation, codes, CallingThread::Sandbox).map_err(unavailable)?;
+        registry.vocabularies.open().look_up(&generation, codes, CallingThread::Sandbox).map_err(unavailable)?;
     if requested.is_empty() {
         return Ok(generation);
     }
@@ -265,7 +266,7 @@ pub(super) fn with_persisted(registry: &Registry, generation: Generation) -> Gen
     let mut requested = Vec::new();
     for namespace in &namespaces {
         for batch in generation.unrequested(namespace).chunks(BATCH_CODES).take(STORED_MAX.div_ceil(BATCH_CODES)) {
-            match registry.vocabularies.open().ask(&generation, batch, CallingThread::MayWait) {
+            match registry.vocabularies.open().look_up(&generation, batch, CallingThread::MayWait) {
                 Ok(answers) => requested.extend(answers),
                 Err(error) => tracing::error!(
                     vocabulary = %namespace, reason = error.failure.reason,

@@ -14,7 +14,7 @@ use daftar_domain::change::ChangedRecord;
 use daftar_domain::context::OpContext;
 use daftar_domain::context::audit_context::HeldLines;
 use daftar_domain::error::AppError;
-use daftar_domain::idempotency::RememberedRequest;
+use daftar_domain::idempotency::IdempotentRequest;
 use daftar_store::overlay::Overlay;
 use daftar_store::{Committed, Store, StoreError, Write};
 
@@ -129,7 +129,7 @@ impl Transaction {
     ///
     /// # Errors
     /// [`CommitError`]; nothing of it is written then.
-    pub async fn commit_once(&self, ctx: &OpContext, request: RememberedRequest) -> Result<(), CommitError> {
+    pub async fn commit_once(&self, ctx: &OpContext, request: IdempotentRequest) -> Result<(), CommitError> {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
         let audit = write.audit.clone();
         let _numbering = self.numbering(&write).await;

@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 
 use daftar_domain::change::{ChangedRecord, Details};
 use daftar_domain::client::{Client, ClientId};
-use daftar_domain::idempotency::{RememberedRequest, RequestName};
+use daftar_domain::idempotency::{IdempotentRequest, RequestName};
 use daftar_domain::identifier::{Identifier, IdentifierKey, IdentifierValue, SystemUri};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind};
@@ -35,7 +35,7 @@ pub(super) struct KeyRequest {
 
 impl KeyRequest {
     /// Adds the records that a write may touch.
-    pub(super) fn add(&mut self, operations: &[Operation], request: Option<&RememberedRequest>) {
+    pub(super) fn add(&mut self, operations: &[Operation], request: Option<&IdempotentRequest>) {
         for operation in operations {
             match operation {
                 Operation::Create(details) => self.add_any(None, details),
@@ -204,7 +204,7 @@ async fn clients(transaction: &Transaction<'_>, requested: &BTreeSet<ClientId>) 
 async fn requests(
     transaction: &Transaction<'_>,
     requested: &BTreeSet<RequestName>,
-) -> Found<RequestName, Arc<RememberedRequest>> {
+) -> Found<RequestName, Arc<IdempotentRequest>> {
     if requested.is_empty() {
         return Ok(BTreeMap::new());
     }

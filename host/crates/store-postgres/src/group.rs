@@ -7,7 +7,7 @@ use daftar_domain::change::{Change, ChangedRecord, Sequence};
 use daftar_domain::client::ClientId;
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::error::Outage;
-use daftar_domain::idempotency::{RememberedRequest, RequestName};
+use daftar_domain::idempotency::{IdempotentRequest, RequestName};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::{Photo, PhotoDigest};
 use daftar_domain::program_membership::MembershipSlot;
@@ -166,7 +166,7 @@ impl<'g> Group<'g> {
     pub(super) fn commit(
         &mut self,
         mut write: Write,
-        request: Option<RememberedRequest>,
+        request: Option<IdempotentRequest>,
     ) -> Result<Committed, StoreError> {
         // Checked against another database, it may have numbers that belong to other codes here.
         if changes_records(&write) && !self.basis.carries(self.locked.history, write.at) {

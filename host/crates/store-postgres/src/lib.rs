@@ -58,7 +58,7 @@ use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::deployment::Setting;
-use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest};
+use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
@@ -258,7 +258,7 @@ impl PostgresStore {
         answered.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 
-    async fn write(&self, write: Write, request: Option<Box<RememberedRequest>>) -> Result<Committed, StoreError> {
+    async fn write(&self, write: Write, request: Option<Box<IdempotentRequest>>) -> Result<Committed, StoreError> {
         if self.sink.get().is_none() && changes_records(&write) {
             return Err(StoreError::NotReady);
         }
@@ -304,7 +304,7 @@ impl Store for PostgresStore {
         self.write(write, None).await
     }
 
-    async fn commit_once(&self, write: Write, request: RememberedRequest) -> Result<Committed, StoreError> {
+    async fn commit_once(&self, write: Write, request: IdempotentRequest) -> Result<Committed, StoreError> {
         self.write(write, Some(Box::new(request))).await
     }
 
@@ -312,7 +312,7 @@ impl Store for PostgresStore {
         &self,
         client: &ClientId,
         key: &IdempotencyKey,
-    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+    ) -> Result<Vec<Arc<IdempotentRequest>>, StoreError> {
         self.database.requests_called(client, key).await
     }
 

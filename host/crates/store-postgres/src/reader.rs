@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::deployment::Setting;
-use daftar_domain::idempotency::{IdempotencyKey, REMEMBERED_FOR, RememberedRequest};
+use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, REMEMBERED_FOR};
 use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
@@ -141,7 +141,7 @@ impl Database {
         &self,
         client: &ClientId,
         key: &IdempotencyKey,
-    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+    ) -> Result<Vec<Arc<IdempotentRequest>>, StoreError> {
         let statement = "SELECT client, key, part, value FROM daftar.request \
                          WHERE client = $1 AND key = $2 ORDER BY part";
         let rows = self.query(statement, &[&client.as_str(), &key.as_str()]).await?;

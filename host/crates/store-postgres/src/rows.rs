@@ -12,7 +12,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checke
 
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::client::ClientId;
-use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName};
+use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, RequestName};
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::shared::History;
 use daftar_store::{StoreError, record};
@@ -112,7 +112,7 @@ impl<T: AsRef<[u8]> + Debug> ToSql for Json<T> {
 }
 
 /// The request of a row of client, key, part and value.
-pub(super) fn request_of(row: &Row) -> Result<Arc<RememberedRequest>, StoreError> {
+pub(super) fn request_of(row: &Row) -> Result<Arc<IdempotentRequest>, StoreError> {
     record::remembered::decode(request_name(row)?, column(row, 3)?).map(Arc::new)
 }
 

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use daftar_domain::change::Change;
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
-use daftar_domain::idempotency::RememberedRequest;
+use daftar_domain::idempotency::IdempotentRequest;
 use daftar_store::audit_log::{AuditRemoval, AuditRemoved};
 use daftar_store::meters::Meters;
 use daftar_store::{ChangeSink, Committed, Operation, StoreError, Write};
@@ -45,7 +45,7 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 /// Job of the writer.
 pub(super) enum Job {
     /// Writes an operation.
-    Commit(Box<Write>, Option<Box<RememberedRequest>>, Answer<Committed>),
+    Commit(Box<Write>, Option<Box<IdempotentRequest>>, Answer<Committed>),
     /// Assigns numbers to codes and editions.
     Number(Vec<CodeUri>, Vec<(Namespace, String)>, Answer<(Vec<CodeNumber>, Vec<EditionNumber>)>),
     /// Removes those of these values of the audit log that still exist, and reports it.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::Change;
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
-use daftar_domain::idempotency::{RememberedRequest, RequestName};
+use daftar_domain::idempotency::{IdempotentRequest, RequestName};
 use daftar_store::archive::Fixed;
 use daftar_store::audit_log::{AuditRemoval, AuditRemoved};
 use daftar_store::plan::{Planned, Planner, Recent};
@@ -139,7 +139,7 @@ impl<'g> Group<'g> {
         Finished { batches: batches.finish(), changes, answers, snapshots }
     }
 
-    fn commit(&mut self, mut write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+    fn commit(&mut self, mut write: Write, request: Option<IdempotentRequest>) -> Result<Committed, StoreError> {
         let new_codes = write.take_new_codes();
         let codes = self.state.numbering.of_write(&new_codes)?;
         let planned = self.planner.plan(write, request)?;

@@ -14,7 +14,7 @@ use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::deployment::Setting;
 use daftar_domain::error::{Panicked, contain};
-use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName};
+use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, RequestName};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
@@ -183,7 +183,7 @@ impl Reader {
         &self,
         client: &ClientId,
         key: &IdempotencyKey,
-    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+    ) -> Result<Vec<Arc<IdempotentRequest>>, StoreError> {
         let found = self.database.scan_prefix(keys::requests_called(client, key));
         found.map(|item| self.request(item).map(Arc::new)).collect()
     }
@@ -208,7 +208,7 @@ impl Reader {
         Ok(names)
     }
 
-    fn request(&self, item: ::sled::Result<KeyAndValue>) -> Result<RememberedRequest, StoreError> {
+    fn request(&self, item: ::sled::Result<KeyAndValue>) -> Result<IdempotentRequest, StoreError> {
         let (key, value) = self.next(item)?;
         let name = keys::request_name(&key).ok_or_else(|| corrupt("request that was done", "its name is invalid"))?;
         record::remembered::decode(name, &value)
@@ -278,7 +278,7 @@ impl Present for Reader {
         record::identifier::decode(&bytes)
     }
 
-    fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError> {
+    fn remembered(&self, name: &RequestName) -> Result<Option<Arc<IdempotentRequest>>, StoreError> {
         let Some(bytes) = self.get(&keys::request(name))? else { return Ok(None) };
         record::remembered::decode(name.clone(), &bytes).map(Arc::new).map(Some)
     }

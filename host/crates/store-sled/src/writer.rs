@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::error::{Panicked, contain};
-use daftar_domain::idempotency::{RememberedRequest, RequestName};
+use daftar_domain::idempotency::{IdempotentRequest, RequestName};
 use daftar_store::archive::Fixed;
 use daftar_store::audit_log::{AUDIT_DELAY, AuditBuffer};
 use daftar_store::audit_log::{AuditRemoval, AuditRemoved};
@@ -47,7 +47,7 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 /// A job of the writer.
 pub(super) enum Job {
     /// Writes an operation.
-    Commit(Box<Write>, Option<Box<RememberedRequest>>, Answer<Committed>),
+    Commit(Box<Write>, Option<Box<IdempotentRequest>>, Answer<Committed>),
     /// Removes those of the requests that are expired at the timestamp.
     Forget(Vec<RequestName>, Timestamp, Answer<u64>),
     /// Numbers codes and editions.

@@ -49,7 +49,7 @@ use daftar_domain::change::{Change, ChangedRecord, Details, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::deployment::Setting;
-use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest};
+use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
@@ -149,7 +149,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// As [`Store::commit`]; [`StoreError::AlreadyDone`] if a request with that key is still stored.
-    async fn commit_once(&self, write: Write, request: RememberedRequest) -> Result<Committed, StoreError>;
+    async fn commit_once(&self, write: Write, request: IdempotentRequest) -> Result<Committed, StoreError>;
 
     /// Returns the idempotency records of a client with that key: of a complete request, and of independent entries.
     /// Some may be stored longer than required.
@@ -160,7 +160,7 @@ pub trait Store: Send + Sync + 'static {
         &self,
         client: &ClientId,
         key: &IdempotencyKey,
-    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError>;
+    ) -> Result<Vec<Arc<IdempotentRequest>>, StoreError>;
 
     /// Returns the number of idempotency records of a client.
     ///

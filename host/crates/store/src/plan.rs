@@ -18,7 +18,7 @@ pub use self::recent::{Place, Recent};
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
-use daftar_domain::idempotency::{RememberedRequest, RequestName};
+use daftar_domain::idempotency::{IdempotentRequest, RequestName};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind};
@@ -47,7 +47,7 @@ pub trait Present {
     /// The client with that id.
     fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError>;
     /// The idempotency record with that key.
-    fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError>;
+    fn remembered(&self, name: &RequestName) -> Result<Option<Arc<IdempotentRequest>>, StoreError>;
 }
 
 /// The last assigned keys and sequence number.
@@ -153,7 +153,7 @@ impl<'p, P: Present> Planner<'p, P> {
     ///
     /// # Errors
     /// The first conflict; nothing has changed then.
-    pub fn plan(&self, write: Write, request: Option<RememberedRequest>) -> Result<Planned, StoreError> {
+    pub fn plan(&self, write: Write, request: Option<IdempotentRequest>) -> Result<Planned, StoreError> {
         if let Some(recent) = self.recent.as_deref() {
             recent.check(&write.read_set)?;
         }
@@ -171,7 +171,7 @@ impl<'p, P: Present> Planner<'p, P> {
     }
 
     /// The idempotency record with that key, including accepted writes.
-    pub fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError> {
+    pub fn remembered(&self, name: &RequestName) -> Result<Option<Arc<IdempotentRequest>>, StoreError> {
         match self.accepted.remembered.get(name) {
             Some(request) => Ok(Some(Arc::clone(request))),
             None => self.present.remembered(name),

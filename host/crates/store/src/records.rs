@@ -9,7 +9,7 @@ use super::{IdentifierOwner, StoreError};
 use daftar_domain::change::{ChangedRecord, Details};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::deployment::{Setting, SettingKey};
-use daftar_domain::idempotency::{RememberedRequest, RequestName};
+use daftar_domain::idempotency::{IdempotentRequest, RequestName};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::{Photo, PhotoDigest};
 use daftar_domain::program_membership::MembershipSlot;
@@ -28,7 +28,7 @@ pub struct Records {
     /// The clients.
     pub clients: BTreeMap<ClientId, Arc<Client>>,
     /// The idempotency records, by their keys.
-    pub remembered: BTreeMap<RequestName, Arc<RememberedRequest>>,
+    pub remembered: BTreeMap<RequestName, Arc<IdempotentRequest>>,
     /// The photos, by digest.
     pub photos: BTreeMap<PhotoDigest, Photo>,
     /// The settings of the deployment; none for removed ones.
@@ -85,7 +85,7 @@ impl Present for Records {
         Ok(self.clients.get(id).cloned())
     }
 
-    fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError> {
+    fn remembered(&self, name: &RequestName) -> Result<Option<Arc<IdempotentRequest>>, StoreError> {
         Ok(self.remembered.get(name).cloned())
     }
 }

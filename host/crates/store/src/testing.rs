@@ -19,7 +19,7 @@ use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::deployment::Setting;
-use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest};
+use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
@@ -144,7 +144,7 @@ impl ProxyStore {
         if self.is_in_transactions { Arc::new(Overlay::transaction(base)) } else { base }
     }
 
-    async fn write(&self, write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+    async fn write(&self, write: Write, request: Option<IdempotentRequest>) -> Result<Committed, StoreError> {
         let (clients, deployment) = raised_by(&write);
         let base = self.base();
         let write = if self.is_in_transactions && is_of_records(&write) {
@@ -231,7 +231,7 @@ impl Store for ProxyStore {
         self.write(write, None).await
     }
 
-    async fn commit_once(&self, write: Write, request: RememberedRequest) -> Result<Committed, StoreError> {
+    async fn commit_once(&self, write: Write, request: IdempotentRequest) -> Result<Committed, StoreError> {
         self.write(write, Some(request)).await
     }
 
@@ -239,7 +239,7 @@ impl Store for ProxyStore {
         &self,
         client: &ClientId,
         key: &IdempotencyKey,
-    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+    ) -> Result<Vec<Arc<IdempotentRequest>>, StoreError> {
         self.seen().remembered(client, key).await
     }
 

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_over_what_it_cannot_read() {
+    fn skips_unreadable_ranges() {
         let preference =
             LanguagePreference::parse("fr;q=2, de;q=x, ;;, -, f_r, en;level=1, *, sw;q=1.001, ar;q=0.12345");
         assert_eq!(preference.ranges, ["*"]);

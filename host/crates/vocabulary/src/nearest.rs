@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_is_one_edit_away() {
+    fn finds_codes_at_one_edit() {
         let vocabulary = occupations();
         assert_eq!(codes(&nearest(&vocabulary, "2213")), ["2211", "2212"]);
         assert_eq!(codes(&nearest(&vocabulary, "110")), ["0110"]);
@@ -307,7 +307,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_walk_finds_exactly_what_is_near(
+        fn the_walk_finds_exactly_the_codes_within_the_distance(
             codes in proptest::collection::btree_set("[ab1]{1,6}", 1..60),
             wanted in "[ab1]{1,7}",
             edits_max in 0u8..3,

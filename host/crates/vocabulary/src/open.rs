@@ -1,15 +1,15 @@
-//! Open vocabularies: codes by a grammar, which only their pack can read.
+//! Open vocabularies: their codes follow a grammar, which only their pack can parse.
 //!
 //! The server queries the pack for a code that such a vocabulary does not list. The pack returns the concept in its
-//! normal spelling, or the problem wrong with it. Its ancestors up to a listed one are queried as well, so that the
-//! hierarchy is complete.
+//! normalized spelling, or the reason why the code is malformed. The server also queries the unlisted ancestors, so
+//! that the hierarchy is complete.
 //!
-//! **Invariant:** queries are bounded: a code leads to at most [`ABOVE_MAX`] others, a request makes at most [`ASKING_MAX`], and what was
-//! asked is remembered in bounded room for as long as the same vocabularies are active.
+//! **Invariant:** queries are bounded: at most [`ABOVE_MAX`] further codes per code, and at most [`ASKING_MAX`] per
+//! request. Results are cached within fixed bounds while the same vocabularies are active.
 //!
 //! **Invariant:** a resolved concept with its ancestors is at most [`ANSWER_BYTES_MAX`].
 //!
-//! **Invariant:** a pack that contradicts itself, giving the normal spelling of a code another spelling, is not believed.
+//! **Invariant:** a pack that returns another spelling for a normalized spelling contradicts itself and is rejected.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,11 +32,11 @@ const ASKING_MAX: Duration = Duration::from_secs(3);
 /// The most that is taken of a pack about one code, in bytes of text: a dozen levels with labels in forty languages.
 pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// Number of answers that are remembered, twice over: the younger half and the older one.
-const REMEMBERED_MAX: usize = 2_048;
+/// Maximum number of cached results in each of two halves: the younger and the older one.
+const CACHED_MAX: usize = 2_048;
 
-/// Size of the cached text, twice over, in bytes.
-const REMEMBERED_BYTES_MAX: usize = 4 << 20;
+/// Maximum size of the cached text in each half, in bytes.
+const CACHED_BYTES_MAX: usize = 4 << 20;
 
 /// Source of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,24 +118,23 @@ impl ResolvedCode {
     }
 }
 
-/// Asks packs about codes, and remembers.
+/// Looks up codes in packs, and caches the results.
 pub struct OpenCodes {
     packs: Arc<dyn OpenPacks>,
-    remembered: Mutex<Remembered>,
+    cached: Mutex<CachedCodes>,
 }
 
-/// Answers of the packs of one generation. What an open vocabulary's pack says of a code is no part of the generation's
-/// digest.
+/// Results of the packs of one generation. They are not part of its digest.
 #[derive(Default)]
-struct Remembered {
+struct CachedCodes {
     of: Option<(ContentDigest, Vec<PackOrigin>)>,
     young: HashMap<CodeUri, Arc<QueriedCode>>,
-    /// Text of the young ones.
+    /// Size of the text in `young`, in bytes.
     young_bytes: usize,
     old: HashMap<CodeUri, Arc<QueriedCode>>,
 }
 
-impl Remembered {
+impl CachedCodes {
     fn is_of(&self, generation: &Generation) -> bool {
         self.of.as_ref().is_some_and(|(digest, packs)| digest == generation.digest() && packs == generation.packs())
     }
@@ -169,7 +168,7 @@ impl OpenCodes {
     /// Asks those packs.
     #[must_use]
     pub fn new(packs: Arc<dyn OpenPacks>) -> Self {
-        Self { packs, remembered: Mutex::default() }
+        Self { packs, cached: Mutex::default() }
     }
 
     /// Counts an invalid result of the pack of a vocabulary as a fault of it.
@@ -183,7 +182,7 @@ impl OpenCodes {
     ///
     /// # Errors
     /// A pack does not answer, or cannot be believed.
-    pub fn ask<'a>(
+    pub fn look_up<'a>(
         &self,
         generation: &Generation,
         codes: impl IntoIterator<Item = &'a CodeUri>,
@@ -193,23 +192,23 @@ impl OpenCodes {
         let mut requested = Vec::new();
         let mut unknown: HashMap<&Namespace, Vec<Code>> = HashMap::new();
         for uri in codes {
-            if !generation.must_ask(uri) || !seen.insert(uri) {
+            if !generation.needs_lookup(uri) || !seen.insert(uri) {
                 continue;
             }
-            match self.remembered(generation, uri) {
+            match self.cached(generation, uri) {
                 Some(known) => requested.push(known),
                 None => unknown.entry(&uri.namespace).or_default().push(uri.code.clone()),
             }
         }
         for (namespace, codes) in unknown {
-            for code in self.ask_one_pack(generation, namespace, codes, thread)? {
-                requested.push(self.remember(generation, code));
+            for code in self.look_up_in_pack(generation, namespace, codes, thread)? {
+                requested.push(self.cache(generation, code));
             }
         }
         Ok(requested)
     }
 
-    fn ask_one_pack(
+    fn look_up_in_pack(
         &self,
         generation: &Generation,
         namespace: &Namespace,
@@ -300,36 +299,36 @@ impl OpenCodes {
         Ok(requested)
     }
 
-    /// Number of answers that are remembered.
+    /// Number of cached results.
     #[cfg(test)]
-    pub(super) fn remembered_count(&self) -> usize {
-        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        remembered.young.len() + remembered.old.len()
+    pub(super) fn cached_count(&self) -> usize {
+        let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.young.len() + cached.old.len()
     }
 
-    fn remembered(&self, generation: &Generation, uri: &CodeUri) -> Option<Arc<QueriedCode>> {
-        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if !remembered.is_of(generation) {
+    fn cached(&self, generation: &Generation, uri: &CodeUri) -> Option<Arc<QueriedCode>> {
+        let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if !cached.is_of(generation) {
             return None;
         }
-        remembered.young.get(uri).or_else(|| remembered.old.get(uri)).cloned()
+        cached.young.get(uri).or_else(|| cached.old.get(uri)).cloned()
     }
 
-    fn remember(&self, generation: &Generation, code: QueriedCode) -> Arc<QueriedCode> {
+    fn cache(&self, generation: &Generation, code: QueriedCode) -> Arc<QueriedCode> {
         let code = Arc::new(code);
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if !remembered.is_of(generation) {
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if !cached.is_of(generation) {
             let of = Some((*generation.digest(), generation.packs().to_vec()));
-            *remembered = Remembered { of, ..Remembered::default() };
+            *cached = CachedCodes { of, ..CachedCodes::default() };
         }
         let bytes = code.written.code.as_str().len()
             + code.answer.as_ref().map_or_else(|sentence| sentence.len(), ResolvedCode::text_bytes);
-        if remembered.young.len() >= REMEMBERED_MAX || remembered.young_bytes + bytes > REMEMBERED_BYTES_MAX {
-            remembered.old = std::mem::take(&mut remembered.young);
-            remembered.young_bytes = 0;
+        if cached.young.len() >= CACHED_MAX || cached.young_bytes + bytes > CACHED_BYTES_MAX {
+            cached.old = std::mem::take(&mut cached.young);
+            cached.young_bytes = 0;
         }
-        remembered.young_bytes += bytes;
-        remembered.young.insert(code.written.clone(), code.clone());
+        cached.young_bytes += bytes;
+        cached.young.insert(code.written.clone(), code.clone());
         code
     }
 }

@@ -491,7 +491,7 @@ mod memory_tests {
     }
 
     #[test]
-    fn the_machine_says_how_much_it_has() {
+    fn memory_and_disk_of_the_machine_are_read() {
         assert_eq!(total_of("MemTotal:       24576 kB\nMemFree: 1 kB\n"), Some(24 * MIB));
         assert_eq!(total_of("MemFree: 1 kB\n"), None);
     }

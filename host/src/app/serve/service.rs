@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn hands_a_body_over_in_parts_and_says_how_much_is_left() {
+    async fn streams_a_body_and_reports_the_remaining_size() {
         for length in [0, 1, PART_BYTES_MAX - 1, PART_BYTES_MAX, PART_BYTES_MAX + 1, 3 * PART_BYTES_MAX + 7] {
             let whole: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
             let activity = Arc::new(Activity::new());

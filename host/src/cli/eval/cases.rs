@@ -217,7 +217,7 @@ mod tests {
     "#;
 
     #[test]
-    fn a_case_is_compared_with_what_came_out() {
+    fn a_case_is_compared_with_its_result() {
         let content: Content = toml::from_str(RULE).unwrap();
         assert_eq!(
             (content.subject, &content.cases[0].record),

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_command_says_goes_before_the_table() {
+    fn options_of_the_command_override_the_table() {
         let more =
             ["urn:openspp:vocab:group-membership-type#tenant=urn:svc:vocab:relationship#non_relative", "urn:x#a="];
         let codes = Codes::with(&more.map(str::to_owned)).unwrap();

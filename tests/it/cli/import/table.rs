@@ -164,7 +164,7 @@ fn an_export_that_is_imported_elsewhere_is_exported_again_byte_by_byte() {
 }
 
 #[test]
-fn an_export_gives_what_is_asked_for_and_tables_come_back() {
+fn an_export_honours_its_options_and_tables_can_be_imported_again() {
     let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     fill(app.data_dir(), folder.path());
     let export = |name: &str, more: &[&str]| {

@@ -170,7 +170,7 @@ fn a_file_that_is_not_there_and_a_folder_that_is_taken_are_refused() {
 }
 
 #[test]
-fn the_next_edition_keeps_what_was_added_to_the_source_by_hand() {
+fn the_next_edition_retains_manual_additions_to_the_source() {
     let folder = tempfile::tempdir().unwrap();
     let file = owner_file("tools.tsv");
     drop(import(folder.path(), "tsv", &file, SAID).expect_success());

@@ -52,7 +52,7 @@ fn a_rule_that_exhausts_a_budget_is_rejected_by_name_and_disturbs_no_other_clien
 }
 
 #[test]
-fn it_needs_the_scopes_of_what_it_reads() {
+fn a_preview_requires_the_scopes_of_the_records_it_reads() {
     let (app, _) = register();
     let ask = |scopes: &[&str], body: Value| {
         let response = app.client(scopes).post("/Eligibility/$preview", &body);

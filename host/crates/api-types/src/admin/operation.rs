@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_imports_and_exports_are_read_as_what_they_are() {
+    fn lines_of_imports_and_exports_are_read_by_type() {
         let counts = ImportCounts { read: 3, created: 2, rejected: 1, ..ImportCounts::default() };
         let stopped = StoppedBody { status: 503, detail: "busy".to_owned() };
         for line in [

@@ -22,7 +22,7 @@ use daftar_domain::audit::AuditAction;
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
 use daftar_service::bulk::run::Run;
-use daftar_service::bulk::{Done, ImportId, Importer, OnExisting, PreparedLine, Preparer, Turn, written_before};
+use daftar_service::bulk::{Done, ImportId, Importer, OnExisting, PreparedLine, Preparer, TimeSlice, written_before};
 
 /// A request of at most so many bytes is read completely before the response starts: some clients send everything
 /// before they read. Responses to longer requests, and to those without a length, start while the body is read.
@@ -185,7 +185,7 @@ struct Progress<S> {
     counts: ImportCounts,
     durable: Option<u64>,
     reported: u64,
-    _turn: Turn,
+    _turn: TimeSlice,
 }
 
 impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Progress<S> {

@@ -64,9 +64,8 @@ impl Importer {
                 let written = self.registry.store.commit(*write).await.map(|_| Done::Created);
                 dry_run(written.map_err(AppError::from), Done::Created)
             }
-            Work::Line(read) if self.must_ask(&read.record) => {
-                // Its codes get numbers, and no other operation gives any in the meantime: it must not stand still with
-                // its reader.
+            Work::Line(read) if self.needs_lookup(&read.record) => {
+                // It holds the lock of the code numbers until its codes are stored: it must not wait for its reader.
                 let this = self.clone();
                 spawn_uncancellable(async move { this.write_line(line, *read).await }).await
             }
@@ -74,11 +73,11 @@ impl Importer {
         }
     }
 
-    /// True if packs must be asked about codes of a record.
-    fn must_ask(&self, record: &BulkRecord) -> bool {
+    /// True if packs must be queried for codes of a record.
+    fn needs_lookup(&self, record: &BulkRecord) -> bool {
         match record {
-            BulkRecord::Individual(draft) => edit::must_ask(&self.registry, draft),
-            BulkRecord::Group(draft) => edit::must_ask(&self.registry, draft),
+            BulkRecord::Individual(draft) => edit::needs_lookup(&self.registry, draft),
+            BulkRecord::Group(draft) => edit::needs_lookup(&self.registry, draft),
             BulkRecord::Program(_) | BulkRecord::ProgramMembership(_) | BulkRecord::Consent(_) => false,
         }
     }

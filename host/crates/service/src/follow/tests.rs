@@ -136,7 +136,7 @@ async fn requests_that_are_refused_share_one_refresh_of_clients() {
 }
 
 #[tokio::test]
-async fn who_does_not_hear_asks_each_time_and_who_hears_does_not() {
+async fn a_process_without_notifications_polls_and_others_do_not() {
     let (one, other, store, _keys) = two().await;
     let before = other.follower.usage().compared;
     other.follower.be_current().await.unwrap();

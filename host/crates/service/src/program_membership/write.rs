@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_filled_in_from_what_is_known_or_from_today() {
+    fn dates_default_to_known_ones_or_today() {
         let mut enrolled = membership(MembershipStatus::Enrolled);
         assert!(fields(&mut enrolled).is_empty());
         assert_eq!(enrolled.get(ENROLLMENT_DATE), Some(TODAY));

@@ -15,7 +15,7 @@ use daftar_domain::code::{CodeUri, CodedValue, Namespace};
 use daftar_domain::consent::{ConsentRecord, SUBJECT};
 use daftar_domain::deployment::Setting;
 use daftar_domain::group::{GroupRecord, MEMBER, Member};
-use daftar_domain::idempotency::{RememberedRequest, StoredResponse};
+use daftar_domain::idempotency::{IdempotentRequest, StoredResponse};
 use daftar_domain::individual::{GENDER, IndividualDetails, PHOTO};
 use daftar_domain::photo::Photo;
 use daftar_domain::program_membership::{MembershipSlot, MembershipStatus, ProgramMembershipDetails};
@@ -74,7 +74,7 @@ async fn register() -> TempDir {
     commit(&store, operations).await.unwrap();
     commit(&store, vec![Operation::update(ONE, VersionId(1), sample_person())]).await.unwrap();
     let answered = StoredResponse { status: 200, record: Some((RecordKind::Individual, TWO, VersionId(2))) };
-    let request = RememberedRequest { responses: vec![answered], ..samples::remembered_request() };
+    let request = IdempotentRequest { responses: vec![answered], ..samples::idempotent_request() };
     let update = write(vec![Operation::update(TWO, VersionId(1), person(&["urn:x:a|2"]))]);
     store.commit_once(update, request).await.unwrap();
     store.raise_counter("day", 7).await.unwrap();

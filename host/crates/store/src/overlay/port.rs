@@ -11,7 +11,7 @@ use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::deployment::Setting;
-use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest};
+use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
@@ -52,7 +52,7 @@ impl Store for Overlay {
         if self.is_dry_run { self.check(write, found) } else { self.keep_back(write, found) }
     }
 
-    async fn commit_once(&self, write: Write, _: RememberedRequest) -> Result<Committed, StoreError> {
+    async fn commit_once(&self, write: Write, _: IdempotentRequest) -> Result<Committed, StoreError> {
         if self.is_dry_run { self.commit(write).await } else { Err(super::no_part("it is a request of its own")) }
     }
 
@@ -60,7 +60,7 @@ impl Store for Overlay {
         &self,
         client: &ClientId,
         key: &IdempotencyKey,
-    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+    ) -> Result<Vec<Arc<IdempotentRequest>>, StoreError> {
         self.base.remembered(client, key).await
     }
 

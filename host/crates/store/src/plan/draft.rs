@@ -18,7 +18,7 @@ use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{Change, ChangedRecord, Details};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::CodedValue;
-use daftar_domain::idempotency::{RememberedRequest, RequestName, StoredResponse};
+use daftar_domain::idempotency::{IdempotentRequest, RequestName, StoredResponse};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::program::PROGRAMS_MAX;
 use daftar_domain::program_membership::{MembershipSlot, ProgramMembershipDetails};
@@ -258,7 +258,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         }
     }
 
-    pub fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError> {
+    pub fn remembered(&self, name: &RequestName) -> Result<Option<Arc<IdempotentRequest>>, StoreError> {
         match self.outcome.remembered.get(name) {
             Some(request) => Ok(Some(Arc::clone(request))),
             None => self.planner.remembered(name),
@@ -292,8 +292,8 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
     ///
     /// # Errors
     /// [`StoreError::AlreadyDone`] if one with that key is still stored.
-    pub fn remember(&mut self, request: RememberedRequest) -> Result<(), StoreError> {
-        let request = RememberedRequest { at: as_stored(request.at), ..request };
+    pub fn remember(&mut self, request: IdempotentRequest) -> Result<(), StoreError> {
+        let request = IdempotentRequest { at: as_stored(request.at), ..request };
         if self.remembered(&request.name)?.is_some_and(|earlier| earlier.is_stored_at(request.at)) {
             return Err(StoreError::AlreadyDone);
         }
@@ -302,7 +302,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
             Ok(StoredResponse { record: answer.record.map(given).transpose()?, ..answer })
         };
         let responses: Result<Vec<_>, StoreError> = request.responses.into_iter().map(settled).collect();
-        let request = RememberedRequest { responses: responses?, ..request };
+        let request = IdempotentRequest { responses: responses?, ..request };
         self.outcome.remembered.insert(request.name.clone(), Arc::new(request));
         Ok(())
     }

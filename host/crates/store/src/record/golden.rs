@@ -215,7 +215,7 @@ fn old_consents_are_read() {
 
 #[test]
 fn old_requests_are_read() {
-    let sample = samples::remembered_request();
+    let sample = samples::idempotent_request();
     let old = check::<StoredRequestV1>("request-v1", &remembered::encode(&sample).unwrap());
     assert_eq!(remembered::decode(sample.name.clone(), &old).unwrap(), sample);
 }
@@ -372,6 +372,6 @@ proptest! {
         let _ = counter::decode(&versioned);
         let _ = register::decode(&versioned);
         let _ = open_membership::decode(&versioned);
-        let _ = remembered::decode(samples::remembered_request().name, &versioned);
+        let _ = remembered::decode(samples::idempotent_request().name, &versioned);
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
-use daftar_domain::idempotency::{RememberedRequest, RequestName, StoredResponse};
+use daftar_domain::idempotency::{IdempotentRequest, RequestName, StoredResponse};
 
 use super::change::{StoredTouchedV1, Touched};
 use super::instant::{instant, milliseconds};
@@ -27,7 +27,7 @@ struct StoredAnswerV1 {
 ///
 /// # Errors
 /// [`StoreError::TooLarge`] if it exceeds the limit.
-pub fn encode(request: &RememberedRequest) -> Result<Vec<u8>, StoreError> {
+pub fn encode(request: &IdempotentRequest) -> Result<Vec<u8>, StoreError> {
     let answers = request.responses.iter().map(StoredAnswerV1::from).collect();
     super::encode(&StoredRequestV1 { digest: request.digest, at_ms: milliseconds(request.at), answers })
 }
@@ -36,11 +36,11 @@ pub fn encode(request: &RememberedRequest) -> Result<Vec<u8>, StoreError> {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] if the bytes cannot be read.
-pub fn decode(name: RequestName, bytes: &[u8]) -> Result<RememberedRequest, StoreError> {
+pub fn decode(name: RequestName, bytes: &[u8]) -> Result<IdempotentRequest, StoreError> {
     decode_as(bytes, |stored: StoredRequestV1| {
         let responses = stored.answers.into_iter().map(StoredResponse::try_from).collect::<Result<_, _>>()?;
         let at = instant(stored.at_ms).map_err(|_| Unreadable::field("at_ms"))?;
-        Ok(RememberedRequest { name, digest: stored.digest, at, responses })
+        Ok(IdempotentRequest { name, digest: stored.digest, at, responses })
     })
 }
 

@@ -15,4 +15,4 @@ pub use deployment::{concept_group, earlier_version, identifier_system, local_co
 pub use made_up::{any_newer_record, any_record};
 pub use parts::{coded, meta};
 pub use records::{bare_individual, full_consent, full_group, full_individual, full_membership, full_program};
-pub use request::remembered_request;
+pub use request::idempotent_request;

@@ -11,7 +11,7 @@ use crate::record::{self, samples};
 use daftar_domain::calendar::Period;
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::ClientId;
-use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName, StoredResponse};
+use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, RequestName, StoredResponse};
 use daftar_domain::individual::{ACTIVE, PHOTO};
 use daftar_domain::photo::Photo;
 use daftar_domain::record::VersionId;
@@ -119,11 +119,11 @@ pub async fn furnished<B: Backend>() -> (B, Arc<Listener>) {
     (backend, listener)
 }
 
-fn request(key: &str, record: Option<(RecordKind, RecordId, VersionId)>) -> RememberedRequest {
+fn request(key: &str, record: Option<(RecordKind, RecordId, VersionId)>) -> IdempotentRequest {
     let name =
         RequestName { client: ClientId::parse("client-1").unwrap(), key: IdempotencyKey::parse(key).unwrap(), part: 0 };
     let at = "2026-01-02T03:04:05.678Z".parse().unwrap();
-    RememberedRequest { name, digest: [1; 32], at, responses: vec![StoredResponse { status: 201, record }] }
+    IdempotentRequest { name, digest: [1; 32], at, responses: vec![StoredResponse { status: 201, record }] }
 }
 
 pub async fn a_snapshot_contains_all_stored_items<B: Backend>() {

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{Operation, StoreError};
 use daftar_domain::client::ClientId;
-use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName, StoredResponse};
+use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, RequestName, StoredResponse};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
 use super::*;
@@ -22,12 +22,12 @@ fn name(client: &str, key: &str, part: u16) -> RequestName {
 }
 
 /// A request that creates one individual.
-fn request(name: RequestName, at: Timestamp) -> RememberedRequest {
+fn request(name: RequestName, at: Timestamp) -> IdempotentRequest {
     let record = Some((RecordKind::Individual, RecordId::pending(1), VersionId::FIRST));
-    RememberedRequest { name, digest: [7; 32], at, responses: vec![StoredResponse { status: 201, record }] }
+    IdempotentRequest { name, digest: [7; 32], at, responses: vec![StoredResponse { status: 201, record }] }
 }
 
-async fn make(store: &dyn Store, identifier: &str, request: RememberedRequest) -> Result<Committed, StoreError> {
+async fn make(store: &dyn Store, identifier: &str, request: IdempotentRequest) -> Result<Committed, StoreError> {
     let at = request.at;
     let write = Write { at, ..write(vec![Operation::create(person(&[identifier]))]) };
     store.commit_once(write, request).await
@@ -35,7 +35,7 @@ async fn make(store: &dyn Store, identifier: &str, request: RememberedRequest) -
 
 async fn remembered(store: &dyn Store, name: &RequestName) -> Vec<(u16, Timestamp, Option<RecordId>)> {
     let found = store.remembered(&name.client, &name.key).await.unwrap();
-    let reported = |request: &Arc<RememberedRequest>| {
+    let reported = |request: &Arc<IdempotentRequest>| {
         assert_eq!((&request.name.client, &request.name.key), (&name.client, &name.key));
         (request.name.part, request.at, request.responses[0].record.map(|(_, id, _)| id))
     };

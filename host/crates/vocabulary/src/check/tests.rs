@@ -82,7 +82,7 @@ fn refuses_a_cycle_and_shows_it() {
 }
 
 #[test]
-fn refuses_what_lies_too_deep() {
+fn rejects_too_deep_hierarchies() {
     let chain = |levels: usize| {
         let concept = |level: usize| {
             let concept = TestConcept::new(&format!("c{level:03}"), "Level");

@@ -65,25 +65,25 @@ impl Generation {
         self.vocabularies().any(|vocabulary| vocabulary.description().is_open)
     }
 
-    /// True if only its pack can tell what a code is: the vocabulary is open, does not list it, and was not asked. What
-    /// is known only because it is an ancestor of another code has no number, and is queried too.
+    /// True if the pack must be queried for a code: the vocabulary is open and does not list it, and this generation
+    /// has no result for it. A code that is known only as an ancestor of another one has no number, and is queried too.
     #[must_use]
-    pub fn must_ask(&self, uri: &CodeUri) -> bool {
+    pub fn needs_lookup(&self, uri: &CodeUri) -> bool {
         let is_open = self.vocabulary(&uri.namespace).is_some_and(|vocabulary| vocabulary.description().is_open);
         let is_numbered = |(installed, concept)| self.index.number(installed, concept).is_some();
         is_open && !self.index.concept_of(uri).is_some_and(is_numbered) && self.index.malformed(uri).is_none()
     }
 
-    /// The codes of an open vocabulary that have a number and no concept, the oldest first: codes of records and
-    /// its pack has to be asked about when it is published.
+    /// The codes of an open vocabulary that have a number and no concept, the oldest first. They are in records, and the
+    /// pack is queried for them when it is published.
     pub fn unrequested(&self, namespace: &Namespace) -> Vec<CodeUri> {
         let mut numbers = self.table().numbers_in(namespace).to_vec();
         numbers.sort_unstable();
-        numbers.iter().filter_map(|number| self.table().uri(*number)).filter(|uri| self.must_ask(uri)).collect()
+        numbers.iter().filter_map(|number| self.table().uri(*number)).filter(|uri| self.needs_lookup(uri)).collect()
     }
 
-    /// Two concepts of one vocabulary where their places can be compared: of an open one, a listed concept is found
-    /// again among those that were asked about.
+    /// Two concepts of one vocabulary in one hierarchy, so that they can be compared. A listed concept of an open
+    /// vocabulary is replaced by its counterpart in the hierarchy with the resolved codes.
     #[must_use]
     pub fn side_by_side<'g>(&'g self, one: ConceptRef<'g>, other: ConceptRef<'g>) -> (ConceptRef<'g>, ConceptRef<'g>) {
         if std::ptr::eq(one.vocabulary(), other.vocabulary()) {
@@ -112,7 +112,7 @@ impl Generation {
         table: Option<Arc<CodeTable>>,
     ) -> Result<Self, OpenProblem> {
         let mut by_namespace: BTreeMap<&Namespace, Vec<&QueriedCode>> = BTreeMap::new();
-        for code in requested.iter().filter(|code| self.must_ask(&code.written)) {
+        for code in requested.iter().filter(|code| self.needs_lookup(&code.written)) {
             by_namespace.entry(&code.written.namespace).or_default().push(code);
         }
         let mut open = HashMap::new();

@@ -93,7 +93,7 @@ fn every_language_is_searched_in_its_own_script() {
 }
 
 #[test]
-fn says_which_label_matched() {
+fn reports_the_matched_label() {
     let countries = countries();
     let languages = LanguagePreference::parse("fr");
     let options = SearchOptions { languages: &languages, with_inactive: false, offset: 0, count: 1 };

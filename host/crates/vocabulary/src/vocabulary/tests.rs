@@ -79,7 +79,7 @@ fn an_inactive_code_leads_to_the_active_one_at_the_end() {
 }
 
 #[test]
-fn a_label_says_its_language_and_whether_it_stands_in() {
+fn a_label_reports_its_language_and_any_fallback() {
     let vocabulary = housing().vocabulary();
     let leaf = vocabulary.find("1.2.1").unwrap();
     let wanted = |header: &str| {

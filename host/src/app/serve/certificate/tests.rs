@@ -85,7 +85,7 @@ fn files_that_change_sequentially_are_loaded_together() {
 }
 
 #[test]
-fn what_cannot_be_used_leaves_what_is_in_use() {
+fn an_unusable_certificate_leaves_the_current_one_in_use() {
     let mut files = Files::new(6);
     let (cert, key) = (fs::read_to_string(files.folder.path().join("cert.pem")).unwrap(), made(12).1);
     for broken in ["", "nonsense", key.as_str(), &cert[..cert.len() / 2]] {
@@ -116,7 +116,7 @@ fn links_that_lead_elsewhere_are_a_change() {
 }
 
 #[test]
-fn the_reason_names_the_files_and_what_is_wrong() {
+fn the_reason_names_the_files_and_the_fault() {
     let folder = tempfile::tempdir().unwrap();
     let clock = FakeClock::new("2026-01-10T12:00:00Z".parse().unwrap());
     let ((cert, key), (_, other)) = (made(6), made(6));

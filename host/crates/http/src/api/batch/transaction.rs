@@ -21,7 +21,7 @@ use daftar_domain::audit::AuditOutcome;
 use daftar_domain::context::audit_context::HeldLines;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;
-use daftar_domain::idempotency::RememberedRequest;
+use daftar_domain::idempotency::IdempotentRequest;
 use daftar_service::idempotency::Once;
 use daftar_service::transaction::{CommitError, RollbackReason, Transaction};
 
@@ -91,7 +91,7 @@ async fn replayed(
     app: &AppState,
     caller: &Caller,
     entries: &[Entry],
-    earlier: &RememberedRequest,
+    earlier: &IdempotentRequest,
     deadline: &Deadline,
 ) -> ApiResult {
     const REPEATED: &str = "the transaction was made when it was sent before";

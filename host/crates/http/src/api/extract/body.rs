@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_the_fault() {
         assert_eq!(refusal(b""), "the body is empty; a JSON object is required");
         assert!(refusal(b"\xef\xbb\xbf{}").contains("byte order mark"));
         assert_eq!(refusal(b"[]"), "the body is JSON; a JSON object is required");

@@ -80,7 +80,7 @@ fn lays_out_relationships_with_the_days_of_their_periods() {
 }
 
 #[test]
-fn lays_out_what_modules_add_and_takes_a_value_of_another_type_for_missing() {
+fn lays_out_extension_fields_and_treats_other_types_as_missing() {
     let field = |name: &str, content| (ExtensionPath::parse(&format!("farmer.{name}")).unwrap(), content);
     let farmer = |fields| IndividualDetails::new(Vec::new(), Values::default(), Extension::new(fields));
     let crops = ExtensionContent::Many(vec![ExtensionValue::Code(coded(3)), ExtensionValue::Code(coded(4))]);
@@ -111,7 +111,7 @@ fn lays_out_what_modules_add_and_takes_a_value_of_another_type_for_missing() {
 }
 
 #[test]
-fn lays_out_singles_lists_and_members_with_what_is_missing() {
+fn lays_out_values_lists_and_members_with_missing_ones() {
     let born = IndividualDetails::default()
         .with(BIRTH_DATE, parse_date("1970-01-02").ok())
         .with(GENDER, coded(7))
@@ -148,7 +148,7 @@ fn lays_out_singles_lists_and_members_with_what_is_missing() {
 }
 
 #[test]
-fn lays_out_parts_and_takes_who_does_not_say_for_in_use() {
+fn lays_out_parts_with_a_default_for_absent_status() {
     let city = |name: &str| Values::default().with(address::CITY, name.to_owned());
     let known = IndividualDetails::default()
         .with(NAME, Values::default().with(person_name::FAMILY, "Diallo".to_owned()))

@@ -212,7 +212,7 @@ impl World {
         }
     }
 
-    fn request(&mut self, responses: usize) -> RememberedRequest {
+    fn request(&mut self, responses: usize) -> IdempotentRequest {
         let name = RequestName {
             client: ClientId::parse("client-1").unwrap(),
             key: IdempotencyKey::parse(&format!("k{}", self.below(12))).unwrap(),
@@ -220,7 +220,7 @@ impl World {
         };
         let at = self.instant();
         let responses = vec![StoredResponse { status: 201, record: None }; responses];
-        RememberedRequest { name, digest: [1; 32], at, responses }
+        IdempotentRequest { name, digest: [1; 32], at, responses }
     }
 
     fn instant(&mut self) -> Timestamp {

@@ -237,7 +237,7 @@ pub(super) const DAMAGES: &[Damage] = &[
         "a request whose record is missing",
         |database| {
             let answered = StoredResponse { status: 201, record: Some((RecordKind::Group, RecordId(9), VersionId(1))) };
-            let request = RememberedRequest { responses: vec![answered], ..samples::remembered_request() };
+            let request = IdempotentRequest { responses: vec![answered], ..samples::idempotent_request() };
             put(database, keys::request(&request.name), record::remembered::encode(&request).unwrap());
         },
         &["requests: a request of client `"],

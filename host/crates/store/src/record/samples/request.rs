@@ -1,12 +1,12 @@
 //! Idempotency records.
 
-use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName, StoredResponse};
+use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, RequestName, StoredResponse};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
 use super::parts::{client_id, meta};
 
 /// An idempotency record with a response of every kind.
-pub fn remembered_request() -> RememberedRequest {
+pub fn idempotent_request() -> IdempotentRequest {
     let key = IdempotencyKey::parse("8e03978e-40d5-43e8-bc93-6894a57f9324").unwrap();
     let kinds = RecordKind::ALL;
     let written =
@@ -14,5 +14,5 @@ pub fn remembered_request() -> RememberedRequest {
     let answer = |record| StoredResponse { status: 201, record };
     let responses = written.map(answer).chain([StoredResponse { status: 204, record: None }]).collect();
     let name = RequestName { client: client_id("farmers"), key, part: 3 };
-    RememberedRequest { name, digest: [0xa5; 32], at: meta().last_updated, responses }
+    IdempotentRequest { name, digest: [0xa5; 32], at: meta().last_updated, responses }
 }

@@ -18,7 +18,7 @@ fn undecided(generation: &Generation, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_group_is_what_it_includes_without_what_it_excludes() {
+fn a_group_contains_its_includes_without_its_excludes() {
     let farmers = concept_group("farmers", &["below urn:ilo:isco-08#61"], &["urn:ilo:isco-08#612"]);
     let growers = concept_group("growers", &["below urn:ilo:isco-08#6"], &["below urn:ilo:isco-08#9"]);
     let only = concept_group("only", &["urn:ilo:isco-08#61", "urn:ilo:isco-08#9"], &["urn:ilo:isco-08#9"]);

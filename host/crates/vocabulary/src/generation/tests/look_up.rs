@@ -8,7 +8,7 @@ fn problem_of(text: &str) -> (&'static str, Option<String>, String) {
 }
 
 #[test]
-fn every_reason_has_its_name_and_what_would_be_right() {
+fn every_reason_has_a_code_and_a_suggestion() {
     let cases = [
         ("urn:iso:std:iso:5281#1", "unknown_namespace", Some("urn:iso:std:iso:5218")),
         ("urn:not:known#1", "unknown_namespace", None),

@@ -83,7 +83,7 @@ fn ask(codes: &[&str]) -> (Generation, Arc<Tags>, Result<Vec<Arc<QueriedCode>>, 
     let packs = Arc::new(Tags::default());
     let generation = generation();
     let uris: Vec<CodeUri> = codes.iter().map(|code| uri(code)).collect();
-    let requested = OpenCodes::new(packs.clone()).ask(&generation, &uris, CallingThread::MayWait);
+    let requested = OpenCodes::new(packs.clone()).look_up(&generation, &uris, CallingThread::MayWait);
     (generation, packs, requested.map_err(|error| error.failure.reason))
 }
 
@@ -98,7 +98,7 @@ fn a_code_is_known_by_its_normal_spelling_with_all_that_lies_above_it() {
     assert_eq!(above, ["a-b", "a"]);
     let (listed, below) = known.side_by_side(known.look_up(&uri("a")).unwrap(), spelt);
     assert!(below.is_below(listed));
-    assert!(!known.must_ask(&uri("a-b")) && known.must_ask(&uri("a-b-d")));
+    assert!(!known.needs_lookup(&uri("a-b")) && known.needs_lookup(&uri("a-b-d")));
     assert_eq!(generation.vocabulary(&uri("a").namespace).unwrap().concept_count(), 1);
 }
 
@@ -124,11 +124,11 @@ fn codes_that_records_hold_are_asked_for_when_a_pack_is_published() {
     let stored = before.with_open(&[], Some(table.clone())).unwrap();
     assert_eq!(stored.unrequested(&uri("a").namespace), [uri("a-b-c")]);
     let requested =
-        OpenCodes::new(Arc::new(Tags::default())).ask(&stored, &[uri("a-b-c")], CallingThread::MayWait).unwrap();
+        OpenCodes::new(Arc::new(Tags::default())).look_up(&stored, &[uri("a-b-c")], CallingThread::MayWait).unwrap();
     let known = stored.with_open(&requested, Some(table)).unwrap();
     assert!(known.unrequested(&uri("a").namespace).is_empty());
     assert_eq!(known.code_count(), 2, "what only lies above a stored code gets no number");
-    assert!(known.must_ask(&uri("a-b")), "and the pack is asked when a request names it");
+    assert!(known.needs_lookup(&uri("a-b")), "and the pack is asked when a request names it");
 }
 
 #[test]
@@ -152,23 +152,23 @@ fn a_pack_that_contradicts_itself_is_not_believed() {
 }
 
 #[test]
-fn answers_are_remembered_until_something_else_is_published() {
+fn results_are_cached_until_another_generation_is_published() {
     let packs = Arc::new(Tags::default());
-    let desk = OpenCodes::new(packs.clone());
+    let codes_of_packs = OpenCodes::new(packs.clone());
     let generation = generation();
     for _ in 0..3 {
-        desk.ask(&generation, &[uri("a-b")], CallingThread::MayWait).unwrap();
+        codes_of_packs.look_up(&generation, &[uri("a-b")], CallingThread::MayWait).unwrap();
     }
     assert_eq!(packs.0.lock().unwrap().len(), 1);
     let other = generation_of([VocabularyBuilder::new("urn:test:other").concepts([("x", "X")]).pack()]);
-    desk.ask(&other, &[uri("a-b")], CallingThread::MayWait).unwrap();
+    codes_of_packs.look_up(&other, &[uri("a-b")], CallingThread::MayWait).unwrap();
     assert_eq!(packs.0.lock().unwrap().len(), 1, "a vocabulary that is not there is not asked");
     let mut builder = GenerationBuilder::new();
     let rebuilt = PackOrigin { digest: "11".repeat(32), ..origin("pack-0") };
     builder.add(rebuilt, &check(contents()).unwrap()).unwrap();
     let rebuilt = builder.build(table_of(&builder)).unwrap();
     assert_eq!(rebuilt.digest(), generation.digest());
-    desk.ask(&rebuilt, &[uri("a-b")], CallingThread::MayWait).unwrap();
+    codes_of_packs.look_up(&rebuilt, &[uri("a-b")], CallingThread::MayWait).unwrap();
     assert_eq!(packs.0.lock().unwrap().len(), 2, "a pack that lists the same may read other codes otherwise");
 }
 
@@ -183,20 +183,22 @@ fn what_is_said_of_one_code_is_bounded() {
 
 #[test]
 fn the_room_for_long_answers_is_bounded_in_bytes() {
-    let desk = OpenCodes::new(Arc::new(Tags::default()));
+    let codes_of_packs = OpenCodes::new(Arc::new(Tags::default()));
     let generation = generation();
     for number in 0..300 {
-        desk.ask(&generation, &[uri(&format!("fat-{}", 50_000 + number))], CallingThread::MayWait).unwrap();
+        codes_of_packs
+            .look_up(&generation, &[uri(&format!("fat-{}", 50_000 + number))], CallingThread::MayWait)
+            .unwrap();
     }
-    let remembered = desk.remembered_count();
-    assert!((80..=168).contains(&remembered), "{remembered} of 50 kB are in 8 MiB");
+    let cached = codes_of_packs.cached_count();
+    assert!((80..=168).contains(&cached), "{cached} of 50 kB are in 8 MiB");
 }
 
 #[test]
 fn the_room_for_answers_is_bounded() {
-    let desk = OpenCodes::new(Arc::new(Tags::default()));
+    let codes_of_packs = OpenCodes::new(Arc::new(Tags::default()));
     let generation = generation();
     let codes: Vec<CodeUri> = (0..10_000).map(|number| uri(&format!("a-{number}"))).collect();
-    desk.ask(&generation, &codes, CallingThread::MayWait).unwrap();
-    assert!(desk.remembered_count() <= 4_096, "{}", desk.remembered_count());
+    codes_of_packs.look_up(&generation, &codes, CallingThread::MayWait).unwrap();
+    assert!(codes_of_packs.cached_count() <= 4_096, "{}", codes_of_packs.cached_count());
 }

@@ -32,7 +32,7 @@ fn two_packs_may_share_a_group_only_with_one_meaning() {
 }
 
 #[test]
-fn a_group_may_not_select_what_another_pack_certainly_lacks() {
+fn a_group_may_not_select_codes_that_another_pack_lacks() {
     let list = || VocabularyBuilder::new("urn:test:list").concepts([("x", "X")]);
     let typo = concept_group("growers", &["urn:ilo:isco-08#6111", "below urn:who:icf:d#d999"], &["urn:test:absent#1"]);
     let builder = builder_of([occupations().pack(), activities().pack(), with_groups(list(), [typo])]);

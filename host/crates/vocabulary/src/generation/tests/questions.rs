@@ -67,7 +67,7 @@ fn a_group_whose_vocabulary_is_gone_names_itself() {
 }
 
 #[test]
-fn descent_is_the_code_itself_and_what_is_below() {
+fn descendants_include_the_code_itself() {
     let generation = generation_of([registry_pack(), occupations().pack()]);
     let question = Question::DescendsFrom("urn:ilo:isco-08#9".to_owned());
     let expected =
@@ -85,7 +85,7 @@ fn a_code_is_answered_with_its_number() {
 }
 
 #[test]
-fn a_wrong_question_says_what_was_meant() {
+fn a_wrong_code_in_a_rule_gets_a_suggestion() {
     let generation = generation();
     let reported = |question: Question| {
         let problem = generation.answer(&question).unwrap_err();

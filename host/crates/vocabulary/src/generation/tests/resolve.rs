@@ -89,7 +89,7 @@ fn wrong_case_and_other_names_lead_to_the_code() {
 }
 
 #[test]
-fn what_is_out_of_use_or_a_heading_is_refused_with_what_to_use() {
+fn inactive_codes_and_headings_are_rejected_with_their_successors() {
     let generation = generation_of([occupations().pack()]);
     let (code, message) = code_and_message(&generation, CodedField::Occupation, "urn:ilo:isco-08#613");
     assert_eq!(code, "inactive_code");
@@ -167,7 +167,7 @@ fn a_filter_finds_codes_of_the_right_vocabulary_alone() {
 }
 
 #[test]
-fn a_filter_for_what_is_below_takes_the_code_and_its_descendants() {
+fn a_filter_by_descendants_includes_the_code_itself() {
     let generation = generation_of([occupations().pack()]);
     let below = |text: &str| generation.resolve_filter_below(CodedField::Occupation.namespaces(), &uri(text));
     let mut codes: Vec<&str> = below("urn:ilo:isco-08#61")
