@@ -200,7 +200,6 @@ impl ChildCompiler {
     /// Interprets the exit status of a child.
     fn judge(&self, status: ExitStatus, is_read: bool, answer: Vec<u8>) -> Result<Vec<u8>, CompileError> {
         let WorkerBounds { memory_bytes, processor_s } = self.bounds.worker;
-        let memory_mib = memory_bytes >> 20;
         if let Some(signal) = status.signal() {
             let is = |known: Signal| signal == known.as_raw();
             let reason = if is(Signal::XCPU) {
@@ -208,7 +207,7 @@ impl ChildCompiler {
             } else if is(Signal::KILL) {
                 "the system killed its compilation, probably for lack of memory".to_owned()
             } else if is(Signal::ABORT) {
-                format!("compiling it took more than {memory_mib} MiB of memory (`plugins.compile_memory_mib`)")
+                out_of_memory(memory_bytes)
             } else if is(Signal::SEGV) || is(Signal::BUS) {
                 "compiling it overflowed the stack".to_owned()
             } else {
@@ -227,6 +226,10 @@ impl ChildCompiler {
             Some(_) | None => Err(CompileError::Failed(format!("the compiling process exited with {status}"))),
         }
     }
+}
+
+fn out_of_memory(bound_bytes: u64) -> String {
+    format!("compiling it took more than {} MiB of memory (`plugins.compile_memory_mib`)", bound_bytes >> 20)
 }
 
 fn stopped() -> CompileError {
@@ -271,7 +274,7 @@ pub struct WorkerBounds {
 pub fn run_worker(bounds: WorkerBounds) -> ExitCode {
     let (code, answer) = match bound(bounds).and_then(|()| read()) {
         Err(error) => (ExitCode::from(EXIT_FAILED), error.to_string().into_bytes()),
-        Ok(component) => match compile(&component) {
+        Ok(component) => match compile(&component, bounds) {
             Ok(code) => (ExitCode::SUCCESS, code),
             Err(CompileError::Budget(reason)) => (ExitCode::from(EXIT_REFUSED), reason.into_bytes()),
             Err(CompileError::Failed(reason)) => (ExitCode::from(EXIT_FAILED), reason.into_bytes()),
@@ -284,7 +287,11 @@ pub fn run_worker(bounds: WorkerBounds) -> ExitCode {
     }
 }
 
-fn compile(component: &[u8]) -> Result<Vec<u8>, CompileError> {
+fn compile(component: &[u8], bounds: WorkerBounds) -> Result<Vec<u8>, CompileError> {
+    // The compiler panics if its threads cannot be started.
+    if rayon::ThreadPoolBuilder::new().build_global().is_err() {
+        return Err(CompileError::Budget(out_of_memory(bounds.memory_bytes)));
+    }
     let engine = compiling_engine().map_err(|error| CompileError::Failed(error.to_string()))?;
     compile_here(&engine, component)
 }
