@@ -16,9 +16,9 @@ use daftar_service::follow::FollowerUsage;
 use daftar_service::plugin::InstalledPlugin;
 use daftar_store_postgres::PostgresUsage;
 
-/// Adds series to a snapshot: `kind name [labels] = value`, absent where the value is `None`; or `kind name [labels] by
-/// label = values`, a series for each text of that label with its value. Their documentation is the description that
-/// the page and a collector show.
+/// Adds series to a snapshot: `kind name [labels] = value`, absent if the value is `None`; or `kind name [labels] by
+/// label = values`, one series for each value of that label. The doc comment of a series is its description on the page
+/// and in the collector.
 macro_rules! series {
     (@add $snapshot:ident.$kind:ident($name:literal, $text:expr, $labels:ident) = $value:expr) => {
         if let Some(value) = Option::<_>::from($value) {
@@ -38,13 +38,13 @@ macro_rules! series {
     })+};
 }
 
-/// The gauges and counters as they are now.
+/// Returns the current gauges and counters.
 pub(in crate::app) fn snapshot(app: &StateParts, upkeep: &Upkeep) -> MetricsSnapshot {
     let mut now = MetricsSnapshot::default();
     series! { now:
-        /// The version that runs.
+        /// The running version.
         gauge "daftar_build_info" [("version", env!("CARGO_PKG_VERSION"))] = 1.0;
-        /// 1 while requests can be served, as `/health/ready` says.
+        /// 1 while the server is ready, as `/health/ready` reports.
         gauge "daftar_ready" = flag(app.readiness().is_ok());
     }
     now.process();
@@ -64,19 +64,19 @@ pub(in crate::app) fn snapshot(app: &StateParts, upkeep: &Upkeep) -> MetricsSnap
 
 impl MetricsSnapshot {
     fn process(&mut self) {
-        // Looking opens one as well.
+        // Reading the folder opens one file descriptor as well.
         let files = std::fs::read_dir("/proc/self/fd").ok().map(|files| number(files.count().saturating_sub(1)));
         let used = clock_gettime(ClockId::ProcessCPUTime);
         series! { self:
             /// Resident memory of the process.
             gauge "process_resident_memory_bytes" = resident_bytes();
-            /// When the process started.
+            /// Start time of the process.
             gauge "process_start_time_seconds" = started_s();
-            /// Files and connections that the process has open.
+            /// Open file descriptors of the process.
             gauge "process_open_fds" = files;
             /// Its maximum.
             gauge "process_max_fds" = getrlimit(Resource::Nofile).current.map(number);
-            /// Processor time that the process took.
+            /// Processor time of the process.
             counter "process_cpu_seconds_total" = u64::try_from(used.tv_sec).unwrap_or(0);
         }
     }
@@ -85,11 +85,11 @@ impl MetricsSnapshot {
         for bucket in app.limits.usage() {
             let of = ("bucket", bucket.bucket);
             series! { self:
-                /// Clients or addresses that a bucket of the rate limits keeps.
+                /// Clients or addresses in a bucket of the rate limits.
                 gauge "daftar_rate_limit_keys" [of] = number(bucket.keys);
                 /// Its maximum.
                 gauge "daftar_rate_limit_keys_limit" [of] = number(bucket.keys_max);
-                /// Calls that were answered 429, by bucket and reason.
+                /// Requests rejected with 429, by bucket and reason.
                 counter "daftar_rate_limit_rejections_total" [of] by "reason" = bucket.refused;
             }
         }
@@ -100,39 +100,39 @@ impl MetricsSnapshot {
         let checkpoints = upkeep.checkpoints.as_ref().map(|checkpoints| checkpoints.usage());
         let checkpoints = checkpoints.as_ref();
         series! { self:
-            /// Writes of operations, by how they ended.
+            /// Writes, by result.
             counter "daftar_store_writes_total" by "outcome" = usage.writes;
-            /// Writes of records in the register's whole life.
+            /// Writes of records since the register was created.
             counter "daftar_store_sequence_total" = usage.sequence;
-            /// 1 while the store works; 0 after a failure, until the next start.
+            /// 1 while the store accepts writes; 0 after a failure, until the next start.
             gauge "daftar_store_up" = flag(usage.is_sound);
-            /// Jobs that wait for the store's writer or are being written.
+            /// Jobs queued for the store's writer, including those in progress.
             gauge "daftar_store_writes_waiting" = number(usage.waiting);
             /// Their maximum; further ones get 503.
             gauge "daftar_store_writes_waiting_limit" = number(usage.waiting_max);
-            /// Lines of the audit log that wait to be written.
+            /// Audit entries that are not written yet.
             gauge "daftar_audit_entries_waiting" = number(usage.audit_lines);
             /// Their maximum; further ones get 503.
             gauge "daftar_audit_entries_waiting_limit" = number(usage.audit_lines_max);
-            /// Memory of the lines that wait.
+            /// Memory of these entries.
             gauge "daftar_audit_entries_waiting_bytes" = number(usage.audit_bytes);
-            /// Requests of one client that are remembered by their Idempotency-Key, at most.
+            /// Maximum number of stored idempotency keys per client.
             gauge "daftar_idempotency_keys_limit" = number(app.config.server.idempotency_keys_max);
             /// Size of the store's files on disk.
             gauge "daftar_store_disk_bytes" = usage.disk_bytes.map(number);
-            /// Look-ups in the response cache, by result.
+            /// Lookups in the response cache, by result.
             counter "daftar_response_cache_lookups_total" by "outcome" = [("hit", bodies.hits), ("miss", bodies.misses)];
             /// Cached responses.
             gauge "daftar_response_cache_entries" = number(bodies.entries);
             /// Memory of the response cache.
             gauge "daftar_response_cache_bytes" = number(bodies.bytes);
-            /// Age of the last checkpoint that was written, or read at the start.
+            /// Age of the last checkpoint, written or read at the start.
             gauge "daftar_checkpoint_age_seconds" = checkpoints.and_then(|usage| usage.age).map(|age| age.as_secs_f64());
-            /// Writes that the last checkpoint does not show.
+            /// Writes since the last checkpoint.
             gauge "daftar_checkpoint_lag_writes" = checkpoints.map(|usage| number(usage.writes_behind));
-            /// 1 where the last try to write a checkpoint failed.
+            /// 1 if the last attempt to write a checkpoint failed.
             gauge "daftar_checkpoint_failed" = checkpoints.map(|usage| flag(usage.has_failed));
-            /// As of when the last whole backup was.
+            /// Time of the last complete backup.
             gauge "daftar_backup_last_timestamp_seconds" = app.backups.last().map(|last| last.as_second() as f64);
         }
         self.disk("data", &app.data_dir);
@@ -145,9 +145,9 @@ impl MetricsSnapshot {
     fn disk(&mut self, folder: &str, path: &Path) {
         let Ok(disk) = rustix::fs::statvfs(path) else { return };
         series! { self:
-            /// Room that is left on the disk of a folder.
+            /// Free space on the file system of a folder.
             gauge "daftar_disk_free_bytes" [("folder", folder)] = number(disk.f_bavail.saturating_mul(disk.f_frsize));
-            /// Room that the disk of a folder has in all.
+            /// Size of the file system of a folder.
             gauge "daftar_disk_size_bytes" [("folder", folder)] = number(disk.f_blocks.saturating_mul(disk.f_frsize));
         }
     }
@@ -156,9 +156,9 @@ impl MetricsSnapshot {
         let snapshot = app.registry.columns.snapshot();
         let records = [("individual", snapshot.individual_count()), ("group", snapshot.group_count())];
         series! { self:
-            /// Memory that the store's cache may take.
+            /// Maximum memory of the store's cache.
             gauge "daftar_store_cache_limit_bytes" = number(app.config.store.cache_mib.saturating_mul(MIB));
-            /// Records in the register, ended ones included.
+            /// Records in the register, including ended ones.
             gauge "daftar_records" by "kind" = records.map(|(kind, count)| (kind, number(count)));
         }
         self.disk("store", &app.config.store.folder(&app.data_dir));
@@ -174,37 +174,37 @@ impl MetricsSnapshot {
                 [("idle", number(usage.connections_idle)), ("in_use", number(in_use))];
             /// Their maximum.
             gauge "daftar_database_connections_limit" = number(usage.connections_max);
-            /// Reads that wait for one.
+            /// Reads that wait for a connection.
             gauge "daftar_database_connection_requests_waiting" = number(usage.connections_waited_for);
-            /// Partitions of the register that are in memory for previews.
+            /// Partitions of the register cached for previews.
             gauge "daftar_partitions" = partitions.map(|stored| number(stored.partitions));
-            /// Their memory.
+            /// Memory of these partitions.
             gauge "daftar_partitions_bytes" = partitions.map(|stored| number(stored.bytes));
-            /// Connections that were made since the start.
+            /// Connections opened since the start.
             counter "daftar_database_connections_opened_total" = usage.connections_made;
-            /// Reads and groups of writes that were tried again.
+            /// Retried reads and groups of writes.
             counter "daftar_database_retries_total" = usage.retries;
-            /// Commits whose end was not heard and had to be found out.
+            /// Commits whose result was unknown after a lost connection and was queried.
             counter "daftar_database_unknown_commits_total" = usage.unknown_commits;
         }
         let Some(index) = app.registry.shared_index.as_ref().map(|index| index.usage()) else { return };
         series! { self:
-            /// Writes that the register in memory does not have.
+            /// Writes that are not yet in the in-memory index.
             gauge "daftar_index_lag_writes" = number(index.writes_behind);
-            /// For how long it has been behind.
+            /// Time since the in-memory index was current.
             gauge "daftar_index_lag_seconds" = index.behind.as_secs_f64();
-            /// About how much memory it takes.
+            /// Approximate memory of the in-memory index.
             gauge "daftar_index_bytes" = number(index.bytes);
-            /// Records that cannot be read and that it leaves out.
+            /// Unreadable records that the in-memory index omits.
             gauge "daftar_index_unreadable_records" = number(index.unreadable);
-            /// Number of times it was built from all records.
+            /// Builds of the in-memory index from all records.
             counter "daftar_index_rebuilds_total" = index.rebuilds;
-            /// Questions that the database answered because it was behind.
+            /// Searches served by the database because the in-memory index was behind.
             counter "daftar_index_fallbacks_total" = index.fallbacks;
         }
     }
 
-    /// Series about other processes; a server that has no others is notified of everything.
+    /// Adds series about other processes; a server without other processes is notified of all changes.
     fn follower(&mut self, app: &StateParts) {
         // 0 without a database; absent until the clocks were compared.
         let difference = app.clock_difference().map(|difference| difference.seconds());
@@ -212,34 +212,34 @@ impl MetricsSnapshot {
         series! { self:
             /// Offset of this server's clock to that of the database; negative if it is behind.
             gauge "daftar_clock_difference_seconds" = difference.or_else(|| app.follower.is_none().then_some(0.0));
-            /// 1 while changes by other processes are heard of as they are made.
+            /// 1 while the server receives notifications of changes by other processes.
             gauge "daftar_change_feed_up" = flag(usage.is_listening);
-            /// 1 where the last try to apply changes by other processes failed.
+            /// 1 if the last attempt to apply changes by other processes failed.
             gauge "daftar_change_feed_lagging" = flag(usage.is_behind);
-            /// Plugins that other processes installed and that cannot run here.
+            /// Plugins installed by other processes that cannot run in this one.
             gauge "daftar_plugins_not_synchronized" = number(app.plugins.pending_changes());
-            /// Number of applied changes of clients or settings by other processes.
+            /// Applied changes of clients or settings by other processes.
             counter "daftar_change_feed_changes_total" = usage.taken_up;
-            /// Number of polls of the database for changes.
+            /// Polls of the database for changes.
             counter "daftar_change_feed_polls_total" = usage.compared;
-            /// Number of changes by other processes that could not be applied.
+            /// Changes by other processes that could not be applied.
             counter "daftar_change_feed_failures_total" = usage.failed;
         }
     }
 
-    /// Series about the collector are absent where nothing is sent.
+    /// Adds series about the collector, which are absent if nothing is sent.
     fn telemetry(&mut self, telemetry: &Telemetry) {
         series! { self:
-            /// Log lines that found no space in the buffer of the log's writer.
+            /// Log entries dropped because the buffer was full.
             counter "daftar_log_lines_dropped_total" = telemetry.dropped_lines();
         }
         let Some(usage) = telemetry.usage() else { return };
         series! { self:
-            /// Spans that wait for the collector.
+            /// Spans queued for the collector.
             gauge "daftar_otlp_spans_queued" = number(usage.queued);
             /// Their maximum; further ones are dropped.
             gauge "daftar_otlp_spans_queued_limit" = number(usage.queue_max);
-            /// Spans by what became of them; all but `sent` were dropped.
+            /// Spans, by result; all except `sent` were dropped.
             counter "daftar_otlp_spans_total" by "outcome" = usage.spans;
         }
         for (signal, taken, failed) in usage.requests {
@@ -259,15 +259,15 @@ impl MetricsSnapshot {
             number(clients.iter().filter(|client| client.has_overdue_secret(now, days)).count())
         });
         series! { self:
-            /// Tokens that came, by whether they were verified before.
+            /// Received tokens, by cache result.
             counter "daftar_token_cache_lookups_total" by "outcome" = [("hit", tokens.hits), ("miss", tokens.misses)];
-            /// Verified tokens that freed space for others.
+            /// Verified tokens evicted from the cache.
             counter "daftar_token_cache_evictions_total" = tokens.dropped;
             /// Requests for tokens with a wrong client id or secret.
             counter "daftar_token_failures_total" = failed.failures;
-            /// Number of times that responses for one client id began to be delayed.
+            /// Starts of delayed responses for a client id after failed attempts.
             counter "daftar_token_throttled_total" = failed.slowed;
-            /// Failed requests for tokens that were rejected unheld.
+            /// Failed token requests rejected without delay.
             counter "daftar_token_rejected_total" = failed.turned_away;
             /// Verified tokens in the cache.
             gauge "daftar_token_cache_entries" = number(tokens.entries);
@@ -279,7 +279,7 @@ impl MetricsSnapshot {
             gauge "daftar_signing_keys" = number(keys.len());
             /// Age of the key that signs tokens.
             gauge "daftar_signing_key_age_seconds" = key_age;
-            /// Active clients whose secret is older than the settings want.
+            /// Active clients whose secret exceeds the configured age.
             gauge "daftar_clients_with_old_secrets" = overdue;
         }
     }
@@ -288,17 +288,17 @@ impl MetricsSnapshot {
         let (usage, (memory, file)) = (app.previews.usage(), app.spools.usage());
         let stored = usage.cached;
         series! { self:
-            /// Previews of rules that have begun and not ended.
+            /// Running previews.
             gauge "daftar_previews" = number(usage.previews);
-            /// Time slices of previews, in use or waited for.
+            /// Time slices of previews, in use or requested.
             gauge "daftar_preview_time_slices" by "state" = [("running", number(usage.slices)), ("waiting", number(usage.waiting))];
             /// Memory of the preview cache.
             gauge "daftar_preview_cache_bytes" = number(stored.bytes);
-            /// Lines of responses that were not read yet.
+            /// Response lines not yet read by clients.
             gauge "daftar_spool_bytes" by "space" = [("memory", number(memory)), ("file", number(file))];
-            /// Segments of fields that previews read, by source.
+            /// Field segments read by previews, by source.
             counter "daftar_preview_cache_lookups_total" by "from" = [("memory", stored.found), ("records", stored.read)];
-            /// Kept fields that went because there was no space.
+            /// Cached fields evicted for lack of space.
             counter "daftar_preview_cache_evictions_total" = stored.dropped;
         }
     }
@@ -306,34 +306,34 @@ impl MetricsSnapshot {
     fn transport(&mut self, app: &StateParts) {
         let (usage, memory) = (app.transport.usage(), app.response_memory.usage());
         series! { self:
-            /// Connections that are open, of all listeners.
+            /// Open connections of all listeners.
             gauge "daftar_connections" = number(usage.connections);
             /// Maximum number of open connections of the public listener.
             gauge "daftar_connections_limit" = number(app.config.server.connections.max);
-            /// Requests of the public listener that are worked on.
+            /// Requests in progress on the public listener.
             gauge "daftar_http_requests_in_flight" = number(usage.requests);
             /// Their maximum.
             gauge "daftar_http_requests_in_flight_limit" = number(usage.requests_max);
-            /// Memory of finished responses that wait for their clients.
+            /// Memory of finished responses not yet read by clients.
             gauge "daftar_responses_waiting_bytes" = number(memory.bytes);
             /// Their maximum memory.
             gauge "daftar_responses_waiting_bytes_limit" = number(memory.bytes_max);
-            /// Clients and addresses for which finished responses wait.
+            /// Clients and addresses with finished responses not yet read.
             gauge "daftar_responses_waiting_clients" = number(memory.clients);
-            /// Requests that were answered 503 since too many were worked on.
+            /// Requests rejected with 503 because too many were in progress.
             counter "daftar_http_requests_rejected_total" = usage.requests_refused;
-            /// Connections that the server ended or did not serve, by reason.
+            /// Connections closed or rejected by the server, by reason.
             counter "daftar_connections_closed_total" by "reason" = usage.cut;
-            /// Requests and responses that were 503 since too much waited, by bound.
+            /// Requests rejected with 503 because a queue was full, by limit.
             counter "daftar_responses_rejected_total" by "bound" = memory.refused;
         }
         let Some(expires_s) = usage.certificate_expires_s else { return };
         series! { self:
-            /// When the certificate in use expires.
+            /// Expiry time of the certificate in use.
             gauge "daftar_tls_certificate_expiry_timestamp_seconds" = expires_s as f64;
-            /// 1 where the files hold another certificate, which cannot be used.
+            /// 1 if the certificate files contain a newer certificate that cannot be used.
             gauge "daftar_tls_certificate_stale" = flag(usage.certificate_is_stale);
-            /// Certificates that were taken from the files since the start.
+            /// Certificates loaded from the files since the start.
             counter "daftar_tls_certificate_reloads_total" = usage.certificates_taken;
         }
     }
@@ -341,11 +341,11 @@ impl MetricsSnapshot {
     fn plugins(&mut self, app: &StateParts) {
         let pool = app.plugins.pool_usage();
         series! { self:
-            /// Threads that plugins run on.
+            /// Threads that run plugins.
             gauge "daftar_plugin_threads" = number(pool.threads);
-            /// 1 while an eligibility engine is active; without one, calls that evaluate an expression are 503.
+            /// 1 while an eligibility engine is active; without one, requests that evaluate an expression get 503.
             gauge "daftar_eligibility_engine_active" = flag(app.engine.engine_name().is_some());
-            /// Installed plugins that cannot be loaded; the log says why.
+            /// Installed plugins that cannot be loaded; the log contains the reason.
             gauge "daftar_plugins_not_loaded" = number(app.plugins.unloaded().len());
         }
         for (priority, waiting, most) in [
@@ -353,9 +353,9 @@ impl MetricsSnapshot {
             ("background", pool.background_waiting, pool.background_waiting_max),
         ] {
             series! { self:
-                /// Work that waits for a plugin thread.
+                /// Jobs queued for a plugin thread.
                 gauge "daftar_plugin_queue_waiting" [("priority", priority)] = number(waiting);
-                /// Maximum that may wait; further ones are rejected.
+                /// Maximum number of queued jobs; further ones are rejected.
                 gauge "daftar_plugin_queue_limit" [("priority", priority)] = number(most);
             }
         }
@@ -371,37 +371,37 @@ impl MetricsSnapshot {
         series! { self:
             /// The installed version of each plugin.
             gauge "daftar_plugin_info" [of, ("version", version.as_str()), ("kind", manifest.kind.as_str())] = 1.0;
-            /// The most that a call burnt of its fuel; 1 is all of it.
+            /// Maximum share of its fuel that a call consumed, from 0 to 1.
             gauge "daftar_plugin_fuel_peak_ratio" [of] = usage.peak_fuel_share;
-            /// Requests that wait for a plugin or run in it.
+            /// Requests queued for a plugin or running in it.
             gauge "daftar_plugin_requests" [of] = number(usage.requests);
-            /// Instances of a plugin that are alive.
+            /// Live instances of a plugin.
             gauge "daftar_plugin_instances" [of] = number(usage.instances);
             /// Calls into a plugin.
             counter "daftar_plugin_calls_total" [of] = usage.calls;
-            /// Fuel burnt.
+            /// Fuel consumed.
             counter "daftar_plugin_fuel_total" [of] = usage.fuel;
-            /// Requests refused because too much waited or the plugin was suspended.
+            /// Requests rejected because the queue was full or the plugin was suspended.
             counter "daftar_plugin_rejected_total" [of] = usage.rejected;
             /// Number of suspensions of plugins.
             counter "daftar_plugin_suspensions_total" [of] = usage.suspensions;
-            /// Log lines of a plugin, written or suppressed.
+            /// Log entries of a plugin, written or suppressed.
             counter "daftar_plugin_log_lines_total" [of] by "outcome" =
                 [("written", usage.log_lines), ("suppressed", usage.log_lines_suppressed)];
-            /// Calls that a plugin did not answer, by kind.
+            /// Failed calls into a plugin, by kind.
             counter "daftar_plugin_faults_total" [of] by "kind" =
                 usage.faults.iter().map(|(kind, count)| (kind.name(), *count));
-            /// 1 for the state that a plugin's breaker is in.
+            /// 1 for the current state of a plugin's circuit breaker.
             gauge "daftar_plugin_breaker_state" [of] by "state" = states.map(is_in);
             /// Limits of one call, instance or plugin.
             gauge "daftar_plugin_limit" [of] by "limit" = limits.map(|(limit, allowed, _)| (limit, allowed));
-            /// The most that was used of a limit since the plugin was loaded.
+            /// Maximum use of a limit since the plugin was loaded.
             gauge "daftar_plugin_limit_peak" [of] by "limit" = limits.map(|(limit, _, peak)| (limit, peak));
         }
     }
 }
 
-/// Name, limit and the most that was used of it.
+/// Returns name, limit and maximum usage of each limit.
 fn against_limits(limits: &PluginLimits, usage: &PluginUsage) -> [(&'static str, f64, f64); 5] {
     [
         ("memory_bytes", number(limits.memory_bytes), number(usage.peak_memory_bytes)),
@@ -412,7 +412,7 @@ fn against_limits(limits: &PluginLimits, usage: &PluginUsage) -> [(&'static str,
     ]
 }
 
-/// A count as the page writes it; exact far beyond anything that is counted here.
+/// Converts a count to the number format of the page; exact far beyond any count in the server.
 fn number(count: impl TryInto<u64>) -> f64 {
     count.try_into().unwrap_or(u64::MAX) as f64
 }
@@ -421,7 +421,7 @@ fn flag(is_set: bool) -> f64 {
     f64::from(u8::from(is_set))
 }
 
-/// Resident memory of this process, where the system reports it.
+/// Returns the resident memory of this process, if the system reports it.
 fn resident_bytes() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -429,7 +429,7 @@ fn resident_bytes() -> Option<f64> {
     Some(number(kibibytes.saturating_mul(1_024)))
 }
 
-/// When this process started, in seconds since 1970: its folder in `/proc` is as old as it is.
+/// Returns the start time of this process, in seconds since 1970: the modification time of its folder in `/proc`.
 fn started_s() -> Option<f64> {
     let started: SystemTime = std::fs::metadata("/proc/self").ok()?.modified().ok()?;
     Some(started.duration_since(UNIX_EPOCH).ok()?.as_secs_f64().floor())
