@@ -8,7 +8,7 @@ fn main() {
     report_builder();
 }
 
-/// The target, the compiler, and the version of the sandbox by the lock file. Missing facts are `unknown`.
+/// Passes on the target, the compiler, and the version of the sandbox from the lock file. Missing facts are `unknown`.
 fn report_builder() {
     let unknown = || "unknown".to_owned();
     let target = std::env::var_os("TARGET").and_then(|target| target.into_string().ok());

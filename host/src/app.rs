@@ -1,4 +1,4 @@
-//! Puts the server together: the one place that knows every module, and joins ports to adapters.
+//! Composition of the server: the only module that depends on all others, and connects ports to adapters.
 
 mod adapters;
 mod backend;
@@ -40,10 +40,10 @@ use crate::telemetry::{MetricsSnapshot, Telemetry};
 /// The folder of installed plugins within the data folder.
 const PLUGINS_FOLDER: &str = "plugins";
 
-/// Time for a server that stops to return its reserved quota.
+/// Time for a stopping server to return its reserved quota.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(5);
 
-/// A register that is open: the state that requests work on, and the parts that keep it going.
+/// An open register: the state that requests use, and its background components.
 #[derive(Clone)]
 pub struct App {
     state: AppState,
@@ -60,19 +60,19 @@ impl Deref for App {
     }
 }
 
-/// The parts of an open register that no handler touches.
+/// Components of an open register that no handler uses.
 struct Upkeep {
-    /// The backend that stores the records, for what only that backend reports.
+    /// The backend that stores the records, for statistics that only this backend reports.
     keeper: Keeper,
     /// Histograms for the metrics page and for a collector.
     metrics: Arc<Metrics>,
     /// Export to a collector.
     telemetry: Telemetry,
-    /// The plugins that the program was built with.
+    /// The plugins of the program's build.
     pinned: PinnedDigests,
-    /// When the program's sources were committed, where that is known.
+    /// Time of the last commit to the program's sources, if known.
     built_from: Option<Timestamp>,
-    /// Keeps the register in memory on disk as well; absent where that cannot be done.
+    /// Writes checkpoints of the register in memory to disk; absent if that is not possible.
     checkpoints: Option<Arc<Checkpoints>>,
 }
 
@@ -99,32 +99,32 @@ impl Program for Upkeep {
     }
 }
 
-/// Options to open a register.
+/// Options for opening a register.
 pub struct AppOptions {
     /// The folder of the register.
     pub data_dir: PathBuf,
-    /// The URL by which clients know the server; where absent, by the address that it listens on.
+    /// The URL by which clients reach the server; if absent, the address that it listens on.
     pub public_url: Option<String>,
-    /// A folder of plugins to install when absent or newer than what is installed.
+    /// A folder of plugins to install if they are absent or newer than the installed ones.
     pub plugins_dir: Option<PathBuf>,
-    /// Reports the time.
+    /// Clock of the server.
     pub clock: Arc<dyn Clock>,
-    /// Names requests, clients and tokens.
+    /// Generates ids of requests, clients and tokens.
     pub ids: Arc<dyn IdSource>,
-    /// Place of compilation of plugins: by default in this process, without limits.
+    /// Runner for the compilation of plugins: by default in this process, without limits.
     pub compile_in: CompileIn,
-    /// Digests of plugins that need no signature.
+    /// Digests of plugins that require no signature.
     pub pinned: PinnedDigests,
-    /// When the program's sources were committed, where that is known.
+    /// Time of the last commit to the program's sources, if known.
     pub built_from: Option<Timestamp>,
     /// Destination of spans and metrics: by default none.
     pub telemetry: Telemetry,
-    /// True if the log has every line of plugins: for their authors. By default false.
+    /// True if every log line of plugins is logged, for plugin authors. By default false.
     pub shows_all_lines: bool,
 }
 
 impl AppOptions {
-    /// The register in that folder, with the machine's clock and random ids.
+    /// Creates options for the register in that folder, with the system clock and random ids.
     #[must_use]
     pub fn new(data_dir: PathBuf) -> Self {
         Self {
@@ -142,7 +142,7 @@ impl AppOptions {
     }
 }
 
-/// Reason that the server does not start.
+/// Reason why the server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The data folder cannot be used.
@@ -157,22 +157,22 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error("{0}")]
     Store(String),
-    /// The storage backend does not respond, or cannot be used now.
+    /// The storage backend does not respond, or is temporarily unavailable.
     #[error("{0}")]
     Unavailable(String),
     /// The storage backend denies access, or other accounts can read a file with a secret.
     #[error("{0}")]
     Denied(String),
-    /// The settings name what cannot be used.
+    /// The configuration contains a value that cannot be used.
     #[error("{0}")]
     Settings(String),
-    /// A file or folder that the settings name is not there, or is not what it should be.
+    /// A file or folder in the configuration does not exist, or is of the wrong kind.
     #[error("{0}")]
     Input(String),
     /// Plugins cannot be run on this machine.
     #[error("plugins cannot be run: {0}")]
     Plugins(String),
-    /// An address cannot be listened on.
+    /// The server cannot listen on an address.
     #[error("cannot listen on {address}: {source}; name another address, or stop what listens there")]
     Listen {
         /// The address.
@@ -183,38 +183,39 @@ pub enum StartError {
     /// The certificate or its key cannot be used.
     #[error("{0}")]
     Certificate(String),
-    /// A listener failed while it served.
+    /// A listener failed during operation.
     #[error("a listener failed: {0}")]
     Server(String),
 }
 
 impl App {
-    /// Export to a collector.
+    /// Returns the export to a collector.
     #[must_use]
     pub fn telemetry(&self) -> &Telemetry {
         &self.upkeep.telemetry
     }
 
-    /// The gauges and counters as they are now.
+    /// Returns the current gauges and counters.
     #[must_use]
     pub fn metrics_snapshot(&self) -> MetricsSnapshot {
         metrics::snapshot(&self.state, &self.upkeep)
     }
 
-    /// Reads the gauges and counters for as long as the server is there, and keeps nothing of it.
+    /// Returns a function that reads the gauges and counters while the server exists, without extending the server's
+    /// lifetime.
     pub fn metrics_source(&self) -> impl Fn() -> Option<MetricsSnapshot> + Send + Sync + 'static {
         let (state, upkeep) = (self.state.downgrade(), Arc::downgrade(&self.upkeep));
         move || Some(metrics::snapshot(&*state.upgrade()?, &*upkeep.upgrade()?))
     }
 
-    /// The state that handlers share.
+    /// Returns the state that handlers share.
     #[must_use]
     pub fn state(&self) -> AppState {
         self.state.clone()
     }
 
-    /// Makes a checkpoint, so that the next start is quick, and leaves what other processes share. To be called when
-    /// nothing is written any more.
+    /// Writes a checkpoint, so that the next start is fast, and leaves the state shared with other processes. Must be
+    /// called after the last write.
     pub async fn checkpoint(&self) {
         if let Some(checkpoints) = &self.upkeep.checkpoints {
             checkpoints.finish().await;
@@ -222,8 +223,8 @@ impl App {
         self.leave().await;
     }
 
-    /// Returns reserved quota of clients without further requests, and writes pending values to the database; where no
-    /// other process shares the register there is nothing to leave.
+    /// Returns reserved quota of clients without further requests, and writes pending values to the database. Does
+    /// nothing if no other process shares the register.
     pub async fn leave(&self) {
         if self.follower.is_none() {
             return;
@@ -234,7 +235,7 @@ impl App {
                 "calls that are held of clients' limits cannot be given back; their counts of today stay a little too high"
             );
         }
-        // No statement is sent to the database from here on.
+        // No further statement is sent to the database.
         self.maintenance.abort();
         self.upkeep.keeper.close().await;
     }

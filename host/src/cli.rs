@@ -1,7 +1,7 @@
-//! The command line: a file for each command, or for commands of one kind.
+//! The command line: one file for each command, or for related commands.
 //!
-//! A failure is a sentence on standard error, or with `--json` one object there, and an exit code (`error.rs`,
-//! `host/docs/CLI.md`).
+//! A failure is printed as a sentence on standard error, or with `--json` as one object, and sets the exit code
+//! (`error.rs`, `host/docs/CLI.md`).
 
 mod admin_client;
 mod audit;
@@ -99,18 +99,18 @@ pub struct GlobalArgs {
 }
 
 impl GlobalArgs {
-    /// The settings of `--config`, or the defaults.
+    /// Returns the configuration of `--config`, or the defaults.
     fn config(&self) -> Result<Config, CliError> {
         Ok(self.config.as_deref().map_or_else(Config::from_environment, Config::load)?)
     }
 
-    /// The log level after `--verbose` and `--quiet`, from the configured one.
+    /// Returns the log level: the configured level, adjusted by `--verbose` and `--quiet`.
     fn log_level(&self, configured: LogLevel) -> LogLevel {
         if self.quiet { configured.min(LogLevel::Warn) } else { configured.more_verbose(self.verbose) }
     }
 
-    /// Logs of a command that is no server to standard error: with `--verbose`, or if the command runs a plugin for its
-    /// author.
+    /// Starts logging to standard error for a command that is not a server: with `--verbose`, or if the command runs a
+    /// plugin for its author.
     fn start_log(&self, shows_plugin_log: bool) -> Result<Option<LogWriter>, CliError> {
         let level = if shows_plugin_log { LogLevel::Debug } else { LogLevel::Warn };
         if self.verbose == 0 && !shows_plugin_log {
@@ -121,7 +121,7 @@ impl GlobalArgs {
         Ok(Some(writer))
     }
 
-    /// Options with which this program opens the register in a folder.
+    /// Returns the options for opening the register in a folder.
     fn app_options(&self, data_dir: PathBuf) -> AppOptions {
         AppOptions {
             compile_in: CompileIn::this_program(),
@@ -200,13 +200,13 @@ enum Command {
 }
 
 impl Command {
-    /// True if the command runs a plugin for its author, who needs its log lines.
+    /// True if the command runs a plugin for its author and therefore prints the plugin's log lines.
     fn shows_plugin_log(&self) -> bool {
         matches!(self, Self::Plugin(command) if command.is_local_run())
     }
 }
 
-/// Runs the command that the arguments name. `pinned` has the digests of the plugins that the program was built with.
+/// Runs the command of the arguments. `pinned` contains the digests of the plugins that the program was built with.
 #[must_use]
 pub fn main(pinned: &str, build: Build) -> ExitCode {
     shorten_panic_messages();
@@ -222,7 +222,7 @@ pub fn main(pinned: &str, build: Build) -> ExitCode {
         output::be_quiet();
     }
     let result = match cli.command {
-        // These three set up logging themselves.
+        // These three commands set up logging themselves.
         Command::Serve(args) => serve::run(&cli.global, args),
         Command::Demo(args) => demo::run(&cli.global, args),
         Command::CompilePlugin(args) => return serve::compile_plugin(args),
@@ -268,7 +268,7 @@ fn execute(global: &GlobalArgs, command: Command) -> Result<(), CliError> {
     }
 }
 
-/// The commands, which say of themselves what they were built of.
+/// Returns the commands, with the build in their version text.
 fn command(build: &Build) -> clap::Command {
     examples::with_examples(Cli::command()).version(build.short())
 }

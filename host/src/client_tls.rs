@@ -1,4 +1,4 @@
-//! Certificates that the program trusts where it is a client: of a server that it administers, of a collector.
+//! Certificates that the program trusts as a client of an administered server or a collector.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// Paths of the CA certificates of systems.
+/// Paths of the CA certificates on supported systems.
 const SYSTEM_FILES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -17,18 +17,18 @@ const SYSTEM_FILES: [&str; 4] = [
 /// Reason why no certificates are trusted.
 #[derive(Debug)]
 pub(crate) enum TrustError {
-    /// No file was named, and the system has none.
+    /// No file was specified, and the system has none.
     NoFile,
     /// The file cannot be read.
     Unreadable(PathBuf, io::Error),
-    /// There is no certificate in the file.
+    /// The file contains no certificate.
     NoCertificate(PathBuf),
 }
 
-/// Trusts the certificates in that file, or else those that this system trusts.
+/// Trusts the certificates in the file, or else those of the system.
 ///
 /// # Errors
-/// When there is no such file, or no certificate in it.
+/// When the file does not exist or contains no certificate.
 pub(crate) fn trust(file: Option<&Path>) -> Result<TlsConfig, TrustError> {
     let system = || SYSTEM_FILES.iter().map(Path::new).find(|file| file.is_file());
     let file = file.or_else(system).ok_or(TrustError::NoFile)?;
@@ -36,7 +36,7 @@ pub(crate) fn trust(file: Option<&Path>) -> Result<TlsConfig, TrustError> {
     let certificates: Vec<Certificate<'static>> = parse_pem(&pem)
         .filter_map(|item| match item {
             Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            // The library may come to know other kinds of items.
+            // Future versions of the library may return other kinds of items.
             Ok(_) | Err(_) => None,
         })
         .collect();

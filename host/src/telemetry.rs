@@ -1,13 +1,13 @@
-//! Structured logs, and traces and metrics for a collector.
+//! Structured logs, and export of traces and metrics to a collector.
 //!
-//! **Invariant:** no personal data, no token, no secret ever becomes a field of a log line or of a span; see `host/docs/LOGGING.md`
-//! and `host/docs/TRACING.md`.
+//! **Invariant:** no personal data, no token and no secret ever becomes a field of a log line or of a span; see
+//! `host/docs/LOGGING.md` and `host/docs/TRACING.md`.
 //!
-//! **Invariant:** a request never waits for the log: lines go into a bounded buffer that one thread writes out, and a line that finds no
-//! room is dropped and counted. The audit log is another thing and drops nothing.
+//! **Invariant:** a request never waits for the log: lines are queued in a bounded buffer that one thread writes out. A
+//! line that exceeds the capacity of the buffer is dropped and counted. The audit log is separate and drops nothing.
 //!
-//! **Invariant:** spans are for the collector and lines are for the log: neither shows up in the other, and a server that sends
-//! nothing makes no spans.
+//! **Invariant:** spans are sent to the collector only and lines are written to the log only. A server without an
+//! export creates no spans.
 
 mod otlp;
 
@@ -25,61 +25,60 @@ use self::otlp::Otlp;
 pub use self::otlp::{OtlpUsage, SentHistogram, Signal};
 use daftar_domain::config::{LogConfig, LogFormat, LogLevel, OtlpConfig};
 
-/// The most log lines that wait to be written: about 5 MB, and a quarter of a second of requests at 60,000 a second.
+/// Maximum number of queued log lines: about 5 MB, and a quarter of a second of requests at 60,000 per second.
 const WAITING_LINES_MAX: usize = 16_384;
 
-/// Number of bytes of waiting lines that are written at once.
+/// Number of bytes of queued lines that are written with one call.
 const WRITTEN_BYTES: usize = 64 << 10;
 
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Export to a collector, if configured, and figures of log lines. All handles refer to the same state.
+/// Export to a collector, if configured, and statistics of log lines. All handles refer to the same state.
 #[derive(Clone, Default)]
 pub struct Telemetry {
     otlp: Option<Arc<Otlp>>,
     lines: Option<ErrorCounter>,
 }
 
-/// Writes out the log lines that still wait when it is dropped, within a second. The caller keeps it until the program
-/// ends.
+/// Writes the queued log lines when dropped, within a second. The caller retains this value until the program ends.
 pub struct LogWriter {
     _worker: WorkerGuard,
 }
 
 impl Telemetry {
-    /// Sends metrics from now on, as often as the settings say. Gauges and counters are read from `source`, the first
-    /// time here and later in the thread that sends; none means that the server has stopped.
+    /// Starts to send metrics, at the configured interval. Gauges and counters are read from `source`, the first time
+    /// in this call and later in the sender thread; `None` means that the server has stopped.
     pub fn send_metrics_of(&self, source: impl Fn() -> Option<MetricsSnapshot> + Send + Sync + 'static) {
         if let Some(otlp) = &self.otlp {
             otlp.send_metrics_of(Box::new(source));
         }
     }
 
-    /// A histogram with these upper bounds that a collector gets; none, where no metrics are sent.
+    /// Creates a histogram with these upper bounds for a collector; `None` if no metrics are sent.
     #[must_use]
     pub fn histogram(&self, name: &'static str, description: &'static str, bounds: &[f64]) -> Option<SentHistogram> {
         self.otlp.as_ref()?.histogram(name, description, bounds)
     }
 
-    /// Sent and dropped data; none without an export.
+    /// Returns the sent and dropped data; `None` without an export.
     #[must_use]
     pub fn usage(&self) -> Option<OtlpUsage> {
         self.otlp.as_ref().map(|otlp| otlp.usage())
     }
 
-    /// Number of log lines that were dropped since the start, for want of room in the buffer.
+    /// Returns the number of log lines since the start that were dropped because the buffer was full.
     #[must_use]
     pub fn dropped_lines(&self) -> u64 {
         self.lines.as_ref().map_or(0, |lines| lines.dropped_lines() as u64)
     }
 
-    /// True if anything is sent.
+    /// Returns true if an export is configured.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.otlp.is_some()
     }
 
-    /// Sends what waits, and metrics with these gauges and counters; gives up after the time that the settings allow.
+    /// Sends the queued spans, and metrics with these gauges and counters; stops after the configured timeout.
     pub fn finish(&self, last: Option<MetricsSnapshot>) {
         if let Some(otlp) = &self.otlp {
             otlp.finish(last);
@@ -110,8 +109,8 @@ impl<T> Series<T> {
     }
 }
 
-/// Gauges and counters as they are at one time, for the metrics page and for a collector. A series that the next
-/// snapshot lacks has ended, such as those of a plugin that was removed.
+/// Snapshot of the gauges and counters, for the metrics page and for a collector. A series that is absent from the next
+/// snapshot has ended, such as those of a plugin that was removed.
 #[derive(Debug, Default)]
 pub struct MetricsSnapshot {
     /// Series of gauges.
@@ -132,14 +131,14 @@ impl MetricsSnapshot {
     }
 }
 
-/// Starts logging to standard error, and sending where the settings ask for it. Logs nothing new when logging has been
-/// started already, as in tests. Nothing is logged any more once the writer is dropped.
+/// Starts logging to standard error, and the export if it is configured. Changes nothing if logging has been started
+/// already, as in tests. Logging stops when the writer is dropped.
 ///
 /// # Errors
-/// One sentence, where files that are needed for sending cannot be used.
+/// One sentence, if a file that the export requires cannot be used.
 pub fn start(log: &LogConfig, otlp: &OtlpConfig) -> Result<(Telemetry, LogWriter), String> {
     let buffer = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(WAITING_LINES_MAX).thread_name("log");
-    // Lines that wait together are written together.
+    // Queued lines are written with one call.
     let (writer, worker) = buffer.finish(BufWriter::with_capacity(WRITTEN_BYTES, std::io::stderr()));
     let dropped = writer.error_counter();
     let otlp = if otlp.enabled { Some(Arc::new(Otlp::start(otlp)?)) } else { None };
@@ -151,7 +150,7 @@ pub fn start(log: &LogConfig, otlp: &OtlpConfig) -> Result<(Telemetry, LogWriter
     Ok((Telemetry { otlp, lines: Some(dropped) }, LogWriter { _worker: worker }))
 }
 
-/// Writer of lines.
+/// Returns the writer of log lines.
 fn lines(config: &LogConfig, writer: NonBlocking) -> BoxedLayer {
     let level = match config.level {
         LogLevel::Error => LevelFilter::ERROR,
@@ -160,13 +159,14 @@ fn lines(config: &LogConfig, writer: NonBlocking) -> BoxedLayer {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    // Other crates' details help their authors, not an operator, and may hold data that is not ours to log.
+    // Log lines of other crates are for the authors of these crates, not for an operator, and may contain data that
+    // must not be logged.
     let targets = Targets::new().with_target("daftar", level).with_default(LevelFilter::WARN);
     let is_line = filter_fn(|metadata| metadata.is_event()).with_max_level_hint(level.max(LevelFilter::WARN));
     let filter = targets.and(is_line);
     match config.format {
         LogFormat::Text => {
-            // Colours are for people at a terminal; in a file they are noise.
+            // Colours are useful in a terminal only; in a file they are noise.
             let layer = fmt::layer().with_writer(writer).with_target(false);
             layer.with_ansi(std::io::stderr().is_terminal()).with_filter(filter).boxed()
         }

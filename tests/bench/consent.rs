@@ -1,5 +1,5 @@
-//! A client with the legal basis `consent`: searches among a million people of whom half a million consented, in
-//! process; and over HTTP whether the response time distinguishes a hidden person from one who does not exist.
+//! A client with the legal basis `consent`: searches in process among a million individuals, half of whom consented;
+//! over HTTP, a test of whether the response time distinguishes a hidden individual from a nonexistent one.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ const FAMILIES: [&str; 8] = ["Diallo", "Traoré", "Nguyễn", "García", "Haile"
 
 /// Number of responses of each kind that are timed over HTTP.
 const CALLS: u64 = 20_000;
-/// Number of people in the register that is queried over HTTP.
+/// Number of individuals in the register that is queried over HTTP.
 const ASKED: u64 = 10_000;
 
 /// Measures both.
@@ -109,7 +109,7 @@ fn searches(setup: &Setup, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// Times responses for a hidden person and for one who does not exist, alternately.
+/// Measures response times for a hidden individual and for a nonexistent one, alternately.
 fn timing(setup: &Setup, report: &mut Report) -> Result<(), String> {
     let register = setup.filled("consent", setup.people(ASKED))?;
     let client = ["--legal-basis", "consent", "--organization", "Ministry of Health"];
@@ -134,7 +134,7 @@ fn timing(setup: &Setup, report: &mut Report) -> Result<(), String> {
     setup.remove(register)
 }
 
-/// Withdraws a consent and returns the time until the people that the client sees are known.
+/// Withdraws a consent and returns the time until the row limits of the client are recomputed.
 fn withdraw_and_look(columns: &Columns, id: u64, grantee: &Organization, limits: &dyn Fn() -> Arc<RowLimits>) -> f64 {
     let given = consent(id, grantee);
     let details = given.details.clone().with(consent::WITHDRAWN, true);
@@ -185,7 +185,7 @@ fn queries() -> Vec<(&'static str, &'static str, IndividualQuery)> {
     ]
 }
 
-/// A pseudo-random number derived from another one.
+/// Returns a pseudo-random number derived from another one.
 fn scattered(id: u64) -> u64 {
     id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
 }
@@ -208,7 +208,7 @@ fn person(id: u64) -> Arc<Record<IndividualDetails>> {
     record(id, details)
 }
 
-/// The consent of every second person: since some day of the last two years, for a year, or without an end.
+/// Returns the consent of every second individual: since a day of the last two years, for a year, or without an end.
 fn consent(id: u64, grantee: &Organization) -> Arc<Record<ConsentDetails>> {
     let chance = scattered(id.wrapping_add(PEOPLE));
     let ago = i64::try_from(chance % 730).unwrap_or_default();

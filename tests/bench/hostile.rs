@@ -1,5 +1,5 @@
-//! Latency of ordinary requests while a plugin misbehaves, and time until an endless loop is stopped, measured from
-//! outside.
+//! Latency of ordinary requests while a plugin misbehaves, and time until an endless loop is stopped, measured at the
+//! client.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -16,16 +16,16 @@ use crate::setup::Setup;
 const ENGINE: &str = "misbehaving-engine";
 /// The kinds of misbehaviour, in this order.
 const MISDEEDS: [&str; 6] = ["loop", "panic", "allocate", "recurse", "log", "flood"];
-/// The guests that are accepted, and so cannot be rejected repeatedly.
+/// The guests that the server accepts, so that repeated rejection cannot be measured.
 const ACCEPTED: [&str; 2] = [ENGINE, "chatty"];
 /// Number of connections that send ordinary requests.
 const CONNECTIONS: usize = 2;
 /// The time limit of a call, in milliseconds.
 const CALL_MS: u32 = 200;
-/// Number of concurrent hostile requests: one for each plugin thread of a machine with two cores, and as many that
-/// wait.
+/// Number of concurrent hostile requests: one for each plugin thread of a machine with two cores, and the same number
+/// waiting.
 const HOSTILE: usize = 4;
-/// Number of people in the register.
+/// Number of individuals in the register.
 const PEOPLE: u64 = 10_000;
 
 /// Measures every kind of misbehaviour.
@@ -34,7 +34,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     report.setting("people", register.people);
     report.setting("ordinary connections", CONNECTIONS);
     report.setting("hostile requests at a time", HOSTILE);
-    // Fuel enough for the clock to be what stops it.
+    // The fuel budget is so large that the time limit stops the call.
     let config = format!(
         "[plugins]\nengine = \"{ENGINE}\"\nallow_unsigned = true\n\n[plugins.limits.{ENGINE}]\ncall_ms = {CALL_MS}\nfuel_base = 50000000000\n"
     );
@@ -59,7 +59,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
         measure(setup, report, &server, &token, &format!("install-{name}"), 1, &again)?;
     }
     server.stop()?;
-    // A server of its own: an engine that kept failing is suspended for a while.
+    // A separate server: an engine that fails repeatedly is suspended for some time.
     for _ in 0..setup.times(3) {
         let server = Server::start_configured(&register.folder, &config)?;
         let token = server.token(&register.client)?;

@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
-/// Timeout of a response; no measured response takes a tenth of it.
+/// Timeout of a response, more than ten times any measured response time.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The head of a response: the status, and where the body is.
+/// The head of a response: the status, and the position of the body.
 #[derive(Debug, Clone, Copy)]
 pub struct Head {
     /// The status.
     pub status: u16,
-    /// The bytes of the head.
+    /// Size of the head, in bytes.
     pub head_bytes: usize,
-    /// The bytes of head and body.
+    /// Size of head and body, in bytes.
     pub whole_bytes: usize,
 }
 
 impl Head {
-    /// Reads the head of what has arrived; none while it is not complete.
+    /// Parses the head of the received bytes. Returns `None` while it is incomplete.
     pub fn parse(arrived: &[u8]) -> Result<Option<Self>, String> {
         let mut headers = [httparse::EMPTY_HEADER; 32];
         let mut response = httparse::Response::new(&mut headers);
@@ -36,12 +36,12 @@ impl Head {
     }
 }
 
-/// A GET with a token.
+/// Returns a GET request with a token.
 pub fn get(path: &str, token: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n").into_bytes()
 }
 
-/// A request with a JSON body; `more` are further header lines.
+/// Returns a request with a JSON body. `more` contains further header lines.
 pub fn send(method: &str, path: &str, token: &str, more: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
@@ -50,7 +50,7 @@ pub fn send(method: &str, path: &str, token: &str, more: &str, body: &str) -> Ve
     .into_bytes()
 }
 
-/// A request for a token.
+/// Returns a request for a token.
 pub fn token_request(id: &str, secret: &str) -> Vec<u8> {
     let body = format!("grant_type=client_credentials&client_id={id}&client_secret={secret}");
     let length = body.len();
@@ -60,7 +60,7 @@ pub fn token_request(id: &str, secret: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Text as it is encoded in a query.
+/// Returns the text encoded for a query string.
 pub fn encoded(text: &str) -> String {
     let encode = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
@@ -76,12 +76,12 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// To a server, from the ordinary loopback address.
+    /// Connects to a server from the default loopback address.
     pub fn to(address: SocketAddr) -> Result<Self, String> {
         Self::from(Ipv4Addr::LOCALHOST, address)
     }
 
-    /// From a loopback address, by which the server counts requests without a token.
+    /// Connects from a given loopback address. The server counts requests without a token by address.
     pub fn from(source: Ipv4Addr, address: SocketAddr) -> Result<Self, String> {
         let connect = || {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
@@ -96,7 +96,7 @@ impl Connection {
         Ok(Self { stream, arrived: Vec::with_capacity(16 * 1_024) })
     }
 
-    /// Sends a request and waits for the whole response: its status and its body.
+    /// Sends a request and returns the status and body of the complete response.
     pub fn exchange(&mut self, request: &[u8]) -> Result<(u16, &[u8]), String> {
         self.stream.write_all(request).map_err(|error| error.to_string())?;
         self.arrived.clear();
@@ -126,13 +126,13 @@ impl Connection {
         Err(format!("a response has the status {got} instead of {status}: {}", String::from_utf8_lossy(body)))
     }
 
-    /// The response to a request, as JSON.
+    /// Returns the response to a request, as JSON.
     pub fn json(&mut self, request: &[u8], status: u16) -> Result<Value, String> {
         let (_, body) = self.timed(request, status)?;
         serde_json::from_slice(body).map_err(|error| error.to_string())
     }
 
-    /// The whole response to a request, head and body.
+    /// Returns the complete response to a request, head and body.
     pub fn whole(&mut self, request: &[u8], status: u16) -> Result<Vec<u8>, String> {
         self.timed(request, status)?;
         Ok(self.arrived.clone())

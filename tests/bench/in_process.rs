@@ -1,4 +1,4 @@
-//! A register opened in this process, without a listener: for what is measured in process and says so.
+//! A register that is opened in this process, without a listener, for in-process benchmarks.
 
 use daftar::app::{App, AppOptions, CompileIn};
 use daftar::config::Config;
@@ -34,10 +34,10 @@ impl Drop for Opened {
     }
 }
 
-/// Opens the register in a folder with the default plugins, with settings that `change` makes.
+/// Opens the register in a folder with the default plugins, and with the configuration changes of `change`.
 pub fn open(register: &Register, change: impl FnOnce(&mut Config)) -> Result<Opened, String> {
     let mut config = Config::default();
-    // This program knows no digests of plugins.
+    // This program has no built-in digests of plugins.
     config.plugins.allow_unsigned = true;
     change(&mut config);
     let compile_in = CompileIn::Child { program: program()?, bounds: CompileBounds::default() };
@@ -49,7 +49,7 @@ pub fn open(register: &Register, change: impl FnOnce(&mut Config)) -> Result<Ope
     Ok(Opened { app, runtime })
 }
 
-/// A token of a new client that may do everything that is measured.
+/// Returns a token of a new client with all permissions that the benchmarks need.
 pub fn token_of(opened: &Opened) -> Result<String, String> {
     let app = opened.state();
     let mut grants = Grants::default();

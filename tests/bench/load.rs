@@ -1,9 +1,9 @@
 //! The load generator: a closed loop over persistent connections on one thread, and an open loop that sends at a fixed
 //! rate.
 //!
-//! The closed loop sends a request on each connection as soon as the response to the last one is there. While the
-//! server stalls it sends nothing, so that its p99 is not that of clients who come independently of each other
-//! (coordinated omission). The open loop times each response from when its request was due.
+//! The closed loop sends a request on each connection when the response to the previous one has arrived. While the
+//! server stalls it sends nothing, so that its p99 is not that of independent clients (coordinated omission). The open
+//! loop measures each response from the scheduled time of its request.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use tokio::task::JoinSet;
 use crate::http::{Connection, Head};
 use crate::report::percentile;
 
-/// Writes the request of a number into the buffer; gives its kind, or none when there are no more.
+/// Writes the request with a number into the buffer and returns its kind; `None` after the last request.
 pub type Make = Arc<dyn Fn(u64, &mut Vec<u8>) -> Option<usize> + Send + Sync>;
 
-/// Requests of one kind, again and again in their order.
+/// Returns requests of one kind, repeated in their order.
 pub fn cycle(requests: Vec<Vec<u8>>) -> Make {
     Arc::new(move |number, buffer| {
         let at = usize::try_from(number).ok()? % requests.len().max(1);
@@ -30,7 +30,7 @@ pub fn cycle(requests: Vec<Vec<u8>>) -> Make {
     })
 }
 
-/// Requests of one kind, each once.
+/// Returns requests of one kind, each once.
 pub fn once(requests: Vec<Vec<u8>>) -> Make {
     Arc::new(move |number, buffer| {
         buffer.extend_from_slice(requests.get(usize::try_from(number).ok()?)?);
@@ -38,7 +38,7 @@ pub fn once(requests: Vec<Vec<u8>>) -> Make {
     })
 }
 
-/// A number of connections in words.
+/// Returns a number of connections in words.
 pub fn connections(count: usize) -> String {
     if count == 1 { "1 connection".to_owned() } else { format!("{count} connections") }
 }
@@ -50,17 +50,17 @@ pub struct Load {
     pub addresses: Vec<SocketAddr>,
     /// Number of connections open at the same time.
     pub connections: usize,
-    /// When no further request is sent.
+    /// Time after which no further request is sent.
     pub duration: Duration,
-    /// The statuses that responses may have.
+    /// The permitted response statuses.
     pub statuses: &'static [u16],
-    /// After how many requests a connection is replaced by one from a loopback address that was not used before; never
-    /// where absent.
+    /// Number of requests after which a connection is replaced by one from a previously unused loopback address; `None`
+    /// for no replacement.
     pub requests_per_address: Option<u32>,
 }
 
 impl Load {
-    /// A load of requests that succeed.
+    /// Creates a load of requests that must succeed.
     pub fn new(address: SocketAddr, connections: usize, duration: Duration) -> Self {
         Self { addresses: vec![address], connections, duration, statuses: &[200, 201], requests_per_address: None }
     }
@@ -122,7 +122,7 @@ impl Load {
         Ok(taken)
     }
 
-    /// Sends `per_second` requests a second in all, each connection on a thread of its own.
+    /// Sends `per_second` requests a second in total, each connection on a separate thread.
     pub fn run_open(&self, per_second: f64, make: &Make) -> Result<Taken, String> {
         let next = AtomicU64::new(0);
         let started = Instant::now();
@@ -158,7 +158,7 @@ impl Load {
         loop {
             let due =
                 started + Duration::from_secs_f64(every * (f64::from(sent) + place as f64 / self.connections as f64));
-            // Does not wait without end for a server that is too slow.
+            // Bounds the time for a server that is too slow.
             if due.duration_since(started) >= self.duration || started.elapsed() >= self.duration * 2 {
                 return Ok(taken);
             }
@@ -187,7 +187,7 @@ pub async fn connect(source: Ipv4Addr, to: SocketAddr) -> std::io::Result<TcpStr
     Ok(stream)
 }
 
-/// Reads one whole response.
+/// Reads one complete response.
 async fn receive(stream: &mut TcpStream, arrived: &mut Vec<u8>) -> Result<Head, String> {
     arrived.clear();
     loop {
@@ -205,7 +205,7 @@ async fn receive(stream: &mut TcpStream, arrived: &mut Vec<u8>) -> Result<Head, 
 /// Times of requests.
 #[derive(Default)]
 pub struct Taken {
-    /// Microseconds of each by kind, sorted.
+    /// Duration of each request by kind, in microseconds, sorted.
     pub times_us: Vec<Vec<f64>>,
     /// Number of responses by status.
     pub statuses: std::collections::BTreeMap<u16, u64>,
@@ -240,7 +240,7 @@ impl Taken {
         self
     }
 
-    /// Number of responses.
+    /// Returns the number of responses.
     pub fn count(&self) -> usize {
         self.times_us.iter().map(Vec::len).sum()
     }
@@ -250,7 +250,7 @@ impl Taken {
         self.count() as f64 / self.seconds
     }
 
-    /// The time that this part of the responses of a kind stays below, in milliseconds.
+    /// Returns the percentile `part` of the response times of a kind, in milliseconds.
     pub fn ms(&self, kind: usize, part: f64) -> f64 {
         self.times_us.get(kind).map_or(f64::NAN, |times| percentile(times, part) / 1e3)
     }

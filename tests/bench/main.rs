@@ -1,5 +1,5 @@
-//! The benchmarks: figures, not assertions. This program is the load generator; what is measured runs in processes of
-//! its own, but for what says that it is measured in process.
+//! Benchmarks: they report measurements and assert nothing. This program is the load generator. The measured servers
+//! run in separate processes, except in benchmarks marked as in-process.
 
 #![expect(clippy::print_stdout, reason = "figures on standard output are what a benchmark is for")]
 
@@ -40,7 +40,7 @@ use std::time::Instant;
 use crate::report::{Provenance, Report};
 use crate::setup::Setup;
 
-/// As the program has it: the bare server is this program.
+/// The same allocator as the server, because the bare server is part of this program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -49,7 +49,7 @@ struct Benchmark {
     name: &'static str,
     /// True if `--baseline` runs it.
     is_baseline: bool,
-    /// About how many minutes it takes on two cores.
+    /// Approximate duration on two cores, in minutes.
     minutes: f64,
     run: fn(&Setup, &mut Report) -> Result<(), String>,
 }
@@ -64,7 +64,7 @@ impl Benchmark {
     }
 }
 
-/// In the order in which they run: those of the shared register first, and its first start before every other.
+/// The benchmarks in execution order: those of the shared register first, and its first start before all others.
 const BENCHMARKS: &[Benchmark] = &[
     Benchmark::baseline("import", 3.0, import::run),
     Benchmark::baseline("start", 3.0, start::run),
@@ -88,10 +88,10 @@ const BENCHMARKS: &[Benchmark] = &[
     Benchmark::long("workbench", 1.0, workbench::run),
 ];
 
-/// Requires a browser: a smoke run has it only if it is requested by name.
+/// The benchmark that requires a browser: a smoke run includes it only if it is requested by name.
 const NEEDS_BROWSER: &str = "workbench";
 
-/// The argument by which this program repeats one request to a running server, to compare it with other generators.
+/// The argument with which this program repeats one request to a running server, for comparison with other generators.
 const LOAD: &str = "load";
 
 const USAGE: &str = "usage: bench [--smoke] (--baseline | --all | NAME...), or bench load ADDRESS PATH TOKEN";
@@ -134,7 +134,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
         })
         .collect();
     let folder = server::artifacts()?.join("bench");
-    // In a folder from which no figures are published.
+    // Figures of a smoke run are in a separate folder and are not published.
     let folder = if is_smoke { folder.join("smoke") } else { folder };
     let setup = Setup::new(&folder, is_smoke)?;
     let of = provenance(&setup)?;
@@ -151,7 +151,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
         report.setting("seconds a round", setup.window().as_secs_f64());
         let result = (benchmark.run)(&setup, &mut report);
         let seconds = started.elapsed().as_secs_f64();
-        // The others are measured all the same.
+        // The remaining benchmarks run regardless.
         if let Err(error) = result {
             eprintln!("[{}/{}] {} FAILED: {error}", at + 1, wanted.len(), benchmark.name);
             failed.push(benchmark.name);
@@ -175,7 +175,7 @@ fn send(address: &str, path: &str, token: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Shows what a benchmark is doing.
+/// Prints the current step of a benchmark.
 pub fn progress(what: &str) {
     eprintln!("  … {what}");
 }

@@ -1,5 +1,5 @@
-//! `$preview` over a whole register, over HTTP: after a start, with columns in memory, of a rule over a field that is
-//! no column; what reads take during it, and its memory.
+//! `$preview` over a complete register, over HTTP: after a start, with columns in memory, and of a rule over a field
+//! without a column; the latency of concurrent reads, and the memory.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::setup::Setup;
 const TIMES: u64 = 21;
 /// Number of starts of the server for a first preview.
 const STARTS: u64 = 5;
-/// A rule over a field that is no column: facts read from records are cached for the next preview.
+/// A rule over a field without a column: facts read from records are cached for the next preview.
 const OF_RECORDS: &str = "me.address.exists(a, a.region == 'Northern')";
 
 /// Measures everything.
@@ -71,13 +71,13 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     server.stop().map(drop)
 }
 
-/// A request for a preview.
+/// Returns a request for a preview.
 pub fn preview(token: &str, subject: &str, expression: &str) -> Vec<u8> {
     let body = json!({"expression": expression, "subject": subject, "as_of": "2026-03-01"}).to_string();
     send("POST", "/api/v2/Eligibility/$preview", token, "", &body)
 }
 
-/// Runs a preview, which has to cover at least this many subjects; returns its duration in milliseconds.
+/// Runs a preview, which has to cover at least `least` subjects. Returns its duration in milliseconds.
 pub fn ask(connection: &mut Connection, request: &[u8], least: u64) -> Result<f64, String> {
     let (time_us, body) = connection.timed(request, 200)?;
     let body: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
@@ -88,7 +88,7 @@ pub fn ask(connection: &mut Connection, request: &[u8], least: u64) -> Result<f6
     Ok(time_us / 1e3)
 }
 
-/// Times reads alone, and during consecutive previews.
+/// Measures reads alone, and during consecutive previews.
 fn reads_during_previews(
     setup: &Setup,
     report: &mut Report,

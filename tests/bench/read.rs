@@ -12,13 +12,13 @@ use crate::rounds::Rounds;
 use crate::server::Server;
 use crate::setup::Setup;
 
-/// Number of people in the register: many more than the response cache holds.
+/// Number of individuals in the register: many more than the response cache can store.
 pub const PEOPLE: u64 = 1_000_000;
-/// Number of people who are read for a warm response cache.
+/// Number of individuals that are read for a warm response cache.
 const WARM_PEOPLE: u64 = 100;
-/// Number of connections that send at the same time.
+/// Number of connections that send concurrently.
 const CONNECTIONS: usize = 16;
-/// The part of the closed loop's rate at which the open loop sends.
+/// The fraction of the closed loop's rate at which the open loop sends.
 const OPEN_PART: f64 = 0.5;
 const LIVE: &[u8] = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
@@ -61,7 +61,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     server.stop().map(drop)
 }
 
-/// Reads of people, each as often as any other.
+/// Returns read requests of individuals, uniformly distributed.
 pub fn all_people(people: u64, token: String) -> Make {
     Arc::new(move |number, buffer| {
         buffer.extend_from_slice(&get(&path(any(number, people)), &token));
@@ -76,7 +76,7 @@ fn against(setup: &Setup, server: &Server, bare: &Bare, make: &Make) -> Result<R
     for load in [&ours, &theirs] {
         Load { duration: load.duration / 3, ..load.clone() }.run(make)?;
     }
-    // Each round sends other requests than the one before, where these are of all people.
+    // Each round sends different requests than the previous one if they cover all individuals.
     let round = std::cell::Cell::new(1_u64);
     let shifted = || {
         let (make, first) = (Arc::clone(make), round.get() * 10_000_000);
@@ -87,7 +87,7 @@ fn against(setup: &Setup, server: &Server, bare: &Bare, make: &Make) -> Result<R
     Rounds::against(setup.rounds(), || server.processor_seconds(), || ours.run(&shifted()), || theirs.run(&shifted()))
 }
 
-/// Times responses at a fixed rate, from when each request was due.
+/// Measures response times at a fixed rate, from the scheduled time of each request.
 fn open(
     setup: &Setup,
     report: &mut Report,

@@ -1,4 +1,4 @@
-//! The program as it ships, as a process of its own: default settings and plugins, its log in a file.
+//! The released program in a separate process: default configuration and plugins, log in a file.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -13,11 +13,11 @@ use serde_json::Value;
 use crate::http::{Connection, get, token_request};
 use crate::machine;
 
-/// Names the server's program, unless it is in the folder of this one.
+/// Environment variable with the path of the server's program, unless it is in the folder of this program.
 const PROGRAM_VARIABLE: &str = "DAFTAR_BENCH_SERVER";
-/// Names the folder in which `cargo xtask` made plugins and fixtures.
+/// Environment variable with the folder in which `cargo xtask` built plugins and fixtures.
 const ARTIFACTS_VARIABLE: &str = "DAFTAR_TEST_ARTIFACTS";
-/// More requests a minute and a day than any round sends.
+/// Rate limit per minute and per day, above the number of requests in any round.
 const RATE_LIMIT: &str = "10000000";
 
 /// The server's program.
@@ -59,14 +59,14 @@ impl Server {
         Self::start_with(folder, None, &artifacts()?.join("plugins"))
     }
 
-    /// The same with a configuration.
+    /// Starts the program with a configuration.
     pub fn start_configured(folder: &Path, text: &str) -> Result<Self, String> {
         let config = folder.join("daftar.toml");
         std::fs::write(&config, text).map_err(|error| error.to_string())?;
         Self::start_with(folder, Some(&config), &artifacts()?.join("plugins"))
     }
 
-    /// The same with a configuration file and the plugins of a folder.
+    /// Starts the program with a configuration file and the plugins of a folder.
     pub fn start_with(folder: &Path, config: Option<&Path>, plugins: &Path) -> Result<Self, String> {
         let log = std::fs::File::create(folder.join("server.log")).map_err(|error| error.to_string())?;
         let mut command =
@@ -88,7 +88,7 @@ impl Server {
         Ok(Self { child, folder: folder.to_owned(), config: config.map(Path::to_owned), address, start_ms })
     }
 
-    /// A token of a client, requested from a new address.
+    /// Returns a token of a client, requested from a new address.
     pub fn token(&self, client: &Credentials) -> Result<String, String> {
         let mut connection = Connection::from(fresh_address(), self.address)?;
         let body = connection.json(&token_request(&client.id, &client.secret), 200)?;
@@ -96,17 +96,17 @@ impl Server {
         token.map(str::to_owned).ok_or_else(|| "no token was issued".to_owned())
     }
 
-    /// Runs a command on the register of this server; what it printed as JSON.
+    /// Runs a command on the register of this server and returns its JSON output.
     pub fn command(&self, arguments: &[&str]) -> Result<Value, String> {
         run(&self.folder, self.config.as_deref(), arguments)
     }
 
-    /// The processor seconds that it has used.
+    /// Returns the CPU time of the server, in seconds.
     pub fn processor_seconds(&self) -> f64 {
         machine::processor_seconds(self.child.id())
     }
 
-    /// The sum of a histogram without labels on its metrics page; 0 before anything was recorded.
+    /// Returns the sum of a histogram without labels on the metrics page; 0 before the first value is recorded.
     pub fn histogram_sum(&self, name: &str) -> Result<f64, String> {
         let of_folder = |file: &str| std::fs::read_to_string(self.folder.join("data").join(file));
         let reported: Value = serde_json::from_str(&of_folder("server.json").map_err(|error| error.to_string())?)
@@ -124,17 +124,17 @@ impl Server {
         Ok(sum.unwrap_or_default())
     }
 
-    /// The memory that it has in use, in MiB.
+    /// Returns the resident memory of the server, in MiB.
     pub fn resident_mib(&self) -> f64 {
         machine::resident_mib(self.child.id())
     }
 
-    /// Kills it.
+    /// Kills the server.
     pub fn kill(mut self) -> Result<(), String> {
         self.child.kill().and_then(|()| self.child.wait()).map(drop).map_err(|error| error.to_string())
     }
 
-    /// Asks it to stop and waits until it has stopped; returns the duration in milliseconds.
+    /// Stops the server and waits until it has exited. Returns the duration in milliseconds.
     pub fn stop(mut self) -> Result<f64, String> {
         let started = Instant::now();
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).ok_or("the server has no process id")?;
@@ -165,7 +165,7 @@ fn command(folder: &Path, config: Option<&Path>, arguments: &[&str]) -> Result<C
     Ok(command)
 }
 
-/// Runs a command of the program on the register in a folder; what it printed as JSON.
+/// Runs a command of the program on the register in a folder and returns its JSON output.
 pub fn run(folder: &Path, config: Option<&Path>, arguments: &[&str]) -> Result<Value, String> {
     let finished = command(folder, config, arguments)?.arg("--json").output().map_err(|error| error.to_string())?;
     if !finished.status.success() {
@@ -176,7 +176,8 @@ pub fn run(folder: &Path, config: Option<&Path>, arguments: &[&str]) -> Result<V
         .map_err(|error| format!("`daftar {}` printed no JSON: {error}", arguments.join(" ")))
 }
 
-/// Creates a client of the register in a folder that may do everything that is measured; `more` are further arguments.
+/// Creates a client of the register in a folder, with all permissions that the benchmarks need. `more` contains further
+/// arguments.
 pub fn create_client(folder: &Path, config: Option<&Path>, more: &[&str]) -> Result<Credentials, String> {
     let mut arguments = vec!["client", "create", "--name", "bench"];
     for scope in ["individual:all", "group:all", "eligibility:all", "vocabulary:read"] {

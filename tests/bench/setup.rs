@@ -14,14 +14,14 @@ use crate::http::{Connection, get};
 use crate::people::{self, Codes};
 use crate::server::{self, Credentials, Server, artifacts, create_client};
 
-/// Number of files that fill a register, each with an import of its own.
+/// Number of files that fill a register, each with a separate import.
 const FILES: u64 = 5;
-/// Maximum number of people of a register in a run that only shows that the benchmarks work.
+/// Maximum number of individuals of a register in a smoke run.
 const SMOKE_PEOPLE: u64 = 500;
 
 /// A run.
 pub struct Setup {
-    /// True if it only shows that the benchmarks work: tiny registers, one short round each.
+    /// True for a smoke run, which only shows that the benchmarks work: tiny registers, one short round each.
     pub is_smoke: bool,
     scratch: TempDir,
     template: OnceCell<Template>,
@@ -39,11 +39,11 @@ struct Template {
 pub struct Register {
     /// The folder; the data folder is `data` in it.
     pub folder: PathBuf,
-    /// Number of people.
+    /// Number of individuals.
     pub people: u64,
-    /// A client that may do everything that is measured.
+    /// A client with all permissions that the benchmarks need.
     pub client: Credentials,
-    /// Codes for more people.
+    /// Codes for further individuals.
     pub codes: Codes,
     /// Records per second of each import that filled the register.
     pub import_rates: Vec<f64>,
@@ -53,14 +53,14 @@ pub struct Register {
 }
 
 impl Register {
-    /// Numbers of people that the register does not have: the first of `count`.
+    /// Reserves numbers of nonexistent individuals. Returns the first of `count`.
     pub fn reserve(&self, count: u64) -> u64 {
         let first = self.next.get();
         self.next.set(first + count);
         first
     }
 
-    /// Requests that create `count` people.
+    /// Returns requests that create `count` individuals.
     pub fn creates(&self, token: &str, count: u64) -> Vec<Vec<u8>> {
         let first = self.reserve(count);
         let create = |id| {
@@ -72,7 +72,7 @@ impl Register {
 }
 
 impl Setup {
-    /// A run whose registers are below a folder.
+    /// Creates a run whose registers are below a folder.
     pub fn new(folder: &Path, is_smoke: bool) -> Result<Self, String> {
         let make = || {
             std::fs::create_dir_all(folder)?;
@@ -82,7 +82,7 @@ impl Setup {
         Ok(Self { is_smoke, scratch, template: OnceCell::new(), registers: RefCell::default() })
     }
 
-    /// The folder of everything that ends with the run.
+    /// Returns the folder for files that are removed at the end of the run.
     pub fn scratch(&self) -> &Path {
         self.scratch.path()
     }
@@ -97,7 +97,7 @@ impl Setup {
         if self.is_smoke { Duration::from_millis(200) } else { Duration::from_secs(3) }
     }
 
-    /// Number of people of a register that has `people` in a full run.
+    /// Returns the number of individuals of a register that has `people` in a full run.
     pub fn people(&self, people: u64) -> u64 {
         if self.is_smoke { people.min(SMOKE_PEOPLE) } else { people }
     }
@@ -125,7 +125,7 @@ impl Setup {
         Ok(self.template.get_or_init(|| Template { folder, client, codes }))
     }
 
-    /// An empty register of its own.
+    /// Creates a separate empty register.
     pub fn empty(&self, name: &str) -> Result<Register, String> {
         let template = self.template()?;
         let folder = self.scratch.path().join(name);
@@ -141,7 +141,7 @@ impl Setup {
         })
     }
 
-    /// A register of its own with so many people and their households.
+    /// Creates a separate register with `people` individuals and their households.
     pub fn filled(&self, name: &str, people: u64) -> Result<Register, String> {
         let mut register = self.empty(name)?;
         crate::progress(&format!("import {people} people"));
@@ -160,8 +160,8 @@ impl Setup {
         Ok(register)
     }
 
-    /// The register with so many people that all benchmarks of this run share. They leave it as it is but for new
-    /// people.
+    /// Returns the register with `people` individuals that all benchmarks of this run share. They only add individuals
+    /// to it.
     pub fn shared(&self, people: u64) -> Result<Rc<Register>, String> {
         if let Some(register) = self.registers.borrow().get(&people) {
             return Ok(Rc::clone(register));
@@ -171,20 +171,20 @@ impl Setup {
         Ok(register)
     }
 
-    /// Removes what only one benchmark used.
+    /// Removes the register of a single benchmark.
     pub fn remove(&self, register: Register) -> Result<(), String> {
         std::fs::remove_dir_all(register.folder).map_err(|error| error.to_string())
     }
 }
 
-/// Records a second, of what `daftar import` reports.
+/// Returns the records per second in a report of `daftar import`.
 pub fn import_rate(report: &Value) -> Result<f64, String> {
     let number = |name: &str| report.get(name).and_then(Value::as_f64);
     let rate = number("created").zip(number("seconds")).map(|(records, seconds)| records / seconds);
     rate.filter(|rate| *rate > 0.0).ok_or_else(|| format!("an import created nothing: {report}"))
 }
 
-/// The codes of a vocabulary that a record may have.
+/// Returns the codes of a vocabulary that a record may have.
 fn codes(server: &Server, token: &str, namespace: &str) -> Result<Vec<String>, String> {
     const PAGE: usize = 100;
     let mut connection = Connection::to(server.address)?;
@@ -202,20 +202,20 @@ fn codes(server: &Server, token: &str, namespace: &str) -> Result<Vec<String>, S
     if uris.is_empty() { Err(format!("`{namespace}` has no codes")) } else { Ok(uris) }
 }
 
-/// Copies a folder with everything in it.
+/// Copies a folder recursively.
 pub fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let copied = Command::new("cp").arg("-a").arg(from).arg(to).status().map_err(|error| error.to_string())?;
     if copied.success() { Ok(()) } else { Err(format!("`{}` cannot be copied", from.display())) }
 }
 
-/// Runs a command of the program on the register in a folder; returns its duration in seconds.
+/// Runs a command of the program on the register in a folder. Returns its duration in seconds.
 pub fn seconds_of(folder: &Path, arguments: &[&str]) -> Result<f64, String> {
     let started = std::time::Instant::now();
     server::run(folder, None, arguments)?;
     Ok(started.elapsed().as_secs_f64())
 }
 
-/// A folder with every plugin and module that was built.
+/// Creates a folder with every built plugin and module.
 pub fn everything(folder: &Path) -> Result<PathBuf, String> {
     let all = folder.join("everything");
     std::fs::create_dir_all(&all).map_err(|error| error.to_string())?;

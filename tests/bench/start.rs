@@ -1,5 +1,5 @@
-//! Time until the server listens, and its memory then: from its checkpoint, from the records, after a kill. The files
-//! are in the page cache.
+//! Time until the server listens, and its memory at that point: from its checkpoint, from the records, and after a
+//! kill. The files are in the page cache.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::report::{Report, Row, Spread};
 use crate::server::Server;
 use crate::setup::{Register, Setup};
 
-/// Number of people created before the kill.
+/// Number of individuals created before the kill.
 const BEFORE_KILL: u64 = 10_000;
 /// Time after which the indexes that are built after the start are complete.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -23,7 +23,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     measure(setup, report, &register, "start", None)
 }
 
-/// Measures a register; `id` is what the identifiers of the rows begin with, `column` the column that they are in.
+/// Measures a register. `id` is the prefix of the row identifiers, `column` the column of the rows.
 pub fn measure(
     setup: &Setup,
     report: &mut Report,
@@ -77,7 +77,7 @@ pub fn measure(
     let what =
         format!("after a kill, {} creates since the checkpoint, until the server listens", setup.people(BEFORE_KILL));
     report.row(row("killed", &what, "ms", Spread::of([server.start_ms])));
-    // With a checkpoint that has them, for the next start of the register.
+    // A regular stop writes a checkpoint with the new individuals for the next start of the register.
     server.stop().map(drop)
 }
 

@@ -1,5 +1,5 @@
-//! The token endpoint against a bare server that sends the same bytes, both with five requests on each connection, for
-//! no address may ask for more in a minute; and what it costs to check a token, in process.
+//! The token endpoint compared with a bare server that sends the same bytes. Both get five requests on each connection,
+//! because the rate limit permits no more for one address in a minute. Also the cost of validating a token, in process.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -16,11 +16,11 @@ use crate::server::Server;
 use crate::setup::Setup;
 use daftar_tests::fresh_address;
 
-/// Number of connections at a time.
+/// Number of concurrent connections.
 const CONNECTIONS: usize = 16;
 /// Number of tokens that are checked round-robin: more than one, as with several clients.
 const TOKENS: usize = 100;
-/// Number of checks timed at a time.
+/// Number of checks in one measurement.
 const CHECKS: u64 = 20_000;
 
 /// Measures both.
@@ -72,7 +72,7 @@ fn check(setup: &Setup, report: &mut Report) -> Result<(), String> {
     setup.remove(register)
 }
 
-/// Times a call in each round, in nanoseconds.
+/// Measures the duration of a call in each round, in nanoseconds.
 fn rounds_ns(setup: &Setup, mut is_valid: impl FnMut(usize) -> bool) -> Result<Spread, String> {
     let checks = if setup.is_smoke { CHECKS / 100 } else { CHECKS };
     let mut rounds = Vec::new();

@@ -1,5 +1,5 @@
-//! Creates with codes, an identifier and an address, and changes, over HTTP with all checks; creates against a bare
-//! server that reads the same bodies and sends the same bytes. Then reads, searches and creates at the same time.
+//! Creates with codes, an identifier and an address, and changes, over HTTP with all checks. Creates are compared with
+//! a bare server that reads the same bodies and sends the same bytes. Then concurrent reads, searches and creates.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::rounds::Rounds;
 use crate::server::Server;
 use crate::setup::{Register, Setup};
 
-/// Number of people in the register at first.
+/// Initial number of individuals in the register.
 const PEOPLE: u64 = 100_000;
-/// Maximum number of requests per second that a round is prepared for.
+/// Maximum number of requests per second for which a round is prepared.
 const RATE_MAX: u64 = 20_000;
 
 /// Measures everything.
@@ -58,7 +58,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     setup.remove(register)
 }
 
-/// Changes a person who was not changed before.
+/// Returns a request that changes a previously unchanged individual.
 fn change(id: u64, token: &str) -> Vec<u8> {
     let body = r#"{"name":{"family":"Traoré","given":"Moussa"},"active":true}"#;
     send("PATCH", &path(id), token, "If-Match: \"1\"\r\n", body)

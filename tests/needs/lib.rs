@@ -90,7 +90,8 @@ pub fn cel_specification() -> Option<PathBuf> {
     named
 }
 
-/// Reports that this test is not run, because `what` is missing, and `how` to get it. The test returns afterwards.
+/// Reports that this test is skipped because `what` is missing. `how` states the installation instructions. The test
+/// returns afterwards.
 ///
 /// # Panics
 /// If `CI` is set.

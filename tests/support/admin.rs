@@ -83,7 +83,7 @@ impl Admin {
         self.request("POST", "/plugins").body("application/wasm", package).send()
     }
 
-    /// The names of what is installed, sorted.
+    /// Returns the sorted names of the installed plugins.
     #[must_use]
     pub fn plugin_names(&self) -> Vec<String> {
         let plugins = self.get("/plugins").expect(200).json();

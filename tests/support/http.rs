@@ -64,13 +64,13 @@ impl Connection {
         Self { source, ..self.clone() }
     }
 
-    /// The address that requests come from.
+    /// Returns the source address of requests.
     #[must_use]
     pub fn source(&self) -> Ipv4Addr {
         self.source
     }
 
-    /// The address that requests are sent to, without a path.
+    /// Returns the base URL of requests, without a path.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.server())
@@ -90,7 +90,7 @@ impl Connection {
         }
     }
 
-    /// Sends bytes as they are and returns what comes back until the server closes the connection.
+    /// Sends bytes unchanged and returns all received bytes until the server closes the connection.
     #[must_use]
     pub fn exchange(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.open();

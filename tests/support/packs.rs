@@ -9,7 +9,7 @@ use super::process::run;
 /// The namespace of the codes of [`build`].
 pub const NAMESPACE: &str = "urn:test:small";
 
-/// Makes a pack `small` of that version with two codes, in `folder`, signed where a key's file is given.
+/// Builds a version of the pack `small` with two codes in `folder`, signed if a key file is passed.
 #[must_use]
 pub fn build(folder: &Path, version: &str, key: Option<&Path>) -> PathBuf {
     build_with(folder, version, key, "")
@@ -42,7 +42,7 @@ pub fn build_with(folder: &Path, version: &str, key: Option<&Path>, more: &str) 
     pack
 }
 
-/// Makes a key in `folder`; its file and what `plugin keygen --json` says.
+/// Creates a key in `folder`. Returns its file and the output of `plugin keygen --json`.
 #[must_use]
 pub fn key(folder: &Path, name: &str) -> (PathBuf, Value) {
     let file = folder.join(name);

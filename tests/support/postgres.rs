@@ -1,5 +1,5 @@
-//! A register in PostgreSQL, and servers that share it: each the program itself, with a folder of its own and the keys
-//! of all.
+//! A register in PostgreSQL, and servers that share it: each is a separate process of the program, with its own data
+//! folder and the shared keys.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use super::client::{ApiClient, Credentials};
 use super::process::{self, Finished, Server};
 use super::{template, token};
 
-/// Maximum time until a change applies everywhere; far longer than it takes.
+/// Maximum time until all servers apply a change; far longer than usual.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// The setting by which a server keeps the register in memory.
+/// The setting with which a server loads the register into memory.
 pub const IN_MEMORY: &str = "index = \"memory\"\n";
 /// Name of the connection on which a server receives change notifications.
 pub const LISTENER: &str = "daftar (listen)";
-/// The role of a server that is to lose its listener: its connections are limited, those of the owner of the databases
-/// are not.
+/// The role of a server that loses its listener in a test: its connections are limited, in contrast to those of the
+/// database owner.
 const BOUNDED_ROLE: &str = "bounded";
 
-/// The session that holds a lock.
+/// Condition that selects the session with the lock.
 const HOLDER: &str = "datname = current_database() AND application_name = 'holder'";
 
 /// An empty database on a server.
@@ -35,13 +35,13 @@ pub struct Database {
 }
 
 impl Database {
-    /// On the server that tests share.
+    /// Creates a database on the server that tests share.
     #[must_use]
     pub fn shared() -> Self {
         Self::on(Postgres::shared())
     }
 
-    /// On a server that a test may stop.
+    /// Creates a database on a server that a test may stop.
     #[must_use]
     pub fn on(server: Arc<Postgres>) -> Self {
         let url = server.create_database();
@@ -55,28 +55,28 @@ impl Database {
         &self.server
     }
 
-    /// Its URL.
+    /// Returns its URL.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.url(&self.name)
     }
 
-    /// Runs statements, and gives what they print.
+    /// Runs statements and returns their output.
     pub fn sql(&self, statements: &str) -> String {
         self.server.run_sql(&self.name, statements)
     }
 
-    /// Runs statements until their session is ended by [`Self::end_holder`]: those of a session that holds a lock.
+    /// Runs statements in a session that acquires a lock, until [`Self::end_holder`] ends the session.
     ///
     /// # Panics
-    /// When they end in another way.
+    /// If the session ends in another way.
     pub fn hold(&self, statements: &str) {
         let held = format!("SET application_name = 'holder'; BEGIN; {statements}; SELECT pg_sleep(120)");
         let ended = self.server.try_sql(&self.name, &held).expect_err("a session that was ended");
         assert!(ended.contains("terminating connection due to administrator command"), "{ended}");
     }
 
-    /// True if a session holds a lock by [`Self::hold`].
+    /// Returns true while the session of [`Self::hold`] has its lock.
     #[must_use]
     pub fn is_held(&self) -> bool {
         let sleeping = format!("SELECT count(*) FROM pg_stat_activity WHERE {HOLDER} AND wait_event = 'PgSleep'");
@@ -264,7 +264,7 @@ impl Processes {
         self.admin(number).create_client(&super::records::with(limits, more.clone()))
     }
 
-    /// A client with a token that one of them issued, asking that one.
+    /// Returns a client of one server, with a token that this server issued.
     #[must_use]
     pub fn client_of(&self, number: usize, credentials: &Credentials) -> ApiClient {
         let connection = self.server(number).connection();
@@ -272,7 +272,7 @@ impl Processes {
         ApiClient::new(connection, credentials.clone(), token)
     }
 
-    /// The same client with the same token, asking another one.
+    /// Returns the same client with the same token, connected to another server.
     #[must_use]
     pub fn at(&self, number: usize, client: &ApiClient) -> ApiClient {
         let connection = self.server(number).connection();
@@ -280,14 +280,14 @@ impl Processes {
     }
 }
 
-/// Starts a server on a database, with the keys of all in that folder, or keys of its own.
+/// Starts a server on a database, with the shared keys in `shared_dir` or with its own keys.
 #[must_use]
 pub fn serve(data_dir: &Path, url: &str, shared_dir: Option<&Path>, more_settings: &str) -> Server {
     let config = settings(data_dir, url, shared_dir, more_settings);
     Server::serve(data_dir, &["--config", config.to_str().expect("a path is UTF-8")])
 }
 
-/// Writes the settings of a server on a database beside its folder.
+/// Writes the configuration file of a server on a database next to its data folder.
 #[must_use]
 pub fn settings(data_dir: &Path, url: &str, shared_dir: Option<&Path>, more_settings: &str) -> PathBuf {
     written(data_dir, url, shared_dir, "", more_settings)
@@ -313,10 +313,10 @@ pub fn run(data_dir: &Path, arguments: &[&str]) -> Finished {
     process::run(data_dir, &[arguments, &["--config", config.to_str().expect("a path is UTF-8")]].concat())
 }
 
-/// Waits until a condition holds that becomes true by itself.
+/// Waits until a condition becomes true without further action.
 ///
 /// # Panics
-/// If it does not hold within a minute.
+/// If the condition is false for a minute.
 #[track_caller]
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + WAIT_MAX;

@@ -1,8 +1,8 @@
-//! Power cuts, simulated: what the store writes goes to a disk that notes every request, and the files that a cut could
-//! leave are rebuilt from the notes, opened, verified and compared with what was acknowledged.
+//! Simulation of power cuts. The store writes to a disk that records every request. The files that a power cut could
+//! leave are rebuilt from the recorded requests, opened, verified and compared with the acknowledged writes.
 //!
-//! `history` has the states that a cut may leave of unsynced data. The register is written in this process; the disk is
-//! mounted by FUSE.
+//! `history` generates the states that a power cut may leave of unsynced data. The store runs in this process. The disk
+//! is mounted by FUSE.
 //!
 //! **Invariant:** a problem in a state is reported with the seed and the point at which the power was cut.
 
@@ -25,7 +25,7 @@ use super::dice::Dice;
 
 /// Number of states rebuilt from one history.
 const STATES_PER_HISTORY: u32 = 50;
-/// States are written where nothing waits for a disk, where there is such a folder.
+/// Folder for the states, in memory if it exists, so that no write waits for a disk.
 const MEMORY: &str = "/dev/shm";
 
 /// Parameters of a run.
@@ -44,7 +44,7 @@ pub struct Options {
 pub struct Summary {
     /// Number of states opened.
     pub states: u32,
-    /// Number of histories they were rebuilt from.
+    /// Number of histories from which they were rebuilt.
     pub histories: u32,
     /// Number of failed calls of the disk.
     pub failed: u64,
@@ -67,7 +67,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Reason why power cuts are not simulated on this machine, if any.
+/// Returns the reason why power cuts cannot be simulated on this machine, if any.
 #[must_use]
 pub fn missing() -> Option<String> {
     Disk::mount(0).and_then(Disk::unmount).err().map(|error| error.to_string())
@@ -94,7 +94,7 @@ impl Recording {
         let mut ended = None;
         let sessions = 1 + dice.below(3);
         for session in 0..sessions {
-            // A store that failed keeps its files locked while this process runs, so only the last one may.
+            // A failed store locks its files while this process runs, so a fault is injected in the last session only.
             if has_faults && session + 1 == sessions {
                 disk.fail_one_in(Some(10 + dice.below(60)));
             }
@@ -124,7 +124,7 @@ impl Recording {
         paths
     }
 
-    /// Opens so many states, as if the syncs of that path did nothing.
+    /// Opens `states` states, as if the syncs of the path `left_out` had no effect.
     ///
     /// # Errors
     /// A description of the first problem found.

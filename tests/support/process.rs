@@ -1,4 +1,4 @@
-//! The program itself, as an operator runs it.
+//! The program in a separate process, started with the commands of an operator.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -43,7 +43,7 @@ impl Finished {
     }
 }
 
-/// A command on a data folder, nothing inherited from the environment that could change what it does.
+/// Returns a command on a data folder, without inherited environment variables that could change its behaviour.
 #[must_use]
 pub fn command(data_dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(artifacts::program());
@@ -138,7 +138,7 @@ impl Server {
         Self { child, lines, stderr: None, url: String::new() }
     }
 
-    /// Reads its standard error from now on, to the end; [`Self::stop`] returns what was read.
+    /// Starts reading the standard error of the process to the end. [`Self::stop`] returns the output.
     pub fn read_log(&mut self) {
         let mut errors = self.child.stderr.take().expect("standard error is a pipe that is not read yet");
         self.stderr = Some(std::thread::spawn(move || {
@@ -148,14 +148,14 @@ impl Server {
         }));
     }
 
-    /// The next line of its standard output, as soon as it is there; `None` at the end.
+    /// Returns the next line of standard output when it arrives; `None` at the end.
     pub fn next_line(&mut self) -> Option<String> {
         let mut line = String::new();
         let length = self.lines.read_line(&mut line).expect("standard output is UTF-8");
         (length > 0).then(|| line.trim_end_matches('\n').to_owned())
     }
 
-    /// The administrator of the server that uses that folder.
+    /// Returns the administrator of the server that uses the data folder.
     #[must_use]
     pub fn admin(data_dir: &Path) -> Admin {
         let reported = std::fs::read_to_string(data_dir.join("server.json")).expect("a server says where it is");
@@ -166,14 +166,14 @@ impl Server {
         Admin::new(Connection::to_operator(port), token.trim().to_owned())
     }
 
-    /// The way to its public listener.
+    /// Returns a connection to its public listener.
     #[must_use]
     pub fn connection(&self) -> Connection {
         let port = self.url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a URL with a port");
         Connection::new(Arc::new(AtomicU16::new(port)))
     }
 
-    /// Asks it to stop as a service manager does, and waits until it has stopped.
+    /// Sends the stop signal of a service manager, and waits until the server has exited.
     #[must_use]
     pub fn stop(mut self) -> Finished {
         self.terminate();
@@ -184,13 +184,13 @@ impl Server {
         Finished { code: status.code().unwrap_or(-1), stdout, stderr: stderr.unwrap_or_default() }
     }
 
-    /// Kills the process without any cleanup. The system still writes its cached files, which it
-    /// does not do at a power cut.
+    /// Kills the process without any cleanup. The operating system still writes its cached files, unlike at a power
+    /// cut.
     pub fn kill(mut self) {
         self.child.kill().and_then(|()| self.child.wait()).expect("the server can be killed");
     }
 
-    /// The number of its process.
+    /// Returns its process id.
     #[must_use]
     pub fn id(&self) -> Pid {
         i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process has an id")

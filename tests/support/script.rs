@@ -9,7 +9,7 @@ const REQUEST: &str = "please ";
 /// Last output of a script that completed.
 const END: &str = "walked\n";
 
-/// Runs a script to its end; `act` performs the requested steps. `what` names it in failures.
+/// Runs a script to its end. `act` performs the requested steps. `what` is the name of the script in failures.
 #[track_caller]
 pub fn walk(mut command: Command, what: &str, mut act: impl FnMut(&str)) {
     let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();

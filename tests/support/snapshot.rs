@@ -1,14 +1,14 @@
-//! Bodies as snapshots hold them: what differs from run to run is taken out.
+//! Response bodies for snapshots: values that differ between runs are redacted.
 
 use daftar::domain::error_code::ERROR_PAGES_PATH;
 use serde_json::Value;
 
-/// Members whose texts are made at random.
+/// Members with random texts.
 const RANDOM: [&str; 6] = ["request_id", "client_id", "client_secret", "access_token", "source", "seal"];
-/// Members whose texts are digests of what a release changes.
+/// Members with digests of contents that change with a release.
 const DIGESTS: [&str; 5] = ["expression_digest", "engine", "concept_groups", "schema", "digest"];
 
-/// The value with random names and digests replaced by their members' names.
+/// Returns the value with random names and digests replaced by their members' names.
 #[must_use]
 pub fn redacted(value: &Value) -> Value {
     match value {
@@ -19,7 +19,7 @@ pub fn redacted(value: &Value) -> Value {
 }
 
 fn member(name: &String, value: &Value) -> (String, Value) {
-    // The port of the server differs from run to run.
+    // The port of the server differs between runs.
     if let Some((_, page)) = value.as_str().filter(|_| name == "type").and_then(|uri| uri.split_once(ERROR_PAGES_PATH))
     {
         return (name.clone(), Value::String(format!("[public_url]{ERROR_PAGES_PATH}{page}")));
@@ -28,7 +28,7 @@ fn member(name: &String, value: &Value) -> (String, Value) {
     (name.clone(), if is_hidden { Value::String(format!("[{name}]")) } else { redacted(value) })
 }
 
-/// Field and code of every problem that a 422 lists.
+/// Returns the field and code of every problem in a 422 response.
 #[must_use]
 pub fn errors(problem: &Value) -> Vec<(String, String)> {
     let errors = problem["errors"].as_array().unwrap_or_else(|| panic!("no `errors`: {problem}"));

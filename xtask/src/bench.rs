@@ -26,10 +26,10 @@ const USAGE: &str = "usage:
   cargo xtask bench --mark
                       write that into the tables";
 
-/// The document with the tables, and the folder of the figures that they are made from.
+/// The document with the tables, and the folder with the figures from which they are generated.
 const DOCUMENT: &str = "host/docs/SCALE.md";
 const FIGURES: &str = "host/docs/figures";
-/// The benchmark that leads a browser, and those that need the engine that goes row by row.
+/// The benchmark that controls a browser, and the benchmarks that need the engine that evaluates row by row.
 const BROWSER: &str = "workbench";
 const ENGINE: &str = "engine";
 
@@ -87,7 +87,7 @@ impl Wanted {
     }
 }
 
-/// Runs benchmarks, or writes and checks the tables made from them.
+/// Runs benchmarks, or writes and checks the tables generated from their figures.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     let wanted = Wanted::parse(arguments)?;
     if !wanted.runs_nothing() {
@@ -112,7 +112,7 @@ fn measure(workspace: &Workspace, steps: &Steps, wanted: &Wanted) -> Result<(), 
     if is_led {
         clients::install_browser(workspace, steps)?;
     }
-    // Server and benchmarks in one call: cargo would otherwise compile what they share twice, once for each.
+    // Server and benchmarks are built in one call. Separate calls would compile shared crates twice.
     let programs: &[&str] = match profile {
         Profile::Dev => &["build", "--workspace", "--bin", "daftar", "--bin", "bench", FEATURES],
         Profile::Release => {
@@ -135,8 +135,8 @@ fn measure(workspace: &Workspace, steps: &Steps, wanted: &Wanted) -> Result<(), 
     steps.run("run the benchmarks", &mut bench)
 }
 
-/// Runs the benchmark of the engine outside of the sandbox, a program of its own: nothing but the engine may link what
-/// it is measured against.
+/// Runs the benchmark of the engine outside of the sandbox. It is a separate program: only the crate of the engine may
+/// link the CEL crate with which it is compared.
 fn outside_of_the_sandbox(
     workspace: &Workspace,
     steps: &Steps,
@@ -151,7 +151,7 @@ fn outside_of_the_sandbox(
     steps.run("run the benchmark of the eligibility engine outside of the sandbox", &mut engine)
 }
 
-/// Takes the newest figures of each table from the target folder and writes all tables.
+/// Copies the newest figures of each table from the target folder and writes all tables.
 fn write(workspace: &Workspace, steps: &Steps, document: &Path) -> Result<(), Failure> {
     let stored = workspace.root().join(FIGURES);
     let mut blocks = Blocks::read(document)?;
@@ -169,7 +169,7 @@ fn write(workspace: &Workspace, steps: &Steps, document: &Path) -> Result<(), Fa
     blocks.save(document)
 }
 
-/// The newest file of figures of a benchmark.
+/// Returns the newest file with figures of a benchmark.
 fn newest(folder: &Path, name: &str) -> Option<PathBuf> {
     let files = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     let is_of = |path: &PathBuf| {

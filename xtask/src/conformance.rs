@@ -1,4 +1,4 @@
-//! `cargo xtask conformance`: a linter reads the API's description, a fuzzer holds a running server to it.
+//! `cargo xtask conformance`: lints the API description and fuzzes a running server against it.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,14 +13,15 @@ const FUZZER: &str = "schemathesis==4.32.5";
 /// The linter, from npm.
 const LINTER: &str = "@redocly/cli@2.77.0";
 
-/// Sets the tools up in the target folder, builds a server and lets them at it; `arguments` go to the fuzzer.
+/// Installs the tools in the target folder, builds a server and runs the tools against it. `arguments` are passed to
+/// the fuzzer.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     tools::need("the fuzzer and the linter", &["python3", "node", "npm"])?;
     let tools = workspace.target().join("conformance");
     files::create_folder(&tools)?;
     set_up(steps, &tools)?;
     guests::run(workspace, steps)?;
-    // With the tests' choice of features, so that nothing is compiled twice.
+    // Builds with the same features as the tests, so that nothing is compiled twice.
     const PROGRAMS: [&str; 4] = ["build", "--workspace", "--bins", "--features=daftar-tests/tools"];
     steps.compile("compile the server", &mut workspace.cargo(&PROGRAMS))?;
     build::finish(workspace, steps, Profile::Dev)?;
@@ -29,8 +30,8 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     steps.run("lint the document and fuzz the server", &mut conformance)
 }
 
-/// Gets the tools by the ordinary clients of their registries, each in the version that is written here; what is there
-/// stays.
+/// Installs the tools with the standard clients of their registries, each in its pinned version. Installed tools are
+/// unchanged.
 fn set_up(steps: &Steps, tools: &Path) -> Result<(), Failure> {
     if !tools::is_there(tools, "fuzzer", FUZZER) {
         tools::install_python(steps, &tools.join("venv"), "install the fuzzer", &[FUZZER])?;

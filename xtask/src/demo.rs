@@ -7,7 +7,7 @@ use crate::steps::{Steps, shown};
 use crate::workspace::{Profile, Workspace};
 use crate::{build, guests, workbench};
 
-/// Builds what `daftar demo` needs, and becomes it.
+/// Builds the requirements of `daftar demo` and replaces this process with it.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     guests::shipped(workspace, steps)?;
     workbench::build(workspace, steps)?;

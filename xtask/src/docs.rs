@@ -1,10 +1,11 @@
-//! `cargo xtask docs`: the documentation site, built by mdBook from `host/docs` and from what other files say:
-//! settings, plugin interfaces, the operations of the API, the change log.
+//! `cargo xtask docs`: builds the documentation site with mdBook from `host/docs` and other sources: settings, plugin
+//! interfaces, the operations of the API, the change log.
 //!
-//! The pages are assembled in the target folder. `docs/` there receives the site with each file compressed; the server
-//! embeds it.
+//! The pages are assembled in the target folder. Its subfolder `docs/` receives the site with each file compressed. The
+//! server embeds these files.
 //!
-//! **Invariant:** a link of a page leads to a page or a file of the site: what leaves `host/docs` becomes a file of the site, or text.
+//! **Invariant:** a link of a page leads to a page or a file of the site. A link to a file outside `host/docs` is
+//! replaced by a file of the site or by text.
 
 mod links;
 mod operations;
@@ -82,7 +83,7 @@ pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds the site and says where it can be read without a server.
+/// Builds the site and prints the path of its first page, which is readable without a server.
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     build(workspace, steps)?;
     steps.say(&format!("ready: {}", workspace.target().join("docs-build/book/index.html").display()));

@@ -1,7 +1,8 @@
-//! `cargo xtask fields`: writes the pages of the documentation that show what the code says: the schema of records, the
+//! `cargo xtask fields`: writes the documentation pages that are generated from the code: the schema of records, the
 //! error codes, the commands, and the description of the API.
 //!
-//! Each renders itself: this program depends on no crate of the server. Tests fail while a page is out of date.
+//! Each page is rendered by its own crate: this program depends on no crate of the server. Tests fail while a page is
+//! out of date.
 
 use std::process::Command;
 

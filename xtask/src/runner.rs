@@ -17,7 +17,7 @@ use crate::steps::{Steps, shown};
 use crate::tools;
 use crate::workspace::Workspace;
 
-/// The runner, from crates.io, without what would replace it by itself.
+/// The test runner, from crates.io, without its self-update.
 const NEXTEST: (&str, &str) = ("cargo-nextest", "0.9.151");
 const FEATURES: [&str; 3] = ["--no-default-features", "--features", "default-no-update"];
 /// Number of the slowest tests that are printed.
@@ -28,11 +28,11 @@ pub fn install(workspace: &Workspace, steps: &Steps) -> Result<PathBuf, Failure>
     tools::cargo_tool(workspace, steps, NEXTEST, &FEATURES)
 }
 
-/// The tests that were not run, as lines `test<tab>what is missing<tab>how to get it`.
+/// File with the skipped tests, as lines `test<tab>missing requirement<tab>installation instructions`.
 pub struct NotRun(PathBuf);
 
 impl NotRun {
-    /// A new list.
+    /// Creates an empty list.
     pub fn in_folder(target: &Path) -> Result<Self, Failure> {
         let file = target.join("tests").join("not-run.tsv");
         files::create_folder(file.parent().unwrap_or(target))?;

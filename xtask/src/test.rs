@@ -13,17 +13,17 @@ use crate::{build, cel_spec, clients, docs, guests, release, tools, workbench};
 pub const ARTIFACTS: &str = "DAFTAR_TEST_ARTIFACTS";
 /// Names the file with the conformance tests of the CEL specification.
 const CEL_SPEC: &str = "DAFTAR_CEL_SPEC";
-/// Names the PostgreSQL that tests share.
+/// Environment variable with the URL of the PostgreSQL server that tests share.
 const POSTGRES: &str = "DAFTAR_TEST_POSTGRES_URL";
 /// Runs only the tests that require nothing but Rust.
 const FAST: &str = "--fast";
 
-/// The server and the tests in one call: cargo would otherwise compile what they share twice, once for each. No
-/// benchmark is linked.
+/// Builds the server and the tests in one call. Separate calls would compile shared crates twice. No benchmark is
+/// linked.
 const EVERYTHING: [&str; 6] =
     ["build", "--workspace", "--bin=daftar", "--bin=daftar-test-postgres", "--lib", "--tests"];
 
-/// Builds the requirements of the tests and runs them; `arguments` go to the runner.
+/// Builds the requirements of the tests and runs them. `arguments` are passed to the runner.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     let (fast, arguments): (Vec<&String>, Vec<&String>) = arguments.iter().partition(|argument| *argument == FAST);
     let is_fast = !fast.is_empty();

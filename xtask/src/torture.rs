@@ -5,10 +5,10 @@ use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
 use crate::{build, guests};
 
-/// Builds the release and runs the torture of `daftar-tests` against it; `arguments` go to it.
+/// Builds the release and runs the torture test of `daftar-tests` against it. `arguments` are passed to the test.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     guests::run(workspace, steps)?;
-    // The same programs as the benchmarks: what both use is compiled once.
+    // The same programs as for the benchmarks, so that shared crates are compiled once.
     const PROGRAMS: [&str; 11] = [
         "build",
         "--release",

@@ -1,4 +1,4 @@
-//! Keeps the counts of the rate limits in the store.
+//! Stores the counters of the rate limits.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use daftar_vocabulary::{CallingThread, OpenFailure, OpenPacks, PackOrigin, Resol
 /// Prefix of the names of these counters.
 const PREFIX: &str = "limit/";
 
-/// Number of counts that are removed by one write, at most: the store is locked in the meantime.
+/// Maximum number of counters that one write removes: the store is locked in the meantime.
 const REMOVED_AT_ONCE: usize = 64;
 
 /// Day counts as counters of the store: `limit/<day>/<name>`.
 pub struct StoredDayCounts(pub Arc<dyn Store>);
 
 fn counter(day: Date, name: &str) -> String {
-    // Ends in a slash, so that no name begins with another.
+    // Ends in a slash, so that no name is a prefix of another.
     format!("{PREFIX}{day}/{name}/")
 }
 
@@ -41,10 +41,10 @@ impl DayCounts for StoredDayCounts {
 
     async fn forget_before(&self, day: Date) -> Result<(), Cause> {
         let oldest_stored = format!("{PREFIX}{day}/");
-        // Days are written so that their order as text is their order in time.
+        // The text order of the formatted days equals their order in time.
         let names = self.0.counters(PREFIX).await?.into_iter().map(|(name, _)| name);
         let old: Vec<String> = names.filter(|name| *name < oldest_stored).collect();
-        // Those that wait at the same time share one write to the disk: a day may have counted a million addresses.
+        // Concurrent removals share one write to the disk: a day may have a million addresses.
         for names in old.chunks(REMOVED_AT_ONCE) {
             try_join_all(names.iter().map(|name| self.0.remove_counters(name))).await?;
         }
@@ -52,11 +52,11 @@ impl DayCounts for StoredDayCounts {
     }
 }
 
-/// Counts that several processes share: days as counters of the store as above, minutes beside them.
+/// Counters that several processes share: days as counters of the store as above, minutes in addition.
 pub struct CommonStoredCounts {
-    /// Takes and gives back.
+    /// Reserves and returns quota.
     pub shared: Arc<dyn Shared>,
-    /// Has the counters.
+    /// Stores the counters.
     pub days: StoredDayCounts,
 }
 
@@ -65,7 +65,7 @@ impl CommonCounts for CommonStoredCounts {
     async fn take_of_day(&self, day: Date, name: &str, wanted: Wanted, limit: u32) -> Result<OfDay, Cause> {
         let take = Take { least: wanted.least.into(), most: wanted.most.into(), limit: limit.into() };
         let taken = self.shared.take(&counter(day, name), take).await?;
-        // No more than was wanted.
+        // At most the requested amount.
         Ok(OfDay { taken: u32::try_from(taken.taken).unwrap_or(wanted.most), count: taken.count })
     }
 
@@ -90,11 +90,11 @@ impl CommonCounts for CommonStoredCounts {
     }
 }
 
-/// Asks the installed pack that a vocabulary came from, and no other version of it.
+/// Queries the installed pack of a vocabulary, and no other version of it.
 pub struct InstalledPacks {
-    /// Runs it.
+    /// Runs the pack.
     pub host: Arc<PluginHost>,
-    /// Has it.
+    /// Provides the installed pack.
     pub library: Arc<PluginLibrary>,
 }
 
@@ -115,7 +115,8 @@ impl OpenPacks for InstalledPacks {
             CallingThread::Sandbox => self.host.resolve_codes_here(installed, namespace, codes),
         };
         responses.map_err(|error| {
-            // The time of a call depends on the load of the machine, all else on the plugin and its input.
+            // The duration of a call depends on the load of the machine; everything else depends on the plugin and its
+            // input.
             let is_lasting = match &error {
                 ResolveError::Fault(fault) => fault.kind.blame() == Blame::Guest && fault.kind != FaultKind::Timeout,
                 ResolveError::Busy | ResolveError::NoPack | ResolveError::Suspended { .. } => false,

@@ -1,4 +1,4 @@
-//! The backend that stores the register: the one place that distinguishes the backends. Other modules use the ports.
+//! The backend that stores the register: the only module that distinguishes the backends. Other modules use the ports.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,37 +26,37 @@ use daftar_store_postgres::{
 };
 use daftar_store_sled::{SledStore, StoreUsage};
 
-/// A register that is open.
+/// An open register.
 pub(super) struct Backend {
     pub(super) store: Arc<dyn Store>,
-    /// The whole of it, for backups and verification.
+    /// All records, for backups and verification.
     pub(super) archive: Arc<dyn Archive>,
     /// Operations beyond single records.
     pub(super) index: Arc<dyn Index>,
     /// The register in memory.
     pub(super) columns: Arc<Columns>,
     pub(super) bodies: Arc<ResponseCache>,
-    /// Keeps the register in memory on disk as well; absent where that cannot be done.
+    /// Writes checkpoints of the register in memory to disk; absent if that is not possible.
     pub(super) checkpoints: Option<Arc<Checkpoints>>,
     /// Applies writes of other processes to the register in memory.
     pub(super) shared_index: Option<Arc<SharedIndex>>,
-    /// The register in partitions, where it is in a database.
+    /// The register in partitions, if it is in a database.
     pub(super) parted: Option<Arc<PartedRegister>>,
-    /// State shared with other processes; none without others.
+    /// State shared with other processes; `None` without other processes.
     pub(super) shared: Option<Arc<dyn Shared>>,
     pub(super) keeper: Keeper,
 }
 
-/// The backend that stores the records, for what only that backend reports.
+/// The backend that stores the records, for statistics that only this backend reports.
 pub(super) enum Keeper {
-    /// A folder of this process.
+    /// A folder that one process uses.
     Embedded(Arc<SledStore>),
     /// A database that several processes share.
     Postgres(Arc<PostgresStore>),
 }
 
 impl Backend {
-    /// Opens what the settings name.
+    /// Opens the configured backend.
     pub(super) async fn open(config: &Config, data_dir: &Path, metrics: &Metrics) -> Result<Self, StartError> {
         match config.store.backend {
             StoreBackend::Sled => Self::embedded(config, data_dir, metrics).await,
@@ -108,7 +108,7 @@ impl Backend {
                 None => searched,
             },
             columns,
-            // Another process may have changed the person.
+            // Another process may have changed the individual.
             bodies: Arc::new(ResponseCache::new(0)),
             checkpoints,
             shared_index,
@@ -128,10 +128,10 @@ struct Followed {
 }
 
 impl Followed {
-    /// Begins with the newest sound checkpoint, where there is one. The rest is done beside the requests.
+    /// Starts with the newest valid checkpoint, if one exists. The rest is loaded concurrently with requests.
     async fn begin(store: &Arc<PostgresStore>, searched: Arc<dyn Index>, data_dir: &Path) -> Result<Self, StartError> {
         let feed = Arc::new(store.change_feed());
-        // Before the checkpoint is compared with it.
+        // Before the checkpoint is compared with the database.
         let (history, _) = feed.last().await.map_err(store_error)?;
         let folder = recovery::checkpoint_folder(data_dir);
         let loaded = match &folder {
@@ -150,10 +150,10 @@ impl Followed {
     }
 }
 
-/// Connection options of the configured database.
+/// Returns the connection options of the configured database.
 ///
 /// # Errors
-/// If they name none, or its URL cannot be read.
+/// If the configuration contains none, or its URL cannot be parsed.
 pub(super) fn postgres_options(config: &Config) -> Result<PostgresOptions, StartError> {
     let postgres = &config.store.postgres;
     let url = postgres.read_url().map_err(|error| match error {
@@ -199,7 +199,7 @@ impl ChangeSink for Unheard {
 }
 
 impl Keeper {
-    /// Figures of its work and memory.
+    /// Returns statistics of its work and memory.
     pub(super) fn usage(&self) -> StoreUsage {
         match self {
             Self::Embedded(store) => store.usage(),
@@ -227,14 +227,14 @@ impl Keeper {
         }
     }
 
-    /// Notes that a request failed by an outage of what it depends on.
+    /// Records that a request failed because a dependency is unavailable.
     pub(super) fn note_request_failed(&self) {
         if let Some(store) = self.postgres() {
             store.note_request_failed();
         }
     }
 
-    /// The use of the database, if the backend is one.
+    /// Returns the usage of the database, if the backend is one.
     pub(super) fn database(&self) -> Option<PostgresUsage> {
         self.postgres().map(PostgresStore::usage)
     }

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Free space of the disk of a folder.
+/// Returns the free space of the disk of a folder.
 pub(super) fn free(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Size of the files in a folder; unreadable ones count zero.
+/// Returns the size of the files in a folder; unreadable ones count zero.
 pub(super) fn bytes_in(folder: &Path) -> u64 {
     let mut folders: Vec<PathBuf> = vec![folder.to_owned()];
     let mut sum = 0_u64;

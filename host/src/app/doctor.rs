@@ -2,8 +2,8 @@
 //!
 //! The command runs the same checks on the folder of a stopped server; a running server checks itself, with more data.
 //!
-//! **Invariant:** nothing is changed: no file is made that has a name, the database is not opened, no lock is taken for longer than it
-//! takes briefly, to test whether another process has it.
+//! **Invariant:** the checks change nothing: they create no file with a name, do not open the database, and take a lock
+//! only for the time needed to test whether another process has it.
 
 mod folder;
 mod machine;
@@ -22,21 +22,21 @@ use daftar_domain::config::{Config, StoreBackend};
 
 /// Seconds of a day.
 const SECONDS_OF_A_DAY: i64 = 86_400;
-/// Number of days in a warning's "old", for keys that sign tokens.
+/// Age in days at which a warning calls a key that signs tokens old.
 const SIGNING_KEY_DAYS_MAX: i64 = 365;
 
 /// The area of a check.
 #[derive(Debug, Clone)]
 pub struct Patient {
-    /// The settings that a server has or would be started with.
+    /// The configuration of the server, or the one that it would be started with.
     pub config: Config,
     /// The folder of the register.
     pub data_dir: PathBuf,
-    /// The instant of the look.
+    /// Time of the check.
     pub now: Timestamp,
-    /// When the program's sources were committed, where that is known.
+    /// Time of the last commit to the program's sources, if known.
     pub built_from: Option<Timestamp>,
-    /// The plugins that this program was built with.
+    /// The plugins of this program's build.
     pub pinned: PinnedDigests,
     /// The checking process.
     pub checked_by: CheckedBy,
@@ -45,14 +45,14 @@ pub struct Patient {
 /// The process that checks a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckedBy {
-    /// A command, while no server answers for the folder.
+    /// A command, while no server uses the folder.
     Command,
-    /// The server that uses it.
+    /// The server that uses the folder.
     Server,
 }
 
 impl Patient {
-    /// A path as a command line has it.
+    /// Formats a path for a message.
     fn shown(path: &Path) -> String {
         format!("`{}`", path.display())
     }
@@ -65,18 +65,18 @@ impl Patient {
         self.config.store.folder(&self.data_dir)
     }
 
-    /// True if there is a register in the folder.
+    /// Returns true if the folder contains a register.
     fn has_register(&self) -> bool {
         match self.config.store.backend {
             StoreBackend::Sled => self.store().join("db").is_file(),
-            // An earlier server of this folder left the plugins.
+            // An earlier server of this folder installed the plugins.
             StoreBackend::Postgres => self.data_dir.join(PLUGINS_FOLDER).is_dir(),
         }
     }
 }
 
-/// Reads a configuration file, and says how that went. Where it cannot be used, the defaults stand in for it, so that
-/// the rest can be checked.
+/// Reads a configuration file, and reports the result. If the file cannot be used, the defaults replace it, so that the
+/// remaining checks can run.
 #[must_use]
 pub fn settings(file: Option<&Path>) -> (Config, Vec<Check>) {
     let area = CheckArea::Settings;
@@ -100,7 +100,7 @@ pub fn settings(file: Option<&Path>) -> (Config, Vec<Check>) {
     }
 }
 
-/// Checks everything that can be reported without a server. Waits for disks: not for async code.
+/// Runs all checks that require no server. Blocks on disk access: not for async code.
 #[must_use]
 pub fn examine(patient: &Patient) -> Vec<Check> {
     let mut checks = folder::data_folder(patient);
@@ -121,7 +121,7 @@ pub fn examine(patient: &Patient) -> Vec<Check> {
     checks
 }
 
-/// An elapsed time in words.
+/// Formats an elapsed time in words.
 fn age(now: Timestamp, at: Timestamp) -> String {
     let seconds = now.duration_since(at).as_secs().max(0);
     let (number, unit) = match seconds {

@@ -1,11 +1,11 @@
 //! The metrics of the server, for the metrics page in the text format of Prometheus and for a collector.
 //! `host/docs/METRICS.md` lists them.
 //!
-//! **Invariant:** no label holds what a client wrote: routes are patterns, methods and statuses are from closed lists, plugins are
-//! named by the administrator. So no personal data is on the page, and the number of series is bounded.
-//! **Invariant:** nothing is global to the process: two servers in one process have two pages.
-//! **Invariant:** page and collector get the same: gauges and counters are read into one snapshot for either, histograms come from one
-//! table and are recorded into both.
+//! **Invariant:** no label contains client input: routes are patterns, methods and statuses are from closed lists,
+//! plugins are named by the administrator. So the page contains no personal data, and the number of series is bounded.
+//! **Invariant:** no state is global to the process: two servers in one process have two pages.
+//! **Invariant:** page and collector receive the same values: gauges and counters are read into one snapshot for
+//! either, histograms are defined in one table and recorded into both.
 
 mod series;
 
@@ -25,10 +25,10 @@ use daftar_http::state::StateParts;
 use daftar_sandbox::CallRecorder;
 use daftar_store_sled::StoreRecorders;
 
-/// Upper bounds of the times that are distinguished, in seconds.
+/// Upper bounds of the buckets for durations, in seconds.
 const TIMES_S: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
-/// Interval at which recorded durations are added to their buckets; until then each takes memory.
+/// Interval at which recorded durations are added to their buckets; until then each uses memory.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 const REQUEST_TIMES: &str = "daftar_http_request_duration_seconds";
@@ -38,10 +38,10 @@ const SYNC_TIMES: &str = "daftar_store_sync_duration_seconds";
 const LOCK_WAIT_TIMES: &str = "daftar_database_lock_wait_duration_seconds";
 const LOCK_HELD_TIMES: &str = "daftar_database_lock_held_duration_seconds";
 const GROUP_JOBS: &str = "daftar_store_commit_group_size";
-/// Upper bounds of sizes of groups of writes that are distinguished; a group has at most 257.
+/// Upper bounds of the buckets for sizes of groups of writes; a group has at most 257.
 const GROUP_BOUNDS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
-/// The histograms: names, descriptions, and upper bounds of what is distinguished.
+/// The histograms: names, descriptions, and upper bounds of their buckets.
 const HISTOGRAMS: [(&str, &str, &[f64]); 7] = [
     (REQUEST_TIMES, "Time to answer HTTP requests, by the route's pattern.", &TIMES_S),
     (CALL_TIMES, "Time inside a plugin, by call.", &TIMES_S),
@@ -62,17 +62,17 @@ static METADATA: Metadata<'static> = Metadata::new("daftar", Level::INFO, None);
 pub struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
-    /// The same for a collector, by name; none, where no metrics are sent.
+    /// The same histograms for a collector, by name; `None` if no metrics are sent.
     sent: HashMap<&'static str, SentHistogram>,
 }
 
 impl Metrics {
-    /// Nothing recorded yet.
+    /// Creates histograms without values.
     #[must_use]
     pub fn new(telemetry: &Telemetry) -> Self {
         let (mut builder, mut sent) = (PrometheusBuilder::new(), HashMap::new());
         for (name, description, bounds) in HISTOGRAMS {
-            // The bounds are constant and not empty, so they are always taken.
+            // The bounds are constant and not empty, so they are always accepted.
             builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), bounds).unwrap_or_default();
             if let Some(histogram) = telemetry.histogram(name, description, bounds) {
                 sent.insert(name, histogram);
@@ -127,7 +127,7 @@ impl Metrics {
         }
     }
 
-    /// Puts recorded times into their buckets for as long as the server runs.
+    /// Adds recorded durations to their buckets while the server runs.
     pub(super) async fn maintain(&self) {
         let mut ticks = tokio::time::interval(UPKEEP);
         loop {
@@ -137,14 +137,14 @@ impl Metrics {
     }
 }
 
-/// The metrics page as it is now.
+/// Renders the current metrics page.
 pub(super) fn page(app: &StateParts, upkeep: &Upkeep) -> String {
     let mut page = upkeep.metrics.handle.render();
     page.push_str(&render(&snapshot(app, upkeep)));
     page
 }
 
-/// A snapshot in the text format of Prometheus.
+/// Renders a snapshot in the text format of Prometheus.
 fn render(snapshot: &MetricsSnapshot) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     for Series { name, description, key, value } in &snapshot.gauges {

@@ -1,8 +1,8 @@
-//! Moves a register from one backend into another, and compares both: at once, of a stopped server; or from a backup of
-//! a server that continues, and what was written since once that is stopped.
+//! Moves a register from one backend into another, and compares both. The source is a stopped server, or a backup of a
+//! running server; in the second case the later writes are applied after that server is stopped.
 //!
-//! **Invariant:** nothing is ever written into the backend that is moved from, and nothing into one that holds a register, unless it is
-//! an earlier state of that very register.
+//! **Invariant:** nothing is ever written into the source backend. Nothing is written into a backend that contains a
+//! register, unless it is an earlier state of the same register.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,40 +24,40 @@ use daftar_store_sled::{OpenError as FolderError, SledOptions, SledRefill, SledS
 /// The operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// An end without a register is filled with everything in the other end, or with a backup; then both are compared.
+    /// Fills a backend without a register with everything in the other backend, or with a backup; then compares both.
     Fill {
-        /// The end that is filled.
+        /// The backend that is filled.
         to: StoreBackend,
         /// Source of the fill; absent if it is the other backend.
         backup: Option<PathBuf>,
     },
     /// Applies the writes to the folder since the database was filled, and compares both.
     CatchUp,
-    /// The registers of both ends are compared whole.
+    /// Compares the registers of both backends completely.
     Compare,
 }
 
-/// Reports of progress.
+/// Progress of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Things are copied.
+    /// Items are copied.
     Copying,
     /// Later writes are applied.
     CatchingUp,
-    /// Both are read and compared.
+    /// Both registers are read and compared.
     Comparing,
 }
 
 /// Reason why a register was not moved.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
-    /// One end cannot be opened.
+    /// A backend cannot be opened.
     #[error("{0}")]
     Open(#[from] StartError),
-    /// The new end cannot be filled.
+    /// The target backend cannot be filled.
     #[error("{0}")]
     Folder(#[from] FolderError),
-    /// The backup cannot be trusted.
+    /// The backup is not trusted.
     #[error("`{}`: {problem}", .path.display())]
     Backup {
         /// The backup.
@@ -65,7 +65,7 @@ pub enum MigrateError {
         /// The problem with it.
         problem: String,
     },
-    /// The new end holds no earlier state of the old one.
+    /// The target backend contains no earlier state of the source.
     #[error("{0}")]
     NotEarlier(String),
     /// A store failed, or a stored item cannot be read or written.
@@ -97,19 +97,19 @@ impl From<CatchUpError> for MigrateError {
 /// The action.
 #[derive(Debug, Clone)]
 pub struct Migrated {
-    /// As of which write; absent where nothing was copied.
+    /// Sequence number of the last copied write; absent if nothing was copied.
     pub copied: Option<(Mark, Counts)>,
-    /// Applied later writes; absent if they were not requested.
+    /// Number of later writes that were applied; absent if they were not requested.
     pub caught_up: Option<CaughtUp>,
     /// Result of the comparison.
     pub comparison: Comparison,
 }
 
-/// Moves a register, or compares two. `heard` hears which step it is at, about how many items there are, and how many
-/// were read.
+/// Moves a register, or compares two. `heard` receives the current step, the approximate number of items, and the
+/// number of items that were read.
 ///
 /// # Errors
-/// See [`MigrateError`]. What was copied so far stays, and no server opens it as a register.
+/// See [`MigrateError`]. Copied items remain, and no server opens them as a register.
 pub async fn migrate(
     config: &Config,
     data_dir: &Path,
@@ -147,7 +147,7 @@ pub async fn prepare(config: &Config) -> Result<Prepared, StartError> {
     Ok(PostgresStore::prepare(postgres_options(config)?).await?)
 }
 
-/// Applies what was written to a folder since a database was filled from it, and compares that.
+/// Applies the writes to a folder since a database was filled from it, and compares both.
 async fn caught_up(
     config: &Config,
     data_dir: &Path,
@@ -164,7 +164,7 @@ async fn caught_up(
     Ok(Migrated { copied: None, caught_up: Some(caught_up), comparison })
 }
 
-/// Source of a register for this backend.
+/// Returns the other backend, the source of a register for this one.
 fn other(backend: StoreBackend) -> StoreBackend {
     match backend {
         StoreBackend::Sled => StoreBackend::Postgres,
@@ -188,7 +188,7 @@ impl Source {
         }
     }
 
-    /// Reason why it failed: what is wrong with the backup, where it is that.
+    /// Returns the reason of the failure: the problem with the backup, if the backup caused it.
     fn problem(&self, error: StoreError) -> MigrateError {
         let problem = match &error {
             StoreError::Failed(cause) => cause.downcast_ref::<BackupProblem>().map(ToString::to_string),
@@ -201,12 +201,12 @@ impl Source {
     }
 }
 
-/// About how many things were written since: each write touches a record and leaves a line, mostly.
+/// Estimates the number of items written since: most writes change one record and add one audit entry.
 fn since(held: &Held, mark: &Mark) -> u64 {
     mark.sequence.0.saturating_sub(held.sequence.0).saturating_mul(3)
 }
 
-/// About how many things there are: each record has a write of its own, mostly.
+/// Estimates the number of items: most records were created by a separate write.
 fn about(mark: &Mark) -> u64 {
     let records = mark.records.iter().map(|(_, count)| *count).sum::<u64>();
     records.saturating_add(mark.sequence.0)
@@ -229,7 +229,7 @@ async fn open_folder(config: &Config, data_dir: &Path) -> Result<SledStore, Migr
     Ok(opened(move || SledStore::open(&folder, options)).await?)
 }
 
-/// Opens a backend to be filled, which must not hold a register.
+/// Opens a backend for filling, which must not contain a register.
 async fn refill(config: &Config, data_dir: &Path, end: StoreBackend) -> Result<Box<dyn Refill>, MigrateError> {
     match end {
         StoreBackend::Sled => {

@@ -48,17 +48,17 @@ use daftar_service::verify::Verifier;
 use daftar_store::shared::{Generation as StoredGeneration, Shared};
 use daftar_vocabulary::{CodeTable, Generation, GenerationBuilder, Vocabularies};
 
-/// Name under which the store has the marker of the key that hashes client secrets.
+/// Name of the marker of the key that hashes client secrets, in the store.
 const COMMON_KEY: &str = "keys/client-secrets";
 /// Bytes in a MiB.
 pub(super) const MIB: u64 = 1 << 20;
 
 impl App {
-    /// Opens the register in a folder, which is made where it does not exist.
+    /// Opens the register in a folder, which is created if it does not exist.
     ///
     /// # Errors
-    /// Error of opening, with its remedy. A plugin that cannot be loaded is no error: it is logged, and the rest
-    /// is served.
+    /// Error of opening, with its remedy. A plugin that cannot be loaded is no error: it is logged, and the rest is
+    /// served.
     pub async fn open(config: Config, options: AppOptions) -> Result<Self, StartError> {
         let started = Instant::now();
         let AppOptions {
@@ -82,7 +82,7 @@ impl App {
         let backend = Backend::open(&config, &data_dir, &metrics).await?;
         let Backend { store, archive, index, columns, bodies, checkpoints, shared_index, parted, shared, keeper } =
             backend;
-        // Before anything that it counts is read.
+        // Before any counted data is read.
         let generation = match &shared {
             Some(shared) => shared.generation().await.map_err(store_error)?,
             None => StoredGeneration::default(),
@@ -218,7 +218,7 @@ fn key_error(error: impl std::fmt::Display) -> StartError {
     StartError::Key(error.to_string())
 }
 
-/// Refuses to make a new key where clients have secrets under the old one: every one of them would be wrong.
+/// Rejects the creation of a new key if clients have secrets under the old one: all of them would become invalid.
 fn check_secrets_key(data_dir: &Path, clients: usize) -> Result<(), StartError> {
     if clients == 0 || SecretHasher::is_there(data_dir) {
         return Ok(());
@@ -229,8 +229,8 @@ fn check_secrets_key(data_dir: &Path, clients: usize) -> Result<(), StartError> 
     )))
 }
 
-/// Refuses keys of another register than the one in the database: each client's secret would be wrong, and each token
-/// an unauthenticated client's.
+/// Rejects keys of another register than the one in the database: every client secret would be invalid, and every token
+/// would be that of an unauthenticated client.
 async fn check_common_key(shared: &dyn Shared, data_dir: &Path, hasher: &SecretHasher) -> Result<(), StartError> {
     let ours = hasher.fingerprint();
     let stored = shared.keep_once(COMMON_KEY, &ours).await.map_err(store_error)?;
@@ -243,13 +243,13 @@ async fn check_common_key(shared: &dyn Shared, data_dir: &Path, hasher: &SecretH
     )))
 }
 
-/// The vocabularies before the packs are read.
+/// Returns the vocabulary snapshot before the packs are loaded: an empty one.
 fn empty_generation() -> Result<Generation, StartError> {
     let built = GenerationBuilder::new().build(Arc::new(CodeTable::default()));
     built.map_err(|_| StartError::Plugins("a generation without any pack cannot be made".to_owned()))
 }
 
-/// Trust policy of plugins.
+/// Returns the trust policy of plugins.
 pub(super) fn trust(config: &PluginsConfig, pinned: PinnedDigests) -> TrustPolicy {
     let unsigned = if config.allow_unsigned { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
     TrustPolicy::new(config.trusted_keys.iter().cloned(), pinned, unsigned)

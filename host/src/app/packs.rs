@@ -1,6 +1,7 @@
-//! Making packs, for the command line.
+//! Builds packs, for the command line.
 //!
-//! **Invariant:** the old folder is deleted only when the new one is in its place and has every file that the old one had.
+//! **Invariant:** the old folder is deleted only after the new one has replaced it and contains every file of the old
+//! one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +21,7 @@ use daftar_sandbox::{CompileIn, PluginHost, PluginHostSettings};
 /// Reason why no pack was built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// Something is wrong with the folder or the base.
+    /// The folder or the base has a problem.
     #[error("{0}")]
     Source(#[from] PackErrors),
     /// This machine cannot run the base.
@@ -31,16 +32,16 @@ pub enum BuildError {
 /// Reason why no source of a pack was written.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportFailure {
-    /// Something is wrong with the owner's file.
+    /// The file of the publisher has a problem.
     #[error("{0}")]
     File(#[from] ImportError),
     /// The content of the file is not a valid pack.
     #[error("what the file holds makes no pack:\n{0}")]
     Source(#[from] PackErrors),
-    /// There is something where the source should go.
+    /// The target path of the source is not empty.
     #[error("`{0}` is there already and is not empty; name another folder, or replace a pack's source with --replace")]
     Taken(PathBuf),
-    /// There is something in the folder that would be deleted and not written again.
+    /// The folder contains files that would be deleted and not written again.
     #[error(
         "--replace would delete from `{folder}` what this import does not write: {}; move it away, or name another folder",
         listed(.names)
@@ -61,7 +62,7 @@ pub enum ImportFailure {
     },
 }
 
-/// Makes a pack from a folder, or an existing pack with the folder's data.
+/// Builds a pack from a folder, or from an existing pack with the folder's data.
 ///
 /// # Errors
 /// All problems.
@@ -72,7 +73,7 @@ pub fn build(dir: &Path, base: Option<&Path>) -> Result<Vec<u8>, BuildError> {
     Ok(pack::rebuild_folder(dir, base, &host)?)
 }
 
-/// Checks a folder; returns how many codes it holds.
+/// Checks a folder; returns its number of codes.
 ///
 /// # Errors
 /// All problems.
@@ -81,7 +82,7 @@ pub fn check(dir: &Path) -> Result<usize, PackErrors> {
     Ok(source.contents.vocabularies.iter().map(|(_, concepts)| concepts.len()).sum())
 }
 
-/// Reads an owner's file and writes the source of a pack, whole or not at all.
+/// Reads a publisher's file and writes the source of a pack, completely or not at all.
 ///
 /// # Errors
 /// All problems; nothing is written then.
@@ -108,7 +109,7 @@ pub fn import(
         stored =
             HandWritten::of(&settings).map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
     }
-    // Tested before a large file is read; an interruption leaves nothing behind.
+    // Checked before a large file is read; an interruption leaves no files.
     drop(temporary_next_to(folder).map_err(failed)?);
     let import = publisher_files::read(format, file, options, progress)?;
     let temporary = temporary_next_to(folder).map_err(failed)?;
@@ -130,7 +131,7 @@ pub fn import(
     Ok(report)
 }
 
-/// A temporary folder beside another one, so that the one can be moved into the place of the other.
+/// Creates a temporary folder beside another one, so that it can replace the other by a move.
 fn temporary_next_to(folder: &Path) -> io::Result<tempfile::TempDir> {
     let parent = folder_of(folder);
     if !parent.is_dir() {
@@ -139,7 +140,7 @@ fn temporary_next_to(folder: &Path) -> io::Result<tempfile::TempDir> {
     tempfile::Builder::new().prefix(".daftar-import-").tempdir_in(parent)
 }
 
-/// True if there is anything but an empty folder.
+/// Returns true if the path exists and is not an empty folder.
 fn is_taken(folder: &Path) -> io::Result<bool> {
     match std::fs::read_dir(folder) {
         Ok(mut entries) => Ok(entries.next().is_some()),
@@ -148,7 +149,7 @@ fn is_taken(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file completely or not at all.
 ///
 /// # Errors
 /// If the folder cannot be written.
@@ -166,7 +167,7 @@ const WRITTEN: [&str; 4] = ["pack.toml", "LICENSE-DATA.md", "codes", "labels"];
 /// Number of names a message lists.
 const NAMES_MAX: usize = 20;
 
-/// Other files in the folder of a pack's source, sorted.
+/// Returns other files in the folder of a pack's source, sorted.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -175,7 +176,7 @@ fn other_files_of(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names.into_iter().filter(|name| !WRITTEN.contains(&name.as_str())).collect())
 }
 
-/// The languages (`labels/fr`) and tables of the old source that the new one does not have, sorted.
+/// Returns the languages (`labels/fr`) and tables of the old source that the new one does not have, sorted.
 ///
 /// # Errors
 /// One of the folders cannot be read.
@@ -200,7 +201,7 @@ fn missing_from(new: &Path, old: &Path) -> io::Result<Vec<String>> {
     Ok(missing)
 }
 
-/// The names as a message has them.
+/// Formats a list of names for a message.
 fn listed(names: &[String]) -> String {
     let mut reported: Vec<String> =
         names.iter().take(NAMES_MAX).map(|name| format!("`{}`", name.escape_debug())).collect();
@@ -210,8 +211,8 @@ fn listed(names: &[String]) -> String {
     reported.join(", ")
 }
 
-/// Moves `new`, which is in `temporary`, into the place of `folder`. When that fails the old folder is put back; when
-/// that fails as well it stays where it is, and the error contains the path.
+/// Moves `new`, which is in `temporary`, to the path of `folder`. If that fails, the old folder is restored; if that
+/// fails as well, the old folder remains in the temporary path, which the error contains.
 ///
 /// # Errors
 /// One of the folders cannot be moved.

@@ -1,6 +1,6 @@
-//! Files of plugins outside of any register, for the command line: what is in them, who signed them.
+//! Files of plugins outside of any register, for the command line: their contents and signers.
 //!
-//! **Invariant:** nothing that exists is written over: the folder is made here, or the command stops.
+//! **Invariant:** existing files are never overwritten: the command creates the folder, or stops.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,7 +24,7 @@ use daftar_sandbox::{PACKAGE_BYTES_MAX, PluginHost, PluginHostSettings, TrustPol
 pub struct PluginFile {
     /// The file.
     pub bytes: Vec<u8>,
-    /// The line of its `.sig` file.
+    /// Content of its `.sig` file.
     pub signature: Option<String>,
 }
 
@@ -50,20 +50,20 @@ pub fn read(file: &Path) -> Result<PluginFile, String> {
     Ok(PluginFile { bytes, signature })
 }
 
-/// Facts about a plugin file that need no execution.
+/// Facts about a plugin file that require no execution.
 ///
 /// # Errors
-/// The step that refuses it, and why.
+/// The step that rejects it, with the reason.
 pub fn inspect(file: PluginFile, config: &PluginsConfig, pinned: PinnedDigests) -> Result<Inspection, String> {
     let trust = TrustPolicy::new(config.trusted_keys.iter().cloned(), pinned, UnsignedPlugins::Refused);
     let inspection = Inspection::of(file.bytes, file.signature.as_deref(), &trust, &CompileIn::this_program());
     inspection.map_err(|error| error.to_string())
 }
 
-/// Signs a plugin's file and leaves the signature beside it.
+/// Signs a plugin's file and writes the signature beside it.
 ///
 /// # Errors
-/// It is no plugin, or the signature cannot be written.
+/// The file is no plugin, or the signature cannot be written.
 pub fn sign(file: &Path, bytes: &[u8], key: &PrivateKey) -> Result<PluginSignature, String> {
     daftar_sandbox::section::read_manifest(bytes)
         .map_err(|error| format!("`{}` is not signed: {error}", file.display()))?;
@@ -78,10 +78,10 @@ pub fn sign(file: &Path, bytes: &[u8], key: &PrivateKey) -> Result<PluginSignatu
 /// Compilation target of guests.
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// The file with what a plugin says about itself.
+/// The file with the metadata that a plugin declares.
 const MANIFEST_FILE: &str = "plugin.toml";
 
-/// A plugin that was built, and passed every step of an install but the last.
+/// A plugin that was built, and passed every step of an installation but the last.
 #[derive(Debug)]
 pub struct BuiltPlugin {
     /// Its manifest.
@@ -92,15 +92,15 @@ pub struct BuiltPlugin {
     pub codes: Option<usize>,
 }
 
-/// Tests, compiles, wraps and tries out the plugin in a folder. The compiler is cargo's, which writes to standard
-/// error.
+/// Tests, compiles, packages and validates the plugin in a folder. The compiler is run by cargo, which writes to
+/// standard error.
 ///
 /// # Errors
-/// One sentence that says which step failed, and why.
+/// One sentence that names the failed step, with the reason.
 pub fn build(folder: &Path, runs_tests: bool) -> Result<BuiltPlugin, String> {
     let manifest = read_manifest(&folder.join(MANIFEST_FILE))?;
     if runs_tests {
-        // With the profile of the module, so that what both need is compiled once.
+        // With the profile of the module, so that shared dependencies are compiled once.
         let mut test = cargo(folder, &["test", "--release", "--lib"]);
         let status = test.stdout(std::io::stderr()).status().map_err(no_cargo)?;
         if !status.success() {
@@ -114,7 +114,7 @@ pub fn build(folder: &Path, runs_tests: bool) -> Result<BuiltPlugin, String> {
     Ok(BuiltPlugin { manifest, bytes, codes })
 }
 
-/// Wraps a core module that was compiled otherwise, with the manifest in a file.
+/// Packages a core module that was compiled separately, with the manifest in a file.
 ///
 /// # Errors
 /// The problem, in one sentence.
@@ -124,7 +124,7 @@ pub fn wrap(module: &Path, exports: &[ExportName], manifest: &Path) -> Result<Ve
     author::wrap(&core, exports, &manifest).map_err(|error| format!("`{}`: {error}", module.display()))
 }
 
-/// The manifest in `plugin.toml` of a folder.
+/// Reads the manifest in `plugin.toml` of a folder.
 ///
 /// # Errors
 /// The problem, in one sentence.
@@ -132,7 +132,7 @@ pub fn manifest_in(folder: &Path) -> Result<PluginManifest, String> {
     read_manifest(&folder.join(MANIFEST_FILE))
 }
 
-/// The manifest of a plugin's file.
+/// Returns the manifest of a plugin's file.
 ///
 /// # Errors
 /// The problem, in one sentence.
@@ -172,7 +172,7 @@ fn compile(folder: &Path) -> Result<PathBuf, String> {
         .ok_or_else(|| "cargo left no module: `[lib]` needs `crate-type = [\"cdylib\", \"rlib\"]`".to_owned())
 }
 
-/// The module that a message of cargo reports, if it is that of the folder's own library.
+/// Returns the module that a message of cargo reports, if it is that of the folder's own library.
 fn module_of(message: &Value, folder: &Path) -> Option<PathBuf> {
     let text = |name: &str| message.get(name).and_then(Value::as_str);
     let is_own = text("reason")? == "compiler-artifact" && Path::new(text("manifest_path")?).parent()? == folder;
@@ -180,7 +180,7 @@ fn module_of(message: &Value, folder: &Path) -> Option<PathBuf> {
     files.iter().filter_map(Value::as_str).find(|file| file.ends_with(".wasm")).map(PathBuf::from)
 }
 
-/// Runs the steps of an install, and checks the content of a pack.
+/// Runs the steps of an installation, and checks the content of a pack.
 fn dry_run(bytes: &[u8]) -> Result<Option<usize>, String> {
     let settings = PluginHostSettings { compile_in: CompileIn::this_program(), ..PluginHostSettings::default() };
     let host = PluginHost::start(settings).map_err(|error| error.to_string())?;
@@ -190,7 +190,7 @@ fn dry_run(bytes: &[u8]) -> Result<Option<usize>, String> {
     Ok(Some(pack.vocabularies().iter().map(|vocabulary| vocabulary.concept_count()).sum()))
 }
 
-/// A file of the folder: its path there, and its text.
+/// A file of the folder: its relative path and its text.
 type File = (&'static str, &'static str);
 
 macro_rules! scaffold {
@@ -217,7 +217,7 @@ macro_rules! vendored {
 const VOCABULARY_PACK: [File; 8] = scaffold!("vocabulary-pack");
 const ELIGIBILITY_ENGINE: [File; 8] = scaffold!("eligibility-engine");
 
-/// The sources of the SDK and the interface that it is made for, as they are.
+/// The unchanged sources of the SDK and of its interface.
 const VENDORED: &[File] = vendored![
     "plugins/sdk/src/bindings.rs",
     "plugins/sdk/src/eligibility.rs",
@@ -255,8 +255,8 @@ wit-bindgen = { version = "0.60", default-features = false, features = ["macros"
 /// The lock file of this program's sources.
 const LOCK: &str = include_str!("../../../Cargo.lock");
 
-/// The lock file of a new plugin, with the versions that this program was built with, so that the same sources give the
-/// same plugin later and without a network. Cargo removes packages that the plugin does not use.
+/// Returns the lock file of a new plugin, with the versions of this program's build, so that the same sources produce
+/// the same plugin later and without a network. Cargo removes packages that the plugin does not use.
 fn lock_of(name: &PluginName) -> String {
     let locked: Lock = toml::from_str(LOCK).unwrap_or_default();
     let own = |name: &str, dependency: &str| LockedPackage {
@@ -269,7 +269,7 @@ fn lock_of(name: &PluginName) -> String {
     let mut waiting = vec![SDK.to_owned()];
     while let Some(wanted) = waiting.pop() {
         let is_wanted = |package: &&LockedPackage| {
-            // With its version, if there are several of one name.
+            // With its version, if several packages have the same name.
             wanted == package.name || wanted == format!("{} {}", package.name, package.version)
         };
         let Some(found) = locked.package.iter().find(is_wanted) else { continue };
@@ -304,10 +304,10 @@ struct LockedPackage {
     dependencies: Vec<String>,
 }
 
-/// The kind of that name.
+/// Returns the kind of that name.
 ///
 /// # Errors
-/// There is none; says which there are.
+/// No kind has that name; the message lists the kinds.
 pub fn kind_of(name: &str) -> Result<PluginKind, String> {
     let kinds = [PluginKind::VocabularyPack, PluginKind::EligibilityEngine];
     kinds.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
@@ -316,7 +316,7 @@ pub fn kind_of(name: &str) -> Result<PluginKind, String> {
     })
 }
 
-/// Every file of the folder for a new plugin: path and text.
+/// Returns every file of the folder for a new plugin: path and text.
 #[must_use]
 pub fn files(kind: PluginKind, name: &PluginName) -> Vec<(&'static str, String)> {
     let own = match kind {
@@ -330,7 +330,7 @@ pub fn files(kind: PluginKind, name: &PluginName) -> Vec<(&'static str, String)>
     own.chain(generated).chain(vendored).collect()
 }
 
-/// Makes the folder for a new plugin.
+/// Creates the folder for a new plugin.
 ///
 /// # Errors
 /// The folder exists already, or a file cannot be written.

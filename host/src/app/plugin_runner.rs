@@ -13,17 +13,17 @@ use daftar_sandbox::{
 };
 use daftar_vocabulary::CheckedPack;
 
-/// A plugin that passed every step of an install, without a signature.
+/// A plugin that passed every step of an installation, without a signature.
 pub struct PluginRunner {
     host: Arc<PluginHost>,
     plugin: InstalledPlugin,
-    /// Holds the lock of the folder.
+    /// Retains the lock of the folder until dropped.
     _library: PluginLibrary,
     _folder: TempDir,
 }
 
 impl PluginRunner {
-    /// Takes a file through the steps of an install, in a temporary folder. All log lines of the plugin are shown.
+    /// Runs the steps of an installation on a file, in a temporary folder. Every log line of the plugin is logged.
     ///
     /// # Errors
     /// The step that rejects it, with the reason.
@@ -39,13 +39,13 @@ impl PluginRunner {
         Ok(Self { host, plugin, _library: library, _folder: folder })
     }
 
-    /// Its manifest.
+    /// Returns its manifest.
     #[must_use]
     pub fn manifest(&self) -> &PluginManifest {
         self.plugin.manifest()
     }
 
-    /// The checked content of a pack.
+    /// Returns the checked content of a pack.
     ///
     /// # Errors
     /// It is not a pack, the call failed, or the content is invalid: all problems.
@@ -63,13 +63,13 @@ impl PluginRunner {
         self.host.resolve_codes(self.plugin.loaded(), namespace, codes).map_err(|error| error.to_string())
     }
 
-    /// The resources used since the start.
+    /// Returns the resources used since the start.
     #[must_use]
     pub fn usage(&self) -> PluginUsage {
         self.plugin.loaded().usage()
     }
 
-    /// The fuel of a call for that many codes or rows.
+    /// Returns the fuel limit of a call with that number of codes or rows.
     #[must_use]
     pub fn fuel_for(&self, rows: u32) -> u64 {
         self.plugin.loaded().limits().fuel_for(rows)

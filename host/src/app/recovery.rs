@@ -21,27 +21,27 @@ use daftar_store::change_log::{CHANGES_MAX, HistoryMark, Touched};
 use daftar_store::{ChangeSink, Store, StoreError};
 use daftar_store_sled::{OpenError, SledOptions, SledStore};
 
-/// Number of records that are read at once while the indexes are built.
+/// Number of records that are read per page while the indexes are built.
 pub(super) const SCAN_RECORDS: usize = 1_024;
 /// The folder of the checkpoints within the data folder.
 pub(super) const CHECKPOINTS_FOLDER: &str = "checkpoints";
-/// Up to this many changed records are always applied; of more, only as many as the checkpoint has: reading all is
-/// quicker then.
+/// Up to this number of changed records, the changes are always applied. Of more, only as many as the checkpoint has
+/// records: beyond that, reading all records is faster.
 const CAUGHT_UP_MIN: u64 = 10_000;
 
-/// The kinds of records that a checkpoint shows, in the order in which they are read: a group's members are there
-/// before it, whom a consent is about before that. Programs are few and always read.
+/// The record kinds of a checkpoint, in the order in which they are read: members before their group, individuals
+/// before their consents. Programs are few and always read from the store.
 pub(super) const KINDS: [RecordKind; 4] =
     [RecordKind::Individual, RecordKind::Group, RecordKind::ProgramMembership, RecordKind::Consent];
 
-/// A store and the register in memory that hears of its changes.
+/// A store and the register in memory that receives its changes.
 pub(super) struct Recovered {
     pub(super) store: Arc<SledStore>,
     pub(super) columns: Arc<Columns>,
     pub(super) bodies: Arc<ResponseCache>,
     /// Folder of checkpoints; absent if it cannot be used.
     pub(super) checkpoints: Option<CheckpointFolder>,
-    /// The last write that a checkpoint on disk shows.
+    /// The last write that a checkpoint on disk contains.
     pub(super) checkpointed: Option<Sequence>,
 }
 
@@ -58,7 +58,7 @@ impl ChangeSink for RegisterSink {
     }
 }
 
-/// Opens the store and fills the indexes before any write can come.
+/// Opens the store and fills the indexes before any write is possible.
 pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, StartError> {
     let options = SledOptions { cache_bytes: config.store.cache_mib * MIB, ..SledOptions::default() };
     let folder = config.store.folder(data_dir);
@@ -92,7 +92,7 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
     Ok(Recovered { store, columns, bodies, checkpoints, checkpointed })
 }
 
-/// Folder of checkpoints; none if there is none.
+/// Returns the folder of checkpoints; `None` if it does not exist.
 pub(super) fn checkpoint_folder(data_dir: &Path) -> Option<CheckpointFolder> {
     let folder = CheckpointFolder::open(data_dir.join(CHECKPOINTS_FOLDER));
     let folder = folder.inspect_err(|error| {
@@ -101,7 +101,7 @@ pub(super) fn checkpoint_folder(data_dir: &Path) -> Option<CheckpointFolder> {
     folder.ok()
 }
 
-/// Opens the folder of a store on a thread that may wait.
+/// Opens the folder of a store on a thread that may block.
 pub(super) async fn opened<T: Send + 'static>(
     open: impl FnOnce() -> Result<T, OpenError> + Send + 'static,
 ) -> Result<T, StartError> {
@@ -124,8 +124,8 @@ pub(super) fn store_error(error: StoreError) -> StartError {
     if AppError::from(error).is_outage() { StartError::Unavailable(text) } else { StartError::Store(text) }
 }
 
-/// Reads every record of a store whose records do not change in the meantime. The next page is read and taken apart
-/// while one is applied.
+/// Reads every record of a store whose records do not change concurrently. The next page is read and parsed while the
+/// current one is applied.
 ///
 /// # Errors
 /// If the store fails or a record cannot be read.
@@ -143,7 +143,7 @@ pub async fn build<S: Store>(store: &Arc<S>, columns: &Columns) -> Result<(), St
     Ok(())
 }
 
-/// The records of a page, taken apart, and the key of the last one; none after the last page.
+/// Reads and parses the records of a page, and returns them with the key of the last one; `None` after the last page.
 async fn page_of<S: Store>(
     store: Arc<S>,
     preparer: Preparer,
@@ -164,18 +164,18 @@ async fn load_programs(store: &dyn Store, columns: &Columns) -> Result<(), Store
     }
 }
 
-/// When what was written after a checkpoint is applied.
+/// Time at which the writes after a checkpoint are applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CatchUp {
-    /// Before anything else is written.
+    /// Before any further write.
     Now,
-    /// By the caller, who hears of what other servers write in the meantime. Programs, which no checkpoint has, are
-    /// read all the same.
+    /// Later, by the caller, which receives the concurrent writes of other servers. Programs, which no checkpoint
+    /// contains, are read immediately.
     Later,
 }
 
-/// The register from the newest checkpoint that is valid, and the write up to which that reached; nothing where there
-/// is none, or where reading all records is quicker.
+/// Loads the register from the newest valid checkpoint, and returns it with the last write that the checkpoint
+/// contains; `None` if there is no checkpoint, or if reading all records is faster.
 pub(super) async fn from_checkpoint<S: Store>(
     store: &Arc<S>,
     folder: &CheckpointFolder,
@@ -228,9 +228,9 @@ pub(super) async fn from_checkpoint<S: Store>(
     None
 }
 
-/// Reads a checkpoint, if it is one of this store's history, and applies what was written since: the register as it is
-/// now and how many records were applied; nothing where reading all records is quicker; the reason where it cannot be
-/// used. Where the store itself fails, reading all records reports so again.
+/// Reads a checkpoint that belongs to this store's timeline, and applies all later writes. Returns the current register
+/// and the number of applied records; `None` if reading all records is faster; the reason if the checkpoint cannot be
+/// used. If the store itself fails, reading all records reports that error again.
 async fn use_checkpoint<S: Store>(
     store: &Arc<S>,
     file: CheckpointFile,
@@ -251,11 +251,11 @@ async fn use_checkpoint<S: Store>(
     Ok(caught_up.map(|records| (columns, records)))
 }
 
-/// Applies what was written after a checkpoint, each record once and as it is now: how many these were; nothing where
-/// they are so many that reading everything is quicker.
+/// Applies the writes after a checkpoint, each record once and in its current state. Returns the number of records;
+/// `None` if they are so many that reading all records is faster.
 ///
 /// # Errors
-/// If the store fails or something cannot be read.
+/// If the store fails or a record cannot be read.
 pub async fn catch_up(store: &dyn Store, columns: &Columns, checkpoint: Sequence) -> Result<Option<u64>, StoreError> {
     load_programs(store, columns).await?;
     let known = columns.image().record_count();
@@ -272,11 +272,11 @@ pub async fn catch_up(store: &dyn Store, columns: &Columns, checkpoint: Sequence
     Ok(Some(count))
 }
 
-/// The records that were written after a write, by kind; `changes_after` returns the next writes. Takes one bit of
-/// memory a record.
+/// Returns the records that were written after a write, by kind; `changes_after` returns the next writes. Uses one bit
+/// of memory per record.
 ///
 /// # Errors
-/// If the store fails or something cannot be read.
+/// If the store fails or a record cannot be read.
 pub(super) async fn touched_after<F: Future<Output = Result<Vec<Touched>, StoreError>>>(
     changes_after: impl Fn(Sequence) -> F,
     mut after: Sequence,
@@ -292,13 +292,14 @@ pub(super) async fn touched_after<F: Future<Output = Result<Vec<Touched>, StoreE
     }
 }
 
-/// Keys, as many at a time as are read at once.
+/// Splits keys into pages of the size of one read.
 pub(super) fn pages(ids: Option<RoaringTreemap>) -> impl Iterator<Item = Vec<RecordId>> {
     let mut ids = ids.unwrap_or_default().into_iter().map(RecordId);
     std::iter::from_fn(move || Some(ids.by_ref().take(SCAN_RECORDS).collect()).filter(|page: &Vec<_>| !page.is_empty()))
 }
 
-/// Reason why a checkpoint is not of the history that has that mark at its last write, if it is not.
+/// Returns the reason why a checkpoint does not belong to the timeline with that marker at its last write; `None` if it
+/// does.
 pub(super) fn not_of_this_history(mark: Option<HistoryMark>, file: &CheckpointFile) -> Option<&'static str> {
     match mark {
         None => Some("it is from the future: the store has not seen its last write"),

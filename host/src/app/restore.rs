@@ -1,8 +1,9 @@
 //! Restores a backup: into an empty data folder that no server uses, or into an empty database, with its keys and
 //! plugins in the folder.
 //!
-//! **Invariant:** from before the first item is written until everything is on disk, a marker says that the folder holds a restore that
-//! was not finished. No server opens such a folder: there is never half a register. A database has all of it in one transaction.
+//! **Invariant:** from before the first item is written until everything is on disk, a marker states that the folder
+//! contains an unfinished restore. No server opens such a folder, so a partial register is never used. A database
+//! receives the complete register in one transaction.
 
 use std::fs::{DirBuilder, File};
 use std::io::Write;
@@ -34,25 +35,25 @@ use daftar_store::archive::Refill;
 use daftar_store_postgres::PostgresRefill;
 use daftar_store_sled::{OpenError, SledRefill};
 
-/// The file that says that the folder holds a restore that was not finished.
+/// The marker file, which states that the folder contains an unfinished restore.
 const MARKER: &str = "restore.unfinished";
 /// Its text for an operator.
 const MARKER_TEXT: &str =
     "A backup was being restored into this folder, and that was not finished. What is here is not a whole register.\n";
 
-/// Maximum number of events of the final verification that wait to be counted.
+/// Maximum number of queued events of the final verification.
 const EVENTS_WAITING: usize = 64;
 
 /// Reason why a backup was not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The database cannot be opened, or holds a register.
+    /// The database cannot be opened, or contains a register.
     #[error("{0}")]
     Database(#[from] StartError),
-    /// The backup cannot be trusted.
+    /// The backup is not trusted.
     #[error("{0}")]
     Backup(#[from] BackupProblem),
-    /// There is something in the folder.
+    /// The folder is not empty.
     #[error(
         "a backup is restored into an empty folder, and `{folder}` holds {}: name a new folder with --data-dir, or move away what is there", listed(.found)
     )]
@@ -62,20 +63,20 @@ pub enum RestoreError {
         /// Its content.
         found: Vec<String>,
     },
-    /// There is a restore in the folder that was not finished.
+    /// The folder contains an unfinished restore.
     #[error(
         "`{}` holds a restore that was not finished: delete the folder, then restore again", .0.display()
     )]
     Unfinished(PathBuf),
-    /// The folder that servers share has keys, and so has the backup.
+    /// Both the folder that servers share and the backup contain keys.
     #[error(
         "the backup holds keys, and `{}` in the folder of `[store.postgres] shared_dir` has some already: move them away (a restore that was killed may have left them), then restore again", .0.display()
     )]
     KeysThere(PathBuf),
-    /// The keys cannot be put into the folder that servers share.
+    /// The keys cannot be written into the folder that servers share.
     #[error("the keys cannot be put into the folder of `[store.postgres] shared_dir`, and nothing was restored: {0}")]
     KeysNotPut(SecretFileError),
-    /// A database did not confirm that it holds the register.
+    /// A database did not confirm that it contains the register.
     #[error(
         "{error}{}. It may hold the register already: empty the database and delete `{}`, then restore again", cause_of(.error), .folder.display()
     )]
@@ -85,7 +86,7 @@ pub enum RestoreError {
         /// Message of the database.
         error: StoreError,
     },
-    /// Everything was restored, and the marker cannot be taken away.
+    /// Everything was restored, and the marker cannot be deleted.
     #[error(
         "the register was restored whole, and `{path}` cannot be removed: {source}. Remove that file: no server starts while it is there"
     )]
@@ -103,7 +104,7 @@ pub enum RestoreError {
         /// The reason.
         source: io::Error,
     },
-    /// There is no space left on the disk.
+    /// The disk has no free space.
     #[error(
         "the disk of `{}` is full: {} MB were put back, which is {part}, and {needed} are needed: delete the folder, then restore to a disk with so much room", .folder.display(), megabytes(*.put_back)
     )]
@@ -112,24 +113,24 @@ pub enum RestoreError {
         folder: PathBuf,
         /// Number of bytes that were written.
         put_back: u64,
-        /// Which part of the register that is.
+        /// The affected part of the register.
         part: String,
         /// Required space.
         needed: String,
     },
-    /// The keys cannot be put back.
+    /// The keys cannot be restored.
     #[error(transparent)]
     Keys(#[from] SecretFileError),
     /// The keys in the folder are corrupt.
     #[error("{0}")]
     KeysBeside(String),
-    /// The store cannot be made.
+    /// The store cannot be created.
     #[error("{0}")]
     Open(#[from] OpenError),
     /// The restored register cannot be verified.
     #[error("the restored register cannot be verified: {0}")]
     Verification(String),
-    /// The store does not take what is in the backup.
+    /// The store rejects the contents of the backup.
     #[error("{error}{}", cause_of(.error))]
     Store {
         /// The reason.
@@ -147,7 +148,7 @@ fn listed(names: &[String]) -> String {
     text.join(", ")
 }
 
-/// Cause of an error of the store, appended to its message.
+/// Returns the cause of an error of the store, to append to its message.
 pub(super) fn cause_of(error: &StoreError) -> String {
     std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default()
 }
@@ -166,24 +167,24 @@ pub struct RestoreTrust {
 pub struct Restored {
     /// Signer of the backup.
     pub authenticity: Authenticity,
-    /// The plugins that the configuration does not accept: they are there and are not loaded.
+    /// The plugins that the configuration does not accept: they are restored and are not loaded.
     pub refused_plugins: Vec<RefusedPlugin>,
     /// Content of the backup.
     pub contents: Contents,
-    /// True if the folder has keys now.
+    /// True if the folder contains keys now.
     pub has_keys: bool,
-    /// Findings of the verification of the restored register, which existed when the backup was made.
+    /// Findings of the verification of the restored register, which existed when the backup was created.
     pub findings: VerificationResult,
 }
 
-/// Restores a backup into a data folder, which is made where it does not exist; where the configuration names a
-/// database, records and what belongs to them go there, and the folder gets the plugins. A backup without keys may be
-/// restored beside the folder `keys` of the old register, put there before. Its signature is judged before anything is
-/// written, its plugins by `[plugins]` of the configuration. `heard` hears how many things were read. At the end the
-/// whole register is verified.
+/// Restores a backup into a data folder, which is created if it does not exist. If the configuration names a database,
+/// records and their related data are written to the database, and the plugins to the folder. A backup without keys may
+/// be restored beside the folder `keys` of the old register, which the operator copies there before. The signature is
+/// verified before anything is written, and the plugins according to `[plugins]` of the configuration. `heard` receives
+/// the number of items that were read. At the end the complete register is verified.
 ///
 /// # Errors
-/// See [`RestoreError`]. Written data stays in the data folder, with the marker; keys are removed again.
+/// See [`RestoreError`]. Written data remains in the data folder, with the marker; keys are deleted again.
 pub async fn restore(
     file: File,
     data_dir: &Path,
@@ -228,16 +229,16 @@ pub async fn restore(
     Ok(Restored { authenticity, refused_plugins, contents, has_keys, findings })
 }
 
-/// A backup whose signature was judged.
+/// A backup with a verified signature.
 struct Source {
     file: File,
-    /// The checksum of what was verified, where a signature was.
+    /// The checksum of the verified contents, if a signature was verified.
     verified: Option<Chain>,
     /// Trust policy of plugins, and true if the backup's statements about them are authentic.
     plugins: (TrustPolicy, bool),
 }
 
-/// Puts everything back, from the marker's being set to its being taken away.
+/// Restores everything, from the creation of the marker to its deletion.
 async fn put_all(
     Source { file, verified, plugins: (trust, is_authentic) }: Source,
     data_dir: &Path,
@@ -265,27 +266,27 @@ async fn put_all(
             so_far.put = unpacked;
         }
     }
-    // The error of the backup says more than that its items were not read.
+    // The error of the backup is more specific than the fact that its items were not read.
     let contents = match (reading.finish(), put_back) {
         (_, Err(error)) => return Err(error),
         (contents, Ok(())) => contents?,
     };
-    // Before the register counts: the file may be another one by now than was verified.
+    // Before the register becomes active: the file may have been replaced since its verification.
     if verified.is_some_and(|verified| verified != contents.checksum) {
         return Err(BackupProblem::Replaced.into());
     }
     let refused = plugins.finish(&trust, is_authentic).map_err(not_written(&folder))?;
-    // A database is committed last: until then nothing has to be taken back but keys.
+    // A database is committed last: until then only keys have to be rolled back.
     finish(refill, &keys, config, data_dir).await?;
     unmark(data_dir)?;
     Ok((contents, refused))
 }
 
-/// A file of keys: its name and its text.
+/// A key file: its name and its text.
 type Key = (String, SecretString);
 
-/// Puts the keys, then lets the register count. Keys of a register that does not count are taken away again: a folder
-/// that servers share is left as it was.
+/// Writes the keys, then activates the register. If the activation fails, the keys are deleted again: a folder that
+/// servers share remains unchanged.
 async fn finish(refill: Box<dyn Refill>, keys: &[Key], config: &Config, data_dir: &Path) -> Result<(), RestoreError> {
     let home = config.store.keys_home(data_dir);
     let is_database = config.store.backend == StoreBackend::Postgres;
@@ -296,7 +297,7 @@ async fn finish(refill: Box<dyn Refill>, keys: &[Key], config: &Config, data_dir
             new.push(name);
             return Ok(());
         }
-        // A server made its keys in the meantime.
+        // A server created its keys in the meantime.
         Err(RestoreError::KeysThere(home.join(KEY_FOLDER)))
     });
     let put = put.and_then(|()| if new.is_empty() { Ok(()) } else { sync_folder(&home).map_err(not_written(&home)) });
@@ -308,22 +309,22 @@ async fn finish(refill: Box<dyn Refill>, keys: &[Key], config: &Config, data_dir
         Err(error) => Err(error),
     };
     if finished.is_err() {
-        // The first error is reported; keys that stay are named when a backup is restored the next time.
+        // The first error is reported; the next restore of a backup reports keys that remain.
         let folder = home.join(KEY_FOLDER);
         new.iter().for_each(|name| drop(fs::remove_file(folder.join(name))));
-        // Fails where keys of a server are in it.
+        // Fails if the folder contains keys of a server.
         let _is_removed = fs::remove_dir(&folder);
     }
     finished
 }
 
-/// Opens the database that the configuration names, which must not hold a register.
+/// Opens the configured database, which must not contain a register.
 async fn open_database(config: &Config) -> Result<PostgresRefill, StartError> {
     config.store.postgres.check_shared_dir().map_err(StartError::Input)?;
     Ok(PostgresRefill::open(postgres_options(config)?).await?)
 }
 
-/// Verifies what was restored.
+/// Verifies the restored register.
 async fn verify_restored(config: &Config, data_dir: &Path) -> Result<VerificationResult, RestoreError> {
     let (events, mut reported) = mpsc::channel(EVENTS_WAITING);
     let count = async {
@@ -359,7 +360,7 @@ async fn put(
     Ok(refill.put(entries).await?)
 }
 
-/// Content of the folder; none if it does not exist.
+/// Returns the content of the folder; empty if it does not exist.
 fn found_in(data_dir: &Path) -> Result<Vec<String>, RestoreError> {
     let entries = match fs::read_dir(data_dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -371,17 +372,17 @@ fn found_in(data_dir: &Path) -> Result<Vec<String>, RestoreError> {
     Ok(names)
 }
 
-/// The error of a folder or file that cannot be used.
+/// Creates the error for a folder or file that cannot be used.
 fn not_written(path: &Path) -> impl FnOnce(io::Error) -> RestoreError {
     move |source| RestoreError::Folder { path: path.to_owned(), source }
 }
 
-/// Makes the folder, and says in it that a restore is not finished.
+/// Creates the folder with the marker of an unfinished restore.
 fn mark(data_dir: &Path) -> Result<(), RestoreError> {
     let write = || {
         DirBuilder::new().recursive(true).mode(0o700).create(data_dir)?;
         let mut options = fs::OpenOptions::new();
-        // A second process finds it and does nothing.
+        // A second process finds the marker and does nothing.
         let mut marker = options.create_new(true).write(true).mode(0o600).open(data_dir.join(MARKER))?;
         marker.write_all(MARKER_TEXT.as_bytes())?;
         marker.sync_all()?;
@@ -391,7 +392,7 @@ fn mark(data_dir: &Path) -> Result<(), RestoreError> {
     write().map_err(not_written(data_dir))
 }
 
-/// Takes the marker away: everything else is on disk.
+/// Deletes the marker: everything else is on disk.
 fn unmark(data_dir: &Path) -> Result<(), RestoreError> {
     let path = data_dir.join(MARKER);
     sync_folder(data_dir).map_err(not_written(data_dir))?;
@@ -403,16 +404,16 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// True if a restore into that folder was not finished.
+/// Returns true if a restore into that folder is unfinished.
 #[must_use]
 pub fn is_unfinished(data_dir: &Path) -> bool {
     data_dir.join(MARKER).exists()
 }
 
-/// Refuses a folder whose restore was not finished.
+/// Rejects a folder with an unfinished restore.
 ///
 /// # Errors
-/// The remedy.
+/// A message with the remedy.
 pub(super) fn refuse_unfinished(data_dir: &Path) -> Result<(), StartError> {
     if !is_unfinished(data_dir) {
         return Ok(());
@@ -423,22 +424,22 @@ pub(super) fn refuse_unfinished(data_dir: &Path) -> Result<(), StartError> {
     )))
 }
 
-/// Messages of the system for a full disk and an exhausted quota: ENOSPC and EDQUOT. A database reports it as text
+/// Messages of the system for a full disk and an exhausted quota: ENOSPC and EDQUOT. A database reports them as text
 /// only.
 const FULL: [&str; 2] = ["os error 28)", "os error 122)"];
-/// Below this a disk counts as full: the database allocates half of it at a time.
+/// Free space below which a disk counts as full: the database allocates half of it at a time.
 const FREE_MIN: u64 = 1 << 20;
 
 /// Progress of a restore, in unpacked bytes of the backup.
 #[derive(Debug, Clone, Copy)]
 struct PutBack {
-    /// All of it; 0 where that is not known.
+    /// Total; 0 if unknown.
     pub unpacked: u64,
     /// Restored part.
     pub put: u64,
 }
 
-/// The error, or "no space" where that is its cause. `folders` may be on disks of their own.
+/// Returns the error, or "no space" if that is its cause. `folders` may be on separate disks.
 fn or_no_space(error: RestoreError, put_back: &PutBack, data_dir: &Path, store: &Path) -> RestoreError {
     if let RestoreError::Backup(_)
     | RestoreError::KeysThere(_)
@@ -457,7 +458,7 @@ fn or_no_space(error: RestoreError, put_back: &PutBack, data_dir: &Path, store: 
     RestoreError::NoRoom { folder: folder.to_owned(), put_back: written, part, needed }
 }
 
-/// Which part was put back and how much is needed, in words.
+/// Returns the restored part and the required space, in words.
 fn shortage(put_back: &PutBack, written: u64) -> (String, String) {
     let PutBack { unpacked, put } = *put_back;
     let (all, done) = (u128::from(unpacked), u128::from(put));
@@ -469,7 +470,7 @@ fn shortage(put_back: &PutBack, written: u64) -> (String, String) {
     (format!("{percent} % of the register"), format!("{at_least} {} MB", megabytes(needed)))
 }
 
-/// Bytes in millions, rounded up.
+/// Returns bytes in millions, rounded up.
 fn megabytes(bytes: u64) -> u64 {
     bytes.div_ceil(1_000_000)
 }
@@ -491,7 +492,7 @@ mod tests {
         assert_eq!(shortage(&PutBack { unpacked: 0, put: 0 }, 3 * million).1, "more than 3 MB");
     }
 
-    /// Takes everything, and fails at the end.
+    /// Accepts everything, and fails at the end.
     struct Failing;
 
     #[async_trait::async_trait]

@@ -1,7 +1,7 @@
-//! The listeners: where they are, with which certificate, and how they stop.
+//! The listeners: addresses, certificate and shutdown.
 //!
-//! Each connection has a task (`serve/connection.rs`) with a place among those of its listener
-//! (`serve/connection_limiter.rs`); what it is doing (`serve/activity.rs`) bounds its time.
+//! Each connection has a task (`serve/connection.rs`) with a slot in the connection table of its listener
+//! (`serve/connection_limiter.rs`); its activity (`serve/activity.rs`) limits its time.
 
 pub(super) mod accept;
 mod activity;
@@ -29,21 +29,21 @@ use self::connection_limiter::ConnectionLimits;
 use super::{App, AppState, PLUGINS_FOLDER, StartError};
 use daftar_domain::config::{ConnectionsConfig, HANDSHAKE_TIMEOUT_MS_DEFAULT, ServerConfig};
 
-/// Number of connections a listener of the administrator has: places of its own, which no client can take.
+/// Number of connections of an administrative listener: separate slots, which no other client can use.
 const ADMIN_CONNECTIONS_MAX: usize = 128;
-/// Time for which the administrator's client may read nothing of a response: a backup may wait for a slow disk.
+/// Time for which the client of the administrator may read nothing of a response: a backup may wait for a slow disk.
 const ADMIN_WRITE_TIMEOUT_MS: u64 = 300_000;
-/// A response waits for this part of `write_timeout_ms` before the rate of its client is judged in an eviction: a
+/// Fraction of `write_timeout_ms` for which a response waits before an eviction considers the rate of its client: one
 /// second by default.
 const SLOW_PART: u32 = 30;
 
-/// Bound sockets. They are bound before anything is loaded, so that an address in use is reported at once.
+/// Bound sockets. They are bound before anything is loaded, so that an address in use is reported immediately.
 #[derive(Debug)]
 pub struct Listeners {
     public: TcpListener,
     admin: TcpListener,
-    /// For the commands of this machine, where `admin` is for others and speaks HTTPS under a name that they do not
-    /// know.
+    /// For the commands on this machine, if `admin` is for remote clients and uses HTTPS with a name that these
+    /// commands do not know.
     admin_here: Option<TcpListener>,
     metrics: Option<TcpListener>,
 }
@@ -52,7 +52,7 @@ impl Listeners {
     /// Binds all addresses.
     ///
     /// # Errors
-    /// [`StartError::Listen`] naming the address that cannot be had.
+    /// [`StartError::Listen`] naming the address that cannot be bound.
     pub fn bind(config: &ServerConfig) -> Result<Self, StartError> {
         let metrics = config.metrics_listen.map(bind).transpose()?;
         let (public, admin) = (bind(config.listen)?, bind(config.admin_listen)?);
@@ -61,7 +61,7 @@ impl Listeners {
         Ok(Self { public, admin, admin_here, metrics })
     }
 
-    /// The URL by which clients know the server.
+    /// Returns the URL by which clients reach the server.
     #[must_use]
     pub fn public_url(&self, config: &ServerConfig) -> String {
         let scheme = if config.tls.is_some() { "https" } else { "http" };
@@ -82,7 +82,7 @@ impl Listeners {
         self.admin.local_addr().map(|address| format!("{scheme}://{address}")).unwrap_or_default()
     }
 
-    /// Address of the admin API on this machine.
+    /// Returns the local address of the admin API.
     #[must_use]
     pub fn admin_url(&self) -> String {
         let listener = self.admin_here.as_ref().unwrap_or(&self.admin);
@@ -96,7 +96,7 @@ fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     Ok(listener)
 }
 
-/// Serves until `shutdown` ends, then lets requests in flight finish and closes the register.
+/// Serves until `shutdown` completes, then finishes requests in progress and closes the register.
 ///
 /// # Errors
 /// If a certificate cannot be used or a listener fails.
@@ -138,7 +138,7 @@ pub async fn serve(
         tokio::select! {
             () = shutdown.as_mut() => break Ok(()),
             Some(ended) = servers.join_next() => break flatten(ended),
-            // It ends only where it cannot continue, and has logged the reason.
+            // The task ends only if it cannot continue, and has logged the reason.
             () = fresh.as_mut(), if is_fresh => is_fresh = false,
         }
     };
@@ -163,7 +163,7 @@ fn flatten(ended: Result<std::io::Result<()>, tokio::task::JoinError>) -> Result
     }
 }
 
-/// Every listener with what it serves.
+/// Returns every listener with its service.
 fn acceptors(app: &AppState, listeners: Listeners, tls: Option<TlsAcceptors>) -> Vec<Acceptor> {
     let server = &app.config.server;
     let Listeners { public, admin, admin_here, metrics } = listeners;
@@ -221,8 +221,8 @@ fn acceptor(
     Acceptor { listener, connections, limits, admission, shutdown_timeout, response_memory: None }
 }
 
-/// Ends on Ctrl-C or SIGTERM. Signals are received from the call on, not only once it is awaited: a caller that
-/// stops a server right after it reported that it is ready stops it in order.
+/// Completes on Ctrl-C or SIGTERM. Signals are received from the call on, not only once the future is awaited: a caller
+/// that stops a server immediately after it reported readiness still gets a graceful shutdown.
 #[must_use = "a signal that is not awaited stops nothing"]
 pub fn shutdown_signal() -> impl Future<Output = ()> {
     let interrupted = signal(SignalKind::interrupt());
@@ -235,7 +235,7 @@ pub fn shutdown_signal() -> impl Future<Output = ()> {
     }
 }
 
-/// Ends with the next signal; never, where it cannot be heard.
+/// Completes with the next signal; never, if the signal cannot be received.
 async fn heard(signal: std::io::Result<Signal>) {
     match signal {
         Ok(mut signal) => {
@@ -248,38 +248,37 @@ async fn heard(signal: std::io::Result<Signal>) {
     }
 }
 
-/// The folder `plugins` beside the program, if there is one.
+/// Returns the folder `plugins` beside the program, if it exists.
 #[must_use]
 pub fn default_plugins_dir() -> Option<PathBuf> {
     let folder = std::env::current_exe().ok()?.parent()?.join("plugins");
     folder.is_dir().then_some(folder)
 }
 
-/// The file in the data folder that says where the server is.
+/// The file in the data folder that contains the addresses of the server.
 const FILE: &str = "server.json";
 
 /// A server that runs on a data folder.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunningServer {
-    /// Its admin API, without a path.
+    /// URL of its admin API, without a path.
     pub admin_url: String,
-    /// Its public API, without a path; absent in the file of an older program.
+    /// URL of its public API, without a path; absent in the file of an older program.
     #[serde(default)]
     pub public_url: Option<String>,
-    /// Its process.
+    /// Its process id.
     pub process_id: u32,
 }
 
-/// Says where the server is for as long as this value lives.
+/// Publishes the addresses of the server while this value exists.
 #[derive(Debug)]
 pub struct Announcement {
     path: PathBuf,
 }
 
 impl RunningServer {
-    /// The server that uses the folder, if one does: the file alone proves nothing, since a server that was killed
-    /// leaves it behind, and another process may listen at its address now. The user of the folder holds the lock of
-    /// its plugins.
+    /// Finds the server that uses the folder, if any. The file alone is no proof: a killed server leaves it, and
+    /// another process may listen at its address now. The process that uses the folder holds the lock of its plugins.
     #[must_use]
     pub fn find(data_dir: &Path) -> Option<Self> {
         let text = fs::read_to_string(data_dir.join(FILE)).ok()?;
@@ -287,14 +286,14 @@ impl RunningServer {
         daftar_sandbox::is_in_use(&data_dir.join(PLUGINS_FOLDER)).then_some(server)
     }
 
-    /// Writes down where the server is.
+    /// Writes the file with the addresses of the server.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn announce(&self, data_dir: &Path) -> std::io::Result<Announcement> {
         let path = data_dir.join(FILE);
         let text = serde_json::to_string(self).map_err(std::io::Error::other)?;
-        // Written whole, and readable by its owner alone.
+        // Written atomically, and readable by its owner only.
         super::packs::write_file(&path, text.as_bytes())?;
         Ok(Announcement { path })
     }

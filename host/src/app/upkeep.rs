@@ -1,6 +1,6 @@
 //! Background tasks: checkpoints, limits, the audit log, keys and secrets.
 //!
-//! A checkpoint is made soon after a start that had none, when much was written since the last one, and at the end.
+//! A checkpoint is written shortly after a start without one, after many writes since the last one, and at shutdown.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -22,12 +22,12 @@ use daftar_store::Store;
 
 /// Interval of checks for a due checkpoint.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
-/// A checkpoint is due when so much was written since the last one. Each write takes 10 to 25 µs to apply at the next
-/// start (host/docs/SCALE.md).
+/// Number of writes since the last checkpoint after which the next is due. Each write takes 10 to 25 µs to apply at the
+/// next start (host/docs/SCALE.md).
 const WRITES_DUE: u64 = 50_000;
-/// It is also due when anything was written and the last one is so old.
+/// Age of the last checkpoint after which the next is due, if there are later writes.
 const AGE_DUE: Duration = Duration::from_secs(3_600);
-/// After one failed, as after a disk was full, the next is tried this much later.
+/// Delay of the next attempt after a failed checkpoint, for example after a full disk.
 const AFTER_FAILURE: Duration = Duration::from_secs(600);
 /// The niceness of the thread that writes a checkpoint.
 const NICENESS: i32 = 10;
@@ -37,14 +37,14 @@ const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
 const REQUESTS_INTERVAL: Duration = Duration::from_secs(600);
 /// Interval of checks for expired keys, tokens and secrets.
 const ACCESS_INTERVAL: Duration = Duration::from_secs(60);
-/// Maximum number of clients with old secrets that the log names each day; others are counted.
+/// Maximum number of clients with old secrets that the server logs by name each day; others are counted.
 const NAMED_MAX: usize = 20;
-/// Interval of checks of the counts of rejections.
+/// Interval of checks of the rejection counters.
 const COUNTS_INTERVAL: Duration = Duration::from_secs(15);
-/// Interval at which old audit entries are removed, in intervals of the counts: every hour.
+/// Interval at which old audit entries are removed, in intervals of the rejection counters: every hour.
 const REMOVAL_INTERVALS: u64 = 240;
 
-/// Starts everything that runs beside the requests of a server.
+/// Starts the background tasks of a server.
 pub(super) fn start(app: &AppState, metrics: Arc<Metrics>, checkpoints: Option<Arc<Checkpoints>>) -> AbortHandle {
     let (registry, follower) = (app.registry.clone(), app.follower.clone());
     let shared_index = registry.shared_index.clone();
@@ -54,7 +54,7 @@ pub(super) fn start(app: &AppState, metrics: Arc<Metrics>, checkpoints: Option<A
     let access = keep_access(every(ACCESS_INTERVAL));
     let audit = keep_audit(every(COUNTS_INTERVAL));
     let running = tokio::spawn(async move {
-        // The first search of each vocabulary would build its index while its client waits; no client waits for this.
+        // The first search in a vocabulary would build its index while the client waits, so the indexes are built here.
         let indexing = async {
             let indexed = tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&registry)).await;
             if let Err(error) = indexed {
@@ -79,7 +79,7 @@ pub(super) fn start(app: &AppState, metrics: Arc<Metrics>, checkpoints: Option<A
     running.abort_handle()
 }
 
-/// Wakes a task again and again, for as long as the server is there.
+/// Wakes a task periodically while the server exists.
 struct Ticks {
     ticks: Interval,
     app: Weak<StateParts>,
@@ -100,7 +100,7 @@ async fn keep_limits(mut ticks: Ticks) {
     }
 }
 
-/// Forgets requests that clients named more than a day ago.
+/// Deletes idempotency keys that are older than a day.
 async fn forget_requests(mut ticks: Ticks) {
     while let Some(app) = ticks.next().await {
         if let Err(error) = app.requests.forget(&*app.registry.store, app.clock.now()).await {
@@ -109,7 +109,7 @@ async fn forget_requests(mut ticks: Ticks) {
     }
 }
 
-/// Keeps the audit log as the settings say.
+/// Maintains the audit log according to the configuration.
 async fn keep_audit(mut ticks: Ticks) {
     for turn in 0_u64.. {
         let Some(app) = ticks.next().await else { return };
@@ -138,7 +138,7 @@ async fn remove_old_lines(app: &StateParts) {
     }
 }
 
-/// Drops expired tokens and keys, and warns of old secrets once a day: at the start, a caller has done so already.
+/// Deletes expired tokens and keys, and warns of old secrets once a day. The caller has warned at the start already.
 async fn keep_access(mut ticks: Ticks) {
     let mut warned_on = None;
     while let Some(app) = ticks.next().await {
@@ -152,14 +152,14 @@ async fn keep_access(mut ticks: Ticks) {
     }
 }
 
-/// Drops signing keys whose last token has expired. One that cannot be dropped is accepted no more all the same.
+/// Deletes signing keys whose last token has expired. A key that cannot be deleted is no longer accepted either.
 pub(super) async fn drop_expired_keys(app: &StateParts) {
     if let Err(error) = app.signing_keys.drop_expired(&app.system_context()).await {
         tracing::warn!(error = %error, "signing keys whose tokens are over cannot be dropped; their tokens are refused all the same");
     }
 }
 
-/// Names clients with old secrets in the log: an unchanged secret is known to more people each year.
+/// Logs the names of clients with old secrets: the exposure of an unchanged secret grows each year.
 pub(super) fn warn_of_old_secrets(app: &StateParts) {
     let Some(days) = app.config.token.secret_age_warning() else { return };
     let (now, clients) = (app.clock.now(), app.clients.directory.all());
@@ -178,7 +178,7 @@ pub(super) fn warn_of_old_secrets(app: &StateParts) {
     }
 }
 
-/// Keeps checkpoints of a register.
+/// Maintains the checkpoints of a register.
 pub(super) struct Checkpoints {
     folder: CheckpointFolder,
     columns: Arc<Columns>,
@@ -186,28 +186,28 @@ pub(super) struct Checkpoints {
     shared_index: Option<Arc<SharedIndex>>,
     store: Arc<dyn Store>,
     last: Mutex<Last>,
-    /// Held while one is written.
+    /// Locked while a checkpoint is written.
     writing: tokio::sync::Mutex<()>,
 }
 
 /// State on disk.
 #[derive(Debug, Clone, Copy)]
 struct Last {
-    /// The last write that a checkpoint shows; none, where there is no checkpoint.
+    /// The last write that a checkpoint contains; `None` if there is no checkpoint.
     sequence: Option<Sequence>,
     tried: Option<Instant>,
-    /// When the last one was written, or, of one that was there at the start, when it was read.
+    /// Time at which the last checkpoint was written, or at which a checkpoint that existed at the start was read.
     written: Option<Instant>,
     has_failed: bool,
 }
 
-/// Checkpoint figures of the metrics page.
+/// Checkpoint statistics for the metrics page.
 pub(super) struct CheckpointUsage {
-    /// Age of the last one that was written, or read at the start; absent if there is none.
+    /// Age of the last checkpoint that was written, or read at the start; absent if there is none.
     pub(super) age: Option<Duration>,
-    /// Writes that it does not show.
+    /// Number of writes that the last checkpoint does not contain.
     pub(super) writes_behind: u64,
-    /// True if the last try failed.
+    /// True if the last attempt failed.
     pub(super) has_failed: bool,
 }
 
@@ -223,14 +223,14 @@ impl Checkpoints {
         Self { folder, columns, shared_index: None, store, last, writing: tokio::sync::Mutex::default() }
     }
 
-    /// Of a register in memory that follows what other servers write.
+    /// Checkpoints of a register in memory that applies the writes of other servers.
     pub(super) fn of(self, shared_index: Arc<SharedIndex>) -> Self {
         Self { shared_index: Some(shared_index), ..self }
     }
 
-    /// Works until it is dropped.
+    /// Runs until dropped.
     pub(super) async fn maintain(&self) {
-        // Not at once: the first requests after a start come first.
+        // Delayed: the first requests after a start have priority.
         let mut ticks = interval_at(tokio::time::Instant::now() + CHECKPOINT_INTERVAL, CHECKPOINT_INTERVAL);
         loop {
             ticks.tick().await;
@@ -241,7 +241,7 @@ impl Checkpoints {
         }
     }
 
-    /// Makes a checkpoint unless the last one shows everything.
+    /// Writes a checkpoint unless the last one is current.
     pub(super) async fn finish(&self) {
         let _writing = self.writing.lock().await;
         let is_current = self.last().sequence == Some(self.columns.sequence());
@@ -250,7 +250,7 @@ impl Checkpoints {
         }
     }
 
-    /// Age of the last one, number of later writes, and true if the last attempt failed.
+    /// Returns the age of the last checkpoint, the number of later writes, and true if the last attempt failed.
     pub(super) fn usage(&self) -> CheckpointUsage {
         let last = self.last();
         CheckpointUsage {
@@ -305,7 +305,7 @@ impl Checkpoints {
     async fn try_write(&self, image: Image, stamp: Option<Stamp>) -> Result<u64, String> {
         let mark = self.store.history_mark(image.sequence()).await.map_err(|error| error.to_string())?;
         let mark = mark.ok_or_else(|| "the store does not know the last write".to_owned())?;
-        // The mark is the database's that answers now: it has to be the one that the image is of.
+        // The marker belongs to the currently connected database, which must be the database of the image.
         if let (Some(index), Some(stamp)) = (&self.shared_index, stamp)
             && !index.is_still(stamp).await
         {
@@ -315,7 +315,7 @@ impl Checkpoints {
         }
         let folder = self.folder.clone();
         let (response, answered) = oneshot::channel();
-        // A thread of its own, since its priority is lowered for good.
+        // A separate thread, since its priority is lowered permanently.
         let thread = std::thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
             let _stood_back = rustix::process::setpriority_process(None, NICENESS);
             let _heard = response.send(folder.write(&image, mark.0));

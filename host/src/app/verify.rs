@@ -1,6 +1,6 @@
-//! Verifies the register of a server that does not run.
+//! Verifies the register of a stopped server.
 //!
-//! **Invariant:** changes nothing: a checkpoint that cannot be used is reported, and quarantined by the next start.
+//! **Invariant:** changes nothing: an invalid checkpoint is reported, and quarantined by the next start.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,12 +25,12 @@ use daftar_store::verify::{readable_records, records_at_rest};
 use daftar_store_postgres::PostgresStore;
 use daftar_store_sled::StoppedStore;
 
-/// Verifies the register in a data folder that no server uses, or in the database that the configuration names, whether
-/// servers use that or not. There is nothing in memory then; the checkpoints in the folder, of which the next start
-/// would load it, are compared with the records.
+/// Verifies the register in a data folder that no server uses, or in the configured database, which servers may use
+/// concurrently. No register is in memory then; the checkpoints in the folder, from which the next start would load it,
+/// are compared with the records.
 ///
 /// # Errors
-/// If there is no register in the folder, another process uses it, or its database cannot be opened.
+/// If the folder contains no register, another process uses it, or its database cannot be opened.
 pub async fn verify_stopped(
     config: &Config,
     data_dir: &Path,
@@ -50,8 +50,7 @@ pub async fn verify_stopped(
     looked.map_err(|error| StartError::Store(error.to_string()))
 }
 
-/// Checks every checkpoint in a data folder. One of another version of daftar, as an upgrade leaves them, is passed
-/// over.
+/// Checks every checkpoint in a data folder. Ignores checkpoints of another version of daftar, which an upgrade leaves.
 ///
 /// # Errors
 /// If the store fails.
@@ -104,7 +103,7 @@ async fn verify_checkpoint(
     hold(store.raw_values(), held, Pace::Fast, events).await
 }
 
-/// Applies what was written after a checkpoint, as far as it can be read.
+/// Applies the writes after a checkpoint, as far as they can be read.
 async fn apply_changes(store: &StoppedStore, columns: &Arc<Columns>, checkpoint: Sequence) -> Result<(), StoreError> {
     let values = store.raw_values();
     let mut after = RecordId(0);

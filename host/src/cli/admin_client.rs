@@ -1,6 +1,6 @@
-//! Reaches the admin API: of a running server over HTTP, of a stopped one by opening its folder.
+//! Client of the admin API: connects to a running server over HTTP, or opens the data folder of a stopped server.
 //!
-//! Both ways go through the same router, so that a command does the same on either.
+//! Both connections use the same router, so that a command has the same effect on either.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
@@ -32,41 +32,41 @@ use daftar_http::admin::router::{BASE_PATH, router};
 
 /// Time that a command waits for a response of the server, or for the next bytes of a long response.
 const TIMEOUT: Duration = Duration::from_secs(150);
-/// Number of records of a list that are read at a time.
+/// Number of records in a page of a list.
 const PAGE_RECORDS: usize = 100;
-/// The biggest answer that is read.
+/// Maximum size of a response body, in bytes.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
-/// A way to the admin API.
+/// A connection to the admin API.
 pub enum AdminClient {
-    /// A server that runs.
+    /// A running server.
     Remote {
-        /// The place, without a path.
+        /// The base URL, without a path.
         url: String,
         /// Its admin token.
         token: AdminToken,
-        /// The connection.
+        /// The HTTP client.
         agent: ureq::Agent,
     },
-    /// The folder of a server that is stopped.
+    /// The data folder of a stopped server.
     Local {
-        /// Runner of the request.
+        /// Runtime that executes the requests.
         runtime: Runtime,
         /// The register.
         app: App,
     },
 }
 
-/// For what a command waits no longer than [`TIMEOUT`].
+/// Scope of [`TIMEOUT`].
 #[derive(Clone, Copy)]
 enum Patience {
-    /// For the whole answer.
+    /// The complete response.
     ForAll,
-    /// For each part of the answer: a long one takes as long as it takes, and a connection that died ends.
+    /// Each read of the response body: the total time is unlimited, and a dead connection times out.
     ForEachRead,
 }
 
-/// The body of a request, with the headers that say how it is meant.
+/// The body of a request, with the headers that describe it.
 #[derive(Default)]
 pub struct Payload {
     headers: Vec<(&'static str, String)>,
@@ -83,15 +83,15 @@ impl Payload {
         self
     }
 
-    /// A body as JSON.
+    /// Returns a JSON body.
     ///
     /// # Errors
-    /// If it cannot be JSON, which is a defect.
+    /// If the value cannot be serialized as JSON, which is a defect.
     pub fn json(body: &impl Serialize) -> Result<Self, CliError> {
         Ok(Self::of("application/json", serde_json::to_vec(body).map_err(CliError::failed)?))
     }
 
-    /// A body as JSON, for a response of lines.
+    /// Returns a JSON body for a request with an NDJSON response.
     ///
     /// # Errors
     /// As [`Payload::json`].
@@ -99,12 +99,12 @@ impl Payload {
         Ok(Self::json(body)?.with(header::ACCEPT.as_str(), "application/x-ndjson"))
     }
 
-    /// Lines of JSON.
+    /// Returns an NDJSON body.
     pub fn lines(bytes: Vec<u8>) -> Self {
         Self::of("application/x-ndjson", bytes)
     }
 
-    /// A plugin with its signature.
+    /// Returns a body with a plugin and its signature.
     pub fn plugin(PluginFile { bytes, signature }: PluginFile) -> Self {
         let payload = Self::of("application/wasm", bytes);
         match signature {
@@ -113,7 +113,7 @@ impl Payload {
         }
     }
 
-    /// The same for a record that is at that version still, where one is named.
+    /// Makes the request conditional on the record's version, if one is passed.
     pub fn at(self, version: Option<String>) -> Self {
         match version {
             Some(version) => self.with(header::IF_MATCH.as_str(), format!("\"{version}\"")),
@@ -122,12 +122,12 @@ impl Payload {
     }
 }
 
-/// A part of a path, percent-encoded.
+/// Percent-encodes a path segment.
 pub fn part(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// A path with parameters; those without a value are left out.
+/// Appends query parameters to a path; parameters without a value are omitted.
 pub fn with_query<'q>(path: &str, parameters: impl IntoIterator<Item = (&'q str, Option<&'q str>)>) -> String {
     let given = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish();
@@ -137,7 +137,7 @@ pub fn with_query<'q>(path: &str, parameters: impl IntoIterator<Item = (&'q str,
 /// Reads a response body as its type; members that a newer server added are ignored.
 ///
 /// # Errors
-/// If it is of another type.
+/// If the body does not match the type.
 pub fn read<T: DeserializeOwned>(body: Value) -> Result<T, CliError> {
     serde_json::from_value(body).map_err(|error| {
         CliError::failed(format_args!("the server's response is not as expected: {error}; is it of another version?"))
@@ -145,17 +145,17 @@ pub fn read<T: DeserializeOwned>(body: Value) -> Result<T, CliError> {
 }
 
 impl AdminClient {
-    /// Finds the way: `--admin-url`, or the server that uses the data folder, or else the folder itself, opened with
-    /// the settings of `--config`. The folder must contain a register: a mistyped path is reported, and no folder is
+    /// Connects to `--admin-url`, or to the server that uses the data folder, or else opens the folder itself with the
+    /// configuration of `--config`. The folder must contain a register: a mistyped path is reported, and no folder is
     /// created.
     ///
     /// # Errors
-    /// When the settings or the token cannot be read, or the folder cannot be opened or holds no register.
+    /// When the configuration or the token cannot be read, or the folder cannot be opened or contains no register.
     pub fn connect(global: &GlobalArgs) -> Result<Self, CliError> {
         Self::connect_or_begin(global, false)
     }
 
-    /// As [`AdminClient::connect`]; with a command by which a register `begins`, it is made where there is none.
+    /// As [`AdminClient::connect`]; if the command `begins` a register, a missing register is created.
     ///
     /// # Errors
     /// As [`AdminClient::connect`].
@@ -172,7 +172,7 @@ impl AdminClient {
         Ok(Self::Local { runtime, app })
     }
 
-    /// As [`AdminClient::connect`], to a server that runs; none, where none uses the data folder.
+    /// As [`AdminClient::connect`], to a running server only; returns none if no server uses the data folder.
     ///
     /// # Errors
     /// When the token cannot be read.
@@ -203,16 +203,16 @@ impl AdminClient {
         Ok(Self::Remote { url, token, agent: config.build().into() })
     }
 
-    /// Sends a request below the admin API's path and reads its JSON answer.
+    /// Sends a request below the admin API's path and returns the JSON response.
     ///
     /// # Errors
-    /// The answer's `detail` when it is refused, or what is wrong with the connection.
+    /// The response's `detail` when the request is rejected, or the connection error.
     pub fn call(&self, method: &str, path: &str, payload: Payload) -> Result<Value, CliError> {
         let body = read_whole(self.send(method, path, payload, Patience::ForAll)?)?;
         Ok(serde_json::from_slice(&body).unwrap_or_default())
     }
 
-    /// Reads what is at a path.
+    /// Sends a GET request to a path and returns the JSON response.
     ///
     /// # Errors
     /// As [`AdminClient::call`].
@@ -220,7 +220,7 @@ impl AdminClient {
         self.call("GET", path, Payload::default())
     }
 
-    /// Sends a body of JSON.
+    /// Sends a request with a JSON body and returns the JSON response.
     ///
     /// # Errors
     /// As [`AdminClient::call`].
@@ -228,7 +228,7 @@ impl AdminClient {
         self.call(method, path, Payload::json(body)?)
     }
 
-    /// Reads a list of records whole, page after page; `parameters` without a value are left out.
+    /// Reads all pages of a list of records; `parameters` without a value are omitted.
     ///
     /// # Errors
     /// As [`AdminClient::call`].
@@ -247,18 +247,18 @@ impl AdminClient {
         }
     }
 
-    /// Sends a request below the admin API's path and gives its answer as it arrives, however large it is.
+    /// Sends a request below the admin API's path and streams the response body, whose size is unlimited.
     ///
     /// # Errors
-    /// The answer's `detail` when it is refused, or what is wrong with the connection.
+    /// The response's `detail` when the request is rejected, or the connection error.
     pub fn download(&self, method: &str, path: &str, payload: Payload) -> Result<Download<'_>, CliError> {
         self.send(method, path, payload, Patience::ForEachRead)
     }
 
-    /// The lines of a response as they arrive.
+    /// Streams the lines of an NDJSON response.
     ///
     /// # Errors
-    /// As [`AdminClient::download`]; of a line, when the connection ends before it, or it is no JSON.
+    /// As [`AdminClient::download`]; for a line, when the connection ends before it or the line is not JSON.
     pub fn lines(
         &self,
         method: &'static str,
@@ -274,7 +274,7 @@ impl AdminClient {
         }))
     }
 
-    /// Sends a request and waits for the head of its answer, which is no refusal.
+    /// Sends a request and returns the response after its headers arrived; a rejection is an error.
     fn send(&self, method: &str, path: &str, payload: Payload, patience: Patience) -> Result<Download<'_>, CliError> {
         let Payload { headers, bytes } = payload;
         let path = format!("{BASE_PATH}{path}");
@@ -312,23 +312,23 @@ impl AdminClient {
             }
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        // Without the parameters, which may name people.
+        // The query parameters are omitted: they may identify individuals.
         let url = uri.split_once('?').map_or(uri.as_str(), |(url, _)| url);
         tracing::info!(method, url, status, duration_ms, "admin request");
         if (200..300).contains(&status) { Ok(answer) } else { Err(refused(status, answer)?) }
     }
 
-    /// Works by this way, and closes it.
+    /// Runs `work` with this connection, then closes the connection.
     ///
     /// # Errors
-    /// Those of the work.
+    /// The errors of `work`.
     pub fn run<T>(self, work: impl FnOnce(&Self) -> Result<T, CliError>) -> Result<T, CliError> {
         let result = work(&self);
         self.close();
         result
     }
 
-    /// Ends the work on a stopped server's folder: everything is on disk afterwards.
+    /// Closes the data folder of a stopped server: all data is on disk afterwards.
     pub fn close(self) {
         if let Self::Local { runtime, app } = self {
             runtime.block_on(app.leave());
@@ -339,10 +339,10 @@ impl AdminClient {
     }
 }
 
-/// Checks that there is a register in the data folder, before anything is made there.
+/// Checks that the data folder contains a register, before any file is created in it.
 ///
 /// # Errors
-/// When there is none.
+/// When the folder contains no register.
 pub fn expect_register(global: &GlobalArgs, config: &Config) -> Result<(), CliError> {
     if config.store.backend == StoreBackend::Postgres {
         return Ok(());
@@ -350,10 +350,10 @@ pub fn expect_register(global: &GlobalArgs, config: &Config) -> Result<(), CliEr
     let store = config.store.folder(&global.data_dir);
     let is_empty = match std::fs::read_dir(&store) {
         Ok(mut entries) => entries.next().is_none(),
-        // Opening reports a folder that this account may not read.
+        // Opening the folder reports a missing read permission.
         Err(error) => [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()),
     };
-    // Opening reports the remains of a restore.
+    // Opening the folder reports an interrupted restore.
     if !is_empty || is_unfinished(&global.data_dir) {
         return Ok(());
     }
@@ -363,10 +363,10 @@ pub fn expect_register(global: &GlobalArgs, config: &Config) -> Result<(), CliEr
     )))
 }
 
-/// Trusts the certificates in that file, or those of the system. `option` names the file.
+/// Trusts the certificates in the file, or those of the system. `option` is the option that names the file.
 ///
 /// # Errors
-/// If there is no such file, or no certificate in it.
+/// If the file does not exist or contains no certificate.
 pub fn tls(trusted: Option<&Path>, option: &str) -> Result<TlsConfig, CliError> {
     trust(trusted).map_err(|error| match error {
         TrustError::NoFile => CliError::usage(format_args!(
@@ -379,7 +379,7 @@ pub fn tls(trusted: Option<&Path>, option: &str) -> Result<TlsConfig, CliError> 
     })
 }
 
-/// Message of a rejection.
+/// Returns the error for a rejected request.
 fn refused(status: u16, answer: Download<'_>) -> Result<CliError, CliError> {
     let (message, code) = match serde_json::from_slice::<Problem<'_>>(&read_whole(answer)?) {
         Ok(Problem { detail, code, .. }) => (detail, Some(code)),
@@ -403,7 +403,7 @@ fn read_whole(answer: Download<'_>) -> Result<Vec<u8>, CliError> {
     Ok(body)
 }
 
-/// The body of a response. Reads block until bytes are there; an interrupted body is an error, never an early end.
+/// The body of a response. Reads block until bytes arrive; an interrupted body is an error, never an early end.
 pub type Download<'c> = Box<dyn Read + 'c>;
 
 /// The frames of a body, in order.

@@ -8,7 +8,7 @@ use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::operation::{AuditEntryBody, PageBody};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 
-/// Number of entries that are read at a time.
+/// Number of entries in a page.
 const PAGE_ENTRIES: usize = 500;
 
 /// Operations on the audit log.
@@ -59,7 +59,7 @@ pub fn run(global: &GlobalArgs, command: AuditCommand) -> Result<(), CliError> {
     AdminClient::connect(global)?.run(|admin| query(global, admin, &args))
 }
 
-/// Prints page after page, so that any number of entries takes the memory of one page.
+/// Prints one page after another, so that the memory usage is that of one page.
 fn query(global: &GlobalArgs, admin: &AdminClient, args: &QueryArgs) -> Result<(), CliError> {
     let mut left = args.limit;
     let mut cursor: Option<String> = None;
@@ -84,7 +84,7 @@ fn query(global: &GlobalArgs, admin: &AdminClient, args: &QueryArgs) -> Result<(
         left = left.saturating_sub(page.data.len());
         for entry in page.data {
             if global.json {
-                // One line of JSON each, so that it can be piped and never grows in memory.
+                // Each entry is one line of JSON, so that the output can be piped and memory usage is bounded.
                 output::line(entry);
             } else {
                 if !has_printed {
@@ -105,7 +105,7 @@ fn query(global: &GlobalArgs, admin: &AdminClient, args: &QueryArgs) -> Result<(
     Ok(())
 }
 
-/// Prints a row, and below it everything that does not fit into the row.
+/// Prints a row, and below it the members that do not fit into the row.
 fn print(entry: &AuditEntryBody) {
     let AuditEntryBody { at, actor, client, action, outcome, .. } = entry;
     let status = entry.status.map(|status| status.to_string()).unwrap_or_default();

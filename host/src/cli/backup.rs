@@ -75,14 +75,14 @@ pub fn run(global: &GlobalArgs, args: &BackupArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A temporary file in the same folder, that only its owner can read.
+/// Creates a temporary file in the same folder, readable by its owner only.
 fn temporary(file: &Path) -> Result<NamedTempFile, CliError> {
     let mut options = tempfile::Builder::new();
     let made = options.prefix(".daftar-backup-").suffix(".unfinished").tempfile_in(folder_of(file));
     made.map_err(|error| cannot_write(file, &error))
 }
 
-/// Makes a backup, on standard output where there is no file for it. A file has its name only when all of it is on
+/// Creates a backup, on standard output if no file is passed. The file gets its name only after all its data is on
 /// disk.
 fn make(
     global: &GlobalArgs,
@@ -109,8 +109,8 @@ fn make(
     Ok(contents)
 }
 
-/// Copies a backup while its blocks are checked: an interrupted or changed one is detected here.
-/// It is signed at the end, where there is a key: what is signed is what arrived.
+/// Copies a backup and checks its blocks: an interrupted or modified backup is detected here. If a key is passed, the
+/// received bytes are signed at the end.
 fn copy(
     global: &GlobalArgs,
     args: &BackupArgs,
@@ -145,11 +145,11 @@ fn copy(
     Ok(contents)
 }
 
-/// Copies what is read.
+/// A reader that copies all bytes read to a writer.
 struct Copying<R, W> {
     from: R,
     to: W,
-    /// Reason why it could not be written.
+    /// Write error, if any.
     failed: Option<io::Error>,
 }
 
@@ -164,10 +164,10 @@ impl<R: Read, W: Write> Read for Copying<R, W> {
     }
 }
 
-/// Reads a whole backup and prints its content and its signer.
+/// Reads a complete backup and prints its contents and its signer.
 ///
 /// # Errors
-/// The problem with it, or with its signature.
+/// The error of the backup or of its signature.
 pub(super) fn check(global: &GlobalArgs, file: &Path, trusted_key: Option<&str>) -> Result<(), CliError> {
     let config = global.config()?;
     let trust = trust_of(&config, trusted_key)?;
@@ -213,7 +213,7 @@ fn check_file(global: &GlobalArgs, file: &Path) -> Result<Contents, CliError> {
 /// Opens a backup.
 ///
 /// # Errors
-/// When there is none, or it cannot be read.
+/// When the file does not exist or cannot be read.
 pub(super) fn open(file: &Path) -> Result<File, CliError> {
     let opened = File::open(file).and_then(|opened| {
         if opened.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(opened) }
@@ -269,7 +269,7 @@ pub(in crate::cli) const fn name_of(authenticity: Authenticity) -> &'static str 
     }
 }
 
-/// Says who signed a backup.
+/// Prints the signer of a backup.
 pub(in crate::cli) fn print_authenticity(authenticity: Authenticity) {
     match authenticity {
         Authenticity::Signed(key) => output::line(format_args!("signed by the trusted key {key}")),
@@ -282,10 +282,10 @@ pub(in crate::cli) fn print_authenticity(authenticity: Authenticity) {
     }
 }
 
-/// Fewer items than this are done immediately: no progress is shown.
+/// Minimum number of items for which progress is printed.
 const REPORTED_FROM: u64 = 10_000;
 
-/// Says how far it is.
+/// Prints the progress of an operation.
 pub(in crate::cli) struct Progress {
     bar: ProgressBar,
     /// Name of the completed operation, such as `backed up`.
@@ -295,19 +295,19 @@ pub(in crate::cli) struct Progress {
 }
 
 impl Progress {
-    /// Nothing yet. No progress is shown where the command writes JSON.
+    /// Starts at zero. No progress is printed when the command writes JSON.
     pub(in crate::cli) fn new(is_json: bool, done: &'static str) -> Self {
         let is_terminal = std::io::stderr().is_terminal();
         let bar = output::bar(is_json, 0, "{msg} [{wide_bar}] {human_pos}/~{human_len} {per_sec} {eta}");
         Self { bar: bar.with_message(done), done, says_lines: !is_json && !is_terminal, tenths: 0 }
     }
 
-    /// So many things are done.
+    /// Reports the number of completed items.
     pub(in crate::cli) fn at(&mut self, head: &Head, things: u64) {
         self.at_about(head.about(), things);
     }
 
-    /// So many things of about so many are done.
+    /// Reports the number of completed items and the approximate total.
     pub(in crate::cli) fn at_about(&mut self, about: u64, things: u64) {
         let about = about.max(things);
         self.bar.set_length(about);

@@ -14,7 +14,7 @@ use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
 use daftar_domain::organization::LegalBasis;
 use daftar_service::client::OVERLAP_S_MAX;
 
-/// Follows a secret that is shown.
+/// Note printed after a secret.
 const KEEP_SECRET: &str = "The secret is shown this once: keep it in a safe place.";
 
 /// Operations on clients.
@@ -207,12 +207,12 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
     output::body(global, client, |client: ClientBody| show(&client))
 }
 
-/// The legal bases, and the empty text that removes one.
+/// Returns the legal bases, and the empty text that removes a legal basis.
 fn basis_or_none() -> PossibleValuesParser {
     LegalBasis::NAMES.map(PossibleValue::new).into_iter().chain([PossibleValue::new("").hide(true)]).into()
 }
 
-/// Shows a new client with its secret.
+/// Prints a new client with its secret.
 fn created(global: &GlobalArgs, NewClientBody { client_secret, client }: NewClientBody) -> Result<(), CliError> {
     let id = &client.client_id;
     let body = json!({"client_id": id, "client_secret": client_secret, "scopes": client.scopes});
@@ -229,7 +229,7 @@ fn created(global: &GlobalArgs, NewClientBody { client_secret, client }: NewClie
     Ok(())
 }
 
-/// Shows the new secret of a client.
+/// Prints the new secret of a client.
 fn rotated(global: &GlobalArgs, rotated: RotatedSecretBody) -> Result<(), CliError> {
     let RotatedSecretBody { client_secret, older_secrets_expire_at: until, client } = rotated;
     let id = &client.client_id;
@@ -243,7 +243,7 @@ fn rotated(global: &GlobalArgs, rotated: RotatedSecretBody) -> Result<(), CliErr
     Ok(())
 }
 
-/// The scopes of a client, each with its fields in brackets where it is not granted on all.
+/// Returns the scopes of a client, each with its fields in brackets if it is not granted on all fields.
 fn scopes(client: &ClientBody) -> String {
     let shown = client.scopes.iter().map(|scope| match client.fields.get(scope) {
         Some(fields) => format!("{scope}[{}]", fields.join(",")),
@@ -252,7 +252,7 @@ fn scopes(client: &ClientBody) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// The age of the oldest of a client's secrets that is not replaced, and whether it is too old.
+/// Returns the age of the client's oldest secret that is not replaced, and marks a secret that is too old.
 fn secret_age(client: &ClientBody) -> String {
     let present = client.secrets.iter().filter(|secret| secret.expires_at.is_none());
     let Some(oldest) = present.max_by_key(|secret| secret.age_days) else { return String::new() };
@@ -260,7 +260,7 @@ fn secret_age(client: &ClientBody) -> String {
     format!("{} d{warning}", oldest.age_days)
 }
 
-/// A secret in a line: how old it is, until when it is valid, and how to replace it.
+/// Returns a secret's age, creation time, expiry and warning on one line.
 fn secret_line(secret: &SecretBody) -> String {
     let mut line = format!("{} days old, made {}", secret.age_days, secret.created_at);
     for (text, before) in [(&secret.expires_at, ", good until "), (&secret.warning, "; ")] {
@@ -295,7 +295,7 @@ fn show(client: &ClientBody) {
     }
 }
 
-/// Reads a number and its unit, `s`, `m`, `h` or `d`, as the seconds that an old secret stays good.
+/// Parses a number with a unit, `s`, `m`, `h` or `d`; returns the seconds during which an old secret stays valid.
 ///
 /// # Errors
 /// The solution, in one sentence.
@@ -303,7 +303,7 @@ fn overlap_of_secret(text: &str) -> Result<u32, String> {
     overlap_up_to(text, OVERLAP_S_MAX)
 }
 
-/// Reads the same for a key that signs tokens.
+/// Parses the same duration for a key that signs tokens.
 ///
 /// # Errors
 /// As [`overlap_of_secret`].

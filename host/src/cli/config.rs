@@ -1,4 +1,4 @@
-//! `daftar config`: the settings of a server, without starting it.
+//! `daftar config`: checks and prints the configuration of a server without starting it.
 
 use clap::Subcommand;
 use serde_json::json;

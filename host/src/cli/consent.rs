@@ -98,7 +98,7 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ConsentCommand) ->
     })
 }
 
-/// The members of a consent that are shown.
+/// The printed members of a consent.
 const MEMBERS: [&str; 9] =
     ["consent_id", "status", "subject", "grantee", "purpose", "dates", "scopes", "fields", "legal_basis"];
 

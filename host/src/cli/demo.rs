@@ -31,13 +31,13 @@ use daftar_domain::{address, person_name};
 use daftar_service::client::ClientChanges;
 use daftar_service::codes::LanguagePreference;
 
-/// Number of people the register has.
+/// Number of individuals in the register.
 const PEOPLE: usize = 1_000;
-/// Number of records that are written at the same time.
+/// Number of records written concurrently.
 const WRITERS: usize = 32;
 /// Scopes of the demo's client.
 const SCOPES: [&str; 4] = ["individual:all", "group:all", "eligibility:all", "vocabulary:read"];
-/// A limit that a person who tries things out does not meet.
+/// Rate limit of the demo's client, too high to be reached by interactive use.
 const REQUESTS_PER_MINUTE: u32 = 600;
 
 /// Options of the demo.
@@ -51,7 +51,7 @@ pub struct DemoArgs {
     plugins: Option<PathBuf>,
 }
 
-/// Runs the command until a shutdown signal; then the folder is removed.
+/// Runs the command until a shutdown signal, then removes the folder.
 pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
     let mut config = Config::default();
     config.server.listen = args.listen;
@@ -102,7 +102,7 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
     })
 }
 
-/// The wanted port, or any free one if it is in use.
+/// Binds the configured port, or any free port if it is in use.
 fn bind(config: &mut Config) -> Result<Listeners, CliError> {
     match Listeners::bind(&config.server) {
         Ok(listeners) => Ok(listeners),
@@ -114,7 +114,7 @@ fn bind(config: &mut Config) -> Result<Listeners, CliError> {
     }
 }
 
-/// Writes people and households as a client would; returns how many households.
+/// Writes individuals and households as a client would; returns the number of households.
 async fn fill(app: &AppState) -> Result<usize, CliError> {
     let households = households(PEOPLE);
     let progress = output::bar(false, PEOPLE as u64, "{msg} {wide_bar} {pos}/{len}").with_message("writing people");
@@ -166,7 +166,7 @@ async fn register_client(app: &AppState) -> Result<(ClientId, SecretString), Cli
     Ok((client.id.clone(), secret))
 }
 
-/// Commands to paste.
+/// Returns the commands to paste.
 fn guide(url: &str, data_dir: &Path, id: &ClientId, secret: &str) -> String {
     let data_dir = data_dir.display();
     let person = SAMPLE_PERSON;
@@ -205,7 +205,7 @@ Stop with Ctrl-C; the folder of the demo is removed then."#
     )
 }
 
-/// The identifier of the first person: the head of the first household.
+/// The identifier of the first individual: the head of the first household.
 const SAMPLE_PERSON: &str = "DEMO-000001";
 
 const GENDER: &str = "urn:iso:std:iso:5218";
@@ -226,18 +226,18 @@ const FAMILY: &str = "Diallo, N'Diaye, Traoré, Ouédraogo, Haile, Tesfaye, Mwan
 const COUNTRIES: &str = "SN, ML, ET, KE, ZA, CO, VN, BD";
 const DISTRICTS: &str = "North, South, East, West, Riverside, Old Town";
 
-/// The fields of a record that is to be registered, or of a part of one.
+/// The fields of a record to register, or of a nested object.
 type Part = Values<CodeUri, IdentifierKey>;
 
-/// A household with the people in it.
+/// A household with its members.
 struct Household {
-    /// The people, the head first.
+    /// The members, the head first.
     people: Vec<IndividualDetails<CodeUri, IdentifierKey>>,
     /// The household.
     group: GroupDetails<CodeUri, IdentifierKey>,
 }
 
-/// Households that hold `people` people in all.
+/// Generates households with `people` individuals in total.
 #[must_use]
 fn households(people: usize) -> Vec<Household> {
     let mut random = StdRng::seed_from_u64(SEED);
@@ -319,7 +319,7 @@ fn code(namespace: &str, code: &str) -> Option<CodeUri> {
     CodeUri::from_parts(namespace, code).ok()
 }
 
-/// One of the items of a list that commas separate.
+/// Picks one item of a comma-separated list.
 fn pick(random: &mut StdRng, all: &'static str) -> &'static str {
     let count = all.split(", ").count();
     all.split(", ").nth(random.random_range(0..count)).unwrap_or_default()

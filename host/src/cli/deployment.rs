@@ -1,5 +1,5 @@
-//! `daftar code`, `daftar concept-group` and `daftar identifier-system`: what a deployment decides about codes and
-//! identifiers.
+//! `daftar code`, `daftar concept-group` and `daftar identifier-system`: codes, concept groups and identifier systems
+//! of a deployment.
 
 use std::collections::BTreeMap;
 
@@ -144,7 +144,7 @@ pub enum IdentifierSystemCommand {
     },
 }
 
-/// Runs the command. With what adds or sets, a register may begin.
+/// Runs the command. Commands that add or set create a missing register.
 pub fn run(global: &GlobalArgs, command: DeploymentCommand) -> Result<(), CliError> {
     let begins = matches!(
         command,

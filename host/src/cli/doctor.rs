@@ -33,7 +33,7 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
     let checked_by = if server.is_some() { "server" } else { "command" };
     let checks = match server {
         Some(reported) => {
-            // Its own settings are active, not those of this command line.
+            // The server's own configuration is active, not that of this command line.
             checks.retain(|_| global.config.is_some());
             [listed(checks), reported].concat()
         }
@@ -70,7 +70,7 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
     }
 }
 
-/// The checks of the server, as they came; nothing where none uses the folder.
+/// Returns the unmodified checks of the server; none if no server uses the folder.
 fn ask_server(global: &GlobalArgs) -> Result<Option<Vec<Value>>, CliError> {
     let Some(admin) = AdminClient::connect_running(global)? else { return Ok(None) };
     match admin.get("/checkup")?.get_mut("checks").map(Value::take) {
@@ -87,7 +87,7 @@ fn listed(checks: Vec<Check>) -> Vec<Value> {
     checkup_body(checks).checks.iter().map(|check| json!(check)).collect()
 }
 
-/// A server uses the folder and does not respond.
+/// Returns the check for a server that uses the folder and does not respond.
 fn no_answer(global: &GlobalArgs, error: &CliError) -> Check {
     let message = format!("a server uses the folder, and does not respond: {error}");
     if error.kind == ErrorKind::Denied {

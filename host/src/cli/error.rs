@@ -1,4 +1,4 @@
-//! The error of a command with its exit code. `host/docs/CLI.md` has the table.
+//! The error of a command with its exit code. `host/docs/CLI.md` contains the table of exit codes.
 
 use std::fmt::Display;
 use std::io;
@@ -17,26 +17,26 @@ use daftar_domain::error::{why_not_read, why_not_written};
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum ErrorKind {
-    /// It was refused, or it failed, in no way that the others name.
+    /// The command was rejected or failed for a reason that no other kind covers.
     Failed = 1,
     /// The command line is invalid, or combines options that exclude each other.
     Usage = 2,
-    /// It succeeded with findings: rejected lines, warnings.
+    /// The command succeeded with findings: rejected lines, warnings.
     Findings = 3,
-    /// A file that was named cannot be read, or is not what it should be.
+    /// An input file cannot be read or is invalid.
     Input = 66,
     /// A dependency does not respond or is in use: a server, a folder, an address.
     Unavailable = 69,
     /// A file or folder cannot be written.
     Output = 73,
-    /// The admin token is missing or wrong.
+    /// The admin token is missing or invalid.
     Denied = 77,
     /// The configuration is invalid.
     Configuration = 78,
 }
 
 impl ErrorKind {
-    /// The exit code.
+    /// Returns the exit code.
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         self as u8
@@ -51,17 +51,17 @@ pub struct CliError {
     pub kind: ErrorKind,
     /// The sentence.
     pub message: String,
-    /// The error code of the server that refused it.
+    /// The error code of the server's rejection.
     pub code: Option<String>,
 }
 
 impl CliError {
-    /// A failure of that kind.
+    /// Creates an error of a kind.
     pub fn of(kind: ErrorKind, message: impl Display) -> Self {
         Self { kind, message: message.to_string(), code: None }
     }
 
-    /// It was refused or failed.
+    /// The command was rejected or failed.
     pub fn failed(message: impl Display) -> Self {
         Self::of(ErrorKind::Failed, message)
     }
@@ -71,17 +71,17 @@ impl CliError {
         Self::of(ErrorKind::Usage, message)
     }
 
-    /// It succeeded with findings.
+    /// The command succeeded with findings.
     pub fn findings(message: impl Display) -> Self {
         Self::of(ErrorKind::Findings, message)
     }
 
-    /// The settings cannot be used.
+    /// The configuration is invalid.
     pub fn settings(message: impl Display) -> Self {
         Self::of(ErrorKind::Configuration, message)
     }
 
-    /// A file is not what it should be.
+    /// An input file is invalid.
     pub fn input(message: impl Display) -> Self {
         Self::of(ErrorKind::Input, message)
     }
@@ -91,12 +91,12 @@ impl CliError {
         Self::of(ErrorKind::Unavailable, message)
     }
 
-    /// Something cannot be written.
+    /// Output cannot be written.
     pub fn output(message: impl Display) -> Self {
         Self::of(ErrorKind::Output, message)
     }
 
-    /// The admin token is missing or wrong.
+    /// The admin token is missing or invalid.
     pub fn denied(message: impl Display) -> Self {
         Self::of(ErrorKind::Denied, message)
     }
@@ -116,14 +116,14 @@ impl CliError {
         Self::failed(format_args!("the server returned an unexpected response to {requested}: is it an older version?"))
     }
 
-    /// The same with a text appended.
+    /// Appends a text to the message.
     #[must_use]
     pub fn with(mut self, more: impl Display) -> Self {
         self.message = format!("{}\n{more}", self.message);
         self
     }
 
-    /// As commands print it under `--json`, on one line of standard error.
+    /// Returns the error as printed with `--json`, on one line of standard error.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut error = json!({"kind": self.kind, "exit_code": self.kind.exit_code(), "message": self.message});

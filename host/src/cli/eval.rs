@@ -1,4 +1,4 @@
-//! `daftar eval`: tests a rule, on a running server or a stopped one's folder.
+//! `daftar eval`: tests a rule, on a running server or in the data folder of a stopped server.
 //!
 //! **Invariant:** results go to standard output; problems of an expression go to standard error, except with `--json`.
 
@@ -22,12 +22,12 @@ use self::preview::PreviewArgs;
 use super::admin_client::{AdminClient, part, read};
 use super::{CliError, GlobalArgs, output};
 
-/// The biggest file with an expression that is read: far more than an expression may have, so that the server reports
-/// the limit.
+/// Maximum size of a file with an expression, in bytes: much larger than the limit of an expression, so that the server
+/// reports that limit.
 const EXPRESSION_FILE_BYTES_MAX: u64 = 1 << 20;
-/// The biggest file of records that is read: what one request may have.
+/// Maximum size of a file of records, in bytes: the limit of a request.
 const RECORDS_FILE_BYTES_MAX: u64 = 8 << 20;
-/// Number of records that are picked where none is named.
+/// Number of records sampled if no record is specified.
 const SAMPLE: u32 = 10;
 
 /// Expression and subjects of a test.
@@ -78,7 +78,7 @@ pub fn run(global: &GlobalArgs, args: EvalArgs) -> Result<(), CliError> {
     AdminClient::connect(global)?.run(|admin| try_rule(global, admin, &args, expression, subjects))
 }
 
-/// A rule that is tried on records of a file.
+/// A rule to test on records of a file.
 pub(super) struct Trial<'a> {
     /// The expression, or its source as in [`EvalArgs`].
     pub expression: &'a str,
@@ -113,7 +113,7 @@ pub(super) fn evaluate_records(admin: &AdminClient, trial: &Trial<'_>) -> Result
     admin.send_json("POST", "/eligibility/evaluate", &Trying { evaluation, sample: None })
 }
 
-/// The subjects that a rule is tried on.
+/// The subjects of a test.
 struct Subjects {
     /// References and records.
     given: Vec<Value>,
@@ -137,14 +137,14 @@ impl Subjects {
     }
 }
 
-/// A rule with everything that is needed to draw what is wrong with it.
+/// A rule with the data required to draw its diagnostics.
 struct Rule {
     expression: String,
     subject: SubjectKind,
     program: Option<String>,
 }
 
-/// A request for an evaluation, where the administrator API may pick the subjects.
+/// A request for an evaluation; the admin API may sample the subjects.
 #[derive(Serialize)]
 struct Trying<'a> {
     #[serde(flatten)]
@@ -229,7 +229,7 @@ fn evaluate(
     }
 }
 
-/// The rule of a program.
+/// Returns the rule of a program.
 fn rule_of(admin: &AdminClient, id: &str) -> Result<Rule, CliError> {
     let id = id.strip_prefix("Program/").unwrap_or(id);
     let answer = admin.get(&format!("/programs/{}", part(id)))?;
@@ -240,14 +240,15 @@ fn rule_of(admin: &AdminClient, id: &str) -> Result<Rule, CliError> {
     Ok(Rule { expression, subject: program.target_type, program: Some(format!("Program/{id}")) })
 }
 
-/// The members of a program that its rule needs.
+/// The members of a program that its rule requires.
 #[derive(Deserialize)]
 struct Program {
     target_type: SubjectKind,
     eligibility: Option<String>,
 }
 
-/// A record as the API refers to it, whether the kind of record was typed or not; a record itself stays as it is.
+/// Returns a reference in the form of the API and adds the kind of record if it is missing; a record is returned
+/// unchanged.
 fn referred(subject: SubjectKind, given: Value) -> Value {
     let kind = match subject {
         SubjectKind::Individual => "Individual",
@@ -260,7 +261,7 @@ fn referred(subject: SubjectKind, given: Value) -> Value {
     }
 }
 
-/// An expression as it was typed, or the content of a file or of standard input.
+/// Returns an expression from the argument, a file or standard input.
 pub(super) fn read_expression(given: &str) -> Result<String, CliError> {
     let text = match given.strip_prefix('@') {
         Some(path) => bounded(Path::new(path), EXPRESSION_FILE_BYTES_MAX)?,
@@ -273,11 +274,11 @@ pub(super) fn read_expression(given: &str) -> Result<String, CliError> {
         }
         None => return Ok(given.to_owned()),
     };
-    // Editors end a file with a line break, which says nothing.
+    // Editors end a file with a line break, which is not part of the expression.
     Ok(text.trim_end().to_owned())
 }
 
-/// One record, or several.
+/// Reads one record or a list of records.
 fn read_records(path: &Path) -> Result<Vec<Value>, CliError> {
     let text = bounded(path, RECORDS_FILE_BYTES_MAX)?;
     let content: Value = serde_json::from_str(&text)
@@ -289,7 +290,7 @@ fn read_records(path: &Path) -> Result<Vec<Value>, CliError> {
     }
 }
 
-/// The record of that number, counted from 1.
+/// Returns the record with a number, counted from 1.
 fn numbered(id: &str, records: Vec<Value>) -> Result<Value, CliError> {
     let count = records.len();
     let place = id.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
@@ -298,7 +299,7 @@ fn numbered(id: &str, records: Vec<Value>) -> Result<Value, CliError> {
     })
 }
 
-/// A file of bounded size, as text.
+/// Reads a text file of at most `bytes_max` bytes.
 fn bounded(path: &Path, bytes_max: u64) -> Result<String, CliError> {
     let shown = path.display();
     let file = std::fs::File::open(path).map_err(|error| CliError::cannot_read(path, &error))?;
@@ -348,7 +349,7 @@ fn show_results(results: &[SubjectResult<'_>]) {
     output::line(reported.collect::<Vec<_>>().join(", "));
 }
 
-/// The outcome, or the reason why there is none.
+/// Returns the outcome, or the reason for its absence.
 fn outcome_of(result: &SubjectResult<'_>) -> String {
     match (&result.error, result.outcome) {
         (Some(error), _) => error.detail.to_string(),

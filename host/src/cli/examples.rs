@@ -2,7 +2,8 @@
 
 use clap::Command;
 
-/// Each line is a command as it is typed; a command has the lines that begin with its name. A test parses all of them.
+/// Each line is a command as typed by a user; the help of a command contains the lines that begin with its name. A test
+/// parses all lines.
 const EXAMPLES: &str = "\
 daftar serve --data-dir /var/lib/daftar --config /etc/daftar/daftar.toml
 daftar demo
@@ -92,7 +93,7 @@ daftar openapi
 daftar manual man
 ";
 
-/// The same command with examples in the help of each of its commands.
+/// Adds examples to the help of each subcommand.
 pub fn with_examples(command: Command) -> Command {
     added("daftar", command)
 }
@@ -101,7 +102,7 @@ fn added(path: &str, command: Command) -> Command {
     let names: Vec<String> = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
     let command = if names.is_empty() || has_file(&command) {
         let examples = of(path);
-        // Help that has text of its own has its examples there.
+        // A command with its own help text has its examples there.
         if examples.is_empty() || command.get_after_help().is_some() {
             command
         } else {
@@ -116,12 +117,13 @@ fn added(path: &str, command: Command) -> Command {
     })
 }
 
-/// True if a file comes before the subcommands, as in `daftar plugin call FILE contents`: the command has the examples.
+/// True if a file precedes the subcommands, as in `daftar plugin call FILE contents`: the command itself has the
+/// examples.
 fn has_file(command: &Command) -> bool {
     command.get_positionals().next().is_some()
 }
 
-/// The examples of a command, a line each, indented.
+/// Returns the examples of a command, one per line, indented.
 fn of(path: &str) -> String {
     let is_of = |line: &&str| line.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
     EXAMPLES.lines().filter(is_of).map(|line| format!("  {line}\n")).collect()
@@ -133,7 +135,7 @@ mod tests {
     use crate::cli::Cli;
     use clap::CommandFactory;
 
-    /// The words of a line, with single quotation marks as in a shell.
+    /// Splits a line into words, with single quotation marks as in a shell.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut is_quoted = false;

@@ -1,7 +1,7 @@
 //! `daftar export`
 //!
-//! **Invariant:** a file of the asked name is a whole export: until then it is called `FILE.partial`, for its owner alone, with
-//! `FILE.progress.json` beside it with the position to resume from.
+//! **Invariant:** a file with the requested name is a complete export. An incomplete export is named `FILE.partial`, is
+//! accessible to its owner only, and has a `FILE.progress.json` next to it with the position to resume from.
 
 mod output_file;
 mod reporting;
@@ -67,7 +67,7 @@ pub fn run(global: &GlobalArgs, args: &ExportArgs) -> Result<(), CliError> {
     match (args.format, &args.out, &args.file) {
         (Some(Format::Parquet), Some(out), _) => reporting::run(global, args, out),
         (_, _, Some(file)) => write_file(global, args, file),
-        // The parser has refused this.
+        // The argument parser rejects this combination.
         _ => Err(CliError::usage("name a FILE, or --format parquet --out DIR")),
     }
 }
@@ -139,7 +139,7 @@ fn query(args: &ExportArgs, is_table: bool) -> Result<String, CliError> {
     Ok(query.finish())
 }
 
-/// Writes what arrives; says as of which instant it is.
+/// Writes the received records; returns the timestamp of the snapshot.
 fn receive(
     admin: &AdminClient,
     query: &str,
@@ -181,7 +181,7 @@ enum Line<'a> {
     Progress { cursor: Option<&'a str>, records: u64 },
 }
 
-/// Hands over each line that arrives; says as of which instant they are.
+/// Passes on each received line; returns the timestamp of the snapshot.
 fn read_lines(
     admin: &AdminClient,
     path: &str,
@@ -206,7 +206,7 @@ fn read_lines(
     Err(CliError::unavailable("the server went away before all was sent"))
 }
 
-/// Writes rows.
+/// Writes records as rows of a table.
 pub struct TableWriter {
     mapping: Mapping,
     names: Vec<String>,
@@ -215,7 +215,7 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// A table by a mapping.
+    /// Creates a table from a mapping.
     ///
     /// # Errors
     /// The problem with the mapping.
@@ -229,18 +229,18 @@ impl TableWriter {
         Ok(Self { mapping, names, fingerprint: String::from_utf8_lossy(&bytes).into_owned() })
     }
 
-    /// The first row.
+    /// Returns the header row.
     ///
     /// # Errors
-    /// If it cannot be written, which is a defect.
+    /// If the row cannot be written, which is a defect.
     pub fn header(&self) -> Result<Vec<u8>, String> {
         self.write(&self.names)
     }
 
-    /// The row of a record; nothing where it is of another type.
+    /// Returns the row of a record; empty if the record is of another type.
     ///
     /// # Errors
-    /// If it cannot be written, which is a defect.
+    /// If the row cannot be written, which is a defect.
     pub fn row(&self, record: &Value) -> Result<Vec<u8>, String> {
         if record.get("type").and_then(Value::as_str) != Some(self.mapping.kind.name()) {
             return Ok(Vec::new());
@@ -263,7 +263,7 @@ impl TableWriter {
     }
 }
 
-/// Labels of codes.
+/// Returns the label of a code.
 fn label(value: &Value) -> String {
     let one = |value: &Value| value.get("display").and_then(Value::as_str).unwrap_or_default().to_owned();
     let labels = match value {

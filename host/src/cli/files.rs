@@ -1,4 +1,4 @@
-//! Files that a command writes beside the one that was named.
+//! Files that a command writes next to a named file.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,29 +10,29 @@ use sha2::{Digest, Sha256};
 use super::CliError;
 use crate::app::packs::{folder_of, write_file};
 
-/// Number of bytes that are read from the disk at once.
+/// Size of a read from the disk, in bytes.
 pub const BUFFER_BYTES: usize = 1 << 18;
 
-/// A file's name with something after it.
+/// Appends a suffix to the name of a file.
 pub fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
     file.with_file_name(name)
 }
 
-/// Writes how far a command has come, whole or not at all.
+/// Writes the progress of a command atomically.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be written.
 pub fn save(path: &Path, progress: &impl Serialize) -> io::Result<()> {
     write_file(path, &serde_json::to_vec_pretty(progress).map_err(io::Error::other)?)?;
     File::open(folder_of(path))?.sync_all()
 }
 
-/// The content of a file; nothing where there is none.
+/// Returns the contents of a file; none if the file does not exist.
 ///
 /// # Errors
-/// If it is there and cannot be read.
+/// If the file exists and cannot be read.
 pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match std::fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -40,18 +40,18 @@ pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Takes a file away that is of no use any more.
+/// Removes a file that is no longer required.
 ///
 /// # Errors
-/// If it cannot be removed.
+/// If the file cannot be removed.
 pub fn remove(path: &Path) -> Result<(), CliError> {
     std::fs::remove_file(path).map_err(|error| CliError::output(format!("cannot remove `{}`: {error}", path.display())))
 }
 
-/// The SHA-256 of everything that is read, in hexadecimal.
+/// Returns the SHA-256 of all bytes of a reader, in hexadecimal.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the reader fails.
 pub fn digest(mut reader: impl Read) -> io::Result<String> {
     let (mut hasher, mut buffer) = (Sha256::new(), vec![0; BUFFER_BYTES]);
     loop {

@@ -1,10 +1,10 @@
 //! `daftar import`
 //!
-//! A file is sent in parts; when a part is answered, its rejects are written down and the progress file says so. What a
-//! part wrote without a response is found in the audit log when the import resumes.
+//! A file is sent in parts. After the response to a part, its rejects are written to disk and the progress file is
+//! updated. If a response is lost, the writes of its part are read from the audit log when the import resumes.
 //!
-//! **Invariant:** every line is written once or is in the rejects file once, however often the command or the server ended in
-//! between.
+//! **Invariant:** every line is written exactly once or is in the rejects file exactly once, even if the command or the
+//! server is interrupted repeatedly.
 
 mod openspp;
 mod progress;
@@ -29,7 +29,7 @@ use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::operation::ImportCounts;
 use daftar_domain::context::{IdSource, RandomIds};
 
-/// A mapping that shows everything a mapping can say.
+/// An example that contains every member of a mapping.
 const EXAMPLE_MAPPING: &str = include_str!("import/example-mapping.toml");
 
 /// Options of an import.
@@ -142,7 +142,7 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
         let rows_path = rejects_path.with_extension("csv");
         let table = source.header().map(|header| (rows_path.as_path(), header));
         let mut rejects = Rejects::open(&rejects_path, table, resumes.then_some(progress.rejects_bytes))?;
-        // Before anything is sent: what is written from now on is found by the name in it.
+        // The progress file is saved before the first request: the name in it identifies the writes of this import.
         if !args.dry_run {
             progress.save(&progress_path)?;
         }
@@ -197,7 +197,7 @@ fn write(
     })
 }
 
-/// Adds how to resume.
+/// Adds the instructions for resuming to an error.
 fn hint(error: CliError, file: &Path, progress: &Path) -> CliError {
     if !progress.exists() {
         return error;

@@ -12,16 +12,16 @@ use super::error::ErrorKind;
 use super::{CliError, GlobalArgs};
 use daftar_api_types::admin::ListBody;
 
-/// True if notes and progress are not shown: `--quiet`, set once at the start.
+/// True if notes and progress are suppressed: `--quiet`, set once at startup.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Shows no notes and no progress from now on.
+/// Suppresses notes and progress.
 pub fn be_quiet() {
     IS_QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Prints a line on standard output. A reader that went away is not an error; a disk that takes nothing ends the
-/// command, as what it was asked for is lost.
+/// Prints a line on standard output. A disconnected reader is not an error; a failed write to a disk ends the command,
+/// as its output is lost.
 pub fn line(text: impl std::fmt::Display) {
     if let Err(error) = line_if_heard(text) {
         let reported =
@@ -31,10 +31,10 @@ pub fn line(text: impl std::fmt::Display) {
     }
 }
 
-/// Prints a line on standard output. A reader that has disconnected is not an error.
+/// Prints a line on standard output. A disconnected reader is not an error.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the line cannot be written.
 pub fn line_if_heard(text: impl std::fmt::Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
@@ -48,10 +48,10 @@ pub fn json(value: &Value) {
     line(serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string()));
 }
 
-/// Prints a response body: with `--json` exactly as it came, else its type as `print` does.
+/// Prints a response body: with `--json` unchanged, else parsed and printed by `print`.
 ///
 /// # Errors
-/// If it is not of that type.
+/// If the body does not match the type.
 pub fn body<T: DeserializeOwned>(global: &GlobalArgs, body: Value, print: impl FnOnce(T)) -> Result<(), CliError> {
     if global.json {
         json(&body)
@@ -61,7 +61,7 @@ pub fn body<T: DeserializeOwned>(global: &GlobalArgs, body: Value, print: impl F
     Ok(())
 }
 
-/// Prints a list: with `--json` exactly as it came, else as a table.
+/// Prints a list: with `--json` unchanged, else as a table.
 ///
 /// # Errors
 /// As [`body`].
@@ -74,7 +74,7 @@ pub fn list<T: DeserializeOwned>(
     body(global, list, |list: ListBody<T>| table(headings, &list.data.iter().map(row).collect::<Vec<_>>()))
 }
 
-/// Prints a list of records: with `--json` exactly as it came, else as a table of the cells that `cell` reads for each
+/// Prints a list of records: with `--json` unchanged, else as a table of the cells that `cell` returns for each
 /// heading.
 ///
 /// # Errors
@@ -88,13 +88,12 @@ pub fn list_of_members(
     list(global, records, headings, |record: &Value| headings.iter().map(|&name| cell(record, name)).collect())
 }
 
-/// The text of the member at a path with points: nothing where there is none, and the items of a list with commas
-/// between them.
+/// Returns the text of the member at a dotted path: empty if the member is missing; list items are separated by commas.
 pub fn text_at(record: &Value, path: &'static str) -> String {
     path.split('.').try_fold(record, |at, name| at.get(name)).map(text_of).unwrap_or_default()
 }
 
-/// A value as text: nothing for null, and the items of a list with commas between them.
+/// Returns a value as text: empty for null; list items are separated by commas.
 pub fn text_of(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -104,12 +103,12 @@ pub fn text_of(value: &Value) -> String {
     }
 }
 
-/// The days from one member to another, each empty where it is open.
+/// Returns the period between two members with dates; an open end is empty.
 pub fn days(record: &Value, from: &'static str, until: &'static str) -> String {
     format!("{}..{}", text_at(record, from), text_at(record, until))
 }
 
-/// An object with the members of another one added to its own.
+/// Adds the members of an object to another object.
 pub fn joined(mut object: Value, more: Value) -> Value {
     if let (Value::Object(members), Value::Object(more)) = (&mut object, more) {
         members.extend(more);
@@ -117,37 +116,37 @@ pub fn joined(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// Prints what was done: with `--json` as an object, else in words.
+/// Prints the result of a command: with `--json` as an object, else as text.
 pub fn done(global: &GlobalArgs, body: &Value, words: impl std::fmt::Display) {
     if global.json { json(body) } else { line(words) }
 }
 
-/// Prints values with their labels, a line each; labels are padded to that width.
+/// Prints values with their labels, one per line; labels are padded to `width`.
 pub fn labelled<V: std::fmt::Display>(width: usize, rows: impl IntoIterator<Item = (&'static str, V)>) {
     for (label, value) in rows {
         line(format_args!("{label:<width$} {value}"));
     }
 }
 
-/// A progress bar on standard error, where that is a terminal.
+/// Returns a progress bar on standard error, visible if standard error is a terminal.
 pub fn bar(is_hidden: bool, length: u64, template: &str) -> ProgressBar {
     let bar =
         if is_hidden || IS_QUIET.load(Ordering::Relaxed) { ProgressBar::hidden() } else { ProgressBar::new(length) };
     bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// Prints everything in a response body: with `--json` exactly as it came, else member by member.
+/// Prints a complete response body: with `--json` unchanged, else one member per line.
 pub fn whole(global: &GlobalArgs, body: &Value) {
     if global.json { json(body) } else { members(body) }
 }
 
-/// Prints an error on standard error: a sentence, or an object on one line.
+/// Prints an error on standard error: as a sentence, or as a JSON object on one line.
 pub fn complain(error: &CliError, as_json: bool) {
     if as_json { complain_json(&error.to_json()) } else { error_line(format_args!("error: {error}")) }
 }
 
-/// Prints what the command line's own reader has to say, and gives the exit code: help and version are answers, the
-/// rest is wrong usage.
+/// Prints the output of the argument parser and returns the exit code: help and version succeed, all other output is a
+/// usage error.
 pub fn print_usage(reported: &clap::Error, as_json: bool) -> u8 {
     let is_wrong = reported.use_stderr();
     if is_wrong && as_json {
@@ -168,7 +167,7 @@ pub fn print_usage(reported: &clap::Error, as_json: bool) -> u8 {
     }
 }
 
-/// Prints a text whose lines are ended on standard error.
+/// Prints a text with terminated lines on standard error.
 pub fn error_text(text: &str) {
     let mut out = std::io::stderr().lock();
     if write!(out, "{text}").is_err() {
@@ -176,12 +175,12 @@ pub fn error_text(text: &str) {
     }
 }
 
-/// Prints JSON on standard error, where standard output holds something else.
+/// Prints JSON on standard error, when standard output contains other data.
 pub fn complain_json(value: &Value) {
     error_line(serde_json::to_string(value).unwrap_or_else(|_| value.to_string()));
 }
 
-/// Prints a line on standard error that is no error, unless `--quiet` is given.
+/// Prints an informational line on standard error, unless `--quiet` is set.
 pub fn note(text: impl std::fmt::Display) {
     if !IS_QUIET.load(Ordering::Relaxed) {
         error_line(text);
@@ -214,7 +213,7 @@ pub fn table(headings: &[&str], rows: &[Vec<String>]) {
     }
 }
 
-/// Prints every member of an object with its path, one a line.
+/// Prints every member of an object with its path, one per line.
 fn members(value: &Value) {
     let mut rows = Vec::new();
     collect("", value, &mut rows);
@@ -224,7 +223,8 @@ fn members(value: &Value) {
     }
 }
 
-/// The nested values of a value, each with its path. Lists of objects are numbered from 0; other lists are one line.
+/// Collects the nested values of a value, each with its path. Lists of objects are numbered from 0; other lists are one
+/// line.
 fn collect(path: &str, value: &Value, rows: &mut Vec<(String, String)>) {
     match value {
         Value::Object(members) => {
@@ -248,7 +248,7 @@ fn collect(path: &str, value: &Value, rows: &mut Vec<(String, String)>) {
     }
 }
 
-/// A value without line breaks.
+/// Returns a value as text without line breaks.
 fn text_in_line(value: &Value) -> String {
     match value {
         Value::String(text) => text.replace(['\n', '\r'], " "),

@@ -46,7 +46,7 @@ pub fn run(global: &GlobalArgs, command: PackCommand) -> Result<(), CliError> {
     match command {
         PackCommand::Build { dir, output: file, base, sign } => {
             expect_folder(&dir)?;
-            // Read first: nothing is made that would then lack its signature.
+            // The key is read first, so that no pack is written without its signature.
             let key = sign.as_deref().map(PrivateKey::read).transpose().map_err(CliError::input)?;
             let bytes = packs::build(&dir, base.as_deref()).map_err(|error| match error {
                 BuildError::Source(errors) => reported(global, &errors),
@@ -76,7 +76,7 @@ pub fn run(global: &GlobalArgs, command: PackCommand) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Problems of a source name its files: a missing folder is reported first.
+/// Checks that the source folder exists: problems of a source only refer to its files.
 fn expect_folder(dir: &Path) -> Result<(), CliError> {
     match std::fs::metadata(dir) {
         Ok(about) if about.is_dir() => Ok(()),
@@ -85,7 +85,7 @@ fn expect_folder(dir: &Path) -> Result<(), CliError> {
     }
 }
 
-/// The problem with a source, as the command's error; in JSON the list is printed and the error is short.
+/// Returns the problem with a source as the command's error; with JSON, the list is printed and the error is short.
 fn reported(global: &GlobalArgs, errors: &PackErrors) -> CliError {
     if !global.json {
         return CliError::input(errors);
@@ -246,7 +246,7 @@ fn import(global: &GlobalArgs, args: ImportArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A progress bar on standard error, where that is a terminal.
+/// A progress bar on standard error, visible if standard error is a terminal.
 struct Bar {
     bar: ProgressBar,
     pass: u32,

@@ -104,7 +104,7 @@ pub enum PluginCommand {
 }
 
 impl PluginCommand {
-    /// True if it runs a plugin's file without a server.
+    /// True if the command runs a plugin's file without a server.
     pub fn is_local_run(&self) -> bool {
         matches!(self, Self::Call(_) | Self::Test(_) | Self::Bench(_))
     }
@@ -167,18 +167,18 @@ fn install(global: &GlobalArgs, file: &Path, path: &str) -> Result<(), CliError>
     })
 }
 
-/// Shown length of a digest: `sha256:` and twelve digits.
+/// Printed length of a digest: `sha256:` and twelve digits.
 const DIGEST_CHARACTERS: usize = 19;
 
 const HEADINGS: [&str; 9] =
     ["name", "version", "kind", "digest", "signer", "state", "calls", "faults", "memory, fuel, time"];
 
-/// Prints the installed plugins by name, then why some of them are not active.
+/// Prints the installed plugins by name, then the reasons for inactive plugins.
 fn print_list(plugins: &PluginsBody) {
     let PluginsBody { data, unloaded } = plugins;
     let reasons: BTreeMap<&str, &str> =
         unloaded.iter().map(|plugin| (plugin.name.as_str(), plugin.reason.as_str())).collect();
-    // A plugin that is loaded and not active is in both lists; the one of the loaded ones says more.
+    // A plugin that is loaded but not active is in both lists; the list of loaded plugins has more details.
     let mut rows: BTreeMap<&str, Vec<String>> =
         unloaded.iter().map(|plugin| (plugin.name.as_str(), unloaded_row(plugin))).collect();
     rows.extend(
@@ -233,7 +233,7 @@ fn short(digest: &str) -> String {
     digest.chars().take(DIGEST_CHARACTERS).collect()
 }
 
-/// Says what installing a plugin would mean for the records there are; changes nothing.
+/// Prints the effect of installing a plugin on existing records; read-only.
 fn report(global: &GlobalArgs, file: &Path, records: u32) -> Result<(), CliError> {
     let payload = Payload::plugin(plugin_files::read(file).map_err(CliError::input)?);
     let admin = AdminClient::connect(global)?;

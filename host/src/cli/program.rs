@@ -100,7 +100,7 @@ pub struct ListArgs {
 }
 
 impl MoreArgs {
-    /// The members of a body that were given.
+    /// Returns the passed options as members of a body.
     fn members(self) -> Map<String, Value> {
         let period = given(json!({"start": self.start, "end": self.end}));
         given(json!({
@@ -113,13 +113,13 @@ impl MoreArgs {
     }
 }
 
-/// The members of an object that are not null.
+/// Returns the members of an object that are not null.
 fn given(object: Value) -> Map<String, Value> {
     let Value::Object(members) = object else { return Map::new() };
     members.into_iter().filter(|(_, value)| !value.is_null()).collect()
 }
 
-/// The members of a program that a change of its identifiers needs.
+/// The members of a program that are required to change its identifiers.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Program {
@@ -127,7 +127,7 @@ struct Program {
     meta: Meta,
 }
 
-/// An identifier of a program, with members that this program does not know.
+/// An identifier of a program, with its unknown members.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Identifier {
@@ -211,7 +211,7 @@ fn list(global: &GlobalArgs, admin: &AdminClient, conditions: &ListArgs) -> Resu
     output::list_of_members(global, admin.records("/programs", &parameters)?, &headings, text)
 }
 
-/// Draws what is wrong with the rules of programs.
+/// Draws the diagnostics of the rules of programs.
 fn check(global: &GlobalArgs, admin: &AdminClient) -> Result<(), CliError> {
     let body = admin.get("/program-rules")?;
     let broken: ListBody<BrokenRuleBody<Diagnostic<'static>>> = read(body.clone())?;
@@ -234,7 +234,7 @@ fn check(global: &GlobalArgs, admin: &AdminClient) -> Result<(), CliError> {
     }
 }
 
-/// The text of a member, as lists and [`print()`] show it.
+/// Returns the text of a member, as printed in lists and by [`print()`].
 fn text(program: &Value, name: &'static str) -> String {
     let flag = |name: &str| program.get(name).and_then(Value::as_bool).unwrap_or(true).to_string();
     match name {
@@ -306,14 +306,14 @@ pub struct UpdateArgs {
     more: MoreArgs,
 }
 
-/// Changes what is given; returns the program.
+/// Changes the passed members; returns the program.
 fn update(admin: &AdminClient, args: UpdateArgs) -> Result<Value, CliError> {
     let UpdateArgs { id, add_identifier, end_identifier, ended_on, if_version, .. } = &args;
     let (id, mut version) = (id.clone(), if_version.map(|version| version.to_string()));
     let identifiers = if add_identifier.is_empty() && end_identifier.is_empty() {
         None
     } else {
-        // A patch replaces the whole list, so it has to be of the version that was read.
+        // A patch replaces the complete list, so it must apply to the version that was read.
         let program: Program = read(show(admin, &id)?)?;
         version = version.or(program.meta.version_id);
         Some(identifiers(program.identifier, add_identifier, end_identifier, ended_on.as_deref())?)
@@ -326,7 +326,7 @@ fn update(admin: &AdminClient, args: UpdateArgs) -> Result<Value, CliError> {
 }
 
 impl UpdateArgs {
-    /// The members of a patch, `null` for what is taken out.
+    /// Returns the members of a patch, `null` for removed members.
     fn members(self, identifiers: Option<Vec<Identifier>>) -> Map<String, Value> {
         let mut body = self.more.members();
         let (name, active, enforce) = (self.name, self.active, self.enforce);
@@ -352,7 +352,7 @@ impl UpdateArgs {
     }
 }
 
-/// The identifiers of a program with some added and some ended.
+/// Returns the identifiers of a program with additions and with end dates set.
 fn identifiers(
     mut all: Vec<Identifier>,
     added: &[String],

@@ -78,7 +78,7 @@ pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
     sound(findings.findings())
 }
 
-/// Problems that existed when the backup was made.
+/// Returns an error if the backed-up register had findings when the backup was created.
 fn sound(findings: u64) -> Result<(), CliError> {
     if findings == 0 {
         return Ok(());
@@ -89,7 +89,7 @@ fn sound(findings: u64) -> Result<(), CliError> {
 }
 
 fn failed(data_dir: &Path, file: &Path, error: &RestoreError) -> CliError {
-    // These report the state of the register themselves; an unchanged folder needs no message.
+    // These errors report the state of the register themselves; an unchanged folder requires no message.
     let says_it = matches!(
         error,
         RestoreError::Unfinished(_) | RestoreError::Unconfirmed { .. } | RestoreError::StillMarked { .. }

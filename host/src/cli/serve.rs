@@ -64,22 +64,22 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
     served
 }
 
-/// A server continues if its standard output is closed.
+/// Prints a line; the server continues if its standard output is closed.
 fn say(ready: &str) {
     if let Err(error) = output::line_if_heard(ready) {
         tracing::warn!(error = %error, "standard output cannot be written");
     }
 }
 
-/// Time limit of the server's response: a probe that runs every few seconds gives up after about as long.
+/// Timeout of the server's response, similar to the timeout of a probe that runs every few seconds.
 const TIMEOUT: Duration = Duration::from_secs(4);
-/// The longest answer that is read.
+/// Maximum size of a response, in bytes.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
-/// Begins a line about a part of the service that is degraded.
+/// Prefix of a line about a degraded part of the service.
 const DEGRADED: &str = "degraded: ";
 
-/// Asks the server of the data folder whether it is ready, as containers are probed: by the administrator's listener,
-/// so that neither the public one's certificate nor a client is needed.
+/// Checks the readiness of the server of the data folder, for container probes. It uses the admin listener, which
+/// requires neither the certificate of the public listener nor a client.
 pub fn health(global: &GlobalArgs) -> Result<(), CliError> {
     let folder = global.data_dir.display();
     let Some(running) = RunningServer::find(&global.data_dir) else {

@@ -1,7 +1,8 @@
-//! Tables with a header, as records and back: which column is which field, and how its values are written.
+//! Converts tables with a header to records and back. A mapping assigns columns to fields and defines the format of
+//! their values.
 //!
-//! **Invariant:** what a mapping does not say is refused, not guessed: a column that nothing takes, a field that there is not, a
-//! value that a translation does not have.
+//! **Invariant:** anything undefined in a mapping is rejected, not guessed: an unused column, an unknown field, a value
+//! without a translation.
 
 mod field;
 mod fitting;
@@ -20,10 +21,10 @@ use self::value::Writing;
 use daftar_domain::error::why_not_read;
 use daftar_domain::record::RecordKind;
 
-/// The biggest mapping file, in bytes.
+/// Maximum size of a mapping file, in bytes.
 const MAPPING_BYTES_MAX: u64 = 1 << 20;
 
-/// The file.
+/// The contents of a mapping file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MappingFile {
@@ -64,29 +65,29 @@ fn empty_cell() -> Vec<String> {
     vec![String::new()]
 }
 
-/// A column that is taken.
+/// A mapped column.
 #[derive(Debug, Clone)]
 pub struct Column {
-    /// Its place in the row.
+    /// Its index in the row.
     pub at: usize,
     /// Its name.
     pub name: String,
     /// Target of its values.
     pub path: Path,
-    /// Their kind.
+    /// Type of its values.
     pub form: Form,
-    /// Their format.
+    /// Format of its values.
     pub writing: Writing,
 }
 
-/// Rows of one value that become a group.
+/// Rows with the same value in one column, imported as a group.
 #[derive(Debug, Clone)]
 pub struct Household {
-    /// The column whose value names it.
+    /// Index of the column with the group's name.
     pub at: usize,
     /// The system of that name.
     pub system: String,
-    /// The column that says as what a person is a member, and how.
+    /// The column with the role of the member.
     pub role: Option<Column>,
     /// Properties of the group, from its first row.
     pub columns: Vec<Column>,
@@ -99,29 +100,29 @@ pub struct Household {
 pub struct Mapping {
     /// Kind of the rows.
     pub kind: RecordKind,
-    /// Between the cells.
+    /// Separator of the cells.
     pub delimiter: u8,
-    /// Cells that say nothing.
+    /// Texts of cells without a value.
     pub empty: Vec<String>,
     /// The columns.
     pub columns: Vec<Column>,
     /// Properties of every record.
     pub constants: Vec<(Path, Value)>,
-    /// Into which groups people go.
+    /// Groups of the individuals.
     pub household: Option<Household>,
-    /// Number of columns the header has.
+    /// Number of columns of the header.
     pub width: usize,
 }
 
-/// The text of a mapping file, or of none: then the header names fields.
+/// The text of a mapping file, or none: the header then contains the names of fields.
 #[derive(Debug, Clone, Default)]
 pub struct MappingText(Option<MappingFile>);
 
 impl MappingText {
-    /// Reads a file.
+    /// Reads a mapping file; returns it with its bytes.
     ///
     /// # Errors
-    /// One sentence.
+    /// The problem, in one sentence.
     pub fn load(path: &FilePath) -> Result<(Self, Vec<u8>), String> {
         let failed = |what: &dyn std::fmt::Display| format!("the mapping `{}` cannot be used: {what}", path.display());
         let about = std::fs::metadata(path).map_err(|error| failed(&why_not_read(&error)))?;
@@ -134,10 +135,10 @@ impl MappingText {
         Ok((Self(Some(file)), text))
     }
 
-    /// Separator of cells, if given.
+    /// Returns the separator of cells, if specified.
     ///
     /// # Errors
-    /// If it is no single byte.
+    /// If the separator is not a single byte.
     pub fn delimiter(&self) -> Result<Option<u8>, String> {
         let Some(text) = self.0.as_ref().and_then(|file| file.delimiter.as_ref()) else { return Ok(None) };
         match text.as_bytes() {
@@ -146,7 +147,7 @@ impl MappingText {
         }
     }
 
-    /// The names of the columns, for a table that is written; the header names fields where there is no mapping.
+    /// Returns the names of the columns for an output table; without a mapping, they are the names of fields.
     #[must_use]
     pub fn header(&self) -> Vec<String> {
         let Some(file) = &self.0 else { return Vec::new() };
@@ -163,10 +164,10 @@ impl MappingText {
         names
     }
 
-    /// Fits the mapping to the table that it writes, which has its columns and no others.
+    /// Fits the mapping to an output table, which has exactly the columns of the mapping.
     ///
     /// # Errors
-    /// Everything that is wrong, a sentence each.
+    /// All problems, one sentence each.
     pub fn written(&self, header: &[String], delimiter: u8) -> Result<Mapping, Vec<String>> {
         let mut text = self.clone();
         if let Some(file) = &mut text.0 {
@@ -178,7 +179,7 @@ impl MappingText {
     /// Fits the mapping to a header.
     ///
     /// # Errors
-    /// Everything that is wrong, a sentence each.
+    /// All problems, one sentence each.
     pub fn fit(&self, header: &[String], delimiter: u8) -> Result<Mapping, Vec<String>> {
         let mut fitting = Fitting::new(header);
         fitting.check_header();
@@ -190,26 +191,26 @@ impl MappingText {
     }
 }
 
-/// A record that is being put together.
+/// A record under construction.
 pub type Body = Map<String, Value>;
 
 /// The problem with a cell: the field, the kind of fault, one sentence.
 pub type CellProblem = (String, &'static str, String);
 
-/// A row that was taken.
+/// A converted row.
 #[derive(Debug, PartialEq)]
 pub struct Taken {
     /// The record.
     pub body: Body,
-    /// Into which group the person goes: its name, and the member.
+    /// Group of the individual: its name, and the member.
     pub household: Option<(String, Value)>,
 }
 
 impl Mapping {
-    /// Makes a record of a row.
+    /// Converts a row to a record.
     ///
     /// # Errors
-    /// Everything that is wrong with its cells.
+    /// All problems of its cells.
     pub fn take(&self, cells: &[&str]) -> Result<Taken, Vec<CellProblem>> {
         let mut problems = Vec::new();
         let mut body = Body::new();
@@ -222,10 +223,10 @@ impl Mapping {
         if problems.is_empty() { Ok(Taken { body, household }) } else { Err(problems) }
     }
 
-    /// Properties of a row's group, from that row.
+    /// Returns the properties of a row's group, from that row.
     ///
     /// # Errors
-    /// Everything that is wrong with its cells.
+    /// All problems of its cells.
     pub fn group(&self, name: &str, cells: &[&str]) -> Result<Body, Vec<CellProblem>> {
         let mut body = Body::new();
         let Some(household) = &self.household else { return Ok(body) };
@@ -236,7 +237,7 @@ impl Mapping {
         if problems.is_empty() { Ok(body) } else { Err(problems) }
     }
 
-    /// A cell that says something.
+    /// Returns a cell, if it has a value.
     fn cell<'c>(&self, cells: &[&'c str], at: usize) -> Option<&'c str> {
         let cell = cells.get(at)?.trim();
         (!cell.is_empty() && !self.empty.iter().any(|empty| empty == cell)).then_some(cell)

@@ -15,7 +15,7 @@ use daftar_domain::config::client_secret_from_environment;
 
 /// Time limit of the token endpoint's response.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum size of a response or a secret that is read, in bytes.
+/// Maximum size of a response or a secret, in bytes.
 const BYTES_MAX: u64 = 64 << 10;
 
 /// The client and its secret.
@@ -39,7 +39,7 @@ pub struct TokenArgs {
     ca: Option<PathBuf>,
 }
 
-/// Prints an access token, or with `--json` the whole response of the token endpoint.
+/// Prints an access token, or with `--json` the complete response of the token endpoint.
 pub fn run(global: &GlobalArgs, args: &TokenArgs) -> Result<(), CliError> {
     let url = match &args.url {
         Some(url) => url.trim_end_matches('/').to_owned(),
@@ -79,7 +79,7 @@ pub fn run(global: &GlobalArgs, args: &TokenArgs) -> Result<(), CliError> {
     }
 }
 
-/// The public address of the server that uses the data folder.
+/// Returns the public address of the server that uses the data folder.
 fn public_url(global: &GlobalArgs) -> Result<String, CliError> {
     RunningServer::find(&global.data_dir).and_then(|running| running.public_url).ok_or_else(|| {
         CliError::usage(format_args!(

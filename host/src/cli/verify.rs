@@ -15,14 +15,14 @@ use daftar_domain::config::Config;
 use daftar_domain::verification::VerificationResult;
 use daftar_http::admin::operation::{event_line, result_body};
 
-/// Maximum number of events of a verification that wait to be shown.
+/// Maximum number of queued events of a verification.
 const WAITING_MAX: usize = 64;
 
 /// The register to verify.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {}
 
-/// Runs the command: exit code 1 where something is wrong.
+/// Runs the command; the exit code is 1 if there are findings.
 pub fn run(global: &GlobalArgs, _args: VerifyArgs) -> Result<(), CliError> {
     let mut shown = Shown::new(global.json);
     let result = match AdminClient::connect_running(global)? {
@@ -38,7 +38,7 @@ pub fn run(global: &GlobalArgs, _args: VerifyArgs) -> Result<(), CliError> {
     shown.end()
 }
 
-/// Asks a server that runs.
+/// Verifies the register of a running server.
 fn of_server(admin: &AdminClient, shown: &mut Shown) -> Result<(), CliError> {
     admin.lines("GET", "/verification", Payload::default())?.try_for_each(|line| shown.take(line?))
 }
@@ -65,11 +65,11 @@ fn of_folder(config: &Config, data_dir: &Path, shown: &mut Shown) -> Result<(), 
     shown.take(json!(VerificationLine::Result(result_body(&result))))
 }
 
-/// The progress of a verification, and the findings for its end.
+/// The progress of a verification, and the findings to print at its end.
 struct Shown {
     is_json: bool,
     bar: ProgressBar,
-    /// As the server returned it: members of newer servers are printed too.
+    /// The findings as returned by the server, including members that a newer server added.
     findings: Vec<Value>,
     result: Option<Value>,
 }
@@ -80,7 +80,7 @@ impl Shown {
         Self { is_json, bar, findings: Vec::new(), result: None }
     }
 
-    /// Takes one line; one of a kind that this program does not know is left out.
+    /// Processes one line; a line of an unknown kind is ignored.
     fn take(&mut self, mut line: Value) -> Result<(), CliError> {
         let Ok(read) = VerificationLine::deserialize(&line) else { return Ok(()) };
         match read {

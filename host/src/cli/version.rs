@@ -1,4 +1,4 @@
-//! `daftar version`: what this program is, and what it speaks and stores.
+//! `daftar version`: version, build, interface versions and storage formats of the program.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,24 +19,25 @@ use daftar_store_sled::FORMAT_VERSION;
 const SHORT_COMMIT: usize = 12;
 
 /// The source of the build, as `cargo xtask` passes it to the compiler of a release. Absent in development, and for
-/// sources that came without git.
+/// sources without a git repository.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Build {
-    /// The name of the commit, with `-modified` behind it where something was changed after it.
+    /// The commit hash, with the suffix `-modified` if the sources were modified after the commit.
     pub commit: Option<&'static str>,
-    /// Time at which it was made, in seconds since 1970: the same sources say the same, whenever they are built.
+    /// Time of the commit, in seconds since 1970: independent of the build time, so that the same sources have the same
+    /// value.
     pub committed_s: Option<&'static str>,
 }
 
 impl Build {
-    /// When the commit was made.
+    /// Returns the time of the commit.
     #[must_use]
     pub fn committed_at(&self) -> Option<Timestamp> {
         let seconds = self.committed_s?.parse().ok()?;
         Timestamp::from_second(seconds).ok()
     }
 
-    /// Version, commit and day, in one line.
+    /// Returns version, commit and date on one line.
     pub(super) fn short(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
         let Some(commit) = self.commit else { return format!("{version} (commit not recorded)") };
@@ -65,7 +66,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// The member of the JSON object, the label and the value of each fact about the program.
+/// Returns the JSON member, the label and the value of each fact about the program.
 fn facts(build: &Build, pinned: usize) -> [(&'static str, &'static str, Value); 11] {
     let interfaces = daftar_sandbox::supported_versions();
     let interfaces = interfaces.iter().map(|version| format!("daftar:plugin@{version}"));
@@ -135,7 +136,7 @@ pub fn manual(global: &GlobalArgs, args: &ManualArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The commands that users type, without the day of their build, so that the same commands make the same pages.
+/// Returns the public commands without their build date, so that the same commands produce the same pages.
 fn described() -> clap::Command {
     let whole = command(&super::Build::default());
     let typed = whole.get_subcommands().filter(|one| !one.is_hide_set()).cloned();

@@ -1,10 +1,10 @@
 //! Sends spans and metrics to a collector by OTLP: protobuf over HTTP.
 //!
-//! Finished spans wait in a queue for the one thread that sends (`sender.rs`) by exporters of OpenTelemetry, which have
-//! the one client (`collector.rs`). Metrics are those of the metrics page (`meters.rs`).
+//! Finished spans wait in a queue for the sender thread (`sender.rs`). It sends with OpenTelemetry exporters that share
+//! one client (`collector.rs`). The metrics are those of the metrics page (`meters.rs`).
 //!
-//! **Invariant:** only the sender thread ever waits for the collector. What does not fit into the queue is dropped and
-//! counted.
+//! **Invariant:** only the sender thread ever waits for the collector. Spans that exceed the capacity of the queue are
+//! dropped and counted.
 
 mod collector;
 mod meters;
@@ -30,15 +30,15 @@ use self::sender::{MetricsSender, Outcome, Queue, QueueProcessor, Sender, Stop};
 use super::{BoxedLayer, MetricsSnapshot};
 use daftar_domain::config::OtlpConfig;
 
-/// Name of this program as the source of spans and metrics.
+/// Name of this program in the resource of spans and metrics.
 const SCOPE: &str = "daftar";
 /// Additional time to wait for the sender thread beyond its own limit.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// The way to a collector.
+/// Export to a collector.
 pub(super) struct Otlp {
     queue: Arc<Queue>,
-    /// Absent where no metrics are sent.
+    /// Absent if no metrics are sent.
     meters: Option<Arc<Meters>>,
     provider: SdkTracerProvider,
     is_tracing: bool,
@@ -47,10 +47,10 @@ pub(super) struct Otlp {
 }
 
 impl Otlp {
-    /// Starts the thread that sends.
+    /// Starts the sender thread.
     ///
     /// # Errors
-    /// One sentence: what the settings name cannot be used, or there is no thread.
+    /// One sentence, if a file or value in the configuration cannot be used, or the thread cannot be started.
     pub fn start(config: &OtlpConfig) -> Result<Self, String> {
         let collector = Arc::new(Collector::new(config)?);
         let resource = Resource::builder_empty().with_attributes([
@@ -92,7 +92,7 @@ impl Otlp {
         })
     }
 
-    /// Tracer of this program's spans; none if no request is traced.
+    /// Returns the tracer of the spans of this program; `None` if no request is traced.
     pub fn layer(&self) -> Option<BoxedLayer> {
         let is_ours = filter_fn(|metadata| metadata.is_span() && metadata.target().starts_with("daftar"));
         let layer = tracing_opentelemetry::layer()
@@ -117,12 +117,12 @@ impl Otlp {
         self.meters.as_ref().map(|meters| meters.histogram(name, description, bounds))
     }
 
-    /// Sends what waits, within the time that the settings allow, and stops.
+    /// Sends the queued spans within the configured timeout, and stops.
     pub fn finish(&self, last: Option<MetricsSnapshot>) {
         let deadline = Instant::now() + self.shutdown_timeout;
         self.queue.stop(Stop { deadline, last });
         let ended = lock(&self.ended);
-        // Its end is the end of the channel; a thread that hangs is left behind with the process.
+        // The channel closes when the thread ends. A thread that does not respond ends with the process.
         let waited = ended.recv_timeout(self.shutdown_timeout + GRACE);
         let unsent = self.queue.unsent();
         if unsent > 0 || matches!(waited, Err(std::sync::mpsc::RecvTimeoutError::Timeout)) {
@@ -144,7 +144,8 @@ impl Otlp {
     }
 }
 
-/// Samples traces that begin with a request, by the ratio, and no others, such as reads of the store at the start.
+/// Samples traces that begin with a request, at the configured ratio. Drops all others, such as reads of the store at
+/// the start.
 #[derive(Debug, Clone)]
 struct OfRequests(Sampler);
 
@@ -170,15 +171,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Figures of the export on the metrics page.
+/// Statistics of the export on the metrics page.
 #[derive(Debug, Clone, Copy)]
 pub struct OtlpUsage {
-    /// Spans that wait.
+    /// Number of queued spans.
     pub queued: usize,
-    /// Their maximum.
+    /// Capacity of the queue.
     pub queue_max: usize,
-    /// Outcomes of spans.
+    /// Number of spans by outcome.
     pub spans: [(&'static str, u64); Outcome::ALL.len()],
-    /// Requests to the collector: of what, how many it took, how many failed.
+    /// Requests to the collector: kind of data, number of successful requests, number of failed requests.
     pub requests: [(&'static str, u64, u64); Signal::ALL.len()],
 }

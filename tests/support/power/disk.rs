@@ -1,6 +1,7 @@
 //! A disk in memory that is mounted by FUSE and records every request.
 //!
-//! **Invariant:** the kernel keeps no content of it: every read and write of a file is a request, so that the history is complete.
+//! **Invariant:** the kernel caches no content of the disk: every read and write of a file is a request, so that the
+//! history is complete.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -109,7 +110,7 @@ impl State {
     fn create(&mut self, folder: Node, name: &OsStr, is_folder: bool) -> Result<FileAttr, Errno> {
         self.fail()?;
         let name = text(name)?.to_owned();
-        // Removed ones stay, as files do that are open: a number is never given twice.
+        // Removed nodes are retained, as for files that are open: a number is never reused.
         let node = self.nodes.len() as Node + ROOT;
         if self.names(folder)?.contains_key(&name) {
             return Err(Errno::EEXIST);
@@ -224,12 +225,12 @@ impl Disk {
         self.state().faults.failed
     }
 
-    /// Unmounts it, and returns every recorded request. A store that is closing, or failed, may still have files of it
-    /// open: the disk is removed with the last of them.
+    /// Unmounts the disk and returns every recorded request. A store that is closing, or that failed, may still have
+    /// open files: the disk is removed when the last of them is closed.
     pub(super) fn unmount(self) -> io::Result<Vec<Event>> {
         let history = std::mem::take(&mut self.state().history);
         let unmounted = rustix::mount::unmount(self.folder.path(), UnmountFlags::DETACH);
-        // Its own end would unmount what is no longer there, and wait.
+        // Dropping the session would unmount the disk a second time, and block.
         std::mem::forget(self.session);
         unmounted?;
         Ok(history)

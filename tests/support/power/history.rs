@@ -2,13 +2,15 @@
 //!
 //! Possible effects of a power cut on unsynced data:
 //!
-//! - The bytes of a file since its last sync: all of them are there, or none, or those of the first writes, or of any of them, or any sector
-//!   of 512 bytes as any of the writes to it left it. The file's length is that of what is there. A sector is never half written.
-//! - The names of a folder since its last sync: the first changes are there, in the order in which they were made, and the rest is not.
-//!   ext4, XFS, btrfs and ZFS write names in that order. The names of two folders do not depend on each other.
+//! - The bytes of a file since its last sync: all writes are present, or none, or a prefix of them, or any subset, or
+//!   any sector of 512 bytes in the state after any of the writes to it. The length of the file is the end of the
+//!   present data. A sector is never partly written.
+//! - The names of a folder since its last sync: the first changes are present, in the order in which they were made,
+//!   and the remaining ones are not. ext4, XFS, btrfs and ZFS write names in that order. The names of two folders are
+//!   independent.
 //!
 //! A sync of a file does not cover its name. A failed sync, and one that is omitted, makes nothing durable: its data
-//! stays with the rest that is not synced, and the next sync of the file writes it to disk.
+//! remains unsynced, and the next sync of the file writes it to disk.
 //!
 //! **Invariant:** the files that a cut leaves follow from the history, the point and the seed alone.
 
@@ -122,7 +124,7 @@ struct StoredFolder {
 pub(super) struct Replay {
     files: BTreeMap<Node, StoredFile>,
     folders: BTreeMap<Node, StoredFolder>,
-    /// The path of each file and folder, by the name that it was made with; see [`class`]. That of a folder ends with
+    /// The path of each file and folder, by the name at its creation; see [`class`]. The path of a folder ends with
     /// `/`.
     paths: BTreeMap<Node, String>,
     /// The syncs of this path are ignored.

@@ -31,10 +31,10 @@ use super::disk::Disk;
 
 /// The folder of the store on the disk.
 const STORE: &str = "store";
-/// The folder that is filled with what the store holds.
+/// The folder into which the contents of the store are copied.
 const REFILLED: &str = "refilled";
-/// A long entry of the audit log. A value of more than about 500 kB is in a file of its own, with the fault described
-/// in VERIFY.md: none is written here.
+/// Size of a long entry of the audit log. A value of more than about 500 kB is stored in a separate file, with the
+/// fault described in VERIFY.md: the test writes none.
 const LONG_LINE: usize = 200_000;
 const ALL: usize = 100_000;
 

@@ -1,5 +1,5 @@
-//! `cargo xtask materials`: the bill of materials and the notices of what is built for development, held to their
-//! schema by a tool that others wrote.
+//! `cargo xtask materials`: generates the bill of materials and the notices of the development build, and validates
+//! them against their schema with a third-party tool.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ use crate::{files, tools};
 
 /// The validator with the schemas of CycloneDX, from PyPI.
 const VALIDATOR: &str = "cyclonedx-python-lib[json-validation]==11.7.0";
-/// Says what is wrong with the file that it is given.
+/// Prints the schema errors of a file.
 const SCRIPT: &str = "\
 import sys
 from cyclonedx.schema import SchemaVersion
@@ -21,7 +21,7 @@ error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(open(sys.argv[1], e
 sys.exit(0 if error is None else f'{sys.argv[1]}: {error}')
 ";
 
-/// Writes both into the target folder, twice, and lets the validator look.
+/// Writes both files into the target folder, twice, and runs the validator.
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let folder = workspace.target().join("materials");
     files::create_folder(&folder)?;

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// Folders that hold what was built or is run, not what was written.
+/// Folders with build output or runtime data, not sources.
 const SKIPPED: [&str; 4] = [".git", "target", "dist", "data"];
-/// The same wherever npm leaves them.
+/// Folders that npm and the builds create at any depth.
 const SKIPPED_ANYWHERE: [&str; 3] = ["node_modules", "dist", "dist-tests"];
 
-/// A larger file is no source. In bytes.
+/// Maximum size of a source file, in bytes.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
 /// A text file.
@@ -21,12 +21,12 @@ pub struct TextFile {
     pub text: String,
 }
 
-/// Every text file of the project, by path.
+/// All text files of the project, by path.
 #[derive(Debug, Default)]
 pub struct Sources(Vec<TextFile>);
 
 impl Sources {
-    /// Reads them. Links are not followed; what is not UTF-8 is no text.
+    /// Reads the files. Symbolic links are not followed. A file that is not UTF-8 is not a text file.
     pub fn read(root: &Path) -> Result<Self, Failure> {
         let mut files = Vec::new();
         read_folder(root, "", &mut files)?;
@@ -34,7 +34,7 @@ impl Sources {
         Ok(Self(files))
     }
 
-    /// Sources for a test, given as (path, text).
+    /// Creates sources for a test from (path, text).
     #[cfg(test)]
     pub fn of(files: &[(&str, &str)]) -> Self {
         let file = |(path, text): &(&str, &str)| TextFile { path: (*path).to_owned(), text: (*text).to_owned() };

@@ -41,11 +41,11 @@ pub enum AdminTokenError {
 pub struct AdminToken(SecretString);
 
 impl AdminToken {
-    /// Reads the token of a data folder; creates one if there is none.
+    /// Reads the token of a data folder. Creates one if none exists.
     ///
     /// # Errors
-    /// If the file cannot be read or written, other users may read it, or the token is too weak. The message says what
-    /// to do.
+    /// Returns an error if the file cannot be read or written, other users may read it, or the token is too weak. The
+    /// message states the remedy.
     pub fn load_or_create(data_folder: &Path) -> Result<Self, AdminTokenError> {
         let path = data_folder.join(ADMIN_TOKEN_FILE);
         if secret_file::read(&path)?.is_none() {
@@ -56,10 +56,10 @@ impl AdminToken {
         Self::load(data_folder)
     }
 
-    /// Reads the token of a data folder, for commands that talk to a running server.
+    /// Reads the token of a data folder, for commands that connect to a running server.
     ///
     /// # Errors
-    /// If there is none, or as [`Self::load_or_create`].
+    /// Returns an error if the token does not exist, or as [`Self::load_or_create`].
     pub fn load(data_folder: &Path) -> Result<Self, AdminTokenError> {
         Self::load_file(&data_folder.join(ADMIN_TOKEN_FILE))
     }
@@ -67,7 +67,7 @@ impl AdminToken {
     /// Reads the token from a file.
     ///
     /// # Errors
-    /// If there is none, or as [`Self::load_or_create`].
+    /// Returns an error if the token does not exist, or as [`Self::load_or_create`].
     pub fn load_file(path: &Path) -> Result<Self, AdminTokenError> {
         let text = secret_file::read(path)?.ok_or_else(|| AdminTokenError::Absent(path.to_owned()))?;
         Self::parse(text.expose_secret()).ok_or_else(|| AdminTokenError::Unusable(path.to_owned()))

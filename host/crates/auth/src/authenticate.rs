@@ -135,8 +135,9 @@ impl AuthFault {
 }
 
 impl fmt::Display for AuthFault {
-    /// Formats what the client may see: missing, malformed, expired or disabled, and no more. A valid token with an
-    /// `iat` in the future gets a text of its own, so that the operator finds the clock skew between servers.
+    /// Formats the reason that the client may read: missing, malformed, expired or disabled, without details. A valid
+    /// token with an `iat` in the future has a separate text, so that the operator detects the clock skew between
+    /// servers.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.kind {
             AuthFaultKind::Missing => "the access token is missing: send it as `Authorization: Bearer <token>`",

@@ -27,12 +27,12 @@ pub struct CursorSeal(LessSafeKey);
 daftar_domain::opaque_debug!(CursorSeal);
 
 impl CursorSeal {
-    /// Reads the sealing key of a data folder; creates the folder of keys and a key if there is none. With another key
+    /// Reads the sealing key of a data folder. Creates the folder of keys and a key if none exists. With another key
     /// every existing cursor is rejected and the client must start its listing again.
     ///
     /// # Errors
-    /// If the file cannot be read or written, other users may read it, or the key is malformed or weak. The message
-    /// says what to do.
+    /// Returns an error if the file cannot be read or written, other users may read it, or the key is malformed or
+    /// weak. The message states the remedy.
     pub fn load_or_create(data_folder: &Path, now: Timestamp) -> Result<Self, KeyError> {
         key_file::load_single(data_folder, SEAL_KEY_FILE, now, |secret| {
             let key = UnboundKey::new(&CHACHA20_POLY1305, secret);

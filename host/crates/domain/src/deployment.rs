@@ -1,6 +1,6 @@
 //! Decisions of a deployment about vocabularies and identifiers, in addition to the installed packs.
 //!
-//! **Invariant:** changed as a whole: codes and concept groups of one value are consistent with each other.
+//! **Invariant:** all settings change together: codes and concept groups of one value are consistent with each other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ pub const CONCEPT_GROUPS_MAX: usize = 1_000;
 pub enum Setting {
     /// A local code, or an override of a starter code.
     LocalCode(LocalCode),
-    /// A concept group of the deployment, in place of any pack's.
+    /// A concept group of the deployment, which overrides the definition of any pack.
     ConceptGroup(ConceptGroup),
-    /// A chunk of the codes that an earlier version of a vocabulary had and records may contain.
+    /// A chunk of the codes of earlier versions of a vocabulary that records may contain.
     RetainedConcepts(RetainedConcepts),
-    /// A chunk of the version of a vocabulary before the installed one.
+    /// A chunk of the previous version of a vocabulary.
     EarlierVersion(Arc<EarlierVersion>),
     /// A valid system of identifiers.
     IdentifierSystem(IdentifierSystem),
 }
 
-/// The key of a setting; there is one setting of each key.
+/// The key of a setting. Keys are unique.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SettingKey {
     /// The local code of this URI.
@@ -44,19 +44,19 @@ pub enum SettingKey {
     IdentifierSystem(SystemUri),
 }
 
-/// Codes of earlier versions of a vocabulary that the installed version no longer has.
+/// Codes of earlier versions of a vocabulary that the installed version no longer contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetainedConcepts {
     /// The vocabulary.
     pub namespace: Namespace,
     /// Index of this chunk of the codes, counted from 0.
     pub part: u32,
-    /// The codes as described by the last version that had them, each inactive.
+    /// The codes as described by the last version that contained them, each inactive.
     pub concepts: Vec<Concept>,
 }
 
-/// A chunk of the version of a vocabulary before the installed one. It shows what a code meant when records were coded
-/// with that version.
+/// A chunk of the previous version of a vocabulary. It contains the meaning of codes in records that were coded with
+/// that version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EarlierVersion {
     /// The description of its pack.

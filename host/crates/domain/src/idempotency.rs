@@ -76,7 +76,7 @@ pub struct IdempotentRequest {
     pub responses: Vec<StoredResponse>,
 }
 
-/// The response to a request. Its content is not stored: it is read again, limited to what the client may then see.
+/// The response to a request. Its content is not stored: it is read again, limited to the current access of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredResponse {
     /// The status.

@@ -79,7 +79,7 @@ impl Transport {
             self.requests_refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        // From here on, dropping the slot releases what it has.
+        // From here on, dropping the slot releases its counters.
         let place = Place { transport: self, is_for_token, is_whole: take(&self.requests, self.requests_max) };
         if place.is_whole {
             return Some(place);

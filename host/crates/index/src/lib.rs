@@ -4,11 +4,11 @@
 //! row, numbered in the order of creation. Everything by which records are found is in structures whose clones share
 //! unchanged data.
 //!
-//! **Invariant:** a [`Snapshot`] never changes, and it shows either all of what one call of [`Columns::apply`] wrote or
-//! nothing.
+//! **Invariant:** a [`Snapshot`] never changes. It contains either all changes of one call of [`Columns::apply`] or
+//! none.
 //!
-//! **Invariant:** a snapshot taken after [`Columns::apply`] returned shows what that call wrote. It is created on
-//! request, so writes between two reads cost no copies.
+//! **Invariant:** a snapshot taken after [`Columns::apply`] returned contains the changes of that call. It is created
+//! on request, so writes between two reads cost no copies.
 //!
 //! **Invariant:** neither a snapshot nor a write copies a part that grows with the register, except lists with one
 //! reference for each 4,096 rows, or for each 65,536 rows of a code or word.
@@ -146,8 +146,8 @@ impl Columns {
         self.is_stale.store(true, Ordering::Release);
     }
 
-    /// Returns an image of the whole register, to be stored or compared. It delays writers no longer than a snapshot;
-    /// while the image exists, a write copies the part that it changes.
+    /// Returns an image of the complete register, for storage or comparison. It delays writers no longer than a
+    /// snapshot. While the image exists, a write copies the part that it changes.
     #[must_use]
     pub fn image(&self) -> Image {
         let writer = self.lock();

@@ -1,7 +1,7 @@
 //! The records that are visible to a client, and their visible fields.
 //!
-//! **Invariant:** a search under limits returns what it would return if the other records did not exist, no condition
-//! were met on an invisible field, and such a field had no value to sort by: totals and pages alike.
+//! **Invariant:** a search under limits returns the result as if the other records did not exist, no condition on an
+//! invisible field were satisfied, and invisible fields had no value to sort by. This applies to totals and pages.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ pub struct RowLimits {
 }
 
 impl RowLimits {
-    /// Limits to `visible`. Each field in `fields` is visible on its rows; any other one on the rows of `whole`. Fields
-    /// are named as in the API, those of modules `extension.<key>`, or `extension` for all of them.
+    /// Creates limits to `visible`. Each field in `fields` is visible on its rows, any other field on the rows of
+    /// `whole`. Fields are named as in the API, fields of modules `extension.<key>`, or `extension` for all of them.
     pub(super) fn new(visible: Posting, whole: Posting, fields: BTreeMap<Box<str>, Posting>) -> Self {
         Self { visible, whole, fields }
     }

@@ -112,7 +112,7 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// Creates a compiler, with a cache if there is one.
+    /// Creates a compiler, with an optional cache.
     pub fn new(place: CompileIn, cache: Option<CodeCache>) -> Self {
         let child = match place {
             CompileIn::Child { program, bounds } => Some(ChildCompiler::new(program, bounds)),
@@ -203,7 +203,7 @@ impl Compiler {
 
 /// Compiles in this process.
 fn compile_here(engine: &Engine, component: &[u8]) -> Result<Vec<u8>, CompileError> {
-    // The component is valid here; an error means that it exceeds what the compiler supports.
+    // The component is valid at this point. An error means that it exceeds the limits of the compiler.
     engine
         .precompile_component(component)
         .map_err(|error| CompileError::Budget(format!("the compiler failed: {}", excerpt(&format!("{error:#}")))))

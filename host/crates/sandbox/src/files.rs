@@ -110,7 +110,7 @@ pub(super) fn remove_files(folder: &Path, is_removed: impl Fn(&str) -> bool) {
     }
 }
 
-/// Removes what writes that never finished left behind.
+/// Removes temporary files of interrupted writes.
 pub(super) fn remove_unfinished(folder: &Path) {
     remove_files(folder, |name| name.starts_with(UNFINISHED_PREFIX));
 }

@@ -1,10 +1,10 @@
 //! Static checks of a plugin's file: no code of the plugin runs.
 //!
-//! In this order: size, WebAssembly, component, manifest; then, if its signer is trusted, validity of the whole file,
-//! interface version, imports, exports, amount of code.
+//! Checks in this order: size, WebAssembly, component, manifest; then, if the signer is trusted, validity of the
+//! complete file, interface version, imports, exports, amount of code.
 //!
 //! **Invariant:** a [`Package`] is a valid component with a manifest, for a version of the interface that this host
-//! supports; it imports only what is granted, and exports what its kind requires.
+//! supports. It imports only granted functions, and exports the functions that its kind requires.
 
 use std::fmt;
 use std::ops::Deref;
@@ -22,11 +22,11 @@ use super::wit::InterfaceVersion;
 use crate::inspect::supported_versions;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 
-/// The largest file that is read, in bytes. The largest known list makes a pack of 40 MB.
+/// Maximum size of a file that is read, in bytes. The largest known list results in a pack of 40 MB.
 pub const PACKAGE_BYTES_MAX: usize = 64 << 20;
 
-/// The most code of all functions, in bytes: compiling takes time and memory in proportion. The eligibility engine has
-/// 3 MB.
+/// Maximum code size of all functions, in bytes: the time and memory of compilation are proportional to it. The
+/// eligibility engine has 3 MB.
 const CODE_BYTES_MAX: usize = 12 << 20;
 
 /// The most functions, for the same reason.

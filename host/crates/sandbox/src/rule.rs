@@ -1,9 +1,10 @@
 //! Rule evaluation over domain types: the interface for the rest of the host, and a compiled rule in its sandbox.
 //!
-//! **Invariant:** all calls of a request, from compilation to the last explanation, share one budget of fuel and one of
-//! time: each call has what the calls before it left.
+//! **Invariant:** all calls of a request, from compilation to the last explanation, share one fuel budget and one time
+//! budget. Each call gets the remainder of the previous calls.
+//!
 //! **Invariant:** a budget that an expression exhausts is [`EngineError::Exhausted`], charged to the client that sent
-//! the expression; it is never a fault of the engine, or one client could disable eligibility for all.
+//! the expression. It is never a fault of the engine; otherwise one client could disable eligibility for all clients.
 
 use std::sync::Arc;
 
@@ -134,7 +135,8 @@ impl RuleSession {
         &self.summary
     }
 
-    /// Answers the rule's questions. Called once before the first `evaluate`, even if there are no questions.
+    /// Binds the results of the rule's queries. The caller calls it once before the first `evaluate`, even if there are
+    /// no queries.
     ///
     /// # Errors
     /// A budget was exhausted, or a fault ended the session.
@@ -154,8 +156,8 @@ impl RuleSession {
         Ok(outcomes)
     }
 
-    /// Explains the outcome of one row of a batch. The first part is the whole expression, and its value is the outcome
-    /// that [`RuleSession::evaluate`] returns.
+    /// Explains the outcome of one row of a batch. The first part is the complete expression, and its value is the
+    /// outcome that [`RuleSession::evaluate`] returns.
     ///
     /// # Errors
     /// A budget was exhausted, or a fault ended the session.
@@ -382,11 +384,11 @@ pub type RuleTask = Box<dyn FnOnce(Result<&mut RuleSession, EngineError>) + Send
 
 /// Compiles and evaluates rules.
 pub trait EligibilityEngine: Send + Sync {
-    /// Runs `task` on a plugin thread with the compiled rule in its sandbox, or with the reason why there is none. If
-    /// the request is cancelled first, the task is dropped without having run.
+    /// Runs `task` on a plugin thread with the compiled rule in its sandbox, or with the reason why the rule is not
+    /// available. If the request is cancelled first, the task is dropped without having run.
     ///
-    /// For a request, one budget of fuel and one of time cover the whole task, its compilation included. Background
-    /// work yields to requests and never occupies the last thread; each of its calls has its own budgets, because the
+    /// For a request, one fuel budget and one time budget cover the complete task, including compilation. Background
+    /// work yields to requests and never occupies the last thread. Each of its calls has separate budgets, because the
     /// number of batches is unbounded.
     ///
     /// # Errors

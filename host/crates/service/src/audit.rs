@@ -1,13 +1,14 @@
-//! Writes down who read what and who was refused.
+//! Audit log: records read access and denied requests.
 //!
-//! Changes are audited in the same write as the change. What changes nothing is collected until the request's answer is
-//! known (`context/audit_context.rs`) and then handed to the store, which writes such entries to disk together shortly
-//! after, without making the reader wait for it. Refusals of unknown callers are counted together (`Counts`), so that
-//! such callers cannot fill the disk.
+//! A change and its audit entry are written in the same transaction. Other entries are collected until the response is
+//! known (`context/audit_context.rs`) and then passed to the store. The store writes such entries to disk together
+//! shortly afterwards; the client does not wait for that write. Denied requests of unauthenticated clients are counted
+//! together (`Counts`), so that these clients cannot fill the disk.
 //!
-//! **Invariant:** for any input, these rejections cause at most `2 * (KEYS_MAX + 1)` lines a minute: the first of
-//! each kind is written at once, its repetitions as one line with their count when the minute is over, and beyond
-//! `KEYS_MAX` kinds all are one line. Counts that wait are lost in a crash, the first line of each kind is not.
+//! **Invariant:** for any input, these denials cause at most `2 * (KEYS_MAX + 1)` entries per minute. The first of
+//! each kind is written immediately, and its repetitions are written as one entry with their count when the minute
+//! ends. Beyond `KEYS_MAX` kinds, all denials share one entry. A crash loses pending counts, but not the first entry
+//! of each kind.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -24,7 +25,8 @@ use daftar_domain::error::AppError;
 use daftar_store::audit_log::AuditRemoval;
 use daftar_store::{Store, StoreError, Write};
 
-/// The most targets that one line names: what names more becomes several lines, so that none is left out.
+/// Maximum number of targets in one entry: an event with more targets is split into several entries, so that no target
+/// is omitted.
 const TARGETS_MAX: usize = 1_000;
 
 /// A handle to the audit log.
@@ -41,11 +43,11 @@ impl AuditLog {
         Self { store, refusals: Arc::default() }
     }
 
-    /// Writes down something that changed nothing: with the request's other lines before it is answered, or at once
-    /// where it is part of no request.
+    /// Records an event without a change. Inside a request, the entry is written with the other entries of the request
+    /// before the response; otherwise, it is written immediately.
     ///
     /// # Errors
-    /// If the store takes no more entries: what cannot be audited is not done.
+    /// If the store accepts no more entries: an operation that cannot be audited is not performed.
     pub async fn record(&self, ctx: &OpContext, entry: AuditEntry) -> Result<(), AppError> {
         match ctx.trail.collect(entry) {
             Ok(()) => Ok(()),
@@ -53,7 +55,7 @@ impl AuditLog {
         }
     }
 
-    /// Writes down that something was read, or that reading it was refused.
+    /// Records a read access, or its denial.
     ///
     /// # Errors
     /// As [`Self::record`].
@@ -69,7 +71,7 @@ impl AuditLog {
         self.record(ctx, AuditEntry { note: note.map(str::to_owned), ..entry }).await
     }
 
-    /// Writes down a search that found these records.
+    /// Records a search with the records found.
     ///
     /// # Errors
     /// As [`Self::record`].
@@ -83,7 +85,8 @@ impl AuditLog {
         self.record(ctx, entry.with_note(note)).await
     }
 
-    /// Writes lines down at once: of what must not begin before, and of a request that ends.
+    /// Writes entries immediately: for an operation that must not begin before its entry is written, and for a request
+    /// that ends.
     ///
     /// # Errors
     /// As [`Self::record`].
@@ -94,8 +97,8 @@ impl AuditLog {
         let lines: Vec<AuditEntry> = entries.into_iter().flat_map(in_lines).collect();
         let again = if lines.iter().all(is_look) { Vec::new() } else { lines.clone() };
         match self.store.append_audit(lines).await {
-            // The queue is full. An entry that could have been written with a change is written alone: the change is
-            // committed.
+            // The queue is full. An entry that was intended for the transaction of a change is written separately,
+            // since the change is committed.
             Err(StoreError::Overloaded) if !again.is_empty() => {
                 let at = again.first().map_or(Timestamp::UNIX_EPOCH, |line| line.at);
                 let write = Write { at, source: None, operations: Vec::new(), audit: again, read_set: Vec::new() };
@@ -106,7 +109,7 @@ impl AuditLog {
         }
     }
 
-    /// Records the entries of a request that ends; rejections that any client can cause without limit are counted
+    /// Records the entries of a request that ends. Denials that any client can cause without limit are counted
     /// together.
     ///
     /// # Errors
@@ -154,11 +157,11 @@ impl AuditLog {
         Ok(self.store.audit_page(query, before, bounds).await?)
     }
 
-    /// Removes lines of more than so many days ago; says how many. What is on disk together goes together, once all of
-    /// it is old enough.
+    /// Removes entries older than the given number of days and returns their number. Entries that are stored together
+    /// are removed together, once all of them are old enough.
     ///
     /// # Errors
-    /// If the store fails. What was removed before is reported.
+    /// If the store fails. Entries that were removed before the failure are reported.
     pub async fn remove_old(&self, now: Timestamp, retention_days: u32, request_id: &str) -> Result<u64, AppError> {
         let stored = SignedDuration::from_hours(24_i64.saturating_mul(i64::from(retention_days)));
         let Ok(before) = now.checked_sub(stored) else { return Ok(0) };
@@ -170,13 +173,13 @@ impl AuditLog {
         let removal = |reported| AuditRemoval { before, line: line.clone(), reported };
         while let Some(removed) = self.store.remove_audit(removal(reported)).await? {
             reported = Some(removed);
-            // Requests go first.
+            // Requests have priority.
             tokio::task::yield_now().await;
         }
         Ok(reported.map_or(0, |reported| reported.lines))
     }
 
-    /// Writes the counts of refusals whose minute has ended.
+    /// Writes the counts of denials whose minute has ended.
     ///
     /// # Errors
     /// As [`Self::record`].
@@ -184,7 +187,7 @@ impl AuditLog {
         self.record_now(self.refusals.over(now)).await
     }
 
-    /// Writes down all counts of refusals that wait: the server stops.
+    /// Writes all pending counts of denials when the server stops.
     ///
     /// # Errors
     /// As [`Self::record`].
@@ -193,12 +196,12 @@ impl AuditLog {
     }
 }
 
-/// True if it reports nothing but looking.
+/// True if it records read access only.
 fn is_look(entry: &AuditEntry) -> bool {
     matches!(entry.action, AuditAction::Read | AuditAction::Search | AuditAction::Audit)
 }
 
-/// A line as lines of no more than [`TARGETS_MAX`] targets and consents each.
+/// Splits an entry into entries with at most [`TARGETS_MAX`] targets and consents each.
 fn in_lines(mut entry: AuditEntry) -> Vec<AuditEntry> {
     if entry.targets.len() <= TARGETS_MAX && entry.consents.len() <= TARGETS_MAX {
         return vec![entry];
@@ -219,7 +222,8 @@ fn in_lines(mut entry: AuditEntry) -> Vec<AuditEntry> {
     }
 }
 
-/// True if there is no bound to how often it comes: from callers who are not known, and beyond the limit of a client.
+/// True if the number of such events is unlimited: requests of unauthenticated clients, and requests beyond the limit
+/// of a client.
 fn is_counted(entry: &AuditEntry) -> bool {
     const TOO_MANY_REQUESTS: u16 = 429;
     entry.outcome != AuditOutcome::Allowed && (entry.actor == Actor::Unknown || entry.status == Some(TOO_MANY_REQUESTS))
@@ -247,8 +251,8 @@ pub fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, target
     }
 }
 
-/// The line of a change of these fields of a record. Where the answer shows more of the record, the trail adds a line
-/// for that.
+/// The entry of a change of these fields of a record. If the response contains more fields of the record, the audit
+/// context adds an entry for them.
 #[must_use]
 pub fn with_changes(ctx: &OpContext, entry: AuditEntry, fields: impl IntoIterator<Item = String>) -> AuditEntry {
     let fields: Vec<String> = fields.into_iter().collect();
@@ -269,13 +273,13 @@ fn status_at_once(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome) -
     if is_change && outcome == AuditOutcome::Allowed { ctx.trail.success_status() } else { None }
 }
 
-/// Interval in which equal rejections are counted together.
+/// Interval in which equal denials are counted together.
 const WINDOW: SignedDuration = SignedDuration::from_secs(60);
-/// Number of kinds of refusals that are distinguished in that time. With lines of some 100 bytes the log grows by no
-/// more than about 10 MB a day.
+/// Maximum number of kinds of denials that are distinguished in that interval. With entries of some 100 bytes, the log
+/// grows by at most about 10 MB per day.
 const KEYS_MAX: usize = 32;
 
-/// Properties by which rejections are counted together.
+/// Properties by which denials are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Kind {
     actor: Actor,
@@ -287,21 +291,21 @@ struct Kind {
     targets: Vec<String>,
 }
 
-/// Refusals of the present minute.
+/// Denials of the current minute.
 #[derive(Debug, Default)]
 struct Counts(Mutex<Minute>);
 
 #[derive(Debug, Default)]
 struct Minute {
     since: Option<Timestamp>,
-    /// Each with the latest of its kind and how often it came after the first.
+    /// The latest entry of each kind, and the number of its occurrences after the first.
     kinds: HashMap<Kind, (AuditEntry, u64)>,
-    /// The latest of those that are not distinguished, and their number.
+    /// The latest entry of the kinds that are not distinguished, and their number.
     others: Option<(AuditEntry, u64)>,
 }
 
 impl Counts {
-    /// Takes a refusal; gives the lines to write now.
+    /// Adds a denial; returns the entries to write immediately.
     fn add(&self, entry: AuditEntry) -> Vec<AuditEntry> {
         let mut minute = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut lines = minute.end_if_over(entry.at);
@@ -325,12 +329,12 @@ impl Counts {
         lines
     }
 
-    /// The counts of a minute that has ended at that instant.
+    /// Returns the counts of a minute that has ended at that time.
     fn over(&self, now: Timestamp) -> Vec<AuditEntry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).end_if_over(now)
     }
 
-    /// All counts that wait: the server stops.
+    /// Returns all pending counts when the server stops.
     fn all(&self) -> Vec<AuditEntry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).end()
     }
@@ -338,7 +342,7 @@ impl Counts {
 
 impl Minute {
     fn end_if_over(&mut self, now: Timestamp) -> Vec<AuditEntry> {
-        // A clock that was set back ends it too.
+        // A clock that was set back also ends the minute.
         let is_over = self.since.is_some_and(|since| now < since || now.duration_since(since) >= WINDOW);
         if is_over { self.end() } else { Vec::new() }
     }
@@ -354,7 +358,7 @@ impl Minute {
             .collect();
         lines.sort_by_key(|line| line.at);
         lines.extend(others.map(|(latest, count)| {
-            // Of various callers, and of nothing else that the latest one would be blamed for.
+            // The entry counts denials of several clients: properties of the latest one would be misattributed.
             let (actor, action, status) = (Actor::Unknown, AuditAction::Authenticate, None);
             let request_id = String::new();
             let nothing = AuditEntry { address: None, operation: None, request_id, targets: Vec::new(), ..latest };
@@ -466,10 +470,11 @@ mod count_tests {
     }
 }
 
-/// About how many lines one look goes through: some tenths of a second.
+/// Approximate number of entries that one removal pass reads: some tenths of a second.
 const EXAMINED_MAX: usize = 200_000;
 
-/// Which conditions a query has, never their values: they may be of a person, and the person searched for is a target.
+/// Names of the conditions of a query, never their values: a value may be personal data, and a queried individual is
+/// recorded as a target.
 fn requested(query: &AuditQuery) -> String {
     let named = [
         ("from", query.from.is_some()),
@@ -507,7 +512,7 @@ mod keeper_tests {
         let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
         let first = clock.now();
         for _ in 0..500 {
-            // A write of its own: each line is a stored value, and removed by itself.
+            // A separate write: each entry is a stored value and is removed individually.
             let (at, audit) = (clock.now(), vec![line(clock.now())]);
             let write = Write { at, source: None, operations: Vec::new(), audit, read_set: Vec::new() };
             store.commit(write).await.unwrap();

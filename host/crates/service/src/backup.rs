@@ -1,14 +1,14 @@
-//! Backups of the whole register: taken while it is used, checked, and put back.
+//! Backups of the complete register: creation during operation, verification, and restore.
 //!
 //! A backup contains the content of the store at one revision ([`daftar_store::archive`]), the installed plugins, and
-//! the keys unless they are not wanted. `host/docs/BACKUP.md` reports the form.
+//! the keys unless they are excluded. `host/docs/BACKUP.md` specifies the format.
 //!
-//! **Invariant:** memory is bounded however large the register is: a few blocks wait for the reader, and the store is read on
-//! only when these are taken.
+//! **Invariant:** memory is bounded for any size of the register: a few blocks wait for the reader, and the store is
+//! read further only when the reader consumes them.
 //!
-//! **Invariant:** a backup is made for one reader at a time, and ends if the reader stops.
+//! **Invariant:** a backup is created for one reader at a time, and ends if the reader stops.
 //!
-//! **Invariant:** the end is reported only when everything was read and nothing is wrong with it.
+//! **Invariant:** the end is reported only after everything was read and is valid.
 
 mod examine;
 mod format;
@@ -52,16 +52,16 @@ use daftar_store::archive::{Archive, Entry, ItemKind, Mark, Snapshot};
 use daftar_store::change_log::RegisterId;
 use daftar_store::{BEFORE_FIRST_RELEASE, StoreError};
 
-/// Reason why a backup cannot be read, or not be trusted.
+/// Reason why a backup cannot be read or is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupProblem {
-    /// It is something else.
+    /// The data is not a backup.
     #[error("this is no backup of daftar's: its first line does not begin with `daftar-backup-file`")]
     Foreign,
-    /// A daftar from before the first release made it.
+    /// It was created by a daftar before the first release.
     #[error("the backup {BEFORE_FIRST_RELEASE}")]
     BeforeFirstRelease,
-    /// A newer daftar made it.
+    /// It was created by a newer daftar.
     #[error(
         "the backup is of format {found}, and this daftar reads formats up to {FORMAT}: use the daftar that made it, or a newer one"
     )]
@@ -69,10 +69,10 @@ pub enum BackupProblem {
         /// Its format.
         found: u64,
     },
-    /// Its first line says nothing that can be understood.
+    /// Its header line cannot be parsed.
     #[error("the first line of the backup is damaged: {0}; use another backup")]
     Head(String),
-    /// It ends too early.
+    /// It is truncated.
     #[error(
         "the backup ends after {bytes} bytes, and its end is missing: the file was truncated, or the backup was interrupted; use another backup"
     )]
@@ -80,20 +80,20 @@ pub enum BackupProblem {
         /// The amount.
         bytes: u64,
     },
-    /// It was changed.
+    /// It was modified.
     #[error("block {block} of the backup, {at} bytes after its beginning, is damaged: {reason}; use another backup")]
     Damaged {
-        /// Which block, counted from 1.
+        /// The block number, counted from 1.
         block: u64,
         /// Its start.
         at: u64,
         /// Its display.
         reason: String,
     },
-    /// There are bytes after the end.
+    /// It has data after the end.
     #[error("the backup continues after its end: data was appended to the file; use another backup")]
     Longer,
-    /// The data after the end has the prefix of a signature but is none.
+    /// The data after the end has the prefix of a signature but is not a signature.
     #[error("the signature of the backup cannot be read: {0}; use another backup")]
     Signature(&'static str),
     /// It has no signature, and one is required.
@@ -101,39 +101,39 @@ pub enum BackupProblem {
         "the backup is not signed, but a signature of a trusted key is required; `daftar backup --sign KEY` signs one"
     )]
     Unsigned,
-    /// A trusted key did not sign this.
+    /// Its signature does not match the trusted key.
     #[error(
         "the signature by the key {key} is not of this backup: the file was changed after it was signed, or the signature was; use another backup"
     )]
     SignatureMismatch {
-        /// The trusted key whose signature it claims to be.
+        /// The trusted key that the signature names.
         key: PluginKeyId,
     },
-    /// A key signed it that is not trusted for backups.
+    /// It was signed with a key that is not trusted for backups.
     #[error(
         "the backup is signed by the key {key}, which is not trusted for backups ({trusted} are); add it to `[plugins] trusted_keys` if you trust its owner"
     )]
     UnknownKey {
         /// The key, as the signature names it.
         key: PluginKeyId,
-        /// The ids of those that are.
+        /// The ids of the trusted keys.
         trusted: String,
     },
-    /// The file is another one than was verified.
+    /// The file is not the verified file.
     #[error("the backup was changed while it was read: it is not the one whose signature was verified")]
     Replaced,
     /// Its content is inconsistent or cannot be read.
     #[error("block {block} of the backup holds what cannot be restored: {reason}")]
     Content {
-        /// Which block, counted from 1.
+        /// The block number, counted from 1.
         block: u64,
         /// Kind.
         reason: String,
     },
-    /// It does not hold what it says it holds.
+    /// Its content does not match its declared value.
     #[error("the backup declares {reported} {name} and contains {found}; use another backup")]
     Count {
-        /// Of what.
+        /// The name of the value.
         name: String,
         /// Its text.
         reported: u64,
@@ -221,11 +221,11 @@ mod writer;
 
 /// Maximum number of blocks that wait for the reader.
 const BLOCKS_WAITING: usize = 2;
-/// Timeout of a reader: without it one reader would prevent further backups for ever.
+/// Timeout of a reader: without it, one reader could block further backups indefinitely.
 const READER_PATIENCE: Duration = Duration::from_secs(60);
-/// The parts that plugins' files are cut into, in bytes.
+/// Size of the chunks of plugin files, in bytes.
 const PLUGIN_PART_BYTES: usize = 256 * 1024;
-/// The counter of the store that keeps when the last backup was made.
+/// The store counter with the time of the last backup.
 const LAST_BACKUP: &str = "backup/last";
 /// Target name of a backup in the audit log.
 pub const TARGET: &str = "backup";
@@ -239,7 +239,7 @@ pub enum KeyInclusion {
     LeftOut,
 }
 
-/// Makes backups.
+/// Creates backups.
 #[derive(Clone)]
 pub struct Backups {
     archive: Arc<dyn Archive>,
@@ -247,14 +247,14 @@ pub struct Backups {
     log: AuditLog,
     data_dir: PathBuf,
     making: Arc<Mutex<()>>,
-    /// As of when the last whole backup was, in seconds since 1970; 0 where none is known.
+    /// Revision time of the last complete backup, in seconds since 1970; 0 if unknown.
     last_s: Arc<AtomicU64>,
 }
 
-/// A backup that is being made: its bytes, block by block, and an error instead of the rest when it cannot be finished.
+/// A backup in progress: its bytes, block by block, and an error in place of the rest if it fails.
 pub type BackupBytes = mpsc::Receiver<Result<Vec<u8>, AppError>>;
 
-/// The content, at one snapshot.
+/// The content at one snapshot.
 struct Taken {
     snapshot: Snapshot,
     plugins: ArchivedPlugins,
@@ -262,13 +262,13 @@ struct Taken {
 }
 
 impl Backups {
-    /// Makes backups of the register in that folder.
+    /// Creates backups of the register in that folder.
     #[must_use]
     pub fn new(archive: Arc<dyn Archive>, plugins: PluginAdministration, log: AuditLog, data_dir: PathBuf) -> Self {
         Self { archive, plugins, log, data_dir, making: Arc::default(), last_s: Arc::default() }
     }
 
-    /// Recalls when the last backup was made.
+    /// Loads the time of the last backup.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -279,14 +279,14 @@ impl Backups {
         Ok(())
     }
 
-    /// As of when the last whole backup was; none, where none is known.
+    /// Revision time of the last complete backup; none if unknown.
     #[must_use]
     pub fn last(&self) -> Option<Timestamp> {
         let last_s = i64::try_from(self.last_s.load(Ordering::Relaxed)).ok().filter(|last_s| *last_s > 0)?;
         Timestamp::from_second(last_s).ok()
     }
 
-    /// Keeps that a whole backup as of that instant was given away.
+    /// Stores that a complete backup of that time was sent.
     async fn keep_last(&self, as_of: Timestamp) {
         let last_s = u64::try_from(as_of.as_second()).unwrap_or(0);
         self.last_s.fetch_max(last_s, Ordering::Relaxed);
@@ -295,11 +295,11 @@ impl Backups {
         }
     }
 
-    /// Begins a backup of the register as it is now. Writes and reads continue in the meantime. The audit log records
-    /// it before anything is given away.
+    /// Begins a backup of the current register. Writes and reads continue in the meantime. The audit log records the
+    /// backup before any data is sent.
     ///
     /// # Errors
-    /// A conflict while another backup is made; when the store or the keys cannot be read.
+    /// A conflict while another backup is in progress; if the store or the keys cannot be read.
     pub async fn begin(&self, ctx: &OpContext, keys: KeyInclusion) -> Result<BackupBytes, AppError> {
         let making = Arc::clone(&self.making).try_lock_owned().map_err(|_| {
             AppError::conflict(
@@ -354,11 +354,11 @@ fn head(mark: &Mark, keys: KeyInclusion, now: Timestamp) -> Head {
     }
 }
 
-/// Reason why making a backup ended early.
+/// Reason why the creation of a backup ended early.
 enum Interrupted {
-    /// The reader has disconnected, or reads nothing any more.
+    /// The reader has disconnected, or reads no more data.
     Reader(&'static str),
-    /// It cannot be made.
+    /// The backup failed.
     Failed(AppError),
 }
 
@@ -374,7 +374,7 @@ impl From<StoreError> for Interrupted {
     }
 }
 
-/// Makes a backup to its end, and writes down when that was not reached.
+/// Creates a backup to its end, and logs a failure to complete it.
 async fn make(
     backups: Backups,
     line: AuditEntry,
@@ -397,7 +397,7 @@ async fn make(
         Err(Interrupted::Failed(error)) => {
             tracing::error!(error = %error, cause = ?std::error::Error::source(&error), "a backup could not be finished");
             let reason = error.to_string();
-            // The reader learns it by the connection that is interrupted.
+            // The interrupted connection reports this to the reader.
             let _ = sender.send(Err(error)).await;
             reason
         }
@@ -442,7 +442,7 @@ async fn write(
     Ok(counts)
 }
 
-/// Packs things, away from the threads that serve requests, and gives away the blocks that are full.
+/// Packs items outside the threads that serve requests, and returns the full blocks.
 async fn add(
     mut writer: BackupWriter,
     items: Vec<Item>,

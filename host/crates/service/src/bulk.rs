@@ -1,12 +1,13 @@
 //! Import of many records by the administrator: each line is one operation, as in a single call.
 //!
-//! **Invariant:** a line is written whole or not at all, with a line of the audit log that names the import and the number of the
-//! line. What an import has done is therefore known after any crash: the audit log says it ([`written_before`]).
+//! **Invariant:** a line is written atomically, with an audit entry that contains the import and the number of the
+//! line. The audit log therefore records the progress of an import, even after a crash ([`written_before`]).
 //!
-//! **Invariant:** lines of one kind are written in their order, and a line that refers to a record of an earlier line is written
-//! after it (`run`). What becomes of a line does not depend on how fast others are written.
+//! **Invariant:** lines of one kind are written in their order, and a line that refers to a record of an earlier line
+//! is written after that line (`run`). The outcome of a line does not depend on the speed of other lines.
 //!
-//! **Invariant:** an import that waits for its next part stays the current one for [`SILENCE_MAX`]: parts of two imports never mix.
+//! **Invariant:** an import that waits for its next part stays the current one for [`SILENCE_MAX`]: parts of two
+//! imports never mix.
 
 pub mod export;
 pub mod run;
@@ -44,13 +45,13 @@ use daftar_store::{Store, Write};
 /// Handling of a line whose record exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnExisting {
-    /// It is refused.
+    /// The line is rejected.
     Reject,
-    /// It is passed over.
+    /// The line is skipped.
     Skip,
     /// It replaces the record.
     Update,
-    /// The members that it names join the group, those who are members already stay; only for groups.
+    /// The listed members are added to the group; existing members stay; only for groups.
     AddMembers,
 }
 
@@ -71,23 +72,23 @@ impl OnExisting {
     }
 }
 
-/// A record as a line gives it, before anything of it is looked up.
+/// A record as a line contains it, before references are resolved.
 #[derive(Debug, Clone)]
 pub enum BulkRecord {
-    /// A person.
+    /// An individual.
     Individual(Box<IndividualDraft>),
     /// A group with its members.
     Group(Box<GroupDraft>),
     /// A program.
     Program(Box<ProgramDetails>),
-    /// A place in a program.
+    /// A membership in a program.
     ProgramMembership(Box<MembershipDraft>),
     /// A consent.
     Consent(Box<ConsentDraft>),
 }
 
 impl BulkRecord {
-    /// Of which kind.
+    /// The kind of the record.
     #[must_use]
     pub fn kind(&self) -> RecordKind {
         match self {
@@ -99,7 +100,7 @@ impl BulkRecord {
         }
     }
 
-    /// Its identifiers; those of a consent are none, which is found by its id.
+    /// Its identifiers; none for a consent, which is found by its id.
     fn identifiers(&self) -> &[Identifier] {
         match self {
             Self::Individual(draft) => &draft.details.identifiers,
@@ -111,40 +112,40 @@ impl BulkRecord {
     }
 }
 
-/// A line that could be read.
+/// A line that was parsed.
 #[derive(Debug, Clone)]
 pub struct BulkLine {
-    /// Its text.
+    /// Its content.
     pub record: BulkRecord,
-    /// At which version it replaces a record.
+    /// The version at which it replaces a record.
     pub condition: VersionCondition,
     /// Handling if the record exists.
     pub on_existing: OnExisting,
 }
 
-/// The action with a line.
+/// The outcome of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
-    /// It made a record.
+    /// It created a record.
     Created,
-    /// It changed one.
+    /// It changed a record.
     Updated,
-    /// Its record was there already, and stays as it is.
+    /// Its record exists already and stays unchanged.
     Skipped,
 }
 
-/// Names an import in requests, its lines of the audit log among them.
+/// Names an import in requests and in its audit entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportId(Arc<str>);
 
-/// The longest name of an import, in bytes.
+/// Maximum length of the name of an import, in bytes.
 pub const IMPORT_ID_BYTES_MAX: usize = 64;
 
 impl ImportId {
     /// Reads a name.
     ///
     /// # Errors
-    /// [`AppError::Malformed`] when it is none.
+    /// [`AppError::Malformed`] if it is not a valid name.
     pub fn parse(text: &str) -> Result<Self, AppError> {
         let is_right = (8..=IMPORT_ID_BYTES_MAX).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
@@ -177,20 +178,20 @@ const STATUS_OK: u16 = 200;
 /// Writes lines as one actor.
 #[derive(Clone)]
 pub struct Importer {
-    /// As whom, and in which request.
+    /// The actor and the request.
     pub ctx: OpContext,
     /// The destination.
     pub registry: Arc<Registry>,
-    /// Decides who may be enrolled.
+    /// Decides on enrolments.
     pub engine: Arc<dyn EligibilityEngine>,
-    /// Which import.
+    /// The import.
     pub id: ImportId,
-    /// True if lines are only checked: then programs are not asked whom they let in.
+    /// True for a dry run, which evaluates no program rules.
     pub is_dry_run: bool,
 }
 
 impl Importer {
-    /// The context of one line: its lines of the audit log name the import and the line.
+    /// The context of one line: its audit entries contain the import and the line.
     fn context(&self, line: u64, success_status: u16) -> OpContext {
         let operation = self.ctx.trail.operation();
         let trail = AuditContext::new(AuditedRequest {
@@ -203,7 +204,7 @@ impl Importer {
     }
 }
 
-/// True if an error is no fault of the line, but the server's: the import stops then, and continues later.
+/// True if an error is caused by the server, not by the line: the import stops and continues later.
 #[must_use]
 pub fn is_no_fault_of_the_line(error: &AppError) -> bool {
     const SERVER_ERROR: u16 = 500;
@@ -213,8 +214,8 @@ pub fn is_no_fault_of_the_line(error: &AppError) -> bool {
 /// Number of audit entries that are checked together.
 const PAGE_LINES: usize = 1_000;
 
-/// The lines from `first_line` on that the import of that name has written. Its parts came in order, so that what was
-/// written before an earlier line is not checked.
+/// The lines from `first_line` on that the import with that name has written. The parts of an import arrive in order,
+/// so that entries of earlier lines are not read.
 ///
 /// # Errors
 /// If the store fails.
@@ -229,7 +230,8 @@ pub async fn written_before(audit: &AuditLog, id: &ImportId, first_line: u64) ->
             if line < first_line {
                 return Ok(written);
             }
-            // Of a line that changed a group several times the oldest counts: it may have made it.
+            // If a line changed a group several times, its oldest entry counts, which may record the creation of the
+            // group.
             written.insert(line, done);
         }
         match page.next {
@@ -255,7 +257,7 @@ fn line_of(entry: &AuditEntry) -> Option<(u64, Done)> {
     Some((line.parse().ok()?, done))
 }
 
-/// A name, hashed by secret keys to 128 bits: two different ones never meet.
+/// A name, hashed with secret keys to 128 bits, so that two different names never collide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Name(u128);
 
@@ -266,7 +268,7 @@ struct Naming {
     low: RandomState,
 }
 
-/// Identifiers of a line's own record, and its references.
+/// Identifiers of the record of a line, and its references.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Names {
     pub own: Vec<Name>,
@@ -300,7 +302,7 @@ impl Naming {
             BulkRecord::Program(_) => {}
             BulkRecord::ProgramMembership(draft) => {
                 names.needs = needs(draft.references());
-                // Of one beneficiary in one program at most one is open.
+                // A beneficiary has at most one open membership in a program.
                 names.own.push(self.hash((draft.get(PROGRAM), draft.get(BENEFICIARY))));
             }
             BulkRecord::Consent(draft) => {
@@ -313,7 +315,7 @@ impl Naming {
     }
 }
 
-/// A line that may be admitted.
+/// A line that may be admitted to the window.
 pub struct PreparedLine {
     /// Its number in the input.
     pub line: u64,
@@ -329,14 +331,14 @@ struct PreparedWork {
 
 /// Remaining work for a line.
 enum Work {
-    /// Nothing but to write.
+    /// Write only.
     Write(Box<Write>),
-    /// Everything.
+    /// All steps.
     Line(Box<BulkLine>),
 }
 
 impl PreparedWork {
-    /// True if the line looks for its own record before it writes.
+    /// True if the line searches for its own record before it writes.
     fn looks(&self) -> bool {
         match &self.work {
             Work::Write(_) => false,
@@ -344,7 +346,7 @@ impl PreparedWork {
         }
     }
 
-    /// True if the line adds to a group, which may be done again.
+    /// True if the line adds members to a group, which is idempotent.
     fn adds_members(&self) -> bool {
         matches!(&self.work, Work::Line(line) if line.on_existing == OnExisting::AddMembers)
     }
@@ -358,13 +360,13 @@ pub struct Preparer {
 }
 
 impl Preparer {
-    /// A preparer of lines that this importer will write.
+    /// Returns a preparer of lines that this importer will write.
     #[must_use]
     pub fn new(importer: Importer) -> Self {
         Self { importer, naming: Naming::default() }
     }
 
-    /// The same at another instant.
+    /// Returns the same preparer with another time.
     #[must_use]
     pub fn at(&self, now: jiff::Timestamp) -> Self {
         let mut later = self.clone();
@@ -372,7 +374,7 @@ impl Preparer {
         later
     }
 
-    /// Prepares a line of so many bytes, as it was read.
+    /// Prepares a line with its size in bytes.
     pub async fn prepare(&self, line: u64, bytes: usize, read: Result<BulkLine, AppError>) -> PreparedLine {
         let work = match read {
             Ok(read) => self.work(line, read).await,
@@ -384,8 +386,7 @@ impl Preparer {
     async fn work(&self, line: u64, read: BulkLine) -> Result<PreparedWork, AppError> {
         let kind = read.record.kind();
         let names = self.naming.of(&read.record);
-        // A replacement is checked against the stored record, and references find their records, in the order of the
-        // lines.
+        // A replacement is checked against the stored record, and references are resolved, in the order of the lines.
         let work = match read {
             BulkLine { record: BulkRecord::Individual(draft), on_existing: OnExisting::Reject, .. }
                 if names.needs.is_empty() && !edit::needs_lookup(&self.importer.registry, &draft) =>
@@ -433,7 +434,7 @@ impl ImportScheduler {
     /// Acquires the time slice for a part of an import.
     ///
     /// # Errors
-    /// [`AppError::Conflict`] while it is another's, or while a part of the same import is being written.
+    /// [`AppError::Conflict`] while another import owns it, or while a part of the same import is being written.
     pub fn begin(self: &Arc<Self>, id: &ImportId) -> Result<TimeSlice, AppError> {
         let now = self.clock.now();
         let mut current = self.lock();
@@ -452,7 +453,7 @@ impl ImportScheduler {
         Ok(TimeSlice { scheduler: Arc::clone(self) })
     }
 
-    /// Since when an import that has not ended was silent, if it was for so long that it was interrupted.
+    /// The time of the last request of an unfinished import, if its silence was so long that it was interrupted.
     #[must_use]
     pub fn interrupted(&self, now: Timestamp) -> Option<Timestamp> {
         let current = self.lock();
@@ -460,7 +461,7 @@ impl ImportScheduler {
         (now.duration_since(silent.since) >= SILENCE_MAX).then_some(silent.since)
     }
 
-    /// Says that an import has ended: another may begin at once.
+    /// Ends an import: another may begin immediately.
     pub fn end(&self, id: &ImportId) {
         let mut current = self.lock();
         if current.as_ref().is_some_and(|current| current.id == *id && !current.is_running) {
@@ -475,7 +476,7 @@ impl ImportScheduler {
 }
 
 impl TimeSlice {
-    /// The register as an import meets it that is only checked: the same for all its parts.
+    /// The view of the register for a dry run: the same for all parts of the import.
     #[must_use]
     pub fn dry_run(&self, registry: &Registry) -> Registry {
         let mut current = self.scheduler.lock();

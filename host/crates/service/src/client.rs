@@ -1,7 +1,7 @@
-//! Operations of the administrator on clients.
+//! Administrative operations on clients.
 //!
-//! **Invariant:** a change that has begun runs to its end, even if its caller stops waiting: the store and the directory never
-//! part.
+//! **Invariant:** a change that has begun runs to completion, even if its caller stops waiting: the store and the
+//! directory never diverge.
 
 use std::sync::Arc;
 
@@ -25,47 +25,47 @@ use daftar_domain::organization::{LegalBasis, Organization};
 use daftar_domain::scope::Scope;
 use daftar_store::{Operation, Store, StoreError, Written};
 
-/// Attempts for a change that conflicts with changes by other processes.
+/// Maximum attempts for a change that conflicts with changes by other processes.
 const ATTEMPTS_MAX: usize = 8;
 
-/// Dependencies of the administration of clients.
+/// Dependencies of client administration.
 #[derive(Clone)]
 pub struct ClientAdministration {
     /// Store of clients.
     pub store: Arc<dyn Store>,
-    /// Directory for requests.
+    /// Client directory that authenticates requests.
     pub directory: Arc<ClientDirectory>,
     /// Hashes secrets for storage.
     pub hasher: Arc<SecretHasher>,
-    /// Names new clients.
+    /// Generates ids of new clients.
     pub ids: Arc<dyn IdSource>,
-    /// Reports from when on tokens and secrets are refused. Not the request's own instant: while its body arrives and
-    /// while it waits for the lock, the client may still get tokens.
+    /// Clock for the time from which tokens and secrets are rejected. The timestamp of the request is too early: the
+    /// client may still get tokens while the request body arrives and while the change waits for the lock.
     pub clock: Arc<dyn Clock>,
-    /// Held while a client is changed: one change at a time, so that none is made from a state that another one is
-    /// replacing.
+    /// Locked while a client is changed. Changes run one at a time, so that no change starts from a state that another
+    /// change is replacing.
     pub changing: Arc<AsyncMutex<()>>,
 }
 
-/// Changes of a client; absent members stay, and `Some(None)` removes a setting.
+/// Changes of a client. Absent members stay unchanged; `Some(None)` removes a setting.
 #[derive(Debug, Clone, Default)]
 pub struct ClientChanges {
     /// Its display name.
     pub name: Option<ClientName>,
     /// Its owner.
     pub organization: Option<Option<Organization>>,
-    /// On what ground it checks personal data.
+    /// Legal basis on which it checks personal data.
     pub legal_basis: Option<Option<LegalBasis>>,
     /// Purpose, if its legal basis is `consent`.
     pub purpose: Option<Option<Purpose>>,
-    /// Its own limit a minute.
+    /// Its own limit per minute.
     pub rate_limit_per_minute: Option<Option<RateLimit>>,
-    /// Its own limit a day.
+    /// Its own limit per day.
     pub rate_limit_per_day: Option<Option<RateLimit>>,
 }
 
 impl ClientChanges {
-    /// Which settings are named, never their values.
+    /// Lists the names of the changed settings, never their values.
     fn names(&self) -> String {
         let named = [
             ("name", self.name.is_some()),
@@ -93,8 +93,8 @@ impl ClientAdministration {
     /// Registers a client. Returns the secret, which is never returned again.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] where legal basis, organization and purpose do not go together; when no random bytes are
-    /// had or the store fails.
+    /// [`AppError::Invalid`] if legal basis, organization and purpose are inconsistent; if no random bytes are
+    /// available or the store fails.
     pub async fn create(
         &self,
         ctx: &OpContext,
@@ -131,7 +131,7 @@ impl ClientAdministration {
         spawn_uncancellable(create).await
     }
 
-    /// Every client that was not deleted, by id.
+    /// Returns every client that is not deleted, by id.
     #[must_use]
     pub fn list(&self) -> Vec<Arc<Client>> {
         let mut clients = self.directory.all();
@@ -139,7 +139,7 @@ impl ClientAdministration {
         clients
     }
 
-    /// One client.
+    /// Returns one client.
     ///
     /// # Errors
     /// [`AppError::UnknownClient`] if it does not exist or was deleted.
@@ -148,8 +148,8 @@ impl ClientAdministration {
         found.ok_or_else(|| AppError::UnknownClient(id.clone()))
     }
 
-    /// Deletes a client: its name, organization, scopes, limits and secrets are removed, its tokens are rejected. The id
-    /// stays reserved, so that an entry of the audit log never refers to another client.
+    /// Deletes a client: its name, organization, scopes, limits and secrets are removed, its tokens are rejected. The
+    /// id stays reserved, so that an entry of the audit log never refers to another client.
     ///
     /// # Errors
     /// [`AppError::UnknownClient`], or when the store fails.
@@ -174,7 +174,7 @@ impl ClientAdministration {
         self.change(ctx, id, "deleted".to_owned(), (Tokens::Ended, delete)).await.map(drop)
     }
 
-    /// Disables a client: its next call is refused, and so are its tokens, permanently.
+    /// Disables a client: its next call is rejected. Its current tokens are rejected permanently.
     ///
     /// # Errors
     /// [`AppError::UnknownClient`], or when the store fails.
@@ -187,14 +187,14 @@ impl ClientAdministration {
         self.change(ctx, id, "disabled".to_owned(), (Tokens::Ended, disable)).await
     }
 
-    /// Lets a disabled client in again; it has to get a new token.
+    /// Enables a disabled client; it must request a new token.
     ///
     /// # Errors
     /// [`AppError::UnknownClient`], or when the store fails.
     pub async fn enable(&self, ctx: &OpContext, id: &ClientId) -> Result<Arc<Client>, AppError> {
         let enable = |client: &mut Client, now| {
             if client.status == ClientStatus::Disabled {
-                // Another process may have issued one before it heard that the client is disabled.
+                // Another process may have issued a token before it was notified that the client is disabled.
                 refuse_tokens_until(client, now);
             }
             client.status = ClientStatus::Active;
@@ -203,7 +203,7 @@ impl ClientAdministration {
         self.change(ctx, id, "enabled".to_owned(), (Tokens::Valid, enable)).await
     }
 
-    /// Changes settings of a client; its next call goes by them.
+    /// Changes settings of a client, effective from its next call.
     ///
     /// # Errors
     /// As [`Self::create`], and [`AppError::UnknownClient`].
@@ -216,7 +216,7 @@ impl ClientAdministration {
         self.change(ctx, id, note, (Tokens::Valid, set)).await
     }
 
-    /// Grants a scope on some fields; a scope that is granted already gets these fields instead of its own.
+    /// Grants a scope on some fields. If the scope is granted already, these fields replace its current fields.
     ///
     /// # Errors
     /// [`AppError::UnknownClient`], or when the store fails.
@@ -244,7 +244,8 @@ impl ClientAdministration {
         self.change(ctx, id, note, (Tokens::Valid, grant)).await
     }
 
-    /// Revokes a scope; a scope that the client does not hold is a conflict, since something else was meant.
+    /// Revokes a scope. A scope that the client does not have is a conflict, since the caller probably meant another
+    /// one.
     ///
     /// # Errors
     /// [`AppError::UnknownClient`], [`AppError::Conflict`], or when the store fails.
@@ -261,7 +262,7 @@ impl ClientAdministration {
         self.change(ctx, id, format!("revoked {scope}"), (Tokens::Valid, revoke)).await
     }
 
-    /// Makes one change, which is reported the instant from which on it holds.
+    /// Makes one change, which receives the time from which it is effective.
     async fn change(
         &self,
         ctx: &OpContext,
@@ -278,7 +279,7 @@ impl ClientAdministration {
             for _ in 0..ATTEMPTS_MAX {
                 match this.change_once(&ctx, &id, &note, (tokens, change.clone())).await? {
                     Ok(stored) => return Ok(stored),
-                    // Another process changed it: from what that left.
+                    // Another process changed the client: retry from its new state.
                     Err(StoreError::ClientChanged(_)) => this.directory.synchronize(this.store.clients().await?),
                     Err(error) => return Err(error.into()),
                 }
@@ -288,7 +289,8 @@ impl ClientAdministration {
         spawn_uncancellable(changing).await
     }
 
-    /// Makes a change from the client as it is known here; what the store says of it, or what refused it.
+    /// Changes the client from its state in the directory. Returns the result of the store, or the error that rejected
+    /// the change.
     async fn change_once(
         &self,
         ctx: &OpContext,
@@ -298,7 +300,8 @@ impl ClientAdministration {
     ) -> Result<Result<Arc<Client>, StoreError>, AppError> {
         let present = self.show(id)?;
         if tokens == Tokens::Ended {
-            // No token is issued from here on, so that none is younger than the instant up to which they are refused.
+            // No token is issued from here on, so that no token is newer than the time up to which tokens are
+            // rejected.
             self.directory.put(Arc::new(without_secrets(&present)));
         }
         let now = self.clock.now();
@@ -340,18 +343,18 @@ impl ClientAdministration {
 /// Effect of a change on the tokens of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tokens {
-    /// They stay good.
+    /// They stay valid.
     Valid,
-    /// They are refused from then on.
+    /// They are rejected from then on.
     Ended,
 }
 
-/// Refuses the tokens issued until then, and never fewer than before: a clock may step back.
+/// Rejects the tokens issued until then. The limit never decreases, even if the clock goes back.
 fn refuse_tokens_until(client: &mut Client, now: Timestamp) {
     client.not_before = client.not_before.max(Some(now));
 }
 
-/// The same client, to which no token is issued.
+/// The same client, in a state in which no token is issued to it.
 fn without_secrets(client: &Client) -> Client {
     let mut client = client.clone();
     for secret in &mut client.secrets {
@@ -360,7 +363,7 @@ fn without_secrets(client: &Client) -> Client {
     client
 }
 
-/// A client that sees what is consented to belongs to whom it is consented to, and only such a one has a purpose.
+/// Checks that a client with the legal basis `consent` has an organization, and that only such a client has a purpose.
 fn check_consent(client: &Client) -> Result<(), AppError> {
     let is_by_consent = client.legal_basis == Some(LegalBasis::Consent);
     let mut problems = Vec::new();
@@ -379,43 +382,43 @@ fn check_consent(client: &Client) -> Result<(), AppError> {
     AppError::check(&mut problems)
 }
 
-/// Runs an administrative change in a task of its own and waits for it. A request whose client left is dropped in the
-/// middle; its change is not.
+/// Runs an administrative change in a separate task and waits for it. A request is dropped if its client disconnects;
+/// its change continues.
 pub(super) async fn spawn_uncancellable<T: Send + 'static>(
     change: impl Future<Output = Result<T, AppError>> + Send + 'static,
 ) -> Result<T, AppError> {
     tokio::spawn(change.in_current_span()).await.map_err(|error| AppError::Internal(error.into()))?
 }
 
-/// Now, or the next millisecond after the last change where the clock is down or went back: the order of changes is
-/// told by this instant.
+/// The current time, or the next millisecond after the last change if the clock fails or went back: this timestamp
+/// determines the order of changes.
 fn after(last: Timestamp, now: Timestamp) -> Timestamp {
     let earliest = last.checked_add(1.millisecond()).unwrap_or(last);
     now.max(earliest)
 }
 
-/// The most secrets that a client has at a time: as many as a check compares for any client.
+/// Maximum number of secrets of a client, which equals the number that an authentication compares for any client.
 pub const SECRETS_MAX: usize = 4;
-/// The longest that an old secret stays good beside a new one, in seconds: a month.
+/// Maximum time that an old secret stays valid beside a new one, in seconds: one month.
 pub const OVERLAP_S_MAX: u32 = 30 * 86_400;
 
 /// A client with its new secret.
 pub struct RotatedSecret {
     /// The client.
     pub client: Arc<Client>,
-    /// Its new secret, told here and never again.
+    /// Its new secret, returned here and never again.
     pub secret: SecretString,
-    /// Until when its older secrets are good; absent where it has none.
+    /// Expiry of its older secrets; absent if it has none.
     pub older_expire_at: Option<Timestamp>,
 }
 
 impl ClientAdministration {
-    /// Gives a client another secret. The older ones stay good for so many seconds; with 0 they are refused at once,
-    /// and so are the tokens that the client holds.
+    /// Adds a new secret to a client. The older secrets stay valid for the given number of seconds; with 0, they and
+    /// the current tokens of the client are rejected immediately.
     ///
     /// # Errors
-    /// [`AppError::UnknownClient`]; [`AppError::Conflict`] when it has so many secrets that are still good that there
-    /// is no space for another; when no random bytes are had or the store fails.
+    /// [`AppError::UnknownClient`]; [`AppError::Conflict`] if it has the maximum number of valid secrets; if no random
+    /// bytes are available or the store fails.
     pub async fn rotate_secret(
         &self,
         ctx: &OpContext,

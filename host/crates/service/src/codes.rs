@@ -1,4 +1,4 @@
-//! Codes of requests into codes of the register, and back into what a client is shown.
+//! Translates codes of requests into codes of the register, and codes of the register into their display for a client.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct CodeView {
 }
 
 impl CodeView {
-    /// Shows codes of that generation in those languages.
+    /// Displays codes of that vocabulary snapshot in those languages.
     #[must_use]
     pub fn new(generation: Arc<Generation>, languages: LanguagePreference) -> Self {
         Self { generation, languages }
@@ -33,7 +33,7 @@ impl CodeView {
         self.generation.extension_fields()
     }
 
-    /// Names the generation by what is in it.
+    /// The content digest of the vocabulary snapshot.
     #[must_use]
     pub fn vocabularies(&self) -> &ContentDigest {
         self.generation.digest()
@@ -56,28 +56,28 @@ fn unknown(value: CodedValue) -> DisplayedCode {
     DisplayedCode { uri: text.clone(), code: text.clone(), display: text.clone(), namespace: text }
 }
 
-/// The codes that a record holds already, each with its field: they stay valid there, also if the vocabularies no
-/// longer contain them in the meantime. None, for a record that is new.
+/// The codes of the stored record, each with its field. They stay valid there, even if the vocabularies no longer
+/// contain them. Empty for a new record.
 ///
-/// **Invariant:** whether a code of a request is accepted never depends on a field that the client may not read: it is resolved against
-/// the codes in [readable fields](Self::seen) alone.
+/// **Invariant:** the validation of a code never depends on a field that the client may not read: the code is resolved
+/// against the codes in [readable fields](Self::seen) alone.
 #[derive(Debug, Default)]
 pub struct Held(Vec<(String, CodedValue)>);
 
 impl Held {
-    /// Those of a record.
+    /// Collects the codes of a record.
     #[must_use]
     pub fn of<T: RecordType>(details: &Fields<T>) -> Self {
         Self(with_fields(details).collect())
     }
 
-    /// Those in fields that the client sees.
+    /// The codes in fields that are visible to the client.
     #[must_use]
     pub fn seen(&self, fields: &FieldSet) -> Self {
         Self(self.0.iter().filter(|(field, _)| fields.allows(field)).cloned().collect())
     }
 
-    /// The code that the field contains, if there is one.
+    /// The code that the field contains, if any.
     #[must_use]
     pub fn find(&self, generation: &Generation, field: &str, code: &CodeUri) -> Option<CodedValue> {
         let number = generation.number_of(code)?;
@@ -85,8 +85,8 @@ impl Held {
     }
 }
 
-/// An extension with what the record holds in fields that no installed module declares: no client sees these, so that
-/// no client can have meant to take them out.
+/// An extension with the stored values of fields that no installed module declares. These fields are visible to no
+/// client, so their absence from a request is not a removal.
 #[must_use]
 pub fn with_undeclared(generation: &Generation, before: &Extension, now: Extension) -> Extension {
     let fields = generation.extension_fields();
@@ -95,20 +95,20 @@ pub fn with_undeclared(generation: &Generation, before: &Extension, now: Extensi
     Extension::new(all)
 }
 
-/// Every code of a record with its field, those in fields of modules included.
+/// Returns every code of a record with its field, including fields of modules.
 pub fn with_fields<T: RecordType>(details: &Fields<T>) -> impl Iterator<Item = (String, CodedValue)> {
     let codes = details.every_code().into_iter().map(|(field, value)| (field.path().to_owned(), *value));
     codes.chain(details.extension.coded().map(|(path, value)| (format!("{EXTENSION}.{path}"), *value)))
 }
 
-/// Every code of a draft, those in fields of modules included.
+/// Returns every code of a draft, including fields of modules.
 #[must_use]
 pub fn of_draft<T: RecordType, I>(draft: &Fields<T, CodeUri, I>) -> Vec<CodeUri> {
     let codes = draft.every_code().into_iter().map(|(_, code)| code);
     codes.chain(draft.extension.codes()).cloned().collect()
 }
 
-/// Checks the code in a field of a record, unless the stored record has it there already.
+/// Checks the code in a field of a record, unless the stored record has the same code in that field.
 pub fn resolve_at(
     generation: &Generation,
     before: &Held,
@@ -128,7 +128,7 @@ pub fn resolve_at(
     }
 }
 
-/// Checks one code; remembers the problem where it is not right.
+/// Checks one code; adds a problem if it is invalid.
 pub fn resolve(
     generation: &Generation,
     field: CodedField,
@@ -141,11 +141,11 @@ pub fn resolve(
     resolved.map_err(|problem| problems.push(problem.at(path))).ok()
 }
 
-/// Maximum number of unknown codes of one request that are reported with a suggestion. One with more is a mistake of
-/// another kind, and each search takes its time.
+/// Maximum number of unknown codes of one request that are reported with a suggestion. More unknown codes indicate
+/// another kind of mistake, and each search is expensive.
 const SEARCHES_MAX: usize = 50;
 
-/// Error of a code if very many codes of the request are invalid: without a search for a suggestion.
+/// Error of a code if very many codes of the request are invalid: no suggestion is searched.
 fn without_search(
     generation: &Generation,
     namespaces: &[&str],
@@ -161,7 +161,7 @@ fn without_search(
     }
 }
 
-/// Checks one code of an extension field; remembers the problem where it is not right.
+/// Checks one code of an extension field; adds a problem if it is invalid.
 fn resolve_extension(
     generation: &Generation,
     field: &ExtensionPath,
@@ -171,7 +171,7 @@ fn resolve_extension(
 ) -> Option<CodedValue> {
     let declared = generation.extension_fields().get(field.as_str());
     let Some(namespace) = declared.and_then(|field| field.vocabulary.as_deref()) else {
-        // The module went while the request was read.
+        // The module was removed while the request was read.
         let module = generation.extension_fields().modules().of_field(field.as_str());
         let module = module.map(|module| format!("; {module}")).unwrap_or_default();
         let message = format!("no installed module declares such a field{module}");

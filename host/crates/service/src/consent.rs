@@ -1,10 +1,10 @@
-//! Operations on consents: the administrator gives and withdraws them, the organization that one is given to reads it
-//! and gives it back.
+//! Operations on consents. The administrator records and withdraws them; the organization that received a consent
+//! reads it and may withdraw it.
 //!
-//! **Invariant:** a consent never changes but by being withdrawn, and that is never undone. A subject that consents to something else
-//! gives another consent.
+//! **Invariant:** the only change of a consent is its withdrawal, which is permanent. A changed consent of a subject
+//! is a new consent.
 //!
-//! **Invariant:** to a client a consent that is given to another organization than its own does not exist.
+//! **Invariant:** for a client, a consent to an organization other than its own does not exist.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use daftar_domain::search::terms::ConsentTerm;
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_store::Operation;
 
-/// A consent as a request gives it: the subject by identifier.
+/// A consent as a request contains it: the subject by identifier.
 pub type ConsentDraft = ConsentDetails<IdentifierKey>;
 
-/// A consent as it is today.
+/// A consent with its current state.
 pub struct ConsentView {
     /// The consent.
     pub consent: Arc<Consent>,
@@ -40,18 +40,18 @@ pub struct ConsentView {
     pub fields: FieldSet,
 }
 
-/// A new name for a consent.
+/// Generates the id of a consent.
 ///
 /// # Errors
-/// When the source of names gives none that is a UUID.
+/// If the source of ids returns a value that is not a UUID.
 pub fn new_id(ids: &dyn IdSource) -> Result<ConsentId, AppError> {
     ConsentId::parse(&ids.next_id()).map_err(|error| AppError::internal(error.to_string()))
 }
 
-/// Writes a consent down.
+/// Records a consent.
 ///
 /// # Errors
-/// [`AppError::Invalid`] when the subject does not resolve.
+/// [`AppError::Invalid`] if the subject does not resolve.
 pub async fn create(ctx: &OpContext, registry: &Registry, draft: ConsentDraft) -> Result<ConsentView, AppError> {
     let given = draft.get(SUBJECT).cloned().and_then(SubjectReference::of);
     let given = given.ok_or_else(|| AppError::internal("a consent was read without its subject"))?;
@@ -68,7 +68,7 @@ pub async fn create(ctx: &OpContext, registry: &Registry, draft: ConsentDraft) -
 /// Reads a consent.
 ///
 /// # Errors
-/// [`AppError::NotFound`] where there is none, or none that the caller may see.
+/// [`AppError::NotFound`] if it does not exist, or is not visible to the caller.
 pub async fn read(ctx: &OpContext, registry: &Registry, id: ConsentId) -> Result<ConsentView, AppError> {
     let found = match find(ctx, registry, id).await {
         Ok(consent) => view(ctx, registry, consent).await,
@@ -80,10 +80,10 @@ pub async fn read(ctx: &OpContext, registry: &Registry, id: ConsentId) -> Result
     found
 }
 
-/// Withdraws a consent; one that is withdrawn already stays as it is.
+/// Withdraws a consent; a withdrawn consent stays unchanged.
 ///
 /// # Errors
-/// As [`read`], and [`AppError::VersionMismatch`] when the condition is not met.
+/// As [`read`], and [`AppError::VersionMismatch`] if the condition is not met.
 pub async fn withdraw(
     ctx: &OpContext,
     registry: &Registry,
@@ -115,7 +115,7 @@ async fn withdraw_once(
     view(ctx, registry, records::commit(registry, records::write(ctx, vec![operation], entry)).await?).await
 }
 
-/// The consent of that name, if the caller may see it.
+/// The consent with that id, if it is visible to the caller.
 async fn find(ctx: &OpContext, registry: &Registry, id: ConsentId) -> Result<Arc<Consent>, AppError> {
     let consent = records::find::<ConsentDetails>(&*registry.store, &id.key()).await?;
     let is_seen = match &ctx.actor {
@@ -131,7 +131,7 @@ async fn find(ctx: &OpContext, registry: &Registry, id: ConsentId) -> Result<Arc
 pub struct ConsentQuery {
     /// Subjects of a consent, of these kinds.
     pub subjects: Vec<(Vec<Subject>, IdentifierKey)>,
-    /// To whom.
+    /// The organization.
     pub grantee: Option<Organization>,
 }
 
@@ -139,7 +139,7 @@ pub struct ConsentQuery {
 pub struct ConsentPage {
     /// Total number.
     pub total: u64,
-    /// Those of the page, in the order in which they were written down.
+    /// The consents of the page, in the order of registration.
     pub consents: Vec<ConsentView>,
 }
 

@@ -1,12 +1,12 @@
-//! The operations on the keyed lists of the deployment: concept groups, identifier systems, and local codes.
+//! Operations on the keyed lists of the deployment: concept groups, identifier systems, and local codes.
 //!
-//! **Invariant:** every code of a group that is set is known when it is set. The deployment's definition wins over a pack's.
+//! **Invariant:** every code of a group exists when the group is set. The deployment's definition overrides a pack's.
 //!
-//! **Invariant:** identifiers in records stay valid, also after the removal of their system: it only says which new ones may
-//! be given.
+//! **Invariant:** identifiers in records stay valid after the removal of their system: the list restricts only new
+//! identifiers.
 //!
-//! **Invariant:** a local code is added once, changed in what it is called and in the pattern of its values, and deprecated; it is never
-//! deleted, and its code never changes its meaning.
+//! **Invariant:** a local code is added once. Its labels and the pattern of its values may change, and it may be
+//! deprecated. It is never deleted, and its meaning never changes.
 
 use crate::vocabulary_publisher::{Decision, VocabularyPublisher};
 use daftar_domain::code::{Code, CodeNumber, CodeUri, Namespace};
@@ -24,14 +24,14 @@ use daftar_domain::vocabulary::{ConceptGroup, ConceptStatus, ID_TYPE_NAMESPACE, 
 pub use daftar_vocabulary::limits::{DESCRIPTION_TEXT_BYTES_MAX, SELECTIONS_MAX};
 use daftar_vocabulary::{ConceptRef, Generation, LookUpProblem, Vocabulary, check_concept_group, check_pattern};
 
-/// With how many problems the search for what was meant by wrong codes ends.
+/// Maximum number of problems for which the closest valid code is searched.
 const SEARCHES_MAX: usize = 50;
 
-/// Defines a concept group for this deployment, in place of any pack's definition.
+/// Defines a concept group for this deployment. The definition overrides any pack's.
 ///
 /// # Errors
-/// [`AppError::Invalid`] with every selection that is not right, [`AppError::Conflict`] when there is no space, or when
-/// the store fails.
+/// [`AppError::Invalid`] with every invalid selection, [`AppError::Conflict`] if the list is full, or if the store
+/// fails.
 pub async fn set_concept_group(
     ctx: &OpContext,
     publisher: &VocabularyPublisher,
@@ -50,10 +50,10 @@ pub async fn set_concept_group(
     publisher.decide(ctx, shown(&target), "concept group set", decide).await
 }
 
-/// Takes the deployment's definition back: the pack's counts again, or none.
+/// Removes the deployment's definition: the pack's definition applies again, if one exists.
 ///
 /// # Errors
-/// [`AppError::NotThere`] when the deployment defines no such group, or when the store fails.
+/// [`AppError::NotThere`] if the deployment defines no such group, or if the store fails.
 pub async fn reset_concept_group(ctx: &OpContext, publisher: &VocabularyPublisher, name: &str) -> Result<(), AppError> {
     let of = name.to_owned();
     let decide = move |deployment: &Deployment, _: &Generation| {
@@ -81,8 +81,8 @@ fn check_selections(generation: &Generation, group: &ConceptGroup) -> Result<(),
     for (field, selections) in [("includes", &group.includes), ("excludes", &group.excludes)] {
         for (at, selection) in selections.iter().enumerate() {
             let (Selection::Code(uri) | Selection::DescendantsOf(uri)) = selection;
-            // A group with very many wrong codes is a mistake of another kind, and each search for what was meant takes
-            // its time.
+            // Many unknown codes in one group indicate another kind of mistake, and each search for the closest code
+            // is expensive.
             let absent = (problems.len() >= SEARCHES_MAX).then(|| generation.plainly_absent(uri)).flatten();
             let problem = match absent {
                 Some(LookUpProblem::Code(problem)) => Some(problem),
@@ -96,7 +96,7 @@ fn check_selections(generation: &Generation, group: &ConceptGroup) -> Result<(),
     AppError::check(&mut problems)
 }
 
-/// As much of a name as is repeated.
+/// Prefix of a name that a message repeats.
 fn shown(name: &str) -> String {
     name.chars().filter(|one| !one.is_control()).take(64).collect()
 }
@@ -104,8 +104,8 @@ fn shown(name: &str) -> String {
 /// Registers a system.
 ///
 /// # Errors
-/// [`AppError::Invalid`] for a code of the ID types, [`AppError::Conflict`] when it is registered already or there is
-/// no space, or when the store fails.
+/// [`AppError::Invalid`] for a code of the ID types, [`AppError::Conflict`] if it is registered already or the list is
+/// full, or if the store fails.
 pub async fn add_identifier_system(
     ctx: &OpContext,
     publisher: &VocabularyPublisher,
@@ -135,10 +135,10 @@ pub async fn add_identifier_system(
     Ok(system)
 }
 
-/// Takes a system out: no new identifiers may be of it; those that records carry stay.
+/// Removes a system: new identifiers may not use it; identifiers in records stay.
 ///
 /// # Errors
-/// [`AppError::NotThere`] when it is not registered, or when the store fails.
+/// [`AppError::NotThere`] if it is not registered, or if the store fails.
 pub async fn remove_identifier_system(
     ctx: &OpContext,
     publisher: &VocabularyPublisher,
@@ -163,46 +163,46 @@ pub fn identifier_systems(publisher: &VocabularyPublisher) -> Vec<IdentifierSyst
     publisher.deployment().identifier_systems().cloned().collect()
 }
 
-/// A local code to be added.
+/// A local code to add.
 #[derive(Debug, Clone)]
 pub struct NewLocalCode {
-    /// Which code.
+    /// The code.
     pub uri: CodeUri,
-    /// The code of the same vocabulary that it is a kind of.
+    /// The broader code of the same vocabulary.
     pub specialises: Option<CodeUri>,
-    /// Its name, which is required, and the rest of what can be changed later.
+    /// Its name, which is required, and the other members that a later change may set.
     pub details: LocalCodeChange,
 }
 
-/// Changes of a local code; absent members stay.
+/// Changes of a local code; absent members stay unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct LocalCodeChange {
-    /// All labels: what it is called.
+    /// All labels.
     pub labels: Option<Vec<LocalizedText>>,
-    /// A reference with more information, or none.
+    /// A reference with more information, or `None` to remove it.
     pub reference: Option<Option<String>>,
-    /// The pattern of values, or none; only for ID types.
+    /// The pattern of values, or `None` to remove it; only for ID types.
     pub pattern: Option<Option<ValuePattern>>,
     /// Kind of record with such identifiers; only for ID types.
     pub target: Option<IdTarget>,
 }
 
-/// A local code with how much it is used.
+/// A local code with its number of uses.
 #[derive(Debug, Clone)]
 pub struct LocalCodeView {
     /// The code.
     pub code: LocalCode,
-    /// True if its vocabulary is active and has it.
+    /// True if its vocabulary is active and contains it.
     pub is_active: bool,
-    /// Number of records with it in a coded field; none for an ID type, which is in no coded field.
+    /// Number of records with this code in a coded field; none for an ID type, which is used in no coded field.
     pub records: Option<u64>,
 }
 
 /// Adds a local code.
 ///
 /// # Errors
-/// [`AppError::Invalid`] with everything that is wrong, [`AppError::Conflict`] when the code is there already or the limit
-/// is reached, or when the store fails.
+/// [`AppError::Invalid`] with all problems, [`AppError::Conflict`] if the code exists already or the limit is reached,
+/// or if the store fails.
 pub async fn add_local_code(
     ctx: &OpContext,
     publisher: &VocabularyPublisher,
@@ -218,10 +218,10 @@ pub async fn add_local_code(
     local_code(publisher, &uri).await
 }
 
-/// Changes what a local code is called or how its values look.
+/// Changes the labels of a local code or the pattern of its values.
 ///
 /// # Errors
-/// [`AppError::NotThere`], [`AppError::Invalid`] with everything that is wrong, or when the store fails.
+/// [`AppError::NotThere`], [`AppError::Invalid`] with all problems, or if the store fails.
 pub async fn update_local_code(
     ctx: &OpContext,
     publisher: &VocabularyPublisher,
@@ -241,12 +241,12 @@ pub async fn update_local_code(
     local_code(publisher, uri).await
 }
 
-/// Sets a local code, or one of a starter set, inactive permanently: new records are refused it, old ones keep it. A
-/// successor that was named before stays unless another is named.
+/// Deprecates a local code, or a code of a starter set, permanently: new records may not use it, stored records retain
+/// it. A successor that was set before stays unless the request names another one.
 ///
 /// # Errors
-/// [`AppError::NotThere`], [`AppError::Conflict`] for a code that belongs to its vocabulary's owner,
-/// [`AppError::Invalid`] for a successor that cannot be one, or when the store fails.
+/// [`AppError::NotThere`], [`AppError::Conflict`] for a code of the vocabulary's publisher, [`AppError::Invalid`] for
+/// an invalid successor, or if the store fails.
 pub async fn deprecate_local_code(
     ctx: &OpContext,
     publisher: &VocabularyPublisher,
@@ -261,7 +261,7 @@ pub async fn deprecate_local_code(
         };
         let replaced_by = match &successor {
             Some(successor) => Some(check_successor(generation, &deprecated, successor)?),
-            // A stored value stays.
+            // A stored value stays unchanged.
             None => code.replaced_by().cloned(),
         };
         code.standing = LocalStanding::Deprecated { replaced_by };
@@ -272,7 +272,7 @@ pub async fn deprecate_local_code(
     local_code(publisher, uri).await
 }
 
-/// Every local code, by URI.
+/// Returns every local code, by URI.
 ///
 /// # Errors
 /// If the store fails.
@@ -290,7 +290,7 @@ pub async fn local_codes(publisher: &VocabularyPublisher) -> Result<Vec<LocalCod
     Ok(deployment.local_codes().map(|code| local_code_view(&generation, code, records(code))).collect())
 }
 
-/// One local code.
+/// Returns one local code.
 ///
 /// # Errors
 /// [`AppError::NotThere`].
@@ -312,7 +312,7 @@ async fn records_of(publisher: &VocabularyPublisher, uri: &CodeUri) -> Result<u6
     Ok(registry.index.records_using(&[number]).await?)
 }
 
-/// The code as it will be stored, if it is valid.
+/// The code to store, if it is valid.
 fn checked_code(
     new: NewLocalCode,
     deployment: &Deployment,
@@ -369,7 +369,7 @@ fn unchanged_code(uri: &CodeUri, origin: LocalOrigin, now: jiff::Timestamp) -> L
     }
 }
 
-/// The vocabulary of a namespace, if it takes local codes.
+/// The vocabulary of a namespace, if it accepts local codes.
 fn extensible<'a>(generation: &'a Generation, namespace: &Namespace) -> Result<&'a Vocabulary, AppError> {
     if !EXTENSIBLE_NAMESPACES.contains(&namespace.as_str()) {
         let known: Vec<String> = EXTENSIBLE_NAMESPACES.iter().map(|known| format!("`{known}`")).collect();
@@ -430,7 +430,7 @@ fn check_successor(generation: &Generation, uri: &CodeUri, successor: &CodeUri) 
     Ok(successor.code.clone())
 }
 
-/// The deployment's default for a code of a starter set.
+/// The deployment's override for a code of a starter set.
 fn starter(generation: &Generation, uri: &CodeUri, now: jiff::Timestamp) -> Result<LocalCode, AppError> {
     let concept = generation.check_known(uri).map_err(|problem| AppError::NotThere(problem.at("code")))?;
     let is_extensible = EXTENSIBLE_NAMESPACES.contains(&uri.namespace.as_str());
@@ -454,7 +454,7 @@ fn own_code<'a>(deployment: &'a Deployment, uri: &CodeUri) -> Result<&'a LocalCo
     }
 }
 
-/// Puts into a local code what is valid of a change, and adds what is not to the problems.
+/// Applies the valid members of a change to a local code and adds the invalid ones to the problems.
 fn apply_change(code: &mut LocalCode, change: LocalCodeChange, problems: &mut Vec<FieldProblem>) {
     let mut add = |field: &str, code, message: String| {
         problems.push(FieldProblem::new(field, code, message));

@@ -1,10 +1,11 @@
-//! Registering and changing records that clients write: people and groups, in one and the same way.
+//! Registration and changes of records that clients write: individuals and groups share one implementation.
 //!
-//! **Invariant:** a field that the client may not write stays as it is, and what it may not see does not decide whether its change is
-//! accepted.
+//! **Invariant:** a field that the client may not write stays unchanged. Fields that the client may not read do not
+//! affect the validation of its change.
 //!
-//! **Invariant:** what was received may be sent back. A record whose identifiers have all ended is still shown by one of them; the record
-//! that has taken that identifier up since is not put in the place of the one that is referred to.
+//! **Invariant:** a client may send a received record back. A record whose identifiers have all expired is still
+//! displayed with one of them. If another record has taken over that identifier, it does not replace the record of the
+//! reference.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -31,28 +32,29 @@ use daftar_domain::value::{CodePlace, Key, List, Part, Reference, Translate, Val
 use daftar_store::{Operation, RecordDetails, Write};
 use daftar_vocabulary::{Generation, LanguagePreference};
 
-/// A record as a request contains it: codes by URI, other records by identifier, and a photo where it has a new one.
+/// A record as a request contains it: codes by URI, other records by identifier, and a photo if the request has a new
+/// one.
 #[derive(Debug, Clone)]
 pub struct Draft<T> {
-    /// New content of the record; contains the photo's digest, new or not.
+    /// New content of the record, with the digest of its photo, whether new or stored.
     pub details: Fields<T, CodeUri, IdentifierKey>,
-    /// The photo that is to be stored.
+    /// The photo to store.
     pub photo: Option<Photo>,
 }
 
 impl<T> From<Fields<T, CodeUri, IdentifierKey>> for Draft<T> {
-    /// Brings no new photo.
+    /// A draft without a new photo.
     fn from(details: Fields<T, CodeUri, IdentifierKey>) -> Self {
         Self { details, photo: None }
     }
 }
 
-/// A type of record that clients register and change, with what is particular to it.
+/// A type of record that clients register and change, with its specific parts.
 pub trait Editable: RecordType + Clone {
-    /// A record as it is shown to a client.
+    /// A record as displayed to a client.
     type View: Send + Sync;
 
-    /// A record with those fields, as a change starts from it that writes these; nothing of it is shown to a client.
+    /// A record with those fields, as the base of a change that writes them; not displayed to a client.
     fn present(
         ctx: &OpContext,
         registry: &Registry,
@@ -61,10 +63,11 @@ pub trait Editable: RecordType + Clone {
         written: &FieldSet,
     ) -> impl Future<Output = Result<Self::View, AppError>> + Send;
 
-    /// The records that a view refers to, in the fields that the client sees.
+    /// The records that a view refers to, in the fields that are visible to the client.
     fn shown(view: &Self::View, seen: &FieldSet) -> Shown;
 
-    /// Checks what the schema does not say. Problems name items as the client sees them, without the hidden ones.
+    /// Checks constraints beyond the schema. Problems use the positions that are visible to the client, without hidden
+    /// items.
     fn check(
         ctx: &OpContext,
         generation: &Generation,
@@ -73,7 +76,7 @@ pub trait Editable: RecordType + Clone {
         problems: &mut Vec<FieldProblem>,
     );
 
-    /// The answer to a write.
+    /// The response to a write.
     fn written_view(
         ctx: &OpContext,
         registry: &Registry,
@@ -82,15 +85,14 @@ pub trait Editable: RecordType + Clone {
     ) -> impl Future<Output = Result<Self::View, AppError>> + Send;
 }
 
-/// Says what a record is to be, given what the client knows of it and what it writes.
+/// Builds the new content of a record from the display known to the client and the data that the client writes.
 pub type Make<'m, T> = dyn Fn(&<T as Editable>::View) -> Result<Draft<T>, AppError> + Send + Sync + 'm;
 
 /// Registers a record.
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, references that lead
-/// nowhere among them;
-/// [`AppError::IdentifierInUse`].
+/// [`AppError::FieldNotGranted`]; [`AppError::Invalid`] with every invalid field, including references to records that
+/// do not exist; [`AppError::IdentifierInUse`].
 pub async fn create<T: Editable>(
     ctx: &OpContext,
     registry: &Registry,
@@ -101,12 +103,12 @@ where
     Fields<T>: Details + Into<RecordDetails>,
 {
     let record = register(ctx, registry, draft).await?;
-    // Nothing but what always stays, where it is not there for the client.
+    // If the new record is hidden from the client, only the permanent fields are returned.
     let fields = visibility::of(ctx, registry, T::KIND, record.id).await?.unwrap_or_else(FieldSet::none);
     T::written_view(ctx, registry, languages, Seen { record, fields }).await
 }
 
-/// Registers a record, and shows nothing of it.
+/// Registers a record without returning its content.
 ///
 /// # Errors
 /// As [`create`].
@@ -118,7 +120,7 @@ pub(crate) async fn register<T: Editable>(
 where
     Fields<T>: Details + Into<RecordDetails>,
 {
-    // Others may give the numbers that its codes were to get.
+    // Other operations may assign the numbers that its codes were to get.
     let attempt = async || {
         let Prepared { write, stored } = prepare(ctx, registry, draft.clone()).await?;
         let record = records::commit(registry, write).await?;
@@ -128,23 +130,23 @@ where
     records::retried(&VersionCondition::Any, attempt).await
 }
 
-/// True if packs must be queried for codes of a draft. These get numbers when the draft is written, one record after
-/// the other.
+/// True if packs must be queried for codes of a draft. The codes get numbers when the draft is written; such records
+/// are written sequentially.
 pub(crate) fn needs_lookup<T: RecordType>(registry: &Registry, draft: &Draft<T>) -> bool {
     let generation = registry.vocabularies.current();
     generation.has_open_vocabularies() && codes::of_draft(&draft.details).iter().any(|uri| generation.needs_lookup(uri))
 }
 
-/// A new record that was checked.
+/// A new record that passed validation.
 pub(crate) struct Prepared {
     /// The content to write.
     pub write: Write,
-    /// Numbers of codes that are given with the write; no other operation gives any while it is there.
+    /// Numbers of codes to assign with the write; no other operation assigns numbers while this value exists.
     pub stored: Option<open_vocabulary::NumberedCodes>,
 }
 
-/// Checks a new record and returns the write. Checks no records but those that it refers to: whether an identifier is
-/// free is found out by writing.
+/// Checks a new record and returns the write. Reads only the records that it refers to: the write itself detects an
+/// identifier that is in use.
 ///
 /// # Errors
 /// As [`create`], but [`AppError::IdentifierInUse`].
@@ -178,12 +180,11 @@ where
     Ok(Prepared { write, stored })
 }
 
-/// Changes a record: `make` returns the new content. Fields that the client may not write are unchanged.
+/// Changes a record: `make` returns the new content. Fields that the client may not write stay unchanged.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`], those of `make` and of [`create`], [`AppError::NotFound`], [`AppError::Ambiguous`],
-/// and
-/// [`AppError::VersionMismatch`] when the condition is not met.
+/// and [`AppError::VersionMismatch`] if the condition is not met.
 pub async fn change<T: Editable>(
     ctx: &OpContext,
     registry: &Registry,
@@ -243,8 +244,8 @@ where
         T::check(ctx, &generation, &whole, &hidden, &mut problems);
     }
     AppError::check(&mut problems)?;
-    // Before what the record holds is joined to it, in which a number that was good for the request only may be another
-    // code's.
+    // Runs before the stored values are merged into the record: a number that is valid only for this request may
+    // belong to another code there.
     let (details, stored) = consulted.finalise(ctx, registry, details).await?;
     let details = hidden.retained(&before.details, details, &mut problems);
     let mut details = written::keep(&before.details, details, &written);
@@ -258,8 +259,8 @@ where
     write::<T>(ctx, registry, languages, (&before, details, fields), (photo, stored), entry).await
 }
 
-/// Writes what a record is to say now, if it is still as it was before, with a new photo and the numbers that its codes
-/// get, and shows those fields of it.
+/// Writes the new content of a record if the record is unchanged since it was read, with a new photo and the numbers
+/// assigned to its codes. Returns those fields of the record.
 pub(crate) async fn write<T: Editable>(
     ctx: &OpContext,
     registry: &Registry,
@@ -304,8 +305,8 @@ pub(crate) fn relationship_targets(details: &Values, relationship: Key<List<Part
     targets.map(|target| target.id).collect()
 }
 
-/// No relationship twice: the same other record of that kind, as the same, at the same time. Problems name places as
-/// the client sees them.
+/// Rejects duplicate relationships: the same other record of the same kind, with the same role, at the same time.
+/// Problems use the positions that are visible to the client.
 pub(crate) fn check_relationships(
     details: &Values,
     (kind, relationship): (RecordKind, Key<List<Part>>),
@@ -333,13 +334,13 @@ pub(crate) fn check_relationships(
     }
 }
 
-/// The records that a record refers to and that are not there for the client: the parts of it that refer to these stay
-/// unchanged, also if the client changes.
+/// The referenced records that are not visible to the client. The parts of a record that refer to them stay unchanged,
+/// even if the client changes the record.
 #[derive(Debug, Default)]
 pub struct Hidden(HashSet<Reference>);
 
 impl Hidden {
-    /// Of a record as it is.
+    /// Finds the hidden references of a stored record.
     ///
     /// # Errors
     /// If the store fails.
@@ -361,17 +362,17 @@ impl Hidden {
         Ok(Self(hidden))
     }
 
-    /// True if every record that is referred to is there.
+    /// True if every referenced record is visible.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True if a record is not there.
+    /// True if a record is not visible.
     pub(crate) fn holds(&self, kind: RecordKind, id: RecordId) -> bool {
         self.0.contains(&Reference { kind, id })
     }
 
-    /// True if a value refers to a record that is not there.
+    /// True if a value refers to a record that is not visible.
     pub(crate) fn is_in(&self, value: &Value) -> bool {
         value.references().into_iter().any(|reference| self.0.contains(reference))
     }
@@ -390,7 +391,7 @@ impl Hidden {
         Cow::Owned(seen)
     }
 
-    /// The record that a client requested, with hidden values unchanged at their places.
+    /// The record that a client requested, with hidden values unchanged at their positions.
     pub(crate) fn retained<T: RecordType>(
         &self,
         before: &Fields<T>,
@@ -416,7 +417,7 @@ impl Hidden {
         now
     }
 
-    /// A list with what is wanted instead of what is seen of it, and the hidden rest in its places.
+    /// Merges the requested items of a list with its hidden items, which stay at their positions.
     fn merged(&self, before: &[Value], wanted: Vec<Value>) -> Vec<Value> {
         let mut wanted = wanted.into_iter();
         let mut all = Vec::new();
@@ -431,43 +432,43 @@ impl Hidden {
         all
     }
 
-    /// The place of an item of a list among those that are there: where the client sees it.
+    /// The position of a list item among the visible items, as the client numbers them.
     pub(crate) fn shown_place<T: RecordType>(&self, details: &Fields<T>, list: Tag, at: usize) -> usize {
         let Some(Value::List(items)) = details.value(list) else { return at };
         items.iter().take(at).filter(|item| !self.is_in(item)).count()
     }
 }
 
-/// Replaces a rejected code until the whole record is rejected, a few lines later; never stored.
+/// Replaces an invalid code until the record is rejected, a few statements later; never stored.
 const REFUSED: CodedValue = CodedValue { number: CodeNumber(u32::MAX), edition: EditionNumber(u32::MAX) };
 
-/// Stands in the same way where a reference leads nowhere; no record has that key.
+/// Replaces an unresolved reference in the same way; no record has that key.
 pub(crate) const UNRESOLVED: RecordId = RecordId(u64::MAX);
 
-/// Present display of the records that a record refers to.
+/// Current display of the records that a record refers to.
 #[derive(Debug, Default)]
 pub struct Shown(HashMap<Reference<IdentifierKey>, Option<RecordId>>);
 
 impl Shown {
-    /// As records of these identifiers are called.
+    /// Builds the display of the records with these identifiers.
     pub(crate) fn of<'a>(others: impl Iterator<Item = (Reference, &'a [Identifier])>) -> Self {
         let mut shown: HashMap<Reference<IdentifierKey>, Option<RecordId>> = HashMap::new();
         for (Reference { kind, id }, identifiers) in others {
             let Some(called) = records::called(identifiers) else { continue };
             let called = Reference { kind, id: called.clone() };
-            // Two that are called the same cannot be distinguished.
+            // Two records with the same display cannot be distinguished.
             shown.entry(called).and_modify(|one| *one = None).or_insert(Some(id));
         }
         Self(shown)
     }
 
-    /// The record that is shown so.
+    /// The record with that display.
     pub(crate) fn find(&self, reference: &Reference<IdentifierKey>) -> Option<RecordId> {
         self.0.get(reference).copied().flatten()
     }
 }
 
-/// Puts the key of a record in the place of each reference, by its kind.
+/// Replaces each reference by the key of its record, by kind.
 pub(crate) struct To<F>(pub F);
 
 impl<I, F: FnMut(RecordKind) -> RecordId> Translate<CodedValue, I> for To<F> {
@@ -483,11 +484,11 @@ impl<I, F: FnMut(RecordKind) -> RecordId> Translate<CodedValue, I> for To<F> {
     }
 }
 
-/// The records that the references of a draft mean, or why they mean none.
+/// The records that the references of a draft resolve to, or the causes of failed resolutions.
 pub(crate) struct Found(HashMap<Reference<IdentifierKey>, Result<RecordId, FieldProblem>>);
 
 impl Found {
-    /// Looks for those that are not shown already.
+    /// Resolves references that are not displayed already.
     ///
     /// # Errors
     /// If the store fails.
@@ -515,9 +516,9 @@ impl Found {
     }
 }
 
-/// Checks every code of a draft against its field's vocabularies, except those of the stored record, and puts the
-/// records that were found in the places of references; `references` has them with the record that is changed, or is
-/// absent where codes alone are checked. Where that adds problems, the record is none.
+/// Checks every code of a draft against the vocabularies of its field, except the codes of the stored record, and
+/// replaces references by the records found. `references` contains these records and the record that is changed; it is
+/// absent if only codes are checked. Returns no record if problems were added.
 pub(crate) fn resolve<T: RecordType>(
     generation: &Generation,
     held: &Held,
@@ -543,7 +544,7 @@ struct Resolving<'r, 'p> {
     /// References to the record itself.
     own: Vec<Reference<IdentifierKey>>,
     problems: &'p mut Vec<FieldProblem>,
-    /// Told after the problems of codes.
+    /// Reported after the problems of codes.
     of_references: Vec<FieldProblem>,
 }
 
@@ -565,7 +566,7 @@ impl Resolving<'_, '_> {
     fn meant(&mut self, path: &str, reference: &Reference<IdentifierKey>) -> Option<RecordId> {
         let (found, own) = self.references?;
         let found = found.0.get(reference)?;
-        // In a part a reference is an object.
+        // Inside a part, a reference is an object.
         let field = if path.contains('.') { format!("{path}.reference") } else { path.to_owned() };
         let is_own = |id: RecordId| reference.kind == self.kind && own == Some(id);
         match found {

@@ -1,7 +1,8 @@
-//! Asks the eligibility engine about subjects.
+//! Evaluates eligibility rules on subjects.
 //!
-//! The engine lives in the sandbox and reads columns; this module knows which facts a rule reads, fetches them as the
-//! client, lays them out, and returns the inputs that repeat the decision.
+//! The engine runs in the sandbox and reads columns. This module determines the facts that a rule reads, fetches them
+//! with the permissions of the client, lays them out as columns, and returns the inputs that are required to repeat the
+//! decision.
 
 pub mod check;
 pub mod decision;

@@ -1,15 +1,15 @@
 //! Applies the changes of other processes of the register to the memory of this process: clients, settings, plugins,
 //! signing keys.
 //!
-//! **Invariant:** a change by another process takes effect here within one second, and for every request that begins
-//! after it while this process receives no change notifications: each request then compares the generation before
-//! anything is decided. A notified change of clients that is not applied yet takes effect for every request that begins
-//! after the notification: each request compares clients itself.
+//! **Invariant:** a change by another process takes effect here within one second. While this process receives no
+//! change notifications, the change takes effect for every request that begins after it: each request then compares
+//! the version counter before any decision. A notified change of clients that is not applied yet takes effect for
+//! every request that begins after the notification: each request compares clients itself.
 //!
-//! **Invariant:** a process that can neither receive notifications nor compare rejects every client: its client data
-//! may be out of date.
+//! **Invariant:** a process that can neither receive notifications nor compare version counters rejects every client,
+//! since its client data may be out of date.
 //!
-//! **Invariant:** after a failover to another database, for example a replica without the last writes, everything is
+//! **Invariant:** after a failover to another database, for example a replica without the last writes, all data is
 //! read again and no cached data is treated as newer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,7 +28,7 @@ use daftar_domain::error::AppError;
 use daftar_store::Store;
 use daftar_store::shared::{Generation, History, OtherReaders, Shared};
 
-/// Interval between comparisons of the generation and checks of the files of signing keys, independent of
+/// Interval between comparisons of the version counter and checks of the files of signing keys, independent of
 /// notifications.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Delay before the next attempt to apply a failed plugin or to store labels that could not be stored.
@@ -116,7 +116,7 @@ pub struct FollowerUsage {
     pub is_behind: bool,
     /// Number of times that changes of other processes were applied.
     pub taken_up: u64,
-    /// Number of comparisons of the generation.
+    /// Number of comparisons of the version counter.
     pub compared: u64,
     /// Number of failed comparisons or applications of changes.
     pub failed: u64,
@@ -128,7 +128,7 @@ impl FollowerUsage {
 }
 
 impl Follower {
-    /// Starts from a generation that was read before the data in memory was.
+    /// Starts from a version counter that was read before the data in memory was.
     pub fn new(
         shared: Arc<dyn Shared>,
         store: Arc<dyn Store>,
@@ -202,7 +202,7 @@ impl Follower {
         }
     }
 
-    /// Synchronizes plugins, which takes as long as they compile; a failed plugin is tried again.
+    /// Synchronizes plugins, which takes as long as their compilation; a failed plugin is retried.
     async fn follow_plugins(&self) {
         let mut taken_up = None;
         loop {
@@ -421,7 +421,7 @@ impl Follower {
         *self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Database roles besides this program's that may read what the servers share.
+    /// Database roles other than the role of this program that may read the data shared by the servers.
     ///
     /// # Errors
     /// If the store fails.

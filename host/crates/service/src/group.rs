@@ -1,4 +1,4 @@
-//! Operations on groups: create, change, read, search; their members and history in a file each.
+//! Operations on groups: create, change, read, search. Members and history have separate modules.
 
 pub mod history;
 pub mod members;
@@ -28,10 +28,10 @@ use daftar_domain::search::{DateConditions, GroupQuery, TextConditions};
 use daftar_domain::value::Reference;
 use daftar_vocabulary::{Generation, LanguagePreference};
 
-/// A group as a request gives it.
+/// A group as a request contains it.
 pub type GroupDraft = Draft<GroupRecord>;
 
-/// A group with its members as this client may see them.
+/// A group with its members that are visible to the client.
 pub struct GroupView {
     /// The group.
     pub group: Arc<Group>,
@@ -72,7 +72,7 @@ impl Includes {
     const NOTHING: Self =
         Self { members: false, names_members: false, quantity: false, related: false, names_related: false };
 
-    /// Related data that these fields show.
+    /// Related data that these fields display.
     fn of(self, fields: &FieldSet) -> Self {
         let (members, related) = (fields.allows("member"), fields.allows("relationship"));
         Self {
@@ -180,7 +180,7 @@ async fn view(
     Ok(GroupView { group, fields, members, related, quantity, codes })
 }
 
-/// The group as the client may see it, without members that the client may not see. The members shown are named in the
+/// The group with its data visible to the client, without hidden members. The members in the response are named in the
 /// audit log.
 pub(super) async fn written_view(
     ctx: &OpContext,
@@ -200,7 +200,7 @@ pub(super) async fn written_view(
     Ok(view)
 }
 
-/// A client that requires consents and sees no member, or no related group, is not shown whether there are any.
+/// For a client that requires consents and reads no member, or no related group, the existence of any is hidden.
 ///
 /// # Errors
 /// If the store fails.
@@ -224,12 +224,12 @@ async fn hide_who_is_hidden(
     Ok(fields)
 }
 
-/// Names the individuals that the response shows as members.
+/// Names the individuals that the response contains as members.
 fn name_members(ctx: &OpContext, members: &HashMap<RecordId, Seen<IndividualDetails>>) {
     ctx.trail.names(members.values().filter_map(|person| records::name_of(&person.record)));
 }
 
-/// The members of a group, the former ones too.
+/// The current and former members of a group.
 fn members_of(details: &GroupDetails) -> Vec<RecordId> {
     details.members().map(|member| member.individual).collect()
 }
@@ -237,8 +237,8 @@ fn members_of(details: &GroupDetails) -> Vec<RecordId> {
 /// The concept group whose codes make a member the head.
 const HEAD_GROUP: &str = "head_of_household";
 
-/// No person twice, and at most one head, today and on every later day: a group that is valid today stays valid without
-/// a change. Problems name the memberships that the client sees, and no individual that it does not see.
+/// Rejects duplicate members and more than one head, today and on every later day: a group that is valid today stays
+/// valid without a change. Problems name the memberships visible to the client, and no hidden individual.
 fn check_members(
     ctx: &OpContext,
     generation: &Generation,
@@ -327,7 +327,7 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Re
 /// Searches groups. The caller must have called [`check_search`].
 ///
 /// # Errors
-/// [`AppError::Malformed`] when a code is of the wrong vocabulary for its field.
+/// [`AppError::Malformed`] if a code is not of a vocabulary of its field.
 pub async fn search(
     ctx: &OpContext,
     registry: &Registry,

@@ -1,16 +1,17 @@
-//! Requests that a client may send twice and that are executed once, and records as such a request wrote them.
+//! Idempotent requests, which a client may repeat and which are executed once, and the records that such a request
+//! wrote.
 //!
-//! **Invariant:** the outcome is stored in the same write, so that a client that received a response finds it stored,
-//! and a client that finds nothing stored can be sure that nothing was done.
+//! **Invariant:** the outcome is stored in the same transaction. If a client received a response, its outcome is
+//! stored. If no outcome is stored, nothing was executed.
 //!
-//! **Invariant:** a request that was rejected is not stored: sent again, it is checked again.
+//! **Invariant:** a rejected request is not stored: a repetition is checked again.
 //!
-//! **Invariant:** no more is stored for a client than its limit: a request that begins has capacity reserved for all
-//! its results.
+//! **Invariant:** the number of stored results of a client never exceeds its limit: capacity for all results is
+//! reserved when a request begins.
 //!
-//! **Invariant:** records that are shown again are limited to what the client may see now. If the request created a
-//! record that the client may no longer see, only what it sent itself is shown: type, identifiers and meta. A record
-//! that it changed is absent, as for any other call.
+//! **Invariant:** replayed records are limited to the data that the client may read now. If the request created a
+//! record that the client may no longer read, only type, identifiers and meta are returned, which the client sent
+//! itself. A record that the request changed is then absent, as for any other call.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -49,8 +50,8 @@ pub struct Requests {
     counts_hold: Option<SignedDuration>,
     /// The number of results that each request in progress may still store.
     in_flight: Mutex<HashMap<(ClientId, IdempotencyKey), u64>>,
-    /// By client, with the time of the count: made when it is first needed; exact or too high, except for changes by
-    /// other processes since.
+    /// Counts by client, with the time of the count. A client is counted on first use; the count is exact or too high,
+    /// except for later changes by other processes.
     remembered: Mutex<HashMap<ClientId, (u64, Timestamp)>>,
     /// Time of the last search for expired entries because a client was at its limit.
     inspected: Mutex<Option<Timestamp>>,
@@ -63,11 +64,11 @@ pub struct NamedRequest {
     pub key: IdempotencyKey,
     /// SHA-256 of the content of the request.
     pub digest: [u8; 32],
-    /// Number of parts that are stored separately when they are done: one if the request is stored as a whole.
+    /// Number of parts that are stored separately when they are completed: one if the request is stored as one part.
     pub parts: u64,
 }
 
-/// A request in progress: until it is dropped, no other one with its key begins.
+/// A request in progress: until it is dropped, no other request with its key begins.
 #[derive(Debug)]
 pub struct Once {
     requests: Arc<Requests>,
@@ -95,9 +96,8 @@ impl Requests {
     /// Begins a request with that key.
     ///
     /// # Errors
-    /// [`AppError::Conflict`] while another one with that key is in progress, and when the client has reached its limit
-    /// of keys;
-    /// [`AppError::InvalidValue`] when the key was used for another request.
+    /// [`AppError::Conflict`] while another request with that key is in progress, and if the client has reached its
+    /// limit of keys; [`AppError::InvalidValue`] if the key was used for another request.
     pub async fn begin(
         self: &Arc<Self>,
         ctx: &OpContext,
@@ -116,7 +116,7 @@ impl Requests {
                 return Err(AppError::conflict(ErrorCode::RequestInProgress, detail));
             }
         }
-        // From here on dropping it ends it.
+        // From here on, dropping the value ends the request.
         let mut once = Once { requests: Arc::clone(self), client, key, digest, earlier: Vec::new() };
         let earlier = store.remembered(&once.client, &once.key).await?;
         once.earlier = earlier.into_iter().filter(|request| request.is_stored_at(ctx.now)).collect();
@@ -166,8 +166,8 @@ impl Requests {
         Ok(known.0)
     }
 
-    /// True if there is capacity for so many more parts, besides the stored ones and those of requests in progress;
-    /// it is reserved then.
+    /// Reserves capacity for more parts, besides the stored parts and those of requests in progress. Returns false if
+    /// the capacity is insufficient.
     fn takes(&self, once: &Once, (count, parts): (u64, u64)) -> bool {
         let mut in_flight = lock(&self.in_flight);
         let of_client = in_flight.iter().filter(|((client, _), _)| *client == once.client);
@@ -202,15 +202,14 @@ impl Requests {
 }
 
 impl Once {
-    /// The earlier response to that part of the request; part 0 is the whole.
+    /// The earlier response to that part of the request; part 0 is the complete request.
     #[must_use]
     pub fn earlier(&self, part: u16) -> Option<&IdempotentRequest> {
         self.earlier.iter().find(|request| request.name.part == part).map(|request| &**request)
     }
 
-    /// Reads the earlier response to that part again, after it could not be done: the client that sent it first may
-    /// have disconnected before the response, while the part was being written.
-    ///
+    /// Reads the earlier response to that part again after its execution failed: the first client may have
+    /// disconnected before the response, while the part was being written.
     /// # Errors
     /// If the store fails.
     pub async fn is_done_concurrently(
@@ -254,23 +253,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A record as it was written.
+/// A record at the version that was written.
 pub enum IdempotentReplay {
-    /// A person.
+    /// An individual.
     Individual(IndividualView),
     /// A group.
     Group(GroupView),
     /// A membership in a program.
     ProgramMembership(MembershipView),
-    /// Other records are not shown in responses.
+    /// Responses do not contain other records.
     Nothing,
 }
 
-/// Shows a record at a version.
+/// Returns the display of a record at a version.
 ///
 /// # Errors
-/// [`AppError::NotFound`] for one that was changed, not created, and that the client may no longer see. When the store
-/// fails; a missing version is a defect.
+/// [`AppError::NotFound`] for a record that was changed, not created, and that the client may no longer read. If the
+/// store fails; a missing version is a defect.
 pub async fn replay(
     ctx: &OpContext,
     registry: &Registry,

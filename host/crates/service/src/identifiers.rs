@@ -9,13 +9,14 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::{IDENTIFIER_OWNERS_MAX, IdentifierOwner, Store};
 use daftar_vocabulary::Generation;
 
-/// Number of former owners of one identifier that are checked: more than one is ambiguous already.
+/// Number of former owners of one identifier that are read: more than one is ambiguous already.
 pub(super) const OWNERS_MAX: usize = 16;
 
-/// The record that an identifier addresses: its present owner, or else the only former one.
+/// The record that an identifier addresses: its current owner, or else the only former one.
 ///
 /// # Errors
-/// [`AppError::NotFound`] if no record ever had it, [`AppError::Ambiguous`] if several had it and none has it now.
+/// [`AppError::NotFound`] if no record ever had it, [`AppError::Ambiguous`] if several records had it and none has it
+/// now.
 pub async fn find(store: &dyn Store, kind: RecordKind, key: &IdentifierKey) -> Result<RecordId, AppError> {
     choose(kind, &store.identifier_owners(kind, key, OWNERS_MAX).await?)
 }
@@ -44,15 +45,15 @@ pub fn choose(kind: RecordKind, owners: &[IdentifierOwner]) -> Result<RecordId, 
     }
 }
 
-/// The problem of an identifier of an unknown system, at that field: the same in every place.
+/// The problem of an identifier of an unknown system, at that field: the same for all operations.
 #[must_use]
 pub fn unknown_system(generation: &Generation, key: &IdentifierKey, field: &str) -> Option<FieldProblem> {
     let problem = generation.check_system(&key.system).err()?;
     Some(FieldProblem::new(field, problem.code(), problem.to_string()))
 }
 
-/// The reason why an identifier leads to no record, such as an unknown system. Depends on the identifier alone, never
-/// on records.
+/// The reason why an identifier resolves to no record, such as an unknown system. Depends on the identifier alone,
+/// never on records.
 #[must_use]
 pub fn explained(registry: &Registry, key: &IdentifierKey, error: AppError) -> AppError {
     if !matches!(error, AppError::NotFound(_)) {
@@ -75,9 +76,9 @@ pub fn check_filter(registry: &Registry, filter: &str, key: &IdentifierKey, is_c
     problem.map_or(Ok(()), |problem| Err(AppError::Invalid(vec![problem])))
 }
 
-/// Checks that a record of that kind may be given each of the identifiers that it does not have `before`: its system is
-/// known and meant for such records, and the value has the format of the system. A value is never repeated. A given end
-/// is not in the future: an ended identifier is free for other records, and an end is never removed.
+/// Checks each identifier that a record of that kind does not have `before`: its system is registered for such
+/// records, and the value has the format of the system. A value is never repeated. An end is not in the future: an
+/// ended identifier is free for other records, and an end is never removed.
 pub fn check(
     (generation, today): (&Generation, Date),
     kind: RecordKind,
@@ -105,8 +106,8 @@ pub fn check(
     }
 }
 
-/// Checks that every identifier of a record is present and unchanged, or has been given an end: identifiers are added
-/// and ended, never altered and never removed.
+/// Checks that every identifier of a record is present and either unchanged or newly ended: identifiers are added and
+/// ended, never altered and never removed.
 pub fn check_retained(before: &[Identifier], now: &[Identifier], problems: &mut Vec<FieldProblem>) {
     for former in before {
         let Some(at) = now.iter().position(|identifier| identifier.key == former.key) else {

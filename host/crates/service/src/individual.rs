@@ -30,20 +30,20 @@ use daftar_domain::value::Reference;
 use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::{Generation, LanguagePreference};
 
-/// A person as a request gives it.
+/// An individual as a request contains it.
 pub type IndividualDraft = Draft<IndividualRecord>;
 
 /// Individuals that other records refer to and that the client may see, with the visible fields of each.
 pub type People = HashMap<RecordId, Seen<IndividualDetails>>;
 
-/// Data related to a person, as far as requested and visible to the client.
+/// Data related to an individual, as far as requested and visible to the client.
 #[derive(Debug, Clone, Default)]
 pub struct RelatedRecords {
-    /// The other people that the person has a relationship to.
+    /// The other individuals to which the individual has a relationship.
     pub related: People,
     /// The bytes of the photo.
     pub photo: Option<Arc<[u8]>>,
-    /// The person's memberships in groups, the first [`PLACES_MAX`].
+    /// The memberships of the individual in groups, the first [`PLACES_MAX`].
     pub places: Option<Vec<GroupPlace>>,
 }
 
@@ -54,7 +54,7 @@ pub struct Includes {
     pub photo: bool,
     /// The memberships in groups.
     pub places: bool,
-    /// The relationships to other people.
+    /// The relationships to other individuals.
     pub related: bool,
     /// The related individuals.
     pub names_related: bool,
@@ -65,12 +65,12 @@ impl Includes {
     pub const ALL: Self = Self { photo: true, places: true, related: true, names_related: true };
 }
 
-/// The maximum number of memberships in groups in the body of a person; `/groups` of the person returns all.
+/// Maximum number of memberships in groups in the body of an individual; `/groups` of the individual returns all.
 pub const PLACES_MAX: u32 = 100;
 
-/// A person with the way its codes are shown.
+/// An individual with the display of its codes.
 pub struct IndividualView {
-    /// The person.
+    /// The individual.
     pub individual: Arc<Individual>,
     /// Its fields that the client may see.
     pub fields: FieldSet,
@@ -132,7 +132,7 @@ impl Editable for IndividualRecord {
     }
 }
 
-/// A person with the requested related data.
+/// An individual with the requested related data.
 pub(super) async fn view(
     ctx: &OpContext,
     registry: &Registry,
@@ -149,9 +149,9 @@ pub(super) async fn view(
     Ok(IndividualView { individual, fields, beside, codes })
 }
 
-/// The related individuals of some people, if requested and visible; the individuals that the response names are
-/// written into the audit log. A client that requires consents and sees no relation of a person is not shown whether
-/// there are any.
+/// The related individuals of some individuals, if requested and visible. The individuals that the response names are
+/// written into the audit log. For a client that requires consents and reads no relation of an individual, the
+/// existence of relations is hidden.
 async fn related(
     ctx: &OpContext,
     registry: &Registry,
@@ -183,7 +183,7 @@ async fn related(
     Ok(people)
 }
 
-/// The photo of a person, if requested and visible.
+/// The photo of an individual, if requested and visible.
 fn shown_photo(individual: &Individual, fields: &FieldSet, wanted: Includes) -> Option<PhotoReference> {
     individual.details.get(PHOTO).filter(|_| wanted.photo && fields.allows("photo"))
 }
@@ -206,8 +206,8 @@ async fn fetch_related(
     Ok(RelatedRecords { photo, places, ..RelatedRecords::default() })
 }
 
-/// Reads a person by identifier, with the `wanted` related data, as the body that `write` creates. Large photos
-/// are limited until then: the body takes the memory, and it is counted from when it is finished.
+/// Reads an individual by identifier, with the `wanted` related data, as the body that `write` creates. Concurrent
+/// large photos are limited until the body is complete; from then on, the memory of the body is counted.
 ///
 /// # Errors
 /// [`AppError::NotFound`] and [`AppError::Ambiguous`], and those of `write`.
@@ -228,7 +228,7 @@ pub async fn read<T, E: From<AppError>>(
     write(&view(ctx, registry, languages, seen, wanted).await?)
 }
 
-/// Reads a person by identifier as a complete body: a cached one, if nothing changed since it was created, or one that
+/// Reads an individual by identifier as a complete body: a cached body, if its data is unchanged, or a body that
 /// `write` creates.
 ///
 /// # Errors
@@ -256,7 +256,7 @@ pub async fn read_body<E: From<AppError>>(
     read(ctx, registry, languages, (key, Includes::ALL), make).await
 }
 
-/// The groups and other individuals that the body of a person names, as the audit log records them.
+/// The groups and other individuals that the body of an individual names, as the audit log records them.
 fn named(view: &IndividualView) -> Arc<[String]> {
     let places = view.beside.places.iter().flatten();
     let groups = places.filter_map(|place| records::name_of(&place.group.record));
@@ -328,8 +328,8 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], by_groups: bool, pagin
 /// have called [`check_search`].
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`], [`AppError::Malformed`] when a code is of the wrong vocabulary for its field,
-/// [`AppError::Invalid`] when the system of an identifier is not known.
+/// [`AppError::FieldNotGranted`], [`AppError::Malformed`] if a code is not of a vocabulary of its field,
+/// [`AppError::Invalid`] if the system of an identifier is unknown.
 pub async fn search(
     ctx: &OpContext,
     registry: &Registry,

@@ -21,7 +21,7 @@ pub(crate) struct PublishedLabels {
 impl PublishedLabels {
     /// Sets the store of the labels.
     pub(crate) fn put_into(&self, shared: Arc<dyn Shared>) {
-        // The first one stays: a process has one register.
+        // The first store stays: a process has one register.
         let _is_first = self.shared.set(shared);
     }
 
@@ -37,7 +37,7 @@ impl PublishedLabels {
         }
     }
 
-    /// Stores the labels of the current snapshot, unless that was done.
+    /// Stores the labels of the current snapshot, unless they are stored already.
     ///
     /// # Errors
     /// If the store fails.

@@ -1,6 +1,6 @@
-//! Operations: check what the actor may do and see, then use the store, index, vocabulary or sandbox.
+//! Operations: check the permissions of the actor, then use the store, index, vocabulary or sandbox.
 //!
-//! **Invariant:** every function receives its context, and does not depend on HTTP.
+//! **Invariant:** every function receives its context and does not depend on HTTP.
 
 pub mod audit;
 pub mod backup;

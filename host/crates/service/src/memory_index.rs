@@ -1,4 +1,4 @@
-//! Answers queries on the register from its in-memory index.
+//! Executes queries on the register in its in-memory index.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use daftar_store::index::{Index, RecordCounts, Sees};
 /// The in-memory index of the register, which the store notifies of every write before the write is acknowledged.
 pub struct MemoryIndex(pub Arc<Columns>);
 
-/// The limits of a search of a resource; absent if the client sees everything.
+/// The limits of a search of a resource; absent if all records are visible to the client.
 fn limits(snapshot: &Snapshot, resource: Resource, sees: Option<Sees<'_>>) -> Option<Arc<RowLimits>> {
     sees.map(|Sees { filter, day }| snapshot.consented(resource, filter, day))
 }

@@ -34,7 +34,7 @@ pub struct Comparison {
     pub reported: Vec<String>,
 }
 
-/// Copies everything as it was after one write. `heard` receives the number of items copied so far.
+/// Copies the complete content as of one write. `heard` receives the number of items copied so far.
 ///
 /// # Errors
 /// If either store fails, or a value cannot be read or stored.
@@ -106,14 +106,14 @@ async fn compare_taken(
     Ok(comparison)
 }
 
-/// The key of an item; contains no data of a person's record.
+/// The key of an item; contains no data of an individual's record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key {
     /// One of many that arrive in the order of their keys.
     Version(RecordKind, RecordId, VersionId),
     /// By its position.
     Numbered(ItemKind, u64),
-    /// By a digest of its name, or of its whole content.
+    /// By a digest of its name, or of its complete content.
     Digest(ItemKind, [u8; 32]),
 }
 

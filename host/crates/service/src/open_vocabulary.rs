@@ -1,11 +1,11 @@
 //! Codes of open vocabularies in requests and records: resolved by their packs, and numbered when a record stores them.
 //!
 //! **Invariant:** a code gets a persistent number in the write of the first record that contains it, in its normalized
-//! spelling; a write that is rejected, and a request that only reads, leave no trace.
+//! spelling. A rejected write and a read-only request store nothing.
 //!
-//! **Invariant:** a code is published when its number is certain and before a record that holds it can be read by this
-//! process (of a shared database: as soon as it is written). Numbers are worked out by one operation of a process at a
-//! time; that no other process gave them is checked by the write itself.
+//! **Invariant:** a code is published when its number is final, and before a record that contains it can be read by
+//! this process (with a shared database: as soon as it is written). One operation of a process at a time assigns
+//! numbers; the write itself checks that no other process assigned the same numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,8 +28,8 @@ use daftar_vocabulary::{
 /// whenever it is published.
 pub const STORED_MAX: usize = 10_000;
 
-/// Maximum number of these codes added by writes of one client, over the lifetime of the register: the rest is for
-/// other clients.
+/// Maximum number of these codes added by writes of one client, over the lifetime of the register: the remaining
+/// capacity is reserved for other clients.
 pub const STORED_OF_CLIENT_MAX: u64 = 2_500;
 
 /// The counters of codes added by clients.
@@ -38,7 +38,7 @@ const SHARES: &str = "open";
 /// Number of stored codes in one query to a pack.
 const BATCH_CODES: usize = 256;
 
-/// A generation with the codes of one request.
+/// A vocabulary snapshot with the codes of one request.
 #[derive(Debug, Clone)]
 pub struct Consulted {
     /// The vocabularies with the responses of packs; valid for this request only.
@@ -65,7 +65,7 @@ impl Consulted {
         Ok((details.translate(&mut Lasting(&stored)), Some(stored)))
     }
 
-    /// Finds the numbers for the codes that packs resolved, with the write whose record will contain them. Until that
+    /// Assigns numbers to the codes that packs resolved, in the write whose record will contain them. Until that write
     /// is made, or the value is dropped, no other operation of this process assigns a number.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl Consulted {
             known.map_err(|problem| invalid_response(&registry.vocabularies, &current, &problem, &self.requested))?;
         let vocabularies = registry.vocabularies.clone();
         if codes.is_empty() {
-            // Another process may have assigned them, and this process may not know yet.
+            // Another process may have assigned them without this process having been notified.
             let generation = vocabularies.publish(known);
             return Ok(NumberedCodes { generation, before: self.generation, new_codes: None, _turn: turn });
         }
@@ -131,7 +131,7 @@ impl<I> Translate<CodedValue, I> for Lasting<'_> {
 /// Publishes codes once they have their numbers.
 struct Publishing {
     vocabularies: Arc<Vocabularies>,
-    /// A generation, and the one with the new codes: built here, so that the thread that writes is not delayed.
+    /// A snapshot, and the snapshot with the new codes: built here, so that the writing thread is not delayed.
     built: (Arc<Generation>, Arc<Generation>),
     requested: Vec<Arc<QueriedCode>>,
     table: Arc<CodeTable>,
@@ -187,7 +187,7 @@ async fn shares(
 
 /// The codes of a request with their numbers, existing ones or ones that the write assigns.
 pub struct NumberedCodes {
-    /// The vocabularies with these numbers; active for other requests once the write is made.
+    /// The vocabularies with these numbers; active for other requests after the write.
     pub generation: Arc<Generation>,
     before: Arc<Generation>,
     new_codes: Option<NewCodes>,
@@ -208,7 +208,7 @@ impl NumberedCodes {
     }
 }
 
-/// A generation that includes the given codes, as far as packs resolve them.
+/// A snapshot that includes the given codes, as far as packs resolve them.
 ///
 /// # Errors
 /// [`AppError::VocabularyUnavailable`] when a pack cannot be called, [`AppError::VocabularyFailed`] when it fails.
@@ -257,9 +257,9 @@ pub(super) fn resolve_local(
     known.map_err(|problem| invalid_response(&registry.vocabularies, &generation, &problem, &requested))
 }
 
-/// The generation with all codes of open vocabularies in records, as their packs return them now. A code that a pack no
-/// longer has, or fails to resolve, is shown without a display, as one of a removed pack. Waits for packs: not for
-/// async code.
+/// The vocabulary snapshot with all codes of open vocabularies in records, as their packs resolve them now. A code
+/// that its pack no longer contains, or fails to resolve, is displayed without a label, like a code of a removed pack.
+/// Blocks on packs: not for async code.
 pub(super) fn with_persisted(registry: &Registry, generation: Generation) -> Generation {
     let open = generation.vocabularies().filter(|vocabulary| vocabulary.description().is_open);
     let namespaces: Vec<_> = open.map(|vocabulary| vocabulary.namespace().clone()).collect();

@@ -9,15 +9,16 @@ use crate::registry::Registry;
 use daftar_domain::error::AppError;
 use daftar_domain::photo::{PHOTO_BYTES_MAX, Photo, PhotoError, PhotoReference};
 
-/// A photo up to this size waits for no other one.
+/// A photo up to this size needs no permit.
 const SMALL_BYTES_MAX: u32 = 64 << 10;
 /// Unit of the semaphore, in bytes, so that its counts fit.
 const UNIT_BYTES: u32 = 1 << 10;
 
-/// Bounds the bytes of photos whose bodies are created concurrently: each takes several times its size until its body
-/// is finished. So a client with many concurrent requests uses no more memory than one that sends them sequentially.
+/// Bounds the memory of photos whose bodies are created concurrently: each uses several times its size until its body
+/// is complete. A client with many concurrent requests therefore uses no more memory than a client that sends them
+/// sequentially.
 ///
-/// **Invariant:** a request holds one permit at a time, so that none waits for itself.
+/// **Invariant:** a request has at most one permit at a time, so that it never waits for itself.
 #[derive(Debug)]
 pub struct PhotoReads(Arc<Semaphore>);
 
@@ -45,12 +46,12 @@ impl PhotoReads {
 /// A photo of these bytes.
 ///
 /// # Errors
-/// [`PhotoError`] when there are none, or too many.
+/// [`PhotoError`] if it is empty, or too large.
 pub fn of(bytes: Vec<u8>) -> Result<Photo, PhotoError> {
     Photo::new(bytes, |bytes| Sha256::digest(bytes).into())
 }
 
-/// The bytes of the photo that a record has.
+/// The bytes of the photo of a record.
 ///
 /// # Errors
 /// If the store fails; a missing photo is a defect.

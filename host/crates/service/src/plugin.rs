@@ -1,10 +1,10 @@
 //! Administration of plugins.
 //!
-//! **Invariant:** a change that has begun is completed even if its caller stops waiting: disk, packs and generation
-//! never diverge.
+//! **Invariant:** a change that has begun is completed even if its caller stops waiting: disk, packs and vocabulary
+//! snapshot never diverge.
 //!
-//! **Invariant:** a plugin is installed only after all its content was checked and a generation could be built with it;
-//! until then the previous version keeps running.
+//! **Invariant:** a plugin is installed only after all its content was checked and a vocabulary snapshot could be
+//! built with it; until then the previous version keeps running.
 //! **Invariant:** the audit log records the signer before the plugin is on disk.
 
 mod follow;
@@ -71,21 +71,21 @@ pub struct UnloadedPlugin {
 }
 
 impl PluginAdministration {
-    /// Administers a library; nothing is published before [`Self::start`].
+    /// Administers a library; publishes nothing before [`Self::start`].
     #[must_use]
     pub fn new(registry: Registry, host: Arc<PluginHost>, library: Arc<PluginLibrary>) -> Self {
         let publisher = VocabularyPublisher::new(registry.clone());
         Self { registry, publisher, host, library, common: Arc::default(), shared: None }
     }
 
-    /// The same with other processes: plugins are in the store, one process changes plugins and settings at a time, and
-    /// starts from the changes of the others.
+    /// The same with other processes: plugins are in the store, one process changes plugins and settings at a time,
+    /// and starts from the changes of the others.
     #[must_use]
     pub fn with_shared(self, shared: Option<Arc<dyn Shared>>) -> Self {
         let Some(shared) = shared else { return self };
         let plugins = Self { shared: Some(Arc::clone(&shared)), ..self };
-        // The publisher of the copy that synchronizes with other processes takes no lock, and so does not hold the copy
-        // itself.
+        // The publisher copy that synchronizes with other processes acquires no lock, and therefore contains no
+        // reference to the copy itself.
         let publisher = plugins.publisher.clone().with_cluster(shared, Arc::new(plugins.clone()));
         Self { publisher, ..plugins }
     }
@@ -129,7 +129,7 @@ impl PluginAdministration {
         unloaded.collect()
     }
 
-    /// Cancels a running compilation, and lets none begin: the server stops.
+    /// Cancels a running compilation and prevents new ones when the server stops.
     pub fn stop_compiling(&self) {
         self.library.stop_compiling();
     }
@@ -150,7 +150,7 @@ impl PluginAdministration {
         Ok((archived, fix.await?))
     }
 
-    /// Installs a plugin, or replaces the one of its name. Calls in progress end on the old one.
+    /// Installs a plugin, or replaces the plugin with its name. Calls in progress complete on the old version.
     ///
     /// # Errors
     /// [`AppError::Plugin`] with the step that rejected it and the reason; the installed version is unchanged.
@@ -167,7 +167,7 @@ impl PluginAdministration {
         spawn_uncancellable(installing.instrument(span)).await
     }
 
-    /// Installs again a version that the installed one replaced: `version`, or the latest one.
+    /// Reinstalls a version that the installed one replaced: `version`, or the latest one.
     ///
     /// # Errors
     /// [`AppError::UnknownPlugin`]; [`AppError::Conflict`] if the version is not retained; those of [`Self::install`].
@@ -201,7 +201,7 @@ impl PluginAdministration {
         self.install(ctx, PluginOffer { loss, ..wanted.offer(bytes) }).await
     }
 
-    /// An installed plugin and the versions that it replaced, as all servers know them.
+    /// An installed plugin and the versions that it replaced, as stored for all servers.
     #[must_use]
     pub fn recorded(&self, name: &PluginName) -> Option<RecordedPlugin> {
         let common = self.shared.is_some().then(|| self.common().plugins.recorded(name).cloned()).flatten();
@@ -267,8 +267,8 @@ impl PluginAdministration {
         }
     }
 
-    /// Takes a prepared plugin through the remaining steps: a generation is built with it, its codes are numbered, then
-    /// disk, packs and generation change.
+    /// Passes a prepared plugin through the remaining steps: a vocabulary snapshot is built with it, its codes are
+    /// numbered, then disk, packs and snapshot change.
     async fn install_prepared(
         &self,
         ctx: &OpContext,
@@ -289,7 +289,7 @@ impl PluginAdministration {
                 let deployment = remove::joined(&deployment, &retained);
                 match self.publisher.numbered(&packs, &deployment).await? {
                     Ok(generation) => {
-                        // Before the plugin: codes that it no longer has must be stored if the server stops in between.
+                        // Stored before the plugin: removed codes must be stored if the server stops in between.
                         self.publisher.store_settings(now, retained, deployment).await?;
                         Some((packs, generation))
                     }
@@ -307,7 +307,7 @@ impl PluginAdministration {
         let installed = match blocking(move || library.commit(prepared, now)).await? {
             Ok(installed) => installed,
             Err(error) => {
-                // The others have been notified: this process must not be the only one without it.
+                // The other processes have been notified: this process must not be the only one without the plugin.
                 self.record_divergence(&name, error.to_string());
                 return Ok(Err((error, None)));
             }
@@ -333,12 +333,12 @@ impl PluginAdministration {
     }
 
     fn common(&self) -> MutexGuard<'_, Common> {
-        // Replaced as a whole or by single entries, so a panic leaves it valid.
+        // Replaced completely or by single entries, so a panic leaves it valid.
         self.common.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads and checks every installed pack; one that is corrupt is logged and left out.
+/// Reads and checks every installed pack; a corrupt pack is logged and left out.
 fn load_packs(host: &PluginHost, library: &PluginLibrary, deployment: &Deployment) -> (Packs, Reasons) {
     let (mut packs, mut reasons) = (Packs::new(), Reasons::new());
     for installed in library.current().packs() {

@@ -1,5 +1,5 @@
-//! Operations on programs: written by the administrator, read and searched by clients. There are few, and all of them
-//! are in memory, so that a search checks each.
+//! Operations on programs: written by the administrator, read and searched by clients. Their number is small, and all
+//! of them are in memory, so that a search checks each.
 //!
 //! Their rules are checked again after changes: one that was valid when it was stored can break when a pack, a module,
 //! a concept group or the engine changes.
@@ -85,7 +85,7 @@ pub async fn replace(
         ));
     }
     AppError::check(&mut problems)?;
-    // An unchanged expression was checked when it was written: a program can be ended without an engine.
+    // An unchanged expression was checked when it was written: a program can be ended without an active engine.
     let warnings = if details.get(ELIGIBILITY) == before.details.get(ELIGIBILITY) {
         Vec::new()
     } else {
@@ -166,7 +166,7 @@ pub struct ProgramRule {
     pub subject: Subject,
 }
 
-/// The rule of a program that a request names, at its present version or a given one.
+/// The rule of a program that a request names, at its current version or a given one.
 ///
 /// # Errors
 /// [`AppError::MissingScope`] without `program:read`; [`AppError::FieldNotGranted`] if the client may not see the rule

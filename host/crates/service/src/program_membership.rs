@@ -26,7 +26,7 @@ use daftar_domain::search::{PAGE_COUNT_MAX, Page};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::Reference;
 
-/// A membership as a request gives it: program and beneficiary by identifier.
+/// A membership as a request contains it: program and beneficiary by identifier.
 pub type MembershipDraft = ProgramMembershipDetails<IdentifierKey>;
 
 /// A membership with the references of its program and its beneficiary.
@@ -50,7 +50,8 @@ pub struct MembershipAddress {
     pub program: Option<IdentifierKey>,
 }
 
-/// A membership with the present references of its program and its beneficiary, and its fields that the client may see.
+/// A membership with the current references of its program and its beneficiary, and its fields that the client may
+/// see.
 ///
 /// # Errors
 /// If the store fails; a missing record is a defect.
@@ -66,7 +67,7 @@ pub async fn view(
     Ok(MembershipView { membership, program, beneficiary, fields })
 }
 
-/// The program and the beneficiary of a draft: the reader of bodies makes sure that a body names both.
+/// The program and the beneficiary of a draft: the parser of bodies ensures that a body names both.
 ///
 /// # Errors
 /// [`AppError::Internal`] when one is missing.
@@ -104,10 +105,10 @@ pub async fn read(
     Ok(view)
 }
 
-/// The membership of an address: the one with that identifier; or else the beneficiary's, the open one if it has
-/// several in the named program. A client that may not see beneficiaries finds memberships by their own identifiers
-/// alone, and one that may not see statuses does not learn which of several is open. Whether a membership is in a
-/// program counts only if the client may see its program on that record.
+/// The membership of an address: the membership with that identifier, or else the beneficiary's, the open one if it
+/// has several in the named program. A client that may not read beneficiaries finds memberships by their own
+/// identifiers alone. A client that may not read statuses does not learn which of several memberships is open. The
+/// program of a membership is compared only if the client may read it on that record.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`] if a program is named that the client may not see; [`AppError::NotFound`];
@@ -134,7 +135,7 @@ async fn find(
     match visibility::find(ctx, registry, RecordKind::ProgramMembership, &address.key).await {
         Ok((id, fields)) => {
             let own = records::by_id(store, id).await?;
-            // The fields that a search may read apply here as they do in the search below.
+            // The fields that a search may read apply here as in the search below.
             let fields = match &program {
                 Some(_) => visibility::of_found(ctx, registry, RecordKind::ProgramMembership, id).await?,
                 None => Some(fields),
@@ -219,8 +220,8 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Re
     search::check_fields(ctx, Resource::ProgramMembership, filtered, &paging.sort)
 }
 
-/// The reference of a shown membership in the audit log: its beneficiary, or the membership itself if the client may
-/// not see that.
+/// The reference of a membership in a response for the audit log: its beneficiary, or the membership itself if the
+/// client may not read the beneficiary.
 fn named(view: &MembershipView) -> Option<String> {
     if view.fields.allows("beneficiary") {
         return Some(view.beneficiary.clone());

@@ -18,7 +18,7 @@ use daftar_vocabulary::Vocabularies;
 pub struct Registry {
     /// Store of the records.
     pub store: Arc<dyn Store>,
-    /// Index for searches and queries over the whole register.
+    /// Index for searches and queries over the complete register.
     pub index: Arc<dyn Index>,
     /// The in-memory register, for rules.
     pub columns: Arc<Columns>,

@@ -10,7 +10,8 @@
 //! **Invariant:** nothing is cached for clients whose legal basis is consent, whose view of a record changes with the
 //! day.
 //!
-//! **Invariant:** every change gives the changed records another stamp. A different stamp does not prove a change:
+//! **Invariant:** every change assigns another stamp to the changed records. A different stamp does not prove a
+//! change:
 //! another record in the same slot may have changed.
 
 #[cfg(test)]
@@ -50,7 +51,7 @@ pub struct SentBody {
     pub bytes: Arc<[u8]>,
     /// The fields that it shows.
     pub shown: Arc<[String]>,
-    /// References of other records that it shows: the groups of a person, and the related individuals.
+    /// References of other records that it shows: the groups of an individual, and the related individuals.
     pub named: Arc<[String]>,
 }
 
@@ -66,14 +67,14 @@ impl fmt::Debug for SentBody {
 pub struct BodyKey {
     person: IdentifierKey,
     fields: FieldSet,
-    /// Visible fields of the person's groups; none if these are not shown at all.
+    /// Visible fields of the individual's groups; none if groups are not part of the body.
     groups: Option<FieldSet>,
     languages: LanguagePreference,
     vocabularies: ContentDigest,
 }
 
 impl BodyKey {
-    /// The cache key of the body of a person for this client; none for a client whose view of it depends on more.
+    /// The cache key of the body of an individual for this client; none for a client whose view of it depends on more.
     #[must_use]
     pub fn of(
         ctx: &OpContext,
@@ -96,7 +97,7 @@ impl BodyKey {
     }
 }
 
-/// Cached bodies, up to a memory limit; those that are not requested are evicted first.
+/// Cached bodies, up to a memory limit; bodies without requests are evicted first.
 #[derive(Default)]
 pub struct ResponseCache {
     cache: Option<BodyCache>,
@@ -138,11 +139,11 @@ pub struct ResponseCacheUsage {
     pub bytes: u64,
 }
 
-/// Taken before a body is created, to detect concurrent changes.
+/// Snapshot of the change counter before a body is created, to detect concurrent changes.
 pub struct PendingFill(Option<(BodyKey, u64)>);
 
 impl ResponseCache {
-    /// A cache of so many bytes; disabled with 0.
+    /// Creates a cache with that size in bytes; disabled with 0.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         /// Memory of a usual body with its related data.
@@ -183,7 +184,7 @@ impl ResponseCache {
     /// state.
     pub fn keep(&self, making: PendingFill, view: &IndividualView, body: &SentBody) {
         let (Some(cache), Some((key, changes_before))) = (self.cache.as_ref(), making.0) else { return };
-        // Another generation may have become active after the key was made.
+        // Another vocabulary snapshot may have become active after the key was created.
         if body.bytes.len() > BODY_BYTES_MAX || *view.codes.vocabularies() != key.vocabularies {
             return;
         }
@@ -193,7 +194,7 @@ impl ResponseCache {
         let places = view.beside.places.iter().flatten();
         read_set.extend(places.map(|place| stamps.of_record(RecordKind::Group, place.group.record.id)));
         read_set.extend(view.beside.related.keys().map(|id| stamps.of_record(RecordKind::Individual, *id)));
-        // After the stamps: a change counts first and stamps then.
+        // Runs after the stamps are read: a change increments the counter first and the stamps afterwards.
         if stamps.changes() == changes_before {
             cache.bodies.insert(key, Entry { body: body.clone(), read_set: read_set.into() });
         }
@@ -271,13 +272,13 @@ impl Stamps {
                 ChangedRecord::Individual(person) => {
                     self.changes.fetch_add(1, Ordering::SeqCst);
                     self.stamp((RecordKind::Individual, person.id));
-                    // Former owners that one of them addressed, until it was given to this record.
+                    // Former owners that one of the identifiers addressed until this record adopted it.
                     person.details.identifiers.iter().for_each(|identifier| self.stamp(&identifier.key));
                 }
                 ChangedRecord::Group(group) => {
                     self.changes.fetch_add(1, Ordering::SeqCst);
                     self.stamp((RecordKind::Group, group.id));
-                    // A present member may be a new one; the bodies of former members depend on the group already.
+                    // A current member may be a new one; the bodies of former members depend on the group already.
                     group.details.members().for_each(|member| self.stamp((RecordKind::Individual, member.individual)));
                 }
                 ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => {}
@@ -297,7 +298,7 @@ impl Stamps {
     }
 
     fn place_of(&self, of: impl Hash) -> u32 {
-        // Below the number of slots, which fits.
+        // Less than the number of slots, so the conversion succeeds.
         u32::try_from(self.hasher.hash_one(of) % PLACES as u64).unwrap_or_default()
     }
 

@@ -1,4 +1,4 @@
-//! Parts that the searches of all kinds of records share: codes, orders, pages.
+//! Common parts of the searches of all kinds of records: codes, orders, pages.
 
 use crate::visibility;
 use daftar_domain::code::{CodeNumber, CodeUri};
@@ -59,7 +59,7 @@ pub struct FoundPage<T> {
 }
 
 impl CodeFilter {
-    /// The numbers of the codes that it selects; none if no record can contain the code in that field, as one of
+    /// The numbers of the selected codes; none if no record can contain the code in that field, for example a code of
     /// another vocabulary.
     ///
     /// # Errors

@@ -5,8 +5,8 @@
 //! search began, by any server: the database reports the last write. The search waits for it; if it does not arrive
 //! within [`LAG_MAX`], the tables of the database are searched, with the same result.
 //!
-//! **Invariant:** a write is in memory completely or not at all, since it is applied as a whole: from one snapshot of
-//! the database, or from this server's own write, if no write before it is missing.
+//! **Invariant:** memory contains a write completely or not at all, since each write is applied atomically: from one
+//! snapshot of the database, or from this server's own write if no earlier write is missing.
 //!
 //! **Invariant:** another timeline of the database ([`History`]) is never mixed with this one: all records are read
 //! again.
@@ -47,8 +47,8 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// Number of records read per batch.
 const RECORDS_AT_ONCE: usize = 4_096;
-/// Up to this many records are applied in one step, which searches wait for; more are applied to a copy that then
-/// replaces the register.
+/// Maximum number of records applied in one step, for which searches wait; more records are applied to a copy that
+/// then replaces the register.
 const APPLIED_MAX: usize = 8_192;
 /// Above this number of changed records, all are read again.
 const CAUGHT_UP_MAX: usize = 200_000;
@@ -79,7 +79,7 @@ pub struct SharedIndex {
     state: Mutex<State>,
     /// Changes when memory was updated.
     progress: watch::Sender<()>,
-    /// Notified of a write that memory does not have.
+    /// Notified of a write that is missing in memory.
     wake: Notify,
     fallbacks: AtomicU64,
     lag_max: Duration,
@@ -94,9 +94,9 @@ struct State {
     is_usable: bool,
     /// True if it was ever usable for searches.
     was_built: bool,
-    /// Incremented when rows become other records.
+    /// Incremented when rows are assigned to other records.
     layout: u64,
-    /// Start of the present lag, if it lags.
+    /// Start of the current lag, if it lags.
     behind_since: Option<Instant>,
     /// The last known write of the database.
     known: Sequence,
@@ -116,9 +116,9 @@ pub struct Stamp {
 /// Figures for the metrics page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SharedIndexUsage {
-    /// Writes that memory does not have.
+    /// Number of writes that are missing in memory.
     pub writes_behind: u64,
-    /// Duration of the present lag.
+    /// Duration of the current lag.
     pub behind: Duration,
     /// Number of times that all records were read.
     pub rebuilds: u64,
@@ -126,7 +126,7 @@ pub struct SharedIndexUsage {
     pub bytes: u64,
     /// Records that cannot be read and are left out.
     pub unreadable: u64,
-    /// Searches that the database handled, since memory lagged.
+    /// Searches that the database executed while memory lagged.
     pub fallbacks: u64,
 }
 
@@ -186,25 +186,25 @@ impl SharedIndex {
         }
     }
 
-    /// True if the in-memory register was ever complete: before that this server is not ready.
+    /// True if the in-memory register was ever complete: before that, this server is not ready.
     #[must_use]
     pub fn was_built(&self) -> bool {
         self.state().was_built
     }
 
-    /// The in-memory register with every write that was committed before, and its layout: in snapshots of one layout
+    /// The in-memory register with every write that was committed before, and its layout: in snapshots of one layout,
     /// the same row is the same record. None if it lags too far.
     pub async fn snapshot(&self) -> Option<(Arc<Snapshot>, u64)> {
         if !self.is_current().await {
             return None;
         }
-        // The layout is incremented before rows become other records.
+        // The layout is incremented before rows are assigned to other records.
         let layout = self.state().layout;
         let snapshot = self.columns.snapshot();
         (self.state().layout == layout).then_some((snapshot, layout | MEMORY_LAYOUT))
     }
 
-    /// Identity of the present in-memory register.
+    /// Identity of the current in-memory register.
     #[must_use]
     pub fn stamp(&self) -> Stamp {
         let state = self.state();
@@ -235,7 +235,7 @@ impl SharedIndex {
         }
     }
 
-    /// True if memory has every write that was committed before; waits for it up to [`LAG_MAX`].
+    /// True if memory contains every write that was committed before; waits for missing writes up to [`LAG_MAX`].
     async fn is_current(&self) -> bool {
         let is_current = self.waited_for().await;
         if !is_current {
@@ -248,7 +248,7 @@ impl SharedIndex {
         if !self.state().is_usable {
             return false;
         }
-        // If the database fails, its error is returned by the search there.
+        // If the database fails, the search there returns its error.
         let Ok((history, sequence)) = self.feed.last().await else { return false };
         let mut progress = self.progress.subscribe();
         if self.has(history, sequence) {
@@ -274,7 +274,7 @@ impl SharedIndex {
         state.is_usable && state.history == Some(history) && self.columns.sequence() >= sequence
     }
 
-    /// Updates memory to the present state of the database.
+    /// Updates memory to the current state of the database.
     ///
     /// # Errors
     /// If the store fails.
@@ -297,7 +297,7 @@ impl SharedIndex {
         Ok(())
     }
 
-    /// Applies the writes since; returns false if all records must be read.
+    /// Applies the writes since the last update; returns false if all records must be read.
     async fn catch_up(&self, moment: &dyn ReadSnapshot) -> Result<bool, StoreError> {
         let (since, known) = (self.columns.sequence(), self.state().history);
         if known != Some(moment.history()) || since > moment.sequence() {
@@ -309,7 +309,7 @@ impl SharedIndex {
             by_kind.entry(*kind).or_default().push(*id);
         }
         let mut unreadable = self.state().unreadable.clone();
-        // A record that is readable now belongs between those in memory.
+        // A record that is readable now belongs between the records in memory.
         if touched.iter().any(|place| unreadable.contains(place)) {
             return Ok(false);
         }
@@ -341,7 +341,7 @@ impl SharedIndex {
         Ok(true)
     }
 
-    /// Reads all records. The database handles searches during that time.
+    /// Reads all records. The database executes searches during that time.
     async fn fill(&self, moment: &dyn ReadSnapshot) -> Result<(), StoreError> {
         let started = Instant::now();
         self.state().is_usable = false;

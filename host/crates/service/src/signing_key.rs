@@ -1,6 +1,6 @@
 //! Administration of the keys that sign tokens and seal decisions.
 //!
-//! **Invariant:** the replacement of a key is in the audit log before it happens; a rotation that has begun is
+//! **Invariant:** the replacement of a key is in the audit log before it happens. A rotation that has begun is
 //! completed even if its caller stops waiting.
 
 use std::sync::Arc;
@@ -72,14 +72,14 @@ pub struct SigningKeyAdministration {
 }
 
 impl SigningKeyAdministration {
-    /// The administration of those keys.
+    /// Returns the administration of those keys.
     #[must_use]
     pub fn new(rings: SigningKeyRings, log: AuditLog, clock: Arc<dyn Clock>) -> Self {
         Self { rings, log, clock, changing: Arc::default(), shared: None }
     }
 
-    /// The same with other processes that use the same folder of keys: one of them changes keys at a time, and starts
-    /// from the changes of the others.
+    /// Returns the same with other processes that use the same key folder: one of them changes keys at a time, and
+    /// starts from the changes of the others.
     #[must_use]
     pub fn with_shared(self, shared: Option<Arc<dyn Shared>>) -> Self {
         Self { shared, ..self }
@@ -109,8 +109,8 @@ impl SigningKeyAdministration {
         }
     }
 
-    /// Activates a new signing key; returns the keys of that use. Tokens of the replaced key are accepted for so many
-    /// seconds more: by default for the lifetime of tokens. Decisions of the replaced key stay authentic.
+    /// Activates a new signing key; returns the keys of that use. Tokens of the replaced key are accepted for the
+    /// given number of seconds: by default, for the lifetime of tokens. Decisions of the replaced key stay authentic.
     ///
     /// # Errors
     /// [`AppError::Invalid`] for fewer seconds than the lifetime of tokens, and for any with decisions;
@@ -163,7 +163,8 @@ impl SigningKeyAdministration {
     /// Drops keys whose last token has expired. To be called each minute.
     ///
     /// # Errors
-    /// If the file of keys cannot be read or written, or the removal cannot be audited. Their tokens are rejected nevertheless.
+    /// If the file of keys cannot be read or written, or the removal cannot be audited. Their tokens are rejected
+    /// nevertheless.
     pub async fn drop_expired(&self, ctx: &OpContext) -> Result<(), AppError> {
         let _changing = self.changing.lock().await;
         let now = self.clock.now();

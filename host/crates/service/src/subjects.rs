@@ -70,7 +70,7 @@ pub async fn carriers(
     Ok(found)
 }
 
-/// The present reference of a record that another one contains: `<kind>/<system>|<value>`.
+/// The current reference of a record that another record contains: `<kind>/<system>|<value>`.
 ///
 /// # Errors
 /// If the store fails; a missing record is a defect.
@@ -83,8 +83,8 @@ pub async fn called(store: &dyn Store, other: impl Into<Reference>) -> Result<St
     Ok(records::reference(kind, key))
 }
 
-/// The groups with a person as a present or former member, in the order of registration. Groups that the
-/// transaction changed may not contain the person any more: their pending content decides.
+/// The groups with an individual as a current or former member, in the order of registration. A group that the
+/// transaction changed may no longer contain the individual: its pending content decides.
 ///
 /// # Errors
 /// If the store fails.
@@ -109,7 +109,7 @@ pub async fn memberships_of(
     let found = registry.index.memberships(&of_subject, Page { offset: 0, count }).await?;
     let (mut total, mut ids) = (found.total, found.ids);
     if let Some(staged) = registry.store.pending_writes() {
-        // A membership never changes its beneficiary: those in the indexes are counted already.
+        // A membership never changes its beneficiary, so memberships in the indexes are counted already.
         let new: Vec<RecordId> =
             staged.memberships_of(subject).into_iter().filter(|id| id.pending_number().is_some()).collect();
         total = total.saturating_add(new.len() as u64);

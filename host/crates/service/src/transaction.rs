@@ -1,5 +1,5 @@
-//! Several operations as one transaction: each sees the writes of those before it, and all of them are written together
-//! or none is.
+//! Several operations as one transaction: each operation reads the writes of the previous ones, and either all of them
+//! are written or none.
 //!
 //! **Invariant:** the operations are those of single calls; only the store that they receive differs.
 
@@ -80,7 +80,7 @@ impl Transaction {
         self.lines.clone()
     }
 
-    /// The register as the operations see it.
+    /// The register with the pending writes of the operations.
     #[must_use]
     pub fn registry(&self) -> Arc<Registry> {
         Arc::clone(&self.registry)
@@ -105,7 +105,7 @@ impl Transaction {
         records::called(&identifiers).map(|key| records::reference(record.place().0, key))
     }
 
-    /// The entry that gave another record the identifier, or the open membership, that the last rejection was about.
+    /// The entry that assigned the identifier, or the open membership, of the last rejection to another record.
     #[must_use]
     pub fn collided_with(&self) -> Option<usize> {
         self.staged.collided_with()
@@ -114,7 +114,7 @@ impl Transaction {
     /// Writes everything.
     ///
     /// # Errors
-    /// [`CommitError`]; nothing of it is written then.
+    /// [`CommitError`]; nothing is written then.
     pub async fn commit(&self, ctx: &OpContext) -> Result<(), CommitError> {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
         if write.operations.is_empty() && write.audit.is_empty() {
@@ -128,7 +128,7 @@ impl Transaction {
     /// Writes everything, and the response to the request.
     ///
     /// # Errors
-    /// [`CommitError`]; nothing of it is written then.
+    /// [`CommitError`]; nothing is written then.
     pub async fn commit_once(&self, ctx: &OpContext, request: IdempotentRequest) -> Result<(), CommitError> {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
         let audit = write.audit.clone();
@@ -136,7 +136,7 @@ impl Transaction {
         self.committed(self.staged.base().commit_once(write, request).await, audit)
     }
 
-    /// Locked while codes get numbers with it, and are published.
+    /// Locked while the transaction assigns numbers to codes, and while these are published.
     async fn numbering(&self, write: &Write) -> Option<OwnedMutexGuard<()>> {
         match write.new_codes().next() {
             Some(_) => Some(self.registry.vocabularies.changing().lock_owned().await),
@@ -149,7 +149,7 @@ impl Transaction {
             Ok(_) => return Ok(()),
             Err(error) => error,
         };
-        // To be audited as rolled back.
+        // The entries are audited as rolled back.
         self.lines.hold(audit);
         match error {
             StoreError::VersionMismatch { .. }
@@ -162,7 +162,7 @@ impl Transaction {
         }
     }
 
-    /// Writes the audit entries of its operations, besides those of its writes, when the response is ready.
+    /// Writes the audit entries of its operations, except those of its writes, when the response is ready.
     ///
     /// # Errors
     /// When the audit log accepts no more entries.
@@ -193,8 +193,8 @@ impl Transaction {
         self.registry.audit.record_ended(reported).await
     }
 
-    /// The audit entries of rolled-back operations, and the unchanged ones. Entries of reads are dropped, since nothing
-    /// was shown.
+    /// The audit entries of rolled-back operations, and the unchanged ones. Entries of reads are dropped, since the
+    /// response contains none of the data.
     fn rolled_back(&self, ctx: &OpContext, undone: RollbackReason) -> (Vec<AuditEntry>, Vec<AuditEntry>) {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
         let (done, reported): (Vec<_>, Vec<_>) =

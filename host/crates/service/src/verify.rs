@@ -1,6 +1,6 @@
-//! Verifies the whole register, on disk and in memory, and reports problems.
+//! Verifies the complete register, on disk and in memory, and reports problems.
 //!
-//! **Invariant:** changes nothing, and uses bounded memory for a register of any size.
+//! **Invariant:** a verification changes nothing, and uses bounded memory for a register of any size.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ pub struct Verifier {
     is_running: Arc<AtomicBool>,
 }
 
-/// Held during a verification run.
+/// Locked during a verification run.
 struct Running(Arc<AtomicBool>);
 
 impl Drop for Running {
@@ -45,7 +45,7 @@ impl Drop for Running {
     }
 }
 
-/// A verification run that may begin: a server allows one at a time.
+/// A permit for a verification run: a server allows one at a time.
 pub struct Look {
     store: Arc<dyn Archive>,
     columns: Option<Arc<Columns>>,
@@ -160,8 +160,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Compares the records of a segment, after the first of these keys up to the last, with their rows; returns those
-    /// that differ, and the last key that was passed.
+    /// Compares the records of a segment, after the first of these keys up to the last, with their rows. Returns the
+    /// rows that differ, and the last key read.
     async fn segment(
         &mut self,
         kind: RecordKind,
@@ -202,7 +202,7 @@ impl IndexCheck<'_> {
         Ok((after, problems.into_iter().map(|(id, _)| id).collect()))
     }
 
-    /// Checks again rows that differed, while nothing is written: a record may have been written between the check of
+    /// Checks rows that differed again, without concurrent writes: a record may have been written between the check of
     /// its row and its own check.
     async fn look_again(&self, kind: RecordKind, segment: u16, suspects: Vec<RecordId>) -> Result<(), AppError> {
         for ids in suspects.chunks(AGAIN_MAX) {

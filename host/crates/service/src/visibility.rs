@@ -130,8 +130,8 @@ pub async fn of_written_membership(
     Ok(consented.intersection(&ctx.fields(resource, Action::Read)))
 }
 
-/// The fields of a visible record that a rule of the client may read. For a client that requires consents the
-/// relationships of a person are left out: some of the related individuals may be hidden from it.
+/// The fields of a visible record that a rule of the client may read. For a client that requires consents, the
+/// relationships of an individual are left out: some of the related individuals may be hidden from it.
 #[must_use]
 pub fn of_rules(ctx: &OpContext, kind: RecordKind, fields: FieldSet) -> FieldSet {
     match (kind, &ctx.consent) {
@@ -186,8 +186,8 @@ fn by_searching(ctx: &OpContext, resource: Resource) -> FieldSet {
 /// The record that an identifier addresses, with its fields that the client may see.
 ///
 /// # Errors
-/// [`AppError::NotFound`] when there is none for this client, [`AppError::NotThere`] when also the system is not known,
-/// [`AppError::Ambiguous`].
+/// [`AppError::NotFound`] if it does not exist for this client, [`AppError::NotThere`] if in addition the system is
+/// unknown, [`AppError::Ambiguous`].
 pub async fn find(
     ctx: &OpContext,
     registry: &Registry,
@@ -212,7 +212,7 @@ pub async fn check_systems<'k>(
     keys: impl IntoIterator<Item = &'k IdentifierKey>,
 ) -> Result<(), AppError> {
     for key in keys {
-        // Records are searched only if the system is not known.
+        // Records are searched only if the system is unknown.
         let is_known = registry.vocabularies.current().knows_system(&key.system);
         let is_carried = is_known || !owners(ctx, registry, kind, key).await?.is_empty();
         identifiers::check_filter(registry, filter, key, is_carried)?;
@@ -239,7 +239,7 @@ pub fn searchable(ctx: &OpContext, resource: Resource) -> FieldSet {
     ctx.fields(resource, Action::Read).union(&by_searching(ctx, resource))
 }
 
-/// True if the client sees records of a resource at all, at least in search results.
+/// True if records of a resource are visible to the client at all, at least in search results.
 fn is_seen(ctx: &OpContext, resource: Resource) -> bool {
     let searches = matches!(resource, Resource::Program | Resource::ProgramMembership);
     ctx.holds(resource, Action::Read) || (searches && ctx.holds(resource, Action::Search))
@@ -273,8 +273,8 @@ pub fn known(ctx: &OpContext, resource: Resource) -> FieldSet {
     if is_seen(ctx, resource) { searchable(ctx, resource) } else { FieldSet::All }
 }
 
-/// The fields of a partly visible record that the client may change: those that its grants to update include and that
-/// it sees. A client that may not read such records may write all fields that its grants to update include, unless it
+/// The fields of a partly visible record that the client may change: the visible fields that its grants to update
+/// include. A client that may not read such records may write all fields that its grants to update include, unless it
 /// requires consents.
 #[must_use]
 pub fn changeable(ctx: &OpContext, resource: Resource, seen: &FieldSet) -> FieldSet {
@@ -354,7 +354,7 @@ async fn fields_about(
     Ok(noted(ctx, opened.into_iter().next().flatten()))
 }
 
-/// The consent filter of a client; absent if it sees the whole register.
+/// The consent filter of a client; absent if the complete register is visible to it.
 #[must_use]
 pub fn sees(ctx: &OpContext) -> Option<Sees<'_>> {
     ctx.consent.as_ref().map(|filter| Sees { filter, day: utc_day(ctx.now) })
@@ -378,7 +378,7 @@ async fn opened_of_each(
             let staged = |id: &RecordId| registry.store.pending_writes()?.beneficiary_of(*id);
             known.into_iter().zip(ids).map(|(known, id)| known.or_else(|| staged(id))).collect()
         }
-        // These have no subject, or their visibility depends on the organization of the client.
+        // Such records have no subject, or their visibility depends on the organization of the client.
         RecordKind::Program | RecordKind::Consent => return Ok(None),
     };
     let requested: Vec<SubjectReference> = subjects.iter().copied().flatten().collect();
@@ -400,7 +400,7 @@ pub fn limits(ctx: &OpContext, snapshot: &Snapshot, kind: RecordKind) -> Option<
     Some(snapshot.consented(kind.resource(), filter, utc_day(ctx.now)))
 }
 
-/// The visible present and former owners of an identifier.
+/// The visible current and former owners of an identifier.
 async fn owners(
     ctx: &OpContext,
     registry: &Registry,

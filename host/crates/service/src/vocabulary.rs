@@ -1,8 +1,8 @@
 //! Reads of vocabularies and concept groups by clients.
 //!
-//! No data here is about a person, so reads are not written into the audit log; a denial is, like every other.
+//! No data here is personal data, so reads are not written into the audit log; a denial is, like every other denial.
 //!
-//! **Invariant:** a response comes from one generation: its counts, pages and codes are consistent.
+//! **Invariant:** a response uses one vocabulary snapshot: its counts, pages and codes are consistent.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub struct CodeFilter {
     pub parent: Option<Parent>,
     /// Anywhere below that code.
     pub below: Option<String>,
-    /// Deprecated codes, too.
+    /// Includes deprecated codes.
     pub with_deprecated: bool,
 }
 
@@ -146,7 +146,7 @@ pub fn codes<'g>(
     })
 }
 
-/// A code by its name, another name or another spelling of it; with a flag if it was another.
+/// Returns a code by its name, another name or another spelling; with a flag if it is not its name.
 ///
 /// # Errors
 /// [`AppError::Malformed`] for a text that cannot be a code, [`AppError::NotThere`] with the closest code.
@@ -177,7 +177,7 @@ pub enum SearchIn {
     All(Option<String>),
 }
 
-/// Searches codes. The first search of a vocabulary builds its index, away from the threads that serve requests.
+/// Searches codes. The first search of a vocabulary builds its index, outside the threads that serve requests.
 ///
 /// # Errors
 /// [`AppError::NotThere`] for the namespace.
@@ -273,7 +273,7 @@ fn vocabularies_of<'g>(generation: &'g Generation, domain: Option<&str>) -> Vec<
     generation.vocabularies().map(|vocabulary| &**vocabulary).filter(is_of_domain).collect()
 }
 
-/// True if it is the version of its vocabulary that records are coded with.
+/// True for the version of its vocabulary that codes in records refer to.
 #[must_use]
 pub fn is_active(generation: &Generation, vocabulary: &Vocabulary) -> bool {
     generation.vocabulary(vocabulary.namespace()).is_some_and(|active| std::ptr::eq(&raw const **active, vocabulary))
@@ -288,7 +288,7 @@ fn concept_in_use_or_not<'g>(
 ) -> Result<ConceptRef<'g>, AppError> {
     let namespace = vocabulary.namespace();
     let malformed = |error: CodeError| AppError::Malformed(format!("`{parameter}`: {error}"));
-    // A URI whose `#` was not encoded is cut to the namespace, and parses as a URI without a code.
+    // A URI with an unencoded `#` is truncated to the namespace, and parses as a URI without a code.
     let uri = if text.contains(['#', '|']) || text == namespace.as_str() {
         let uri = CodeUri::parse(text).map_err(malformed)?;
         if uri.namespace != *namespace {
@@ -332,7 +332,7 @@ fn filtered<T>(items: impl Iterator<Item = T>, is_wanted: impl Fn(&T) -> bool, p
 }
 
 /// Maximum number of unknown codes of one request for which the server searches a suggestion. A search takes up to 1
-/// ms, and in a batch that consists of unknown codes the mapping is wrong: a hundred suggestions show that.
+/// ms. In a batch of unknown codes the mapping is invalid, for which a hundred suggestions are sufficient evidence.
 const SEARCHES_MAX: usize = 100;
 /// Maximum length of an invalid text that is repeated in the response, in bytes.
 const SHOWN_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + CODE_BYTES_MAX + 1;
@@ -340,9 +340,9 @@ const SHOWN_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + CODE_BYTES_MAX + 1;
 /// A code as the client wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestedCode {
-    /// As one text.
+    /// As one string.
     Uri(String),
-    /// As two texts.
+    /// As two strings.
     Parts {
         /// The namespace.
         namespace: String,
@@ -376,7 +376,7 @@ impl RequestedCode {
 /// The validated code, or the reason for its rejection.
 #[derive(Debug)]
 pub struct Answer<T> {
-    /// The code's URI, or the beginning of the value in its place.
+    /// The code's URI, or the beginning of an invalid value.
     pub uri: String,
     /// The result.
     pub outcome: Result<T, Refused>,
@@ -533,7 +533,7 @@ impl Fingerprint {
         for pack in generation.packs() {
             fingerprint.text(&pack.plugin);
             fingerprint.text(&pack.version);
-            // Responses of an open vocabulary's pack for a code are not part of the generation.
+            // The snapshot does not contain responses of an open vocabulary's pack for a code.
             fingerprint.text(&pack.digest);
         }
         // The definer of a group is not part of its content, and the labels of an absent vocabulary's codes are known

@@ -1,10 +1,10 @@
-//! Publishes generations of vocabularies, built from the active packs and the settings of the deployment: local codes,
+//! Publishes vocabulary snapshots, built from the active packs and the settings of the deployment: local codes,
 //! concept groups, identifier systems, and codes of earlier versions of packs.
 //!
-//! **Invariant:** a change of a setting and its audit entry are one write, made after a generation could be built with
-//! it; the generation is published right after. A server that stops in between publishes it when it starts.
+//! **Invariant:** a change of a setting and its audit entry are one write, made after a vocabulary snapshot could be
+//! built with it; the snapshot is published right after. A server that stops in between publishes it when it starts.
 //!
-//! **Invariant:** a number is never revoked, so none is assigned before a generation could be built.
+//! **Invariant:** a number is never revoked, so none is assigned before a snapshot could be built.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +47,7 @@ pub struct VocabularyPublisher {
     labels: Arc<PublishedLabels>,
 }
 
-/// The packs and settings of the current generation, and the packs that are installed and not active.
+/// The packs and settings of the current snapshot, and the packs that are installed and not active.
 #[derive(Default)]
 pub(crate) struct Published {
     /// The active packs.
@@ -72,8 +72,8 @@ struct Cluster {
 /// Applies the packs that other processes of the register installed, replaced or removed.
 #[async_trait]
 pub(crate) trait PackFollower: Send + Sync {
-    /// Applies them in their present state. The caller holds the cluster's lock on plugins and settings, and lets no
-    /// other change begin in this process.
+    /// Applies their current versions. The caller holds the cluster's lock on plugins and settings, and prevents other
+    /// changes in this process.
     async fn follow(&self, now: Timestamp) -> Result<(), AppError>;
 }
 
@@ -94,7 +94,7 @@ impl Drop for ClusterLock {
 pub enum SyncOutcome {
     /// Changes were applied, and are active.
     Applied,
-    /// Not applied, since this process holds the lock itself: they have to be applied later.
+    /// Not applied, since this process has the lock itself: they have to be applied later.
     Deferred,
 }
 
@@ -137,11 +137,11 @@ impl VocabularyPublisher {
         self.published().deployment.clone()
     }
 
-    /// Changes a setting of the deployment and publishes it. `decide` receives the settings and the current generation,
+    /// Changes a setting of the deployment and publishes it. `decide` receives the settings and the current snapshot,
     /// with no other change in progress; `target` and `note` are for the audit log, which also records rejections.
     ///
     /// # Errors
-    /// Those of `decide`, [`AppError::Conflict`] when no generation can be built with it, or when the store fails.
+    /// Those of `decide`, [`AppError::Conflict`] if no snapshot can be built with it, or if the store fails.
     pub(crate) async fn decide(
         &self,
         ctx: &OpContext,
@@ -195,7 +195,7 @@ impl VocabularyPublisher {
     /// Applies the settings and numbers of codes of the store, and publishes them with the active packs.
     ///
     /// # Errors
-    /// If the store fails; the current generation stays.
+    /// If the store fails; the current snapshot stays.
     pub async fn apply_settings(&self) -> Result<SyncOutcome, AppError> {
         if self.has_lock.load(Ordering::Acquire) {
             // Settings are those that this process read when it got the lock. Codes get numbers without the lock, and a
@@ -212,7 +212,7 @@ impl VocabularyPublisher {
         let (packs, known) = self.decided();
         let current = self.registry.vocabularies.current();
         let table = self.number(&packs, &stored).await?;
-        // By their content: if the database was restored, other codes may have the same numbers.
+        // Compared by content: if the database was restored, other codes may have the same numbers.
         if *stored == *known && table.is_same_as(current.table()) {
             return Ok(());
         }
@@ -231,8 +231,8 @@ impl VocabularyPublisher {
         self.changing.lock().await
     }
 
-    /// The cluster's lock on plugins and settings, with the changes of other processes applied; none if there are no
-    /// others. The caller lets no other change begin in this process.
+    /// The cluster's lock on plugins and settings, with the changes of other processes applied; none if no other
+    /// processes exist. The caller prevents other changes in this process.
     pub(crate) async fn cluster_lock(&self, now: Timestamp) -> Result<Option<ClusterLock>, AppError> {
         let Some(Cluster { shared, packs }) = &self.cluster else { return Ok(None) };
         let lock = shared.turn().await?;
@@ -287,7 +287,7 @@ impl VocabularyPublisher {
         self.publish(packs, generation).await
     }
 
-    /// Activates packs and publishes their generation.
+    /// Activates packs and publishes their snapshot.
     pub(crate) async fn publish(&self, packs: Packs, generation: Generation) -> Result<(), AppError> {
         let registry = self.registry.clone();
         let generation = generation.with_modules(Arc::new(self.known_modules(&packs)));
@@ -297,7 +297,7 @@ impl VocabularyPublisher {
         Ok(())
     }
 
-    /// Stores the labels of the current generation for reports, unless that was done.
+    /// Stores the labels of the current snapshot for reports, unless they are stored already.
     ///
     /// # Errors
     /// If the store fails.
@@ -352,7 +352,7 @@ impl VocabularyPublisher {
         }
     }
 
-    /// Removes the reason why a plugin was not active.
+    /// Removes the reason for which a plugin was not active.
     pub(crate) fn forget_reasons(&self, name: &PluginName) {
         let mut published = self.published();
         published.unloaded.remove(name);
@@ -361,21 +361,21 @@ impl VocabularyPublisher {
 
     /// The state of publication.
     pub(crate) fn published(&self) -> MutexGuard<'_, Published> {
-        // Replaced as a whole or by single entries, so a panic leaves it valid.
+        // Replaced completely or by single entries, so a panic leaves it valid.
         self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Runs work that compiles, waits for plugin threads or reads files, away from the threads that serve requests.
+/// Runs work that compiles, waits for plugin threads or reads files, outside the threads that serve requests.
 pub(crate) async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, AppError> {
-    // Its spans belong to the span that began it.
+    // Its spans are children of the caller's span.
     let span = tracing::Span::current();
     tokio::task::spawn_blocking(move || span.in_scope(work)).await.map_err(|error| AppError::Internal(error.into()))
 }
 
 impl VocabularyPublisher {
-    /// A generation of all of the packs, whose codes are numbered persistently; or the problems with them, in one line,
-    /// and then nothing is numbered: a number is never revoked.
+    /// Builds a snapshot of all of the packs, whose codes are numbered persistently. Returns the problems in one line
+    /// otherwise, and then assigns no number: a number is never revoked.
     pub(crate) async fn numbered(
         &self,
         packs: &Packs,
@@ -390,8 +390,8 @@ impl VocabularyPublisher {
         }
     }
 
-    /// A generation of all of the packs with the numbers that their codes would get, and a flag if they have these
-    /// already; or the problems with them, in one line.
+    /// Builds a snapshot of all of the packs with the numbers that their codes would get, and a flag if the numbers
+    /// are assigned already. Returns the problems in one line otherwise.
     pub(crate) async fn tried(
         &self,
         packs: &Packs,
@@ -402,7 +402,7 @@ impl VocabularyPublisher {
         Ok(built.map_err(|problems| in_one_line(&problems)))
     }
 
-    /// The table as it would be if all codes and versions of these packs were numbered, and a flag if the store has it
+    /// The table after numbering all codes and versions of these packs, and a flag if the store contains this table
     /// already.
     async fn trial_table(&self, packs: &Packs, deployment: &Deployment) -> Result<(Arc<CodeTable>, bool), AppError> {
         let mut stored = self.registry.store.code_table().await?;
@@ -416,7 +416,7 @@ impl VocabularyPublisher {
         Ok((Arc::new(code_table(&stored)?), false))
     }
 
-    /// Gives numbers to all codes and versions that have none, and returns the whole table.
+    /// Assigns numbers to all codes and versions that have none, and returns the complete table.
     async fn number(&self, packs: &Packs, deployment: &Deployment) -> Result<Arc<CodeTable>, AppError> {
         let store = &self.registry.store;
         let table = code_table(&store.code_table().await?)?;
@@ -446,7 +446,7 @@ pub(crate) type Reasons = BTreeMap<PluginName, String>;
 /// The packs that can be published together.
 pub(crate) struct Publishable {
     pub packs: Packs,
-    /// Their generation.
+    /// Their snapshot.
     pub generation: Generation,
     /// The other packs.
     pub left_out: Packs,
@@ -459,7 +459,7 @@ fn unnumbered(packs: &Packs, deployment: &Deployment, table: &CodeTable) -> (Vec
     gather(packs, deployment).0.unnumbered(table)
 }
 
-/// The generation of all of the packs.
+/// The snapshot of all of the packs.
 fn build(packs: &Packs, deployment: &Deployment, table: Arc<CodeTable>) -> Result<Generation, Vec<PublishProblem>> {
     let (builder, problems) = gather(packs, deployment);
     if problems.is_empty() { builder.build(table) } else { Err(problems) }
@@ -508,7 +508,7 @@ fn leave_out_groups(deployment: &mut Deployment, problems: &[PublishProblem]) ->
         {
             tracing::error!(reason = %problem, "a concept group of the deployment is left out until it is set again");
             deployment.remove(&SettingKey::ConceptGroup(name.clone()));
-            // It is replaced by an empty one, not by a pack's: the intended codes are not known.
+            // An empty group replaces it, not a pack's: the intended codes are not known.
             deployment.put(Setting::ConceptGroup(ConceptGroup {
                 name: name.clone(),
                 description: String::new(),

@@ -23,13 +23,13 @@ use daftar_domain::value;
 /// The fields that the body of a change covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateMode {
-    /// The whole record, as far as the client may write it; a field that is missing here is removed.
+    /// The complete record, as far as the client may write it; an absent field is removed.
     Replace(FieldSet),
     /// These fields only.
     Merge(FieldSet),
 }
 
-/// The fields of a resource among the members of a body; an unknown member is rejected where the body is read. Computed
+/// The fields of a resource among the members of a body; the parser of bodies rejects an unknown member. Computed
 /// fields may be sent back, and are ignored.
 #[must_use]
 pub fn named<'a>(resource: Resource, members: impl IntoIterator<Item = &'a str>) -> FieldSet {
@@ -52,7 +52,7 @@ pub fn check(writable: &FieldSet, resource: Resource, named: &FieldSet) -> Resul
     }
 }
 
-/// Checks that the client may give a new record these fields.
+/// Checks that the client may set these fields of a new record.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`].
@@ -60,8 +60,8 @@ pub fn check_new(ctx: &OpContext, resource: Resource, named: &FieldSet) -> Resul
     check(&ctx.fields(resource, Action::Create), resource, named)
 }
 
-/// The fields that a change writes of a partly visible record, after the access check: for a whole record
-/// all that the client may write.
+/// The fields that a change writes of a partly visible record, after the access check: for a complete record, all
+/// fields that the client may write.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`].
@@ -146,7 +146,7 @@ fn merged_extension(before: &Extension, now: &Extension, written: &FieldSet) -> 
     Extension::new(stored.chain(now).map(|(path, content)| (path.clone(), content.clone())).collect())
 }
 
-/// The names of fields that are not all, the identifiers first: those of a new record.
+/// The names of the fields if they are not all fields, the identifiers first: those of a new record.
 #[must_use]
 pub fn names_of_new(fields: &FieldSet) -> Vec<String> {
     let named = match fields {
@@ -165,8 +165,8 @@ pub fn changed_fields<T: RecordType>(before: Option<&Fields<T>>, now: &Fields<T>
     }
 }
 
-/// The fields of a membership that differ; all fields of a new one. That a membership has no identifier is reported by
-/// its identifiers.
+/// The fields of a membership that differ; all fields of a new one. A change of the flag for a membership without
+/// identifiers is reported as a change of `identifier`.
 #[must_use]
 pub fn changed_of_membership(
     before: Option<&ProgramMembershipDetails>,

@@ -24,7 +24,7 @@ use super::rows::{number, signed};
 use super::state::Locked;
 use super::writer::{Job, Taken, Writer};
 
-/// The pause between two attempts to find out what became of a group.
+/// The interval between two checks for the outcome of a group.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Time to wait for a response beyond the time that the database waits for a lock.
@@ -33,7 +33,7 @@ const LOCK_GRACE: Duration = Duration::from_millis(250);
 /// The failure of a group.
 pub(super) struct Failed {
     pub(super) broken: Broken,
-    /// True if one of its writes may be the cause, and the others could be made without it.
+    /// True if one write of the group may be the cause, and the other writes may succeed without it.
     pub(super) is_of_one: bool,
 }
 
@@ -114,8 +114,8 @@ impl Writer {
         };
         let outcome = match failed {
             Tried::Broken(broken) => {
-                // A COPY may still be in flight behind the statement that failed, and its response would be taken for
-                // that of another statement.
+                // A COPY may still be in flight behind the failed statement, and its response would be mistaken for the
+                // response of another statement.
                 connection.keep_unless(Some(&Failure::slow()));
                 Err(broken.into())
             }
@@ -154,7 +154,8 @@ impl Writer {
         }
     }
 
-    /// Locks, takes jobs that arrived in the meantime, reads the records they may touch, plans and writes rows.
+    /// Acquires the lock, dequeues jobs that arrived in the meantime, reads the records that they may change, plans and
+    /// writes rows.
     async fn planned(
         &mut self,
         transaction: &Transaction<'_>,

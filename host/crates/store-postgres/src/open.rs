@@ -69,7 +69,7 @@ pub enum OpenError {
         /// The database.
         place: String,
     },
-    /// It denies the role access, or a right that is required.
+    /// The database denies the role access or a required privilege.
     #[error("the {place} refuses this role: {reason}")]
     Denied {
         /// The database.
@@ -218,7 +218,7 @@ async fn checked(database: &Database, link: &Link, found: Option<i64>, known: i6
     let row = link.client.query_opt("SELECT register, oldest_layout FROM daftar.last", &[]).await;
     let row = row.map_err(|error| failed(database, &error.into()))?;
     let row: Option<(Vec<u8>, i64)> = row.and_then(|row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?)));
-    // A newer daftar that has created the tables and not yet the row has not stated who may use them.
+    // A newer daftar may have created the tables but not yet the row. Then the oldest compatible layout is unknown.
     if found > known && row.as_ref().is_none_or(|(_, oldest)| *oldest > known) {
         return Err(OpenError::Newer { place: place(), found, known });
     }
@@ -235,7 +235,7 @@ async fn checked(database: &Database, link: &Link, found: Option<i64>, known: i6
     Ok(RegisterId(register))
 }
 
-/// The layout of the database; `None` if there is none yet.
+/// Returns the layout of the database; `None` if the database has none.
 async fn layout(client: &Client) -> Result<Option<i64>, Failure> {
     if !has_table(client, HISTORY).await? {
         return Ok(None);
@@ -269,7 +269,7 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
         }
         reported(error)
     })?;
-    // A step may process the whole register.
+    // A step may process the complete register.
     link.client.batch_execute("SET statement_timeout = 0").await.map_err(reported)?;
     let found = layout(&link.client).await.map_err(|failure| failed(database, &failure))?.unwrap_or(0);
     let known = known_layout();

@@ -1,9 +1,9 @@
-//! Checks what a pack brought before anything relies on it.
+//! Validation of the contents of a pack.
 //!
-//! **Invariant:** a [`CheckedPack`] exists only when nothing was wrong; everything behind it may count on unique codes,
-//! parents that exist, and bounded sizes.
+//! **Invariant:** a [`CheckedPack`] has no problems. Its users may rely on unique codes, existing parents, and bounded
+//! sizes.
 //!
-//! **Invariant:** all problems are reported at once, not the first only, up to a bound.
+//! **Invariant:** all problems are reported together, not only the first, up to a bound.
 
 mod concepts;
 pub mod limits;
@@ -122,8 +122,8 @@ fn promises(description: &VocabularyDescription, concepts: &[Concept], push: &mu
     let has_parents = concepts.iter().any(|concept| !concept.parents.is_empty());
     match (description.is_hierarchical, has_parents) {
         (false, true) => push(PackFault::NotFlat),
-        // A partial vocabulary may lack the levels that would show it.
-        // Codes of an open vocabulary that are not listed may be below listed ones.
+        // A partial vocabulary may lack the levels with parents. Unlisted codes of an open vocabulary may be below
+        // listed ones.
         (true, false) if description.completeness == Completeness::Full && !description.is_open => {
             push(PackFault::NotHierarchical)
         }
@@ -137,18 +137,18 @@ fn promises(description: &VocabularyDescription, concepts: &[Concept], push: &mu
     }
 }
 
-/// The problem with a text of one line.
+/// Returns the problem with a text of one line.
 fn line_fault(text: &str, bytes_max: usize) -> Option<TextFault> {
     text_fault(text, bytes_max).or_else(|| text.contains(char::is_control).then_some(TextFault::ControlCharacter))
 }
 
-/// The problem with a text that may have several lines.
+/// Returns the problem with a text that may have several lines.
 fn lines_fault(text: &str, bytes_max: usize) -> Option<TextFault> {
     let is_forbidden = |character: char| character.is_control() && character != '\n';
     text_fault(text, bytes_max).or_else(|| text.contains(is_forbidden).then_some(TextFault::ControlCharacter))
 }
 
-/// True if a text is a name of ours: lower-case letters, digits and underscores, a letter first.
+/// Returns true if a text is a valid name: lower-case letters, digits and underscores, beginning with a letter.
 fn is_name(text: &str) -> bool {
     text.len() <= NAME_BYTES_MAX
         && text.starts_with(|first: char| first.is_ascii_lowercase())
@@ -180,37 +180,37 @@ pub struct CheckedPack {
 }
 
 impl CheckedPack {
-    /// Its vocabularies, indexed.
+    /// Returns the indexed vocabularies.
     #[must_use]
     pub fn vocabularies(&self) -> &[Arc<Vocabulary>] {
         &self.vocabularies
     }
 
-    /// Its concept groups. Codes of other packs that they name are not checked yet.
+    /// Returns the concept groups. Their codes of other packs are not checked yet.
     #[must_use]
     pub fn concept_groups(&self) -> &[ConceptGroup] {
         &self.concept_groups
     }
 
-    /// The fields that it adds to records. Those of other packs that they clash with are not checked yet.
+    /// Returns the fields that the pack adds to records. Conflicts with fields of other packs are not checked yet.
     #[must_use]
     pub fn extension_fields(&self) -> &[ExtensionField] {
         &self.extension_fields
     }
 
-    /// The same pack with the fields that its manifest declares.
+    /// Returns the pack with the fields that its manifest declares.
     #[must_use]
     pub fn with_extension_fields(self, fields: &[ExtensionField]) -> Self {
         Self { extension_fields: fields.into(), ..self }
     }
 
-    /// The versions that its vocabularies had before, where there are such.
+    /// Returns the previous versions of its vocabularies, if they exist.
     #[must_use]
     pub fn earlier(&self) -> &[Arc<Vocabulary>] {
         &self.earlier
     }
 
-    /// The same pack with what the deployment keeps of earlier versions of its vocabularies.
+    /// Returns the pack with the codes that the deployment retains of earlier versions of its vocabularies.
     #[must_use]
     pub fn with_retained(mut self, deployment: &Deployment) -> Self {
         let earlier = self.vocabularies.iter().filter_map(|vocabulary| vocabulary.earlier(deployment));
@@ -227,7 +227,7 @@ impl CheckedPack {
 /// Checks a pack's contents and indexes its vocabularies.
 ///
 /// # Errors
-/// Everything that is wrong with them.
+/// Returns all problems.
 pub fn check(contents: PackContents) -> Result<CheckedPack, PackProblems> {
     let PackContents { vocabularies: mut unchecked, concept_groups } = contents;
     let mut problems = PackProblems::default();
@@ -263,17 +263,17 @@ pub fn check(contents: PackContents) -> Result<CheckedPack, PackProblems> {
     }
 }
 
-/// Checks one concept group by itself, as a deployment defines it.
+/// Checks a single concept group, as defined by a deployment.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// Returns all problems.
 pub fn check_concept_group(group: ConceptGroup) -> Result<ConceptGroup, PackProblems> {
     let mut problems = PackProblems::default();
     check_groups(std::slice::from_ref(&group), &OwnCodes::new(), &mut problems);
     if problems.count() == 0 { Ok(group) } else { Err(problems) }
 }
 
-/// Checks and indexes one vocabulary by itself; its concepts are sorted by code.
+/// Checks and indexes a single vocabulary. Its concepts are sorted by code.
 pub(super) fn check_vocabulary(
     description: &VocabularyDescription,
     concepts: &[Concept],
@@ -282,7 +282,7 @@ pub(super) fn check_vocabulary(
     vocabulary(description, concepts, &mut problems).ok_or(problems)
 }
 
-/// Checks a vocabulary whose concepts stand in the order of their codes.
+/// Checks a vocabulary whose concepts are sorted by code.
 fn vocabulary(
     description: &VocabularyDescription,
     concepts: &[Concept],
@@ -291,14 +291,14 @@ fn vocabulary(
     let problems_before = problems.count();
     check_description(description, concepts, problems);
     if concepts.len() > CONCEPTS_MAX || description.languages.len() > LANGUAGES_MAX {
-        // The work that follows is bounded by these two.
+        // These two limits bound the following work.
         return None;
     }
     concepts::check(description, concepts, problems);
     let built = if problems.count() == problems_before {
         Vocabulary::build(description.clone(), concepts).map(|vocabulary| Some(Arc::new(vocabulary)))
     } else if is_readable_hierarchy(concepts) {
-        // The cycles of a vocabulary that is refused anyway are reported as well.
+        // The cycles of a vocabulary that is rejected for other problems are reported as well.
         super::vocabulary::hierarchy(concepts).map(|_| None)
     } else {
         Ok(None)
@@ -309,7 +309,8 @@ fn vocabulary(
     })
 }
 
-/// True if a cycle would be news: repeated codes and self-parents are reported already and would show again.
+/// Returns true if a cycle would be a new problem. Duplicate codes and self-parents are already reported and would be
+/// reported again as cycles.
 fn is_readable_hierarchy(concepts: &[Concept]) -> bool {
     let is_repeated = concepts.array_windows().any(|[one, other]| one.code == other.code);
     let is_odd = |concept: &Concept| concept.parents.len() > LIST_ITEMS_MAX || concept.parents.contains(&concept.code);

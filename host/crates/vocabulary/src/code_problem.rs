@@ -1,7 +1,7 @@
-//! Reasons why a code is rejected at its place.
+//! Reasons why a code is rejected in a field.
 //!
-//! **Invariant:** each problem has a name that does not change, and a sentence with the problem and
-//! right. Neither says anything about a person.
+//! **Invariant:** each problem has a stable name, and a sentence with the problem and a correction. Neither contains
+//! data about an individual.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use daftar_domain::code::{CodeUri, Namespace};
 use daftar_domain::error::FieldProblem;
 use daftar_domain::module::InactiveModule;
 
-/// A code that was probably meant.
+/// A suggested code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
     /// `<namespace>#<code>`
     pub uri: String,
-    /// Its name in the vocabulary's default language.
+    /// Its label in the vocabulary's default language.
     pub display: String,
 }
 
 /// The problem with a code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodeProblem {
-    /// The namespace is that of no vocabulary that the registry has a use for.
+    /// The namespace belongs to no vocabulary that the registry uses.
     #[error(
         "`{uri}` belongs to no vocabulary known here{}; `{field}` takes codes of {}",
         in_brackets(.module.as_deref()), quoted(.expected, "or")
@@ -30,21 +30,21 @@ pub enum CodeProblem {
     UnknownVocabulary {
         /// The code.
         uri: CodeUri,
-        /// Its position.
+        /// The field.
         field: String,
-        /// The vocabularies that the field takes codes of.
+        /// The vocabularies whose codes the field accepts.
         expected: Vec<String>,
-        /// The module that would bring the vocabulary.
+        /// The module that would provide the vocabulary.
         module: Option<Box<InactiveModule>>,
     },
-    /// The vocabulary is another one than the field's.
+    /// The vocabulary is not one of the field's.
     #[error("`{uri}` is a code of another vocabulary; `{field}` takes codes of {}", quoted(.expected, "or"))]
     WrongVocabulary {
         /// The code.
         uri: CodeUri,
-        /// Its position.
+        /// The field.
         field: String,
-        /// The vocabularies that the field takes codes of.
+        /// The vocabularies whose codes the field accepts.
         expected: Vec<String>,
     },
     /// No active pack contains the vocabulary.
@@ -52,10 +52,10 @@ pub enum CodeProblem {
     NotInstalled {
         /// The code.
         uri: CodeUri,
-        /// The module that would bring it.
+        /// The module that would provide the vocabulary.
         module: Option<Box<InactiveModule>>,
     },
-    /// The vocabulary is there without any codes.
+    /// The vocabulary is installed and has no codes.
     #[error("`{uri}`: the vocabulary `{}` has no codes yet; {}", .uri.namespace, filling(*.takes_local_codes))]
     EmptyVocabulary {
         /// The code.
@@ -71,15 +71,15 @@ pub enum CodeProblem {
         /// Closest match.
         nearest: Vec<Suggestion>,
     },
-    /// The code is one of another vocabulary.
+    /// The code belongs to another vocabulary.
     #[error("`{uri}` is no code of its vocabulary; {right} is one of another")]
     OtherVocabulary {
         /// The code.
         uri: CodeUri,
-        /// The code with the namespace that it has.
+        /// The code with its actual namespace.
         right: Suggestion,
     },
-    /// The code may be right, but only a part of the vocabulary is here.
+    /// The code may be valid, but only a part of the vocabulary is installed.
     #[error("`{uri}` is not in the part of its vocabulary that is installed; import the owner's file{}", did_you_mean(.nearest))]
     NotInFragment {
         /// The code.
@@ -87,36 +87,36 @@ pub enum CodeProblem {
         /// Closest match in the installed vocabularies.
         nearest: Vec<Suggestion>,
     },
-    /// The code breaks the grammar of its open vocabulary; its pack says how.
+    /// The code violates the grammar of its open vocabulary. The pack provides the message.
     #[error("`{uri}` is no code of its vocabulary: {sentence}")]
     Malformed {
         /// The code.
         uri: CodeUri,
-        /// The problem and what would be right, in the pack's words.
+        /// The problem and a correction, as returned by the pack.
         sentence: String,
     },
-    /// Capital and small letters differ from the code's.
+    /// The case of letters differs from the code.
     #[error("`{uri}` is no code of its vocabulary: codes are case-sensitive, write {right}")]
     WrongCase {
         /// The code.
         uri: CodeUri,
-        /// The right spelling.
+        /// The correct spelling.
         right: Suggestion,
     },
-    /// Another name of a code.
+    /// The text is an alias of a code.
     #[error("`{uri}` is another name, not the code; write {right}")]
     Alias {
-        /// The given text.
+        /// The rejected text.
         uri: CodeUri,
         /// The code.
         right: Suggestion,
     },
-    /// The code is retained for old records only.
+    /// The code is inactive and retained for existing records.
     #[error("`{uri}` is no longer in use{}", successor_text(.successor.as_ref()))]
     Inactive {
         /// The code.
         uri: CodeUri,
-        /// The code to use in its place.
+        /// The replacement code.
         successor: Option<Suggestion>,
     },
     /// The code is a heading.
@@ -124,19 +124,19 @@ pub enum CodeProblem {
     NotSelectable {
         /// The code.
         uri: CodeUri,
-        /// Some codes below it.
+        /// Some descendants of the code.
         below: Vec<Suggestion>,
     },
-    /// A relation between groups where one of a person to a group belongs, or the reverse.
+    /// The code is a relation between groups and the field requires one of an individual to a group, or the reverse.
     #[error("`{uri}` is a relation of kind `{kind}`; `{field}` takes codes of kind `{wanted}`{}", examples(.such_as))]
     WrongKind {
         /// The code.
         uri: CodeUri,
-        /// Its position.
+        /// The field.
         field: &'static str,
         /// Its kind.
         kind: Box<str>,
-        /// The kind that the field takes.
+        /// The kind that the field accepts.
         wanted: &'static str,
         /// Some codes of that kind.
         such_as: Vec<Suggestion>,
@@ -144,7 +144,7 @@ pub enum CodeProblem {
 }
 
 impl CodeProblem {
-    /// The stable name of the problem.
+    /// Returns the stable name of the problem.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -163,7 +163,7 @@ impl CodeProblem {
         }
     }
 
-    /// The codes to use instead, the likeliest first.
+    /// Returns the suggested codes, the most likely first.
     #[must_use]
     pub fn suggestions(&self) -> &[Suggestion] {
         match self {
@@ -182,7 +182,7 @@ impl CodeProblem {
         }
     }
 
-    /// The problem of the field at that path, such as `address[0].country`.
+    /// Returns the problem of the field at the path, such as `address[0].country`.
     #[must_use]
     pub fn at(&self, path: impl Into<String>) -> FieldProblem {
         FieldProblem { field: path.into(), code: self.code(), message: self.to_string() }
@@ -205,14 +205,14 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// True if a namespace is that of a vocabulary which some field takes codes of.
+/// Returns true if the namespace belongs to a vocabulary whose codes a field accepts.
 pub(super) fn is_used_by_a_field(namespace: &Namespace) -> bool {
     use daftar_domain::vocabulary::{CodedField, ID_TYPE_NAMESPACE};
     namespace.as_str() == ID_TYPE_NAMESPACE
         || CodedField::ALL.into_iter().any(|field| field.namespaces().contains(&namespace.as_str()))
 }
 
-/// `a`, `b` or `c`.
+/// Joins items: `a`, `b` or `c`.
 pub(super) fn joined(items: &[String], word: &str) -> String {
     match items {
         [] => String::new(),
@@ -221,12 +221,12 @@ pub(super) fn joined(items: &[String], word: &str) -> String {
     }
 }
 
-/// The same, each in backticks.
+/// Joins items in backticks.
 pub(super) fn quoted(items: &[String], word: &str) -> String {
     joined(&items.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>(), word)
 }
 
-/// Remedy if a vocabulary is not installed.
+/// Returns the remedy for a vocabulary that is not installed.
 pub(super) fn remedy(module: Option<&InactiveModule>) -> String {
     module.map_or_else(|| "install a pack that contains it".to_owned(), ToString::to_string)
 }

@@ -1,8 +1,9 @@
-//! The small parts that an index of codes is laid out with: texts in one piece, and lists in one piece.
+//! Data structures of the index of codes: texts and lists in contiguous memory.
 //!
-//! **Invariant:** nothing here allocates per concept: a vocabulary of 17,000 codes is a handful of long vectors.
+//! **Invariant:** these structures do not allocate per concept: a vocabulary of 17,000 codes consists of a few long
+//! vectors.
 
-/// The place of a concept in its vocabulary's order of codes.
+/// The position of a concept in its vocabulary's order of codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConceptIndex(pub(super) u32);
 
@@ -16,8 +17,8 @@ impl ConceptIndex {
     }
 }
 
-/// Narrows a position. What is counted here is bounded far below four thousand million by `check/limits.rs`; should a
-/// bound ever fail, the position past every end that comes out finds nothing.
+/// Converts a position to 32 bits. `check/limits.rs` bounds all counts far below 2³². If a bound fails, the result is a
+/// position past the end, which matches nothing.
 pub(super) fn to_u32(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }
@@ -29,7 +30,7 @@ pub(super) struct Span {
     bytes: u32,
 }
 
-/// Texts laid end to end.
+/// Concatenated texts.
 #[derive(Clone, Default)]
 pub(super) struct Texts {
     all: String,
@@ -56,7 +57,7 @@ impl Texts {
     }
 }
 
-/// One list for each row, laid end to end.
+/// Concatenated lists, one for each row.
 #[derive(Clone)]
 pub(super) struct Lists<T> {
     starts: Vec<u32>,
@@ -94,7 +95,7 @@ impl<T> Lists<T> {
     }
 }
 
-/// Heap size of a vector, in bytes.
+/// Returns the heap size of a vector, in bytes.
 pub(super) fn vector_bytes<T>(vector: &Vec<T>) -> usize {
     vector.capacity() * size_of::<T>()
 }

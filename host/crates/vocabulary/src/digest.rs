@@ -1,4 +1,4 @@
-//! Digests of vocabularies and of what is published: equal digests, equal meaning of every code.
+//! Digests of vocabularies and published content. Equal digests mean that every code has the same meaning.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 pub struct ContentDigest([u8; 32]);
 
 impl ContentDigest {
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -17,7 +17,7 @@ impl ContentDigest {
 }
 
 impl fmt::Display for ContentDigest {
-    /// 64 lower-case hexadecimal digits.
+    /// Formats 64 lower-case hexadecimal digits.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
     }
@@ -29,11 +29,12 @@ impl fmt::Debug for ContentDigest {
     }
 }
 
-/// Takes one part after another. Every text and list is preceded by its length, so that no two contents run together.
+/// Incremental digest over the parts of a content. The length precedes every text and list, so that different contents
+/// cannot have the same encoding.
 pub(super) struct Digester(Sha256);
 
 impl Digester {
-    /// Begins a digest of one kind of content; the name keeps kinds and their versions apart.
+    /// Starts a digest of one kind of content. The name separates kinds and their versions.
     pub(super) fn of(kind: &str) -> Self {
         let mut digester = Self(Sha256::new());
         digester.text(kind);

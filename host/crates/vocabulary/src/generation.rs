@@ -1,9 +1,10 @@
-//! Everything about codes that is published at one time: vocabularies, concept groups, numbers, under one digest.
+//! Immutable snapshot of vocabularies, concept groups and code numbers that are published together, under one digest.
 //!
-//! **Invariant:** a generation never changes. A request takes one and keeps it, so that what it accepts, shows and decides
-//! fits together while packs come and go.
+//! **Invariant:** a generation never changes. A request reads one generation until it ends. Its validation, responses
+//! and decisions are consistent while packs are installed and removed.
 //!
-//! **Invariant:** a code number below [`Generation::code_count`] has a name here even when its pack was removed.
+//! **Invariant:** a code number below [`Generation::code_count`] has a name in the generation, even if its pack was
+//! removed.
 
 mod builder;
 mod group;
@@ -41,31 +42,31 @@ use daftar_domain::identifier::SystemUri;
 use daftar_domain::module::KnownModules;
 use daftar_domain::vocabulary::DisplayedCode;
 
-/// A code with what it is called.
+/// A code with its display name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeDisplay<'a> {
     /// The vocabulary.
     pub namespace: &'a str,
-    /// The code alone.
+    /// The code without the namespace.
     pub code: &'a str,
-    /// Its name; the code itself where its vocabulary was removed or no longer has it.
+    /// The label; the code itself if its vocabulary was removed or no longer contains it.
     pub display: &'a str,
-    /// The language of `display`; none where that is the code itself.
+    /// The language of `display`; `None` if `display` is the code itself.
     pub language: Option<&'a str>,
-    /// True if the reader requested other languages, and the default one replaces them.
+    /// True if none of the requested languages is available and the default language replaces them.
     pub is_fallback: bool,
-    /// True if the record was coded with another version than the active one, which the label is taken from.
+    /// True if the record was coded with another version than the active one, which provides the label.
     pub is_other_edition: bool,
 }
 
 impl CodeDisplay<'_> {
-    /// `<namespace>#<code>`
+    /// Returns `<namespace>#<code>`.
     #[must_use]
     pub fn uri(&self) -> String {
         format!("{}#{}", self.namespace, self.code)
     }
 
-    /// The four texts of a response.
+    /// Converts the display to the four texts of a response.
     #[must_use]
     pub fn to_displayed(&self) -> DisplayedCode {
         DisplayedCode {
@@ -78,7 +79,7 @@ impl CodeDisplay<'_> {
 }
 
 impl Generation {
-    /// A record's code as a reader is shown it. None only for a number that was never given.
+    /// Returns the display of a code in a record. Returns `None` only for a number that was never assigned.
     #[must_use]
     pub fn display(&self, value: CodedValue, languages: &LanguagePreference) -> Option<CodeDisplay<'_>> {
         let Some(concept) = self.code(value.number) else {
@@ -104,7 +105,7 @@ impl Generation {
         })
     }
 
-    /// A code as a reader is shown it, whichever version of its vocabulary it was recorded with.
+    /// Returns the display of a code for a response, independent of the version of its vocabulary in the record.
     #[must_use]
     pub fn displayed(&self, number: CodeNumber, languages: &LanguagePreference) -> Option<DisplayedCode> {
         let (namespace, _) = self.table().name(number)?;
@@ -112,7 +113,7 @@ impl Generation {
         self.display(CodedValue { number, edition }, languages).map(|shown| shown.to_displayed())
     }
 
-    /// The parts of a code that a rule may read; its display is in the vocabulary's default language.
+    /// Returns the parts of a code that a rule may read. The display is in the vocabulary's default language.
     #[must_use]
     pub fn code_texts(&self, number: CodeNumber) -> Option<CodeTexts> {
         let (namespace, code) = self.table().name(number)?;
@@ -134,7 +135,7 @@ pub struct Generation {
     /// By name.
     groups: BTreeMap<String, PublishedGroup>,
     identifier_rules: Arc<IdentifierRules>,
-    /// The systems that the administrator registered.
+    /// Identifier systems that the administrator registered.
     registered_systems: Arc<BTreeSet<SystemUri>>,
     extension_fields: ExtensionFields,
     /// By namespace.
@@ -142,7 +143,7 @@ pub struct Generation {
 }
 
 impl fmt::Debug for Generation {
-    /// Says which generation it is, not its thousands of concepts.
+    /// Formats the identity of the generation, not its thousands of concepts.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Generation")
@@ -154,20 +155,21 @@ impl fmt::Debug for Generation {
 }
 
 impl Generation {
-    /// Digest over each vocabulary's namespace, version and contents, over the concept groups, and over the extension
-    /// fields that are declared. Numbers are left out: two registries with the same packs have the same digest.
+    /// Returns the digest over the namespace, version and contents of each vocabulary, over the concept groups, and
+    /// over the declared extension fields. Numbers are excluded: two registries with the same packs have the same
+    /// digest.
     #[must_use]
     pub fn digest(&self) -> &ContentDigest {
         &self.digest
     }
 
-    /// Digest over the definitions of the concept groups alone.
+    /// Returns the digest over the definitions of all concept groups.
     #[must_use]
     pub fn concept_groups_digest(&self) -> &ContentDigest {
         &self.concept_groups_digest
     }
 
-    /// Digest over the definitions of some concept groups, independent of their order and repetition.
+    /// Returns the digest over the definitions of the named concept groups, independent of order and repetition.
     #[must_use]
     pub fn digest_of_concept_groups(&self, mut names: Vec<&str>) -> ContentDigest {
         names.sort_unstable();
@@ -177,90 +179,92 @@ impl Generation {
         builder::digest_of_groups(definitions.into_iter())
     }
 
-    /// The fields that installed modules add to records.
+    /// Returns the fields that installed modules add to records.
     #[must_use]
     pub fn extension_fields(&self) -> &ExtensionFields {
         &self.extension_fields
     }
 
-    /// The same beside those modules, which errors name where they would bring what is not there.
+    /// Returns the generation with known modules. Errors name the module that would provide a missing vocabulary or
+    /// field.
     #[must_use]
     pub fn with_modules(self, modules: Arc<KnownModules>) -> Self {
         Self { extension_fields: self.extension_fields.with_modules(modules), ..self }
     }
 
-    /// Its packs, in the order in which they were added.
+    /// Returns the packs, in the order in which they were added.
     #[must_use]
     pub fn packs(&self) -> &[PackOrigin] {
         &self.packs
     }
 
-    /// Every vocabulary, by namespace.
+    /// Returns every vocabulary, ordered by namespace.
     pub fn vocabularies(&self) -> impl ExactSizeIterator<Item = &Arc<Vocabulary>> {
         self.index.installed().iter().map(|installed| &installed.vocabulary)
     }
 
-    /// The vocabulary of a namespace.
+    /// Returns the vocabulary of a namespace.
     #[must_use]
     pub fn vocabulary(&self, namespace: &Namespace) -> Option<&Arc<Vocabulary>> {
         self.index.find(namespace).map(|installed| &installed.vocabulary)
     }
 
-    /// The version that a vocabulary had before the active one: it is read, and nothing is coded with it.
+    /// Returns the version of a vocabulary before the active one. It is read-only: no new record is coded with it.
     #[must_use]
     pub fn earlier(&self, namespace: &Namespace) -> Option<&Arc<Vocabulary>> {
         self.earlier.get(namespace)
     }
 
-    /// Every version that is there beside the active one.
+    /// Returns every loaded version other than the active ones.
     pub fn earlier_versions(&self) -> impl ExactSizeIterator<Item = &Arc<Vocabulary>> {
         self.earlier.values()
     }
 
-    /// The pack that brought the vocabulary of a namespace; none for one of the registry's own.
+    /// Returns the pack that provides the vocabulary of a namespace; `None` for a vocabulary of the registry itself.
     #[must_use]
     pub fn pack_of(&self, namespace: &Namespace) -> Option<&PackOrigin> {
         self.packs.get(self.index.find(namespace)?.pack)
     }
 
-    /// The number of the version of a namespace's vocabulary that is active.
+    /// Returns the number of the active version of a vocabulary.
     #[must_use]
     pub fn edition_of(&self, namespace: &Namespace) -> Option<EditionNumber> {
         self.index.find(namespace).map(|installed| installed.edition)
     }
 
-    /// The concept of a number; none when its pack was removed or no longer has it.
+    /// Returns the concept of a number; `None` if its pack was removed or no longer contains it.
     #[must_use]
     pub fn code(&self, number: CodeNumber) -> Option<ConceptRef<'_>> {
         self.index.concept(number)
     }
 
-    /// The number of a code that was ever stored or published.
+    /// Returns the number of a code that was stored or published at any time.
     #[must_use]
     pub fn number_of(&self, uri: &CodeUri) -> Option<CodeNumber> {
         self.index.table().number(uri)
     }
 
-    /// Number of codes that are numbered; every number that a record written under this generation can hold is below
-    /// it.
+    /// Returns the number of numbered codes. Every code number in a record that was written under this generation is
+    /// below it.
     #[must_use]
     pub fn code_count(&self) -> usize {
         self.index.table().code_count()
     }
 
-    /// The numbers and names of codes and editions.
+    /// Returns the table of numbers and names of codes and editions.
     #[must_use]
     pub fn table(&self) -> &Arc<CodeTable> {
         self.index.table()
     }
 
-    /// The concept group of a name. The four of [`WELL_KNOWN_CONCEPT_GROUPS`] are always there, if only unset.
+    /// Returns the concept group with a name. The four groups of [`WELL_KNOWN_CONCEPT_GROUPS`] always exist; they may
+    /// be unset.
     #[must_use]
     pub fn concept_group(&self, name: &str) -> Option<&PublishedGroup> {
         self.groups.get(name)
     }
 
-    /// Every concept group, by name.
+    /// Returns every concept group, ordered by name.
     pub fn concept_groups(&self) -> impl ExactSizeIterator<Item = &PublishedGroup> {
         self.groups.values()
     }
@@ -283,51 +287,52 @@ struct Shared {
 }
 
 impl Vocabularies {
-    /// Begins with a generation.
+    /// Creates the shared state with a generation.
     #[must_use]
     pub fn new(generation: Generation) -> Self {
         Self::asking(generation, Arc::new(NoPacks))
     }
 
-    /// Begins with a generation whose open vocabularies are asked through `packs`.
+    /// Creates the shared state with a generation whose open vocabularies are queried through `packs`.
     #[must_use]
     pub fn asking(generation: Generation, packs: Arc<dyn OpenPacks>) -> Self {
         let (current, open) = (ArcSwap::from_pointee(generation), OpenCodes::new(packs));
         Self { shared: Arc::new(Shared { current, open, changing: Arc::default() }), own: None }
     }
 
-    /// The view of a transaction: it sees what is active, until it publishes what only it knows, such as codes whose
-    /// numbers are given when it is written.
+    /// Returns the view of a transaction. It reads the active generation until the transaction publishes its own, for
+    /// example with codes whose numbers are assigned on commit.
     #[must_use]
     pub fn of_transaction(&self) -> Self {
         Self { shared: Arc::clone(&self.shared), own: Some(ArcSwapOption::empty()) }
     }
 
-    /// Validates codes of open vocabularies by their packs.
+    /// Returns the lookup that validates codes of open vocabularies by their packs.
     #[must_use]
     pub fn open(&self) -> &OpenCodes {
         &self.shared.open
     }
 
-    /// Held while codes are numbered and published: one at a time, so that no generation lacks a number that was given.
+    /// Returns the lock to acquire while codes are numbered and published. It serializes changes, so that no generation
+    /// lacks an assigned number.
     #[must_use]
     pub fn changing(&self) -> Arc<AsyncMutex<()>> {
         self.shared.changing.clone()
     }
 
-    /// The active generation. A request takes it once and keeps it.
+    /// Returns the active generation. A request calls this once and uses the result until it ends.
     ///
-    /// If records are read too (a rule over columns), take the records' snapshot first and the generation after: then
-    /// every number in the snapshot is below [`Generation::code_count`], and no code is taken for one that does not
-    /// exist.
+    /// If the request also reads records (a rule over columns), take the snapshot of the records first and the
+    /// generation afterwards. Then every number in the snapshot is below [`Generation::code_count`], and no existing
+    /// code is treated as nonexistent.
     #[must_use]
     pub fn current(&self) -> Arc<Generation> {
         let own = self.own.as_ref().and_then(ArcSwapOption::load_full);
         own.unwrap_or_else(|| self.shared.current.load_full())
     }
 
-    /// Puts another generation active; requests that hold an older one end with it. In a transaction it is seen by that
-    /// one alone.
+    /// Activates another generation. Requests that use an older one complete with it. In a transaction, the new
+    /// generation is visible to that transaction only.
     pub fn publish(&self, generation: Generation) -> Arc<Generation> {
         let generation = Arc::new(generation);
         match &self.own {
@@ -337,8 +342,8 @@ impl Vocabularies {
         generation
     }
 
-    /// Activates a generation that `make` builds from the active one; `make` is called again where another one was
-    /// published in the meantime.
+    /// Activates a generation that `make` builds from the active one. Calls `make` again if another generation was
+    /// published concurrently.
     pub fn publish_for_all(&self, make: impl Fn(&Arc<Generation>) -> Arc<Generation>) {
         self.shared.current.rcu(make);
     }

@@ -1,11 +1,11 @@
 //! Hierarchy of concepts, as intervals.
 //!
-//! The primary parents make a forest. Numbering it in preorder gives each concept one interval that holds everything
-//! below it in the forest. A concept that reaches more by other parents' links keeps those parts as extra intervals,
-//! merged and disjoint. So `is_below` is a comparison, or a binary search in a short list, and `descendants` costs its
-//! answer.
+//! The links to primary parents form a forest. Preorder numbering gives each concept one interval that contains all its
+//! descendants in the forest. Descendants through links to other parents are stored as extra intervals, merged and
+//! disjoint. `is_below` is therefore a comparison or a binary search in a short list, and the cost of `descendants` is
+//! proportional to its result.
 //!
-//! **Invariant:** a hierarchy has no cycle; one that has is never built.
+//! **Invariant:** a hierarchy has no cycle; `build` rejects links with a cycle.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -14,20 +14,20 @@ use super::compact::{ConceptIndex, Lists, to_u32, vector_bytes};
 
 /// Maximum number of levels. The deepest known classification, ICD-11 with its blocks, has 11.
 pub const DEPTH_MAX: usize = 64;
-/// Maximum number of extra intervals of a vocabulary. AGROVOC's crops need a few hundred; a web of random links can
-/// need as many as the square of its concepts.
+/// Maximum number of extra intervals of a vocabulary. The crops of AGROVOC need a few hundred. A graph of random links
+/// can need as many as the square of its concepts.
 pub const EXTRA_INTERVALS_MAX: usize = 2_000_000;
-/// The longest stretch of a cycle that is shown.
+/// Maximum number of concepts of a cycle in an error.
 const CYCLE_SHOWN_MAX: usize = 10;
 
-/// Error of links between concepts that are not a hierarchy.
+/// Error: links between concepts do not form a valid hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HierarchyFault {
-    /// Concepts that are above themselves: each list goes from a concept to its parent and so on, back to the first.
+    /// Cycles. Each list leads from a concept to its parent and so on, back to the first concept.
     Cycles(Vec<Vec<ConceptIndex>>),
-    /// These are the first ones below [`DEPTH_MAX`] levels.
+    /// The first concepts below [`DEPTH_MAX`] levels.
     TooDeep(Vec<ConceptIndex>),
-    /// More than [`EXTRA_INTERVALS_MAX`] are needed.
+    /// The hierarchy needs more than [`EXTRA_INTERVALS_MAX`] extra intervals.
     TooTangled,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Hierarchy {
     parents: Lists<ConceptIndex>,
     /// In the order of codes.
     children: Lists<ConceptIndex>,
-    /// By concept: its preorder position and one past the last below it in the forest.
+    /// By concept: its preorder position, and the position after its last descendant in the forest.
     intervals: Vec<Interval>,
     /// By preorder position.
     preorder: Vec<ConceptIndex>,
@@ -50,7 +50,7 @@ pub(super) struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// Builds from each concept's parents, the primary one first, none twice.
+    /// Builds the hierarchy from the parents of each concept, the primary one first, without duplicates.
     pub(super) fn build(parents: Lists<ConceptIndex>) -> Result<Self, HierarchyFault> {
         let count = parents.row_count();
         let children = children_of(&parents);
@@ -73,17 +73,17 @@ impl Hierarchy {
         self.children.of(concept)
     }
 
-    /// Those without parents, in the order of codes.
+    /// Returns the concepts without parents, in the order of codes.
     pub(super) fn roots(&self) -> impl Iterator<Item = ConceptIndex> + '_ {
         roots(&self.parents)
     }
 
-    /// Everything, each primary parent right before what is below it.
+    /// Returns all concepts in preorder: each primary parent directly precedes its descendants.
     pub(super) fn preorder(&self) -> &[ConceptIndex] {
         &self.preorder
     }
 
-    /// Everything below the concept, itself left out, each once.
+    /// Returns all descendants of the concept, without itself, each once.
     pub(super) fn descendants(&self, concept: ConceptIndex) -> impl Iterator<Item = ConceptIndex> + '_ {
         let own = self.intervals.get(concept.position()).map(|(start, end)| (start + 1, *end));
         own.into_iter()
@@ -92,14 +92,14 @@ impl Hierarchy {
             .copied()
     }
 
-    /// Number of descendants.
+    /// Returns the number of descendants.
     pub(super) fn descendant_count(&self, concept: ConceptIndex) -> usize {
         let own = self.intervals.get(concept.position()).map_or(0, |(start, end)| end - start - 1);
         let extras = self.extras.of(concept).iter().map(|(start, end)| (end - start) as usize);
         own as usize + extras.sum::<usize>()
     }
 
-    /// True if `concept` is somewhere below `ancestor`. Nothing is below itself.
+    /// Returns true if `concept` is a descendant of `ancestor`. No concept is its own descendant.
     pub(super) fn is_below(&self, concept: ConceptIndex, ancestor: ConceptIndex) -> bool {
         let (Some((place, _)), Some((start, end))) =
             (self.intervals.get(concept.position()), self.intervals.get(ancestor.position()))
@@ -114,7 +114,7 @@ impl Hierarchy {
         before.checked_sub(1).and_then(|index| extras.get(index)).is_some_and(|(_, end)| place < end)
     }
 
-    /// Everything above the concept, nearest first, each once.
+    /// Returns all ancestors of the concept, nearest first, each once.
     pub(super) fn ancestors(&self, concept: ConceptIndex) -> Vec<ConceptIndex> {
         let mut found: Vec<ConceptIndex> = Vec::new();
         let mut seen = HashSet::new();
@@ -130,7 +130,7 @@ impl Hierarchy {
         found
     }
 
-    /// The level counted by primary parents: 1 at the top.
+    /// Returns the level by primary parents: 1 at the top.
     pub(super) fn level(&self, concept: ConceptIndex) -> u32 {
         let above = std::iter::successors(self.parents(concept).first(), |parent| self.parents(**parent).first());
         1 + to_u32(above.take(DEPTH_MAX).count())
@@ -166,7 +166,7 @@ fn children_of(parents: &Lists<ConceptIndex>) -> Lists<ConceptIndex> {
     children
 }
 
-/// Every concept after all of its parents.
+/// Returns the concepts in topological order: each after all its parents.
 fn parents_first(
     parents: &Lists<ConceptIndex>,
     children: &Lists<ConceptIndex>,
@@ -188,20 +188,20 @@ fn parents_first(
     if order.len() == count { Ok(order) } else { Err(HierarchyFault::Cycles(cycles(parents, &waiting_for))) }
 }
 
-/// One cycle above each concept that never got a place in the order.
+/// Returns one cycle above each concept without a position in the topological order.
 fn cycles(parents: &Lists<ConceptIndex>, waiting_for: &[usize]) -> Vec<Vec<ConceptIndex>> {
     let is_stuck = |concept: ConceptIndex| waiting_for.get(concept.position()).is_some_and(|waiting| *waiting > 0);
     let stuck = concepts(parents.row_count()).filter(|concept| is_stuck(*concept));
     circles(stuck, |concept| parents.of(concept).iter().copied().find(|parent| is_stuck(*parent)))
 }
 
-/// The circles into which links lead from these, each once: from a place of it back to that, cut where it is too long
-/// to be shown.
+/// Returns the cycles that are reachable from the start nodes, each once: the nodes from one of the cycle back to it,
+/// truncated to the maximum length.
 pub(super) fn circles<T: Copy + Eq + Hash>(
     starts: impl Iterator<Item = T>,
     next: impl Fn(T) -> Option<T>,
 ) -> Vec<Vec<T>> {
-    // The walk on which each was met, and its step on it.
+    // The walk that first visited each node, and the step on that walk.
     let mut met: HashMap<T, (usize, usize)> = HashMap::new();
     let mut found = Vec::new();
     for (walk, start) in starts.enumerate() {
@@ -246,7 +246,7 @@ fn number_forest(parents: &Lists<ConceptIndex>, children: &Lists<ConceptIndex>) 
     let mut preorder = Vec::with_capacity(count);
     let mut roots: Vec<ConceptIndex> = roots(parents).collect();
     roots.reverse();
-    // A concept is met twice: to be numbered, and after everything below it to be closed.
+    // A concept is visited twice: to assign its number, and to close its interval after all its descendants.
     let mut to_visit: Vec<(ConceptIndex, bool)> = roots.into_iter().map(|root| (root, false)).collect();
     while let Some((concept, is_closing)) = to_visit.pop() {
         let place = to_u32(preorder.len());
@@ -264,7 +264,7 @@ fn number_forest(parents: &Lists<ConceptIndex>, children: &Lists<ConceptIndex>) 
     (intervals, preorder)
 }
 
-/// Extra intervals of each concept, from the leaves up.
+/// Computes the extra intervals of each concept, from the leaves up.
 fn extra_intervals(
     children: &Lists<ConceptIndex>,
     intervals: &[Interval],
@@ -299,13 +299,13 @@ fn extra_intervals(
     Ok(lists)
 }
 
-/// The parts of `part` outside `own`.
+/// Returns the segments of `part` outside `own`.
 fn outside(part: Interval, own: Interval) -> impl Iterator<Item = Interval> {
     let sides = [(part.0, part.1.min(own.0)), (part.0.max(own.1), part.1)];
     sides.into_iter().filter(|(start, end)| start < end)
 }
 
-/// The same positions in as few intervals as possible, in order.
+/// Returns the same positions in the minimum number of intervals, in order.
 fn merged(mut intervals: Vec<Interval>) -> Vec<Interval> {
     intervals.sort_unstable();
     let mut merged: Vec<Interval> = Vec::new();

@@ -1,47 +1,49 @@
-//! Which language a reader wants.
+//! Language preference of a client.
 //!
-//! **Invariant:** a wish is never an error: what cannot be read of it is passed over, and what is too long is cut.
+//! **Invariant:** a language preference is never an error: invalid parts are ignored, and an excessive length is
+//! truncated.
 
-/// Maximum read length of an `Accept-Language` header, in bytes.
+/// Maximum length of an `Accept-Language` header that is parsed, in bytes.
 pub const ACCEPT_LANGUAGE_BYTES_MAX: usize = 1_000;
-/// Maximum number of its languages.
+/// Maximum number of language ranges in the header.
 pub const LANGUAGE_RANGES_MAX: usize = 16;
-/// The longest language tag, in bytes; RFC 5646 requires at least 35.
+/// Maximum length of a language tag, in bytes; RFC 5646 requires at least 35.
 pub const LANGUAGE_TAG_BYTES_MAX: usize = 35;
 
-/// The languages that a reader understands, the dearest first.
+/// The requested languages, the most preferred first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct LanguagePreference {
     ranges: Vec<String>,
 }
 
 impl LanguagePreference {
-    /// No wish: everything is shown in each vocabulary's default language.
+    /// Returns an empty preference: texts are in each vocabulary's default language.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Reads an `Accept-Language` header.
+    /// Parses an `Accept-Language` header.
     #[must_use]
     pub fn parse(accept_language: &str) -> Self {
         let cut = accept_language.floor_char_boundary(ACCEPT_LANGUAGE_BYTES_MAX);
         let readable = accept_language.get(..cut).unwrap_or_default();
         let mut weighted: Vec<(u16, String)> =
             readable.split(',').filter_map(weighted_range).filter(|(weight, _)| *weight > 0).collect();
-        // Stable: of equal weights, the one that is written first.
+        // The sort is stable: ranges of equal weight remain in the order of the header.
         weighted.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
         weighted.truncate(LANGUAGE_RANGES_MAX);
         Self { ranges: weighted.into_iter().map(|(_, range)| range).collect() }
     }
 
-    /// Requested language ranges in lower case, by preference: equal ranges get equal responses.
+    /// Returns the requested language ranges in lower case, by preference. Equal ranges get equal responses.
     #[must_use]
     pub fn ranges(&self) -> &[String] {
         &self.ranges
     }
 
-    /// Preference rank of a language, 0 for the first; equal for all that were not requested.
+    /// Returns the preference rank of a language, 0 for the first. The rank is equal for all languages that were not
+    /// requested.
     pub(super) fn rank(&self, language: &str) -> u8 {
         let is_meant = |range: &String| {
             let mut wanted = Some(range.as_str());
@@ -56,10 +58,11 @@ impl LanguagePreference {
         u8::try_from(place).unwrap_or(u8::MAX)
     }
 
-    /// Which of `languages` serves the reader best. The first of them is the default; one that `has` no text is passed
-    /// over.
+    /// Returns the best of `languages` for the reader. The first one is the default. A language for which `has` returns
+    /// false is skipped.
     ///
-    /// Each wanted language is tried whole and then without its last parts (`pt-BR`, then `pt`) before the next one.
+    /// Each requested language is tried completely and then without its last subtags (`pt-BR`, then `pt`) before the
+    /// next one.
     #[must_use]
     pub(super) fn choose(&self, languages: &[String], has: impl Fn(usize) -> bool) -> Choice {
         for range in &self.ranges {
@@ -79,15 +82,15 @@ impl LanguagePreference {
     }
 }
 
-/// A language that was chosen, by its place among those offered.
+/// The chosen language, by its position among the available ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Choice {
     pub language: usize,
-    /// True if none of the wanted languages was there.
+    /// True if none of the requested languages is available.
     pub is_fallback: bool,
 }
 
-/// True if a text is shaped like a language tag.
+/// Returns true if a text has the form of a language tag.
 pub(super) fn is_language_tag(text: &str) -> bool {
     let starts_with_letters =
         text.split('-').next().is_some_and(|first| first.bytes().all(|b| b.is_ascii_alphabetic()));
@@ -96,7 +99,7 @@ pub(super) fn is_language_tag(text: &str) -> bool {
         && text.split('-').all(|part| (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
-/// The tag without its last part; a single letter that is then last introduced that part, and goes too.
+/// Returns the tag without its last subtag. A single letter at the end introduced that subtag and is removed too.
 fn shorter(tag: &str) -> Option<&str> {
     let (shorter, _) = tag.rsplit_once('-')?;
     match shorter.rsplit_once('-') {
@@ -105,7 +108,7 @@ fn shorter(tag: &str) -> Option<&str> {
     }
 }
 
-/// A range and its weight in thousandths.
+/// Parses a range and its weight in thousandths.
 fn weighted_range(item: &str) -> Option<(u16, String)> {
     let (range, weight) = match item.split_once(';') {
         None => (item, 1_000),
@@ -115,7 +118,7 @@ fn weighted_range(item: &str) -> Option<(u16, String)> {
     (range == "*" || is_language_tag(range)).then(|| (weight, range.to_ascii_lowercase()))
 }
 
-/// Reads `=0.5`: one digit, and up to three behind the point.
+/// Parses `=0.5`: one digit, and up to three decimal places.
 fn thousandths(text: &str) -> Option<u16> {
     let value = text.strip_prefix('=')?.trim_start();
     let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));

@@ -1,12 +1,14 @@
-//! Vocabularies in memory: lookup, hierarchy, concept groups, versions, the generation that a request keeps.
+//! Vocabularies in memory: lookup, hierarchy, concept groups, versions, and the generation that a request reads.
 //!
-//! The way of a pack: what its plugin brought ([`daftar_domain::vocabulary::PackContents`]) goes through [`check()`],
-//! which reports all that is wrong or indexes it; a [`GenerationBuilder`] puts packs and numbers together;
-//! [`Vocabularies`] holds the [`Generation`] active. The plugin is not called again.
+//! Life cycle of a pack: [`check()`] validates the contents from its plugin
+//! ([`daftar_domain::vocabulary::PackContents`]). It reports all problems or indexes the contents. A
+//! [`GenerationBuilder`] combines packs and numbers. [`Vocabularies`] stores the active [`Generation`]. The server does
+//! not call the plugin again.
 //!
-//! **Invariant:** what a reader sees of codes never changes under it: vocabularies and generations are immutable.
+//! **Invariant:** vocabularies and generations are immutable: a reader never observes a change to a code.
 //!
-//! **Invariant:** for any input, a lookup costs no more than its result, and an error message a bounded search.
+//! **Invariant:** for any input, the cost of a lookup is proportional to its result, and an error message costs a
+//! bounded search.
 
 mod check;
 mod code_problem;

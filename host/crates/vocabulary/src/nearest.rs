@@ -1,30 +1,32 @@
 //! Closest matches of an unknown code.
 //!
-//! Codes are compared by how many letters must be put in, left out, changed or swapped. The sorted codes are walked
-//! like a tree of prefixes, and a branch is left as soon as its prefix alone is too far away: of ICD-11's 17,546 codes
-//! a few hundred are checked.
+//! Codes are compared by edit distance: the number of letters inserted, deleted, replaced or swapped. The search
+//! traverses the sorted codes as a trie and prunes a branch if the distance of its prefix exceeds the limit: a few
+//! hundred of the 17,546 codes of ICD-11 are checked.
 //!
-//! **Invariant:** an error is no way to keep the server busy: one search checks [`STEPS_MAX`] prefixes at the most, compares each with
-//! the few letters that an edit could reach, and none when the text is longer than every code by more than the edits.
+//! **Invariant:** the cost of an error is bounded. One search checks at most [`STEPS_MAX`] prefixes and compares each
+//! with the few letters that are within the edit distance. It checks none if the text is longer than every code by more
+//! than the edits.
 
 use super::compact::ConceptIndex;
 use super::vocabulary::{ConceptRef, Vocabulary};
 
-/// Number of codes that are suggested.
+/// Maximum number of suggested codes.
 pub const SUGGESTIONS_MAX: usize = 5;
-/// Maximum number of prefixes that a search checks. Two edits away from a code of ICD-11 are some 5,000.
+/// Maximum number of prefixes that a search checks. About 5,000 prefixes are within two edits of a code of ICD-11.
 const STEPS_MAX: usize = 20_000;
-/// A shorter text is searched one edit away only: two edits turn it into almost any other.
+/// Minimum length of a text that is searched with two edits, in bytes: two edits change a shorter text into almost any
+/// other.
 const TWO_EDITS_BYTES_MIN: usize = 4;
-/// Labels are searched one by one only in a vocabulary of that many concepts at the most.
+/// Maximum number of concepts of a vocabulary whose labels are scanned sequentially.
 const LABEL_SCAN_CONCEPTS_MAX: usize = 2_000;
-/// The beginning of a label says something from that many bytes on.
+/// Minimum length of a text that is compared with prefixes of labels, in bytes.
 const LABEL_PREFIX_BYTES_MIN: usize = 3;
 
-/// The codes that a new record could hold and that are nearest to a text, the nearest first.
+/// Returns the codes closest to a text that a new record may contain, the closest first.
 ///
-/// A code that is called what the text says (`married` for `M`) comes before one that is spelt like it, and a beginning
-/// of a label comes last. Of a vocabulary with few codes all are given when nothing is near.
+/// A code whose label matches the text (`married` for `M`) precedes a code with a similar spelling. A match of a label
+/// prefix is last. If nothing is close, all codes of a small vocabulary are returned.
 pub(super) fn nearest<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> Vec<ConceptRef<'a>> {
     let mut found: Vec<ConceptRef<'a>> = Vec::new();
     let mut add = |candidates: Vec<ConceptRef<'a>>| {
@@ -51,19 +53,19 @@ pub(super) fn nearest<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> Vec<Conce
     found
 }
 
-/// The concept whose code differs in case only. Letters beyond ASCII are compared as they are.
+/// Returns the concept whose code differs only in case. Letters beyond ASCII are compared unchanged.
 pub(super) fn in_other_case<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> Option<ConceptRef<'a>> {
     let candidates = Walk::over(vocabulary, wanted, 0).run();
     candidates.into_iter().map(|near| near.concept).find(|concept| concept.code() != wanted)
 }
 
-/// The concept of an alias in any of the usual spellings.
+/// Returns the concepts of an alias in any of the usual spellings.
 fn by_alias<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> Vec<ConceptRef<'a>> {
     let spellings = [wanted.to_owned(), wanted.to_ascii_uppercase(), wanted.to_ascii_lowercase()];
     spellings.iter().filter_map(|spelling| vocabulary.find_alias(spelling)).collect()
 }
 
-/// The concepts that are called so, and those whose name begins so, in any language.
+/// Returns the concepts with the label, and the concepts whose label begins with the text, in any language.
 fn by_label<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> (Vec<ConceptRef<'a>>, Vec<ConceptRef<'a>>) {
     let (mut called_so, mut beginning_so) = (Vec::new(), Vec::new());
     if vocabulary.concept_count() > LABEL_SCAN_CONCEPTS_MAX {
@@ -88,7 +90,7 @@ fn by_label<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> (Vec<ConceptRef<'a>
     (called_so, beginning_so)
 }
 
-/// The letters of a name as a code would write it: lower case, its words joined by one sign.
+/// Returns the letters of a name in the form of a code: lower case, with words joined by one separator.
 fn as_code(text: &str) -> impl Iterator<Item = char> {
     let letters = text.chars().flat_map(char::to_lowercase);
     letters.map(|letter| if matches!(letter, ' ' | '-') { '_' } else { letter })
@@ -99,7 +101,8 @@ fn spelt_alike<'a>(vocabulary: &'a Vocabulary, wanted: &str, edits_max: u8) -> V
         return Vec::new();
     }
     let mut near = Walk::over(vocabulary, wanted, edits_max).run();
-    // A mistake is rarer at the beginning, so of equally near codes the one with the longer common beginning is meant.
+    // Typing errors are rarer at the beginning, so the code with the longest common prefix is first among equally close
+    // ones.
     near.sort_by_key(|near| (near.edits, std::cmp::Reverse(common_beginning(near.concept.code(), wanted))));
     near.into_iter().map(|near| near.concept).collect()
 }
@@ -113,22 +116,22 @@ struct Near<'a> {
     edits: u8,
 }
 
-/// A walk over the sorted codes. Case is no edit.
+/// Traversal of the sorted codes. A difference in case is not an edit.
 struct Walk<'a> {
     vocabulary: &'a Vocabulary,
     wanted: Vec<u8>,
     edits_max: u8,
     steps: usize,
-    /// The letters of the prefix walked.
+    /// The letters of the current prefix.
     prefix: Vec<u8>,
-    /// By the length of a prefix: how far it is from each beginning of `wanted`.
+    /// By prefix length: the edit distance from each prefix of `wanted`.
     rows: Vec<Vec<u8>>,
     found: Vec<Near<'a>>,
 }
 
 impl<'a> Walk<'a> {
     fn over(vocabulary: &'a Vocabulary, wanted: &str, edits_max: u8) -> Self {
-        // Codes have 100 bytes at the most.
+        // Codes have at most 100 bytes.
         let wanted: Vec<u8> = wanted.bytes().take(u8::MAX.into()).map(|byte| byte.to_ascii_lowercase()).collect();
         let empty_prefix = (0..=wanted.len()).map(|length| u8::try_from(length).unwrap_or(u8::MAX)).collect();
         let (prefix, rows, found) = (Vec::new(), vec![empty_prefix], Vec::new());
@@ -140,14 +143,15 @@ impl<'a> Walk<'a> {
         self.found
     }
 
-    /// Goes through the concepts `start..end`, which begin with the prefix. As deep as a code is long.
+    /// Traverses the concepts `start..end`, which begin with the prefix. The recursion depth is bounded by the length
+    /// of a code.
     fn walk(&mut self, start: usize, end: usize) {
         let depth = self.prefix.len();
         let mut next = start;
         while next < end && self.steps < STEPS_MAX {
             let Some(concept) = self.vocabulary.concept(ConceptIndex::at(next)) else { return };
             let Some(letter) = concept.code().as_bytes().get(depth).copied() else {
-                // The code is the prefix itself: it sorts before all longer ones.
+                // The code is the prefix itself: it sorts before all longer codes.
                 let edits = self.rows.last().and_then(|row| row.last()).copied().unwrap_or(u8::MAX);
                 if edits <= self.edits_max {
                     self.found.push(Near { concept, edits });
@@ -167,7 +171,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// End of the codes with that letter.
+    /// Returns the end of the range of codes with the letter at `depth`.
     fn branch_end(&self, start: usize, end: usize, depth: usize, letter: u8) -> usize {
         let (mut low, mut high) = (start + 1, end);
         while low < high {
@@ -179,7 +183,7 @@ impl<'a> Walk<'a> {
         low
     }
 
-    /// Adds a letter to the prefix and its row to the rows.
+    /// Appends a letter to the prefix, and its row to the distance matrix.
     fn push(&mut self, letter: u8) {
         let depth = self.prefix.len();
         let row = {
@@ -191,7 +195,7 @@ impl<'a> Walk<'a> {
             if let Some(first) = row.first_mut() {
                 *first = at(above, 0).saturating_add(1);
             }
-            // Beginnings that are longer or shorter than the prefix by more than the edits are too far away.
+            // Prefixes whose length differs from the current one by more than the maximum edits exceed the distance.
             let reach = usize::from(self.edits_max);
             let within = self.wanted.iter().enumerate().take(depth + 1 + reach).skip(depth.saturating_sub(reach));
             for (column, wanted) in within {
@@ -215,7 +219,7 @@ impl<'a> Walk<'a> {
         self.rows.push(row);
     }
 
-    /// True if anything that begins with the prefix can be near enough. A swap looks back one row further.
+    /// Returns true if a code with the prefix can be within the maximum distance. A swap needs the row before the last.
     fn is_within_reach(&self) -> bool {
         let reach = |row: &Vec<u8>| row.iter().any(|edits| *edits <= self.edits_max);
         self.rows.iter().rev().take(2).any(reach)

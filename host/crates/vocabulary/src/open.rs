@@ -23,13 +23,15 @@ use daftar_domain::vocabulary::Concept;
 /// Maximum number of unlisted ancestors of a code.
 pub const ABOVE_MAX: usize = 16;
 
-/// Number of codes that are put to a pack at once: they share one budget of fuel.
+/// Maximum number of codes in one call of a pack. The codes share one fuel budget.
 const BATCH_CODES: usize = 256;
 
-/// Time limit for a pack to validate the codes of one request: a backstop, a thousand language tags take a tenth of it.
+/// Time limit for a pack to validate the codes of one request. This is a backstop: a thousand language tags need a
+/// tenth of it.
 const ASKING_MAX: Duration = Duration::from_secs(3);
 
-/// The most that is taken of a pack about one code, in bytes of text: a dozen levels with labels in forty languages.
+/// Maximum size of the response of a pack about one code, in bytes of text: a dozen levels with labels in forty
+/// languages.
 pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// Maximum number of cached results in each of two halves: the younger and the older one.
@@ -38,19 +40,19 @@ const CACHED_MAX: usize = 2_048;
 /// Maximum size of the cached text in each half, in bytes.
 const CACHED_BYTES_MAX: usize = 4 << 20;
 
-/// Source of the question.
+/// Thread that queries a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallingThread {
-    /// A thread that may wait for the pack; never one of the async runtime's workers.
+    /// A thread that may block until the pack returns; never a worker of the async runtime.
     MayWait,
     /// A thread of the sandbox, which calls the pack directly.
     Sandbox,
 }
 
-/// Response of a pack about a code: its concept, or a message.
+/// Response of a pack for a code: its concept, or an error message.
 pub type ResolvedConcept = Result<Concept, String>;
 
-/// Error: a pack returned no valid result for codes.
+/// Error: a pack returned no valid result for a code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the pack of the open vocabulary `{namespace}` returned no valid result")]
 pub struct OpenUnavailable {
@@ -65,16 +67,17 @@ pub struct OpenUnavailable {
 pub struct OpenFailure {
     /// The reason, for the log.
     pub reason: String,
-    /// True if the same call fails again: the pack is a function of its input. False if it could not be called now.
+    /// True if the same call fails again, because the pack is a function of its input. False if the pack is temporarily
+    /// unavailable.
     pub is_lasting: bool,
 }
 
-/// Puts codes to the packs that bring open vocabularies.
+/// Queries the packs that provide open vocabularies.
 pub trait OpenPacks: Send + Sync {
-    /// One answer a code, in order.
+    /// Returns one response for each code, in order.
     ///
     /// # Errors
-    /// Reason why there is none; for the log.
+    /// Returns the reason for the log if the pack returns no responses.
     fn resolve(
         &self,
         pack: &PackOrigin,
@@ -83,35 +86,35 @@ pub trait OpenPacks: Send + Sync {
         thread: CallingThread,
     ) -> Result<Vec<ResolvedConcept>, OpenFailure>;
 
-    /// Counts an invalid result of a pack as a fault of it.
+    /// Counts an invalid result as a fault of the pack.
     fn record_invalid(&self, pack: &PackOrigin);
 }
 
-/// A code that was put to its pack.
+/// A code with the response of its pack.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueriedCode {
-    /// The code as it was written.
+    /// The code in the spelling of the request.
     pub written: CodeUri,
-    /// Message of the pack.
+    /// The concept, or the error message of the pack.
     pub answer: Result<ResolvedCode, String>,
 }
 
-/// A code that its pack knows.
+/// A code that its pack accepts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedCode {
-    /// The concept, in its normal spelling.
+    /// The concept, in its normalized spelling.
     pub concept: Concept,
     /// Its unlisted ancestors.
     pub above: Vec<Concept>,
 }
 
 impl ResolvedCode {
-    /// Size of its text, in bytes.
+    /// Returns the size of its text, in bytes.
     fn text_bytes(&self) -> usize {
         std::iter::once(&self.concept).chain(&self.above).map(text_bytes).sum()
     }
 
-    /// The code in its normal spelling.
+    /// Returns the code in its normalized spelling.
     #[must_use]
     pub fn uri(&self, namespace: &Namespace) -> CodeUri {
         CodeUri { namespace: namespace.clone(), code: self.concept.code.clone() }
@@ -124,7 +127,7 @@ pub struct OpenCodes {
     cached: Mutex<CachedCodes>,
 }
 
-/// Results of the packs of one generation. They are not part of its digest.
+/// Cached results of the packs of one generation. They are not part of its digest.
 #[derive(Default)]
 struct CachedCodes {
     of: Option<(ContentDigest, Vec<PackOrigin>)>,
@@ -146,7 +149,7 @@ impl std::fmt::Debug for OpenCodes {
     }
 }
 
-/// No pack is there to be asked.
+/// An implementation of [`OpenPacks`] without packs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoPacks;
 
@@ -165,23 +168,23 @@ impl OpenPacks for NoPacks {
 }
 
 impl OpenCodes {
-    /// Asks those packs.
+    /// Creates a lookup that queries `packs`.
     #[must_use]
     pub fn new(packs: Arc<dyn OpenPacks>) -> Self {
         Self { packs, cached: Mutex::default() }
     }
 
-    /// Counts an invalid result of the pack of a vocabulary as a fault of it.
+    /// Counts an invalid result as a fault of the pack that provides the vocabulary.
     pub fn record_invalid(&self, generation: &Generation, namespace: &Namespace) {
         if let Some(pack) = generation.pack_of(namespace) {
             self.packs.record_invalid(pack);
         }
     }
 
-    /// Responses of packs about those codes, each once; codes that need no validation are omitted.
+    /// Returns the responses of packs for the codes, each once. Codes that need no validation are omitted.
     ///
     /// # Errors
-    /// A pack does not answer, or cannot be believed.
+    /// Returns an error if a pack does not respond, or if its response is invalid.
     pub fn look_up<'a>(
         &self,
         generation: &Generation,
@@ -241,7 +244,7 @@ impl OpenCodes {
         let answers = resolve(&codes)?;
         let is_listed =
             |code: &Code| generation.vocabulary(namespace).is_some_and(|listed| listed.find(code.as_str()).is_some());
-        // Codes whose normal spelling is unknown: requested spellings, then ancestors, level by level.
+        // Codes whose normalized spelling is unknown: requested spellings, then ancestors, level by level.
         let mut wanted: Vec<Code> = Vec::new();
         for (code, answer) in codes.iter().zip(&answers) {
             let Ok(concept) = answer else { continue };
@@ -299,7 +302,7 @@ impl OpenCodes {
         Ok(requested)
     }
 
-    /// Number of cached results.
+    /// Returns the number of cached results.
     #[cfg(test)]
     pub(super) fn cached_count(&self) -> usize {
         let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
@@ -333,12 +336,12 @@ impl OpenCodes {
     }
 }
 
-/// The codes that a concept names.
+/// Returns the codes that a concept references.
 fn links(concept: &Concept) -> impl Iterator<Item = &Code> {
     concept.parents.iter().chain(&concept.replaced_by)
 }
 
-/// Size of the text of a concept, in bytes.
+/// Returns the size of the text of a concept, in bytes.
 fn text_bytes(concept: &Concept) -> usize {
     let texts = concept.labels.iter().chain(&concept.definitions).map(|text| text.language.len() + text.value.len());
     let properties = concept.properties.iter().map(|(key, value)| key.len() + value.len());
@@ -348,7 +351,7 @@ fn text_bytes(concept: &Concept) -> usize {
     texts.chain(properties).chain(aliases).chain(codes).sum::<usize>() + uri
 }
 
-/// Unlisted ancestors of a concept, each once; none if there are too many.
+/// Returns the unlisted ancestors of a concept, each once. Returns `None` if there are too many.
 fn above(
     concept: &Concept,
     normal: &HashMap<Code, Concept>,

@@ -1,11 +1,12 @@
-//! Search of codes by typed text: the beginning of a word, several words in any order, with one slip, in any language.
+//! Search of codes by text: prefixes of words, several words in any order, with one edit, in any language.
 //!
-//! A vocabulary's index is built when it is first searched, in some ten milliseconds for ICD-11, and cached with the
-//! vocabulary, so that replacing one pack builds one index. Nothing of it is stored: it is made again from what was
-//! checked.
+//! The index of a vocabulary is built on the first search, in about ten milliseconds for ICD-11, and cached with the
+//! vocabulary. Replacing one pack builds one index. The index is not persisted: it is rebuilt from the checked
+//! contents.
 //!
-//! **Invariant:** the best come first: the exact code, then labels that begin with what was typed, then those with all its
-//! words, then those with all its words but for one slip. Equal ones stand in the order of namespace and code.
+//! **Invariant:** matches are ordered by quality: the exact code, then labels that begin with the query, then labels
+//! with all its words, then labels with all its words except for one edit. Equal matches are ordered by namespace and
+//! code.
 
 mod index;
 mod matches;
@@ -19,38 +20,38 @@ use super::vocabulary::{ConceptRef, Vocabulary};
 /// Quality of a match, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
-    /// It is the code or another name of it, but for case.
+    /// The query is the code or an alias, ignoring case.
     Code,
-    /// Its label, or its code, begins with what was typed.
+    /// The label or the code begins with the query.
     Prefix,
-    /// Its label has all the words, or words that begin so.
+    /// The label contains all words of the query, as words or prefixes.
     Words,
-    /// The same but for one letter left out, put in, changed, or swapped with the next.
+    /// The label contains all words except for one letter deleted, inserted, replaced, or swapped with the next.
     OneEdit,
 }
 
-/// By what of a concept it was found.
+/// The part of a concept that matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum MatchedBy {
     Code,
-    /// Its place among the concept's aliases.
+    /// Position among the concept's aliases.
     Alias(u8),
-    /// Its place among the concept's labels.
+    /// Position among the concept's labels.
     Label(u8),
 }
 
 /// The text of a concept that matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchedText<'a> {
-    /// The code.
+    /// The code of the concept.
     Code,
-    /// Another name of it.
+    /// An alias of the code.
     Alias(&'a str),
     /// A label.
     Label {
         /// The label.
         text: &'a str,
-        /// The language it is in.
+        /// The language of the label.
         language: &'a str,
     },
 }
@@ -66,21 +67,21 @@ pub struct Found<'a> {
     pub text: MatchedText<'a>,
 }
 
-/// A page of what a search found.
+/// A page of search results.
 #[derive(Debug)]
 pub struct FoundPage<'a> {
-    /// Number of concepts match.
+    /// Number of matching concepts.
     pub total: usize,
-    /// Those of the page, the best first.
+    /// The matches of the page, the best first.
     pub found: Vec<Found<'a>>,
 }
 
 /// Parameters of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchOptions<'a> {
-    /// Of equally good labels, the one that the reader understands best counts.
+    /// Language preference: it decides between labels of equal quality.
     pub languages: &'a LanguagePreference,
-    /// True if codes that are no longer in use are found.
+    /// True if the search includes inactive codes.
     pub with_inactive: bool,
     /// Number of best matches to skip.
     pub offset: usize,
@@ -88,7 +89,7 @@ pub struct SearchOptions<'a> {
     pub count: usize,
 }
 
-/// Searches vocabularies, given in the order of their namespaces.
+/// Searches vocabularies, which are passed in the order of their namespaces.
 pub fn search<'a>(vocabularies: &[&'a Vocabulary], query: &SearchQuery, options: SearchOptions<'_>) -> FoundPage<'a> {
     let mut all: Vec<(Match, usize)> = Vec::new();
     for (place, vocabulary) in vocabularies.iter().enumerate() {
@@ -121,15 +122,15 @@ fn matched_text(concept: ConceptRef<'_>, by: MatchedBy) -> MatchedText<'_> {
     }
 }
 
-/// The longest query, in bytes. The longest label of ICD-11 has some 300.
+/// Maximum length of a query, in bytes. The longest label of ICD-11 has about 300.
 pub const QUERY_BYTES_MAX: usize = 1_000;
-/// The most words of one query.
+/// Maximum number of words of a query.
 pub const QUERY_WORDS_MAX: usize = 50;
 
 /// Reason why a text cannot be searched for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SearchQueryError {
-    /// Nothing was typed.
+    /// The query is empty.
     #[error("it is empty; give a code, the beginning of a word, or several words")]
     Empty,
     /// Longer than [`QUERY_BYTES_MAX`].
@@ -151,11 +152,11 @@ pub enum SearchQueryError {
 pub struct SearchQuery {
     text: String,
     terms: Vec<Term>,
-    /// Number of words of a label that consists of just these.
+    /// Number of words of a label that is equal to the query.
     words: u8,
 }
 
-/// One word of it, or one piece of a run of a script without spaces.
+/// One word of a query, or a segment of text in a script without spaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Term {
     pub text: String,
@@ -164,10 +165,10 @@ struct Term {
 }
 
 impl SearchQuery {
-    /// Reads a query.
+    /// Parses a query.
     ///
     /// # Errors
-    /// The problem with it.
+    /// Returns the reason why the text is not a valid query.
     pub fn parse(text: &str) -> Result<Self, SearchQueryError> {
         if text.len() > QUERY_BYTES_MAX {
             return Err(SearchQueryError::TooLong(text.len()));
@@ -187,7 +188,7 @@ impl SearchQuery {
             let piece_length = if piece.is_run { RUN_CHARS_MAX } else { characters.len().max(1) };
             for part in characters.chunks(piece_length) {
                 let text: String = part.iter().collect();
-                // A word that is typed twice says no more than once, and would cost twice.
+                // A repeated word adds no information and doubles the cost.
                 if !terms.iter().any(|earlier: &Term| earlier.text == text) {
                     terms.push(Term { text, position });
                 }
@@ -205,7 +206,7 @@ impl SearchQuery {
         Ok(Self { text: text.to_owned(), terms, words: position })
     }
 
-    /// The query without surrounding space.
+    /// Returns the query without surrounding white space.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

@@ -1,7 +1,7 @@
-//! The numbers of codes and of editions, across the whole registry.
+//! Numbers of codes and editions, unique in the registry.
 //!
-//! **Invariant:** a number is given once and never given to another code: records, columns and bitmaps hold numbers. A code
-//! keeps its number and its name here when its pack was removed.
+//! **Invariant:** a number is assigned once and never reassigned, because records, columns and bitmaps contain numbers.
+//! The table retains the number and name of a code after its pack was removed.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 /// Reason why a stored table cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
-    /// Two numbers for one code.
+    /// A code has two numbers.
     #[error("the code `{uri}` has two numbers, {first} and {second}")]
     CodeTwice {
         /// The code.
@@ -21,7 +21,7 @@ pub enum TableError {
         /// Its second number.
         second: u32,
     },
-    /// Two numbers for one version of a vocabulary.
+    /// A version of a vocabulary has two numbers.
     #[error("the version `{version}` of `{namespace}` has two numbers")]
     EditionTwice {
         /// The vocabulary.
@@ -35,9 +35,9 @@ pub enum TableError {
 #[derive(Clone, Default)]
 pub struct CodeTable {
     texts: Texts,
-    /// By code number: the place of its namespace in `vocabularies`, and the code.
+    /// By code number: the position of its namespace in `vocabularies`, and the code.
     codes: Vec<(u32, Span)>,
-    /// By edition number: likewise, and the version.
+    /// By edition number: the position of its namespace in `vocabularies`, and the version.
     editions: Vec<(u32, String)>,
     vocabularies: Vec<Numbered>,
     places: HashMap<Namespace, u32>,
@@ -47,23 +47,23 @@ pub struct CodeTable {
 #[derive(Clone)]
 struct Numbered {
     namespace: Namespace,
-    /// In the order of their codes.
+    /// Sorted by code.
     codes: Vec<CodeNumber>,
     editions: Vec<EditionNumber>,
 }
 
 impl std::fmt::Debug for CodeTable {
-    /// Says how much is numbered.
+    /// Formats the number of entries.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "CodeTable({} codes, {} editions)", self.codes.len(), self.editions.len())
     }
 }
 
 impl CodeTable {
-    /// Takes the table as the store gives it: entry `i` has number `i`.
+    /// Creates the table from the entries of the store: entry `i` has number `i`.
     ///
     /// # Errors
-    /// When an entry occurs twice: numbers would be ambiguous.
+    /// Returns an error if an entry occurs twice, because its number would be ambiguous.
     pub fn new(codes: &[CodeUri], editions: &[(Namespace, String)]) -> Result<Self, TableError> {
         let bytes = codes.iter().map(|uri| uri.code.as_str().len()).sum();
         let mut table = Self { texts: Texts::with_capacity(bytes), ..Self::default() };
@@ -89,10 +89,10 @@ impl CodeTable {
         Ok(table)
     }
 
-    /// The same table with some codes more, which get the next numbers.
+    /// Returns the table with further codes, which get the next numbers.
     ///
     /// # Errors
-    /// One of them has a number already.
+    /// Returns an error if a code already has a number.
     pub fn with_codes(&self, codes: &[CodeUri]) -> Result<Self, TableError> {
         let mut table = self.clone();
         for (number, uri) in (to_u32(self.codes.len())..).zip(codes) {
@@ -116,13 +116,13 @@ impl CodeTable {
         Ok(table)
     }
 
-    /// Number of codes that are numbered; every number is below it.
+    /// Returns the number of numbered codes. Every code number is below it.
     #[must_use]
     pub fn code_count(&self) -> usize {
         self.codes.len()
     }
 
-    /// True if another table gives the same numbers for the same things, and no others.
+    /// Returns true if another table assigns the same numbers to the same codes and editions, and no others.
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
         let codes = |table: &Self| (0..to_u32(table.codes.len())).map(CodeNumber);
@@ -132,7 +132,7 @@ impl CodeTable {
             && editions(self).all(|number| self.edition(number) == other.edition(number))
     }
 
-    /// The namespace and code of a number.
+    /// Returns the namespace and code of a number.
     #[must_use]
     pub fn name(&self, number: CodeNumber) -> Option<(&Namespace, &str)> {
         let (place, span) = self.codes.get(number.0 as usize)?;
@@ -140,20 +140,20 @@ impl CodeTable {
         Some((&numbered.namespace, self.texts.get(*span)))
     }
 
-    /// The URI of a number.
+    /// Returns the URI of a number.
     #[must_use]
     pub fn uri(&self, number: CodeNumber) -> Option<CodeUri> {
         let (namespace, code) = self.name(number)?;
         CodeUri::from_parts(namespace.as_str(), code).ok()
     }
 
-    /// The number of a code.
+    /// Returns the number of a code.
     #[must_use]
     pub fn number(&self, uri: &CodeUri) -> Option<CodeNumber> {
         self.number_of(&uri.namespace, uri.code.as_str())
     }
 
-    /// The number of a code given in parts.
+    /// Returns the number of a code by namespace and code.
     #[must_use]
     pub fn number_of(&self, namespace: &Namespace, code: &str) -> Option<CodeNumber> {
         let codes = &self.numbered(namespace)?.codes;
@@ -161,13 +161,13 @@ impl CodeTable {
         codes.get(found).copied()
     }
 
-    /// Every number of a namespace, in the order of the codes.
+    /// Returns every number of a namespace, in the order of codes.
     #[must_use]
     pub fn numbers_in(&self, namespace: &Namespace) -> &[CodeNumber] {
         self.numbered(namespace).map_or(&[], |numbered| &numbered.codes)
     }
 
-    /// The vocabulary and version of an edition.
+    /// Returns the vocabulary and version of an edition.
     #[must_use]
     pub fn edition(&self, number: EditionNumber) -> Option<(&Namespace, &str)> {
         let (place, version) = self.editions.get(number.0 as usize)?;
@@ -175,7 +175,7 @@ impl CodeTable {
         Some((&numbered.namespace, version))
     }
 
-    /// The number of a version of a vocabulary.
+    /// Returns the number of a version of a vocabulary.
     #[must_use]
     pub fn edition_number(&self, namespace: &Namespace, version: &str) -> Option<EditionNumber> {
         let editions = self.numbered(namespace)?.editions.iter().copied();

@@ -1,4 +1,4 @@
-//! Vocabularies and generations for tests, made in memory without any plugin.
+//! Vocabularies and generations for tests, built in memory without a plugin.
 //!
 //! ```
 //! use daftar_vocabulary::testing::{self, TestConcept, VocabularyBuilder};
@@ -15,7 +15,7 @@
 //! assert_eq!(generation.vocabularies().len(), 7);
 //! ```
 //!
-//! **Invariant:** nothing outside tests uses this; what is wrong panics with what it is.
+//! **Invariant:** only tests use this module. Invalid input panics with the error.
 #![expect(clippy::expect_used, clippy::panic, reason = "a fixture that is wrong should fail its test at once")]
 
 use std::sync::Arc;
@@ -30,19 +30,19 @@ use daftar_domain::vocabulary::{
     VocabularyDescription,
 };
 
-/// Makes a vocabulary: version `1`, whole, flat until a concept has a parent, English by default.
+/// Builder of a vocabulary: version `1`, complete, flat until a concept has a parent, English by default.
 #[derive(Debug, Clone)]
 pub struct VocabularyBuilder {
     description: VocabularyDescription,
     concepts: Vec<Concept>,
 }
 
-/// Makes a concept: active and selectable, with a label in English.
+/// Builder of a concept: active and selectable, with a label in English.
 #[derive(Debug, Clone)]
 pub struct TestConcept(Concept);
 
 impl VocabularyBuilder {
-    /// Begins a vocabulary without concepts.
+    /// Creates a vocabulary without concepts.
     #[must_use]
     pub fn new(namespace: &str) -> Self {
         let description = VocabularyDescription {
@@ -72,14 +72,14 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets how much of its source is here.
+    /// Sets the completeness relative to the source.
     #[must_use]
     pub fn completeness(mut self, completeness: Completeness) -> Self {
         self.description.completeness = completeness;
         self
     }
 
-    /// Adds a concept; languages and hierarchy follow from it.
+    /// Adds a concept and updates languages and hierarchy.
     #[must_use]
     pub fn concept(mut self, concept: TestConcept) -> Self {
         let TestConcept(concept) = concept;
@@ -100,19 +100,19 @@ impl VocabularyBuilder {
         concepts.into_iter().fold(self, |builder, (code, label)| builder.concept(TestConcept::new(code, label)))
     }
 
-    /// The vocabulary of a pack, to be changed further.
+    /// Returns the description and the concepts for further changes.
     #[must_use]
     pub fn contents(self) -> (VocabularyDescription, Vec<Concept>) {
         (self.description, self.concepts)
     }
 
-    /// A pack of this vocabulary alone.
+    /// Returns a pack with this vocabulary only.
     #[must_use]
     pub fn pack(self) -> PackContents {
         PackContents { vocabularies: vec![self.contents()], concept_groups: Vec::new() }
     }
 
-    /// The vocabulary, checked and indexed.
+    /// Returns the checked and indexed vocabulary.
     #[must_use]
     pub fn vocabulary(self) -> Vocabulary {
         let pack = check(self.pack()).unwrap_or_else(|problems| panic!("{problems}"));
@@ -122,7 +122,7 @@ impl VocabularyBuilder {
 }
 
 impl TestConcept {
-    /// Begins with a code and its English label.
+    /// Creates a concept with a code and its English label.
     #[must_use]
     pub fn new(code: &str, label: &str) -> Self {
         Self(Concept {
@@ -174,28 +174,28 @@ impl TestConcept {
         self
     }
 
-    /// Sets the owner's URI.
+    /// Sets the publisher's URI.
     #[must_use]
     pub fn uri(mut self, uri: &str) -> Self {
         self.0.uri = Some(uri.to_owned());
         self
     }
 
-    /// Makes it inactive.
+    /// Marks the concept as inactive.
     #[must_use]
     pub fn inactive(mut self) -> Self {
         self.0.status = ConceptStatus::Inactive;
         self
     }
 
-    /// Makes it inactive and names its successor.
+    /// Marks the concept as inactive and sets its successor.
     #[must_use]
     pub fn replaced_by(mut self, successor: &str) -> Self {
         self.0.replaced_by = Some(parsed(successor));
         self.inactive()
     }
 
-    /// Makes it a heading that records cannot hold.
+    /// Marks the concept as a heading, which records cannot contain.
     #[must_use]
     pub fn heading(mut self) -> Self {
         self.0.is_selectable = false;
@@ -203,8 +203,8 @@ impl TestConcept {
     }
 }
 
-/// A concept group that includes and excludes codes, written `<namespace>#<code>`, or `below <namespace>#<code>` for a
-/// code and what is below it.
+/// Returns a concept group that includes and excludes codes, written `<namespace>#<code>`, or `below
+/// <namespace>#<code>` for a code and its descendants.
 #[must_use]
 pub fn concept_group(name: &str, includes: &[&str], excludes: &[&str]) -> ConceptGroup {
     let selections = |texts: &[&str]| texts.iter().map(|text| selection(text)).collect();
@@ -216,8 +216,8 @@ pub fn concept_group(name: &str, includes: &[&str], excludes: &[&str]) -> Concep
     }
 }
 
-/// Gender, marital status, relationship, countries (five of them), group type and ID types, with the concept groups
-/// `feminine_gender`, `masculine_gender` and `head_of_household`; `pregnant_eligible` stays unset.
+/// Returns a pack with gender, marital status, relationship, countries (five of them), group type and ID types, and
+/// with the concept groups `feminine_gender`, `masculine_gender` and `head_of_household`; `pregnant_eligible` is unset.
 #[must_use]
 pub fn registry_pack() -> PackContents {
     let vocabularies = [gender(), marital_status(), relationship(), countries(), group_type(), id_types()];
@@ -231,13 +231,13 @@ pub fn registry_pack() -> PackContents {
     }
 }
 
-/// A generation of [`registry_pack`].
+/// Returns a generation of [`registry_pack`].
 #[must_use]
 pub fn generation() -> Generation {
     generation_of([registry_pack()])
 }
 
-/// A generation of these packs, all of whose codes are numbered from 0 in the order of the packs.
+/// Returns a generation of the packs, whose codes are numbered from 0 in the order of the packs.
 #[must_use]
 pub fn generation_of(packs: impl IntoIterator<Item = PackContents>) -> Generation {
     let builder = builder_of(packs);
@@ -245,7 +245,7 @@ pub fn generation_of(packs: impl IntoIterator<Item = PackContents>) -> Generatio
     builder.build(table).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// A builder with these packs, by plugins `pack-0`, `pack-1` and so on.
+/// Returns a builder with the packs, of plugins named `pack-0`, `pack-1` and so on.
 #[must_use]
 pub fn builder_of(packs: impl IntoIterator<Item = PackContents>) -> GenerationBuilder {
     let mut builder = GenerationBuilder::new();
@@ -256,20 +256,20 @@ pub fn builder_of(packs: impl IntoIterator<Item = PackContents>) -> GenerationBu
     builder
 }
 
-/// A table with a number for everything in the builder.
+/// Returns a table with a number for every code and version in the builder.
 #[must_use]
 pub fn table_of(builder: &GenerationBuilder) -> Arc<CodeTable> {
     let (codes, editions) = builder.unnumbered(&CodeTable::default());
     Arc::new(CodeTable::new(&codes, &editions).expect("the builder lists everything once"))
 }
 
-/// A plugin of that name.
+/// Returns the origin of a pack of the named plugin.
 #[must_use]
 pub fn origin(plugin: &str) -> PackOrigin {
     PackOrigin { plugin: plugin.to_owned(), version: "1.0.0".to_owned(), digest: "00".repeat(32) }
 }
 
-/// The value that a record keeps for a code, written `<namespace>#<code>`.
+/// Returns the value that a record stores for a code, written `<namespace>#<code>`.
 #[must_use]
 pub fn coded(generation: &Generation, field: CodedField, uri: &str) -> CodedValue {
     let uri = CodeUri::parse(uri).expect("a code's URI");

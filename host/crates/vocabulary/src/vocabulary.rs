@@ -1,9 +1,9 @@
-//! One vocabulary, ready to be asked.
+//! An indexed vocabulary.
 //!
-//! **Invariant:** it was checked: its codes are unique, its parents and successors exist, nothing is above itself. It never
-//! changes; a new version is another value.
+//! **Invariant:** a vocabulary is valid and immutable: its codes are unique, its parents and successors exist, and no
+//! concept is its own ancestor. A new version is another value.
 //!
-//! **Invariant:** concepts stand in the order of their codes, compared by bytes, so that a code is found by halving and a
+//! **Invariant:** concepts are sorted by code, compared by bytes, so that codes are found by binary search and a
 //! [`ConceptIndex`] is a position.
 
 mod build;
@@ -28,15 +28,15 @@ use daftar_domain::vocabulary::VocabularyDescription;
 /// A text in one of the vocabulary's languages.
 #[derive(Debug, Clone, Copy)]
 struct Localized {
-    /// Its place among the vocabulary's languages.
+    /// Position of its language among the vocabulary's languages.
     language: u16,
     text: Span,
 }
 
-/// A named fact about a concept.
+/// A property of a concept.
 #[derive(Debug, Clone, Copy)]
 struct Property {
-    /// Its place among the vocabulary's keys.
+    /// Position of its key among the vocabulary's property keys.
     key: u16,
     value: Span,
 }
@@ -66,19 +66,19 @@ pub struct Vocabulary {
     /// In the order of the aliases.
     alias_owners: Vec<(Span, ConceptIndex)>,
     properties: Lists<Property>,
-    /// By concept; few vocabularies have any, and then nearly every concept has.
+    /// By concept. Few vocabularies have URIs; in those, nearly every concept has one.
     uris: Vec<(ConceptIndex, Span)>,
     /// By concept.
     successors: Vec<(ConceptIndex, ConceptIndex)>,
     hierarchy: Hierarchy,
-    /// Made when it is first searched.
+    /// Built on the first search.
     search: OnceLock<SearchIndex>,
-    /// The deployment's own, in order.
+    /// The local codes of the deployment, in order.
     local: Vec<ConceptIndex>,
 }
 
 impl fmt::Debug for Vocabulary {
-    /// Says which vocabulary it is, not its thousands of concepts.
+    /// Formats the identity of the vocabulary, not its thousands of concepts.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Vocabulary")
@@ -90,61 +90,61 @@ impl fmt::Debug for Vocabulary {
 }
 
 impl Vocabulary {
-    /// Its description in the pack.
+    /// Returns the description in the pack.
     #[must_use]
     pub fn description(&self) -> &VocabularyDescription {
         &self.description
     }
 
-    /// The URI that its codes live under.
+    /// Returns the namespace of its codes.
     #[must_use]
     pub fn namespace(&self) -> &Namespace {
         &self.description.namespace
     }
 
-    /// Digest of the description and of every concept, independent of their order.
+    /// Returns the digest of the description and of every concept, independent of their order.
     #[must_use]
     pub fn digest(&self) -> &ContentDigest {
         &self.digest
     }
 
-    /// Every language that a text may be in, the default one first.
+    /// Returns every language of its texts, the default one first.
     #[must_use]
     pub fn languages(&self) -> &[String] {
         &self.languages
     }
 
-    /// Number of concepts it has.
+    /// Returns the number of concepts.
     #[must_use]
     pub fn concept_count(&self) -> usize {
         self.codes.len()
     }
 
-    /// The length of its longest code, in bytes.
+    /// Returns the length of the longest code, in bytes.
     pub(super) fn longest_code(&self) -> usize {
         self.codes.iter().map(|span| self.texts.get(*span).len()).max().unwrap_or_default()
     }
 
-    /// True if some of its concepts are the deployment's own.
+    /// Returns true if some concepts are local codes of the deployment.
     pub(super) fn has_local(&self) -> bool {
         !self.local.is_empty()
     }
 
-    /// The concept of a code, in its exact spelling.
+    /// Returns the concept of a code in its exact spelling.
     #[must_use]
     pub fn find(&self, code: &str) -> Option<ConceptRef<'_>> {
         let found = self.codes.binary_search_by(|span| self.texts.get(*span).cmp(code)).ok()?;
         Some(self.reference(ConceptIndex::at(found)))
     }
 
-    /// The concept that has the alias, in its exact spelling. An alias is a help to find a code, never a code.
+    /// Returns the concept of an alias in its exact spelling. An alias helps to find a code and is not itself a code.
     #[must_use]
     pub fn find_alias(&self, alias: &str) -> Option<ConceptRef<'_>> {
         let found = self.alias_owners.binary_search_by(|(span, _)| self.texts.get(*span).cmp(alias)).ok()?;
         self.alias_owners.get(found).map(|(_, owner)| self.reference(*owner))
     }
 
-    /// The concepts whose codes begin so, in the order of codes.
+    /// Returns the concepts whose codes have the prefix, in the order of codes.
     pub(super) fn beginning_with(&self, beginning: &str) -> impl Iterator<Item = ConceptRef<'_>> {
         let first = self.codes.partition_point(|span| self.texts.get(*span) < beginning);
         let behind = self.codes.get(first..).unwrap_or_default();
@@ -152,44 +152,44 @@ impl Vocabulary {
         (first..first + count).map(|place| self.reference(ConceptIndex::at(place)))
     }
 
-    /// Index of concepts by the words of their labels.
+    /// Returns the index of concepts by the words of their labels.
     pub(super) fn search_index(&self) -> &SearchIndex {
         self.search.get_or_init(|| SearchIndex::build(self))
     }
 
-    /// True if a search finds everything made, and costs no more than its answer.
+    /// Returns true if the search index is built, so that a search costs no more than its result.
     #[must_use]
     pub fn is_search_ready(&self) -> bool {
         self.search.get().is_some()
     }
 
-    /// Makes what searches need, if that was not done. Takes some ten milliseconds for a large vocabulary.
+    /// Builds the search index if it does not exist. This takes about ten milliseconds for a large vocabulary.
     pub fn prepare_search(&self) {
         self.search_index();
     }
 
-    /// The concept at a place in the order of codes.
+    /// Returns the concept at a position in the order of codes.
     #[must_use]
     pub fn concept(&self, index: ConceptIndex) -> Option<ConceptRef<'_>> {
         (index.position() < self.codes.len()).then(|| self.reference(index))
     }
 
-    /// Every concept in the order of codes.
+    /// Returns every concept in the order of codes.
     pub fn concepts(&self) -> impl DoubleEndedIterator<Item = ConceptRef<'_>> + ExactSizeIterator {
         (0..to_u32(self.codes.len())).map(|position| self.reference(ConceptIndex(position)))
     }
 
-    /// The concepts without parents, in the order of codes.
+    /// Returns the concepts without parents, in the order of codes.
     pub fn roots(&self) -> impl Iterator<Item = ConceptRef<'_>> {
         self.hierarchy.roots().map(|index| self.reference(index))
     }
 
-    /// Every concept, what is below a concept right behind it.
+    /// Returns every concept in preorder: the descendants of a concept directly follow it.
     pub fn preorder(&self) -> impl Iterator<Item = ConceptRef<'_>> {
         self.hierarchy.preorder().iter().map(|index| self.reference(*index))
     }
 
-    /// Its memory, in bytes.
+    /// Returns the heap size of the vocabulary, in bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.texts.heap_bytes()

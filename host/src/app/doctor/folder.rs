@@ -1,4 +1,4 @@
-//! The data folder: whose it is, who uses it, and what was left unfinished in it.
+//! The data folder: its owner, the process that uses it, and unfinished operations in it.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -115,7 +115,7 @@ fn unfinished_restore(folder: &Path) -> Option<Check> {
     })
 }
 
-/// True if a process uses the folder. A server checks its own.
+/// Checks for another process that uses the folder. A server checks its own folder.
 fn in_use(patient: &Patient) -> Option<Check> {
     if patient.is_server() {
         return Some(Check::ok(FOLDER, "in_use", "this server uses the folder"));
@@ -139,7 +139,7 @@ fn in_use(patient: &Patient) -> Option<Check> {
     Some(Check::ok(FOLDER, "in_use", format_args!("no process uses {shown}")))
 }
 
-/// The register in memory as it was written to disk: without it a start reads every record.
+/// Checks the checkpoints of the register in memory: without one a start reads every record.
 fn checkpoints(patient: &Patient) -> Check {
     let path = patient.data_dir.join(CHECKPOINTS_FOLDER);
     let none = || {
@@ -181,7 +181,7 @@ fn checkpoints(patient: &Patient) -> Check {
 
 const KEYS: CheckArea = CheckArea::Keys;
 
-/// Checks every file of keys.
+/// Checks every key file.
 pub(super) fn keys(patient: &Patient) -> Vec<Check> {
     if !patient.data_dir.is_dir() {
         return Vec::new();
@@ -195,7 +195,7 @@ pub(super) fn keys(patient: &Patient) -> Vec<Check> {
 }
 
 fn folder_mode(folder: &Path) -> Option<Check> {
-    // If there is no folder, the checks of its files report that.
+    // If the folder does not exist, the checks of its files report that.
     let mode = fs::metadata(folder).ok()?.permissions().mode() & 0o777;
     (mode & 0o077 != 0).then(|| {
         let shown = Patient::shown(folder);
@@ -289,7 +289,7 @@ pub(super) fn plugins(patient: &Patient) -> Vec<Check> {
     checks
 }
 
-/// The problem with one plugin; nothing where nothing is.
+/// Returns the problems with one plugin; empty if it is valid.
 fn plugin_checks(patient: &Patient, plugin: &InspectedPlugin) -> Vec<Check> {
     let (name, data_dir) = (&plugin.name, patient.data_dir.display());
     let again = format!("install it again: `daftar plugin install FILE --data-dir {data_dir}`");
@@ -321,7 +321,7 @@ fn plugin_checks(patient: &Patient, plugin: &InspectedPlugin) -> Vec<Check> {
         );
         checks.push(Check::warning(PLUGINS, "signature", message, remedy));
     }
-    // A server has its code in memory, independent of the cache.
+    // A server has the code of a plugin in memory, independent of the cache.
     if !plugin.is_code_cached && !patient.is_server() && plugin.file == FileState::AsInstalled {
         let message = format!(
             "no compiled code of the plugin `{name}` is cached for this program: the next start compiles it, which takes some seconds"

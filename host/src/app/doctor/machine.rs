@@ -17,7 +17,8 @@ use daftar_domain::checkup::{Check, CheckArea};
 use daftar_domain::config::{PostgresIndexPlace, StoreBackend};
 
 const CLOCK: CheckArea = CheckArea::Clock;
-/// By how much the newest file of the store may be ahead of the clock: two clocks of a network disk differ a little.
+/// Maximum time by which the newest file of the store may be ahead of the clock: the two clocks of a network disk
+/// differ slightly.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(120);
 /// Time without a write after which the clock may have jumped ahead: tokens and consents would expire immediately.
 const SILENCE_MAX: SignedDuration = SignedDuration::from_hours(24 * 365);
@@ -40,7 +41,7 @@ pub(super) fn clock(patient: &Patient) -> Vec<Check> {
     checks
 }
 
-/// When the newest file of the store was written, by the clock of then.
+/// Returns the time at which the newest file of the store was written, by the clock at that time.
 fn last_write(store: &Path) -> Option<Timestamp> {
     let entries = fs::read_dir(store).ok()?;
     let times = entries.filter_map(|entry| entry.ok()?.metadata().ok()?.modified().ok());
@@ -89,7 +90,7 @@ fn clock_sync(patient: &Patient) -> ClockSync {
     if Path::new("/run/systemd/timesync/synchronized").exists() {
         return ClockSync::Synchronized;
     }
-    // A server starts no programs for this; a command does, where systemd answers.
+    // A server starts no programs for this check; a command does, if systemd responds.
     if patient.is_server() || !Path::new("/run/systemd/system").is_dir() {
         return ClockSync::Unknown;
     }
@@ -107,18 +108,18 @@ fn clock_sync(patient: &Patient) -> ClockSync {
 
 const DISK: CheckArea = CheckArea::Disk;
 const MIB: u64 = 1 << 20;
-/// With less than this the next checkpoint, or the next part of the database, may find no space.
+/// Free space below which the next checkpoint, or the next segment of the database, may not fit.
 const FREE_PROBLEM_BYTES: u64 = 256 * MIB;
-/// With less than this, or less than the register takes now, it is time to free space.
+/// Free space below which the operator should free space; also if it is below the current size of the register.
 const FREE_WARNING_BYTES: u64 = 1_024 * MIB;
-/// Number of test writes that are timed.
+/// Number of test writes that are measured.
 const SYNCS: usize = 5;
 /// Written content.
 const SYNC_BYTES: usize = 4_096;
-/// Every write waits for the disk once: past this few are done in a second.
+/// Maximum time of a write to disk: every write waits for the disk once, so slower disks permit only a few per second.
 const SYNC_WARNING: Duration = Duration::from_millis(50);
 
-/// Checks each of the folders that exists; those on one disk are checked once.
+/// Checks each folder that exists; folders on the same disk are checked once.
 pub(super) fn disks(patient: &Patient) -> Vec<Check> {
     let mut seen = Vec::new();
     let mut checks = Vec::new();
@@ -170,11 +171,11 @@ fn room(folder: &Path, free: u64, register: u64) -> Check {
     Check::ok(DISK, "room", message)
 }
 
-/// Kind of a file system, by the numbers of `statfs` (Linux, `linux/magic.h`).
+/// Checks the kind of a file system, from the numbers of `statfs` (Linux, `linux/magic.h`).
 fn kind(folder: &Path, magic: u64) -> Check {
     let shown = Patient::shown(folder);
     let on_disk = "put the data folder on a disk of this machine: move it while the server is stopped, and name it with --data-dir";
-    // Some numbers have 32 bits and come with their sign.
+    // Some numbers have 32 bits and are sign-extended.
     match magic & 0xffff_ffff {
         0x0102_1994 | 0x8584_58f6 => {
             let message = format!("{shown} is in memory (tmpfs): a restart of the machine loses the register");
@@ -200,7 +201,7 @@ fn kind(folder: &Path, magic: u64) -> Check {
     }
 }
 
-/// Durations of writes of a few bytes. The file has no name and disappears with its last handle.
+/// Measures the durations of writes of a few bytes. The file has no name and is deleted with its last handle.
 fn sync_times(folder: &Path) -> std::io::Result<Vec<Duration>> {
     let mut file = tempfile::tempfile_in(folder)?;
     let mut times = Vec::with_capacity(SYNCS);
@@ -243,7 +244,7 @@ const OPEN_FILES: CheckArea = CheckArea::OpenFiles;
 
 /// Compares the limit with `[server.connections] max`.
 pub(super) fn open_files(patient: &Patient) -> Vec<Check> {
-    // A server raises its limit as far as it may.
+    // A server raises its limit as far as permitted.
     let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     vec![judge_files(patient.config.server.connections.max, most)]
 }
@@ -275,19 +276,19 @@ const BASE_BYTES: u64 = 150 * MIB;
 const COMPILING_BYTES: u64 = 256 * MIB;
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// Compares.
+/// Compares the memory limit with the required memory.
 pub(super) fn memory(patient: &Patient) -> Vec<Check> {
     let store = &patient.config.store;
     let stored_mib = match store.backend {
         StoreBackend::Sled => store.cache_mib,
         StoreBackend::Postgres => match store.postgres.index {
             PostgresIndexPlace::Database => store.postgres.partitions_mib,
-            // The checkpoint says how much it is.
+            // The size of the checkpoint indicates the size of the register.
             PostgresIndexPlace::Memory => 0,
         },
     };
     let caches = stored_mib.saturating_add(store.preview_cache_mib).saturating_mul(MIB);
-    // A checkpoint is about the register in memory.
+    // A checkpoint has about the size of the register in memory.
     let register = largest_file(&patient.data_dir.join(CHECKPOINTS_FOLDER));
     let guess = BASE_BYTES.saturating_add(COMPILING_BYTES).saturating_add(caches).saturating_add(register);
     match available() {
@@ -324,7 +325,7 @@ fn judge_memory(allowed: &Allowed, guess: u64) -> Check {
     Check::ok(MEMORY, "limit", message)
 }
 
-/// The smallest of what the machine has and what the groups of the process allow.
+/// Returns the minimum of the machine's memory and the limits of the control groups of the process.
 fn available() -> Option<Allowed> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
     let machine = machine.map(|bytes| Allowed { bytes, by: "the machine" });
@@ -339,7 +340,8 @@ fn total_of(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kibibytes| kibibytes.saturating_mul(1_024))
 }
 
-/// The smallest limit of the group of the process and those that it is in; in version 2 of cgroups, or in version 1.
+/// Returns the minimum limit of the control group of the process and its ancestors, in version 2 or version 1 of
+/// cgroups.
 fn limit_of(groups: &str, root: &Path) -> Option<u64> {
     let mut limits = Vec::new();
     for line in groups.lines() {
@@ -351,7 +353,7 @@ fn limit_of(groups: &str, root: &Path) -> Option<u64> {
             _ => continue,
         };
         let mut folder: PathBuf = base.join(group.trim_start_matches('/'));
-        // A container sees its own group as the root, independent of its name outside.
+        // A container sees its own control group as the root, independent of the name outside the container.
         while folder.starts_with(&base) {
             let limit = fs::read_to_string(folder.join(file)).ok().and_then(|text| text.trim().parse::<u64>().ok());
             limits.extend(limit);

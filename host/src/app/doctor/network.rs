@@ -1,4 +1,4 @@
-//! The certificate of HTTPS: readable, with its key, active, for the name by which clients know the server.
+//! The certificate of HTTPS: readable, with its key, valid, for the host name by which clients reach the server.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -68,7 +68,7 @@ fn certificate_in_use(patient: &Patient, tls: &TlsConfig, seen: &crate::app::ser
     Check::ok(CERTIFICATE, "validity", format_args!("{shown} holds for {days} days more, until {ends}"))
 }
 
-/// True if clients that go by `public_url` accept it.
+/// Checks that clients that use `public_url` accept the certificate.
 fn certificate_name(patient: &Patient, tls: &TlsConfig, seen: &crate::app::serve::certificate::Seen) -> Option<Check> {
     let url = patient.config.server.public_url.as_deref()?;
     let host = host_of(url)?;
@@ -86,7 +86,7 @@ fn certificate_name(patient: &Patient, tls: &TlsConfig, seen: &crate::app::serve
     Some(Check::problem(CERTIFICATE, "name", message, remedy))
 }
 
-/// The host of a URL without a path, without its port and brackets.
+/// Returns the host of a URL without a path, without its port and brackets.
 fn host_of(url: &str) -> Option<&str> {
     let (_, authority) = url.split_once("://")?;
     match authority.strip_prefix('[') {
@@ -97,7 +97,7 @@ fn host_of(url: &str) -> Option<&str> {
 
 fn key_mode(tls: &TlsConfig) -> Option<Check> {
     let mode = fs::metadata(&tls.key).ok()?.permissions().mode() & 0o777;
-    // Groups that may read the keys of certificates are common; all accounts are too many.
+    // Key files that a group may read are common; access for all accounts is too permissive.
     (mode & 0o007 != 0).then(|| {
         let message = format!("every account may read the private key {} (mode {mode:03o})", Patient::shown(&tls.key));
         Check::warning(CERTIFICATE, "key_mode", message, format_args!("`chmod 600 {}`", tls.key.display()))
@@ -128,7 +128,7 @@ pub(super) fn listeners(patient: &Patient) -> Vec<Check> {
     checks
 }
 
-/// True if a server could listen there. Listens briefly and accepts no connection.
+/// Checks that a server could listen on the address. Listens briefly and accepts no connection.
 fn free(key: &str, address: SocketAddr) -> Check {
     match TcpListener::bind(address) {
         Ok(_) => Check::ok(LISTENERS, "address", format_args!("{address} (`{key}`) is free")),
@@ -148,7 +148,7 @@ fn proxies(server: &ServerConfig) -> Vec<Check> {
     if server.trusted_proxies.is_empty() {
         return checks;
     }
-    // Networks that are most of the internet are refused with the settings.
+    // Networks that contain most of the internet are rejected when the configuration is loaded.
     let count = server.trusted_proxies.len();
     checks.push(Check::ok(LISTENERS, "proxies", format_args!("{count} proxies or networks of them are trusted")));
     if server.tls.is_some() && server.listen.ip().is_loopback() {

@@ -17,20 +17,20 @@ use daftar_service::plugin::InstalledPlugin;
 use daftar_service::program::broken_rules;
 use daftar_store::shared::OtherReaders;
 
-/// The most clients that are named.
+/// Maximum number of clients that a message names.
 const NAMED_MAX: usize = 20;
-/// The most lines of the audit log that tell of backups and are checked.
+/// Maximum number of audit entries about backups that are checked.
 const BACKUP_LINES: usize = 20;
-/// A backup older than this is warned of.
+/// Age of the last backup above which a warning is reported.
 const BACKUP_DAYS_MAX: i64 = 7;
 
-/// Checks how this server is set up and how it fares.
+/// Checks the set-up and the state of this server.
 ///
 /// # Errors
 /// If the audit log cannot be read.
 pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result<Vec<Check>, AppError> {
     let now = app.clock.now();
-    // The reader is in another folder than the server.
+    // The caller of the report may use another working folder than the server.
     let data_dir = std::fs::canonicalize(&app.data_dir).unwrap_or_else(|_| app.data_dir.clone());
     let patient = Patient {
         config: app.config.clone(),
@@ -90,7 +90,8 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
     Ok(checks)
 }
 
-/// The rules of programs, which a change of packs, concept groups or the engine may have broken; none without an engine.
+/// Checks the rules of programs, which a change of packs, concept groups or the engine may have invalidated; `None`
+/// without an engine.
 async fn rules(app: &StateParts) -> Result<Option<Check>, AppError> {
     let broken = match broken_rules(&app.system_context(), &app.registry, &app.engine).await {
         Ok(broken) => broken,
@@ -109,7 +110,7 @@ async fn rules(app: &StateParts) -> Result<Option<Check>, AppError> {
     }))
 }
 
-/// True if what other processes change is known here.
+/// Checks that this server receives the changes of other processes.
 fn following(app: &StateParts) -> Option<Check> {
     let usage = app.follower.as_ref()?.usage();
     let area = CheckArea::DataFolder;
@@ -157,7 +158,7 @@ fn secrets(app: &StateParts, now: Timestamp, data_dir: &str) -> Vec<Check> {
     checks
 }
 
-/// When a backup was last made, by the audit log.
+/// Checks the time of the last backup, according to the audit log.
 async fn last_backup(app: &StateParts, now: Timestamp, data_dir: &str) -> Result<Check, AppError> {
     let area = CheckArea::Backup;
     let query = AuditQuery { target: Some(BACKUP.to_owned()), ..AuditQuery::default() };
@@ -178,7 +179,7 @@ async fn last_backup(app: &StateParts, now: Timestamp, data_dir: &str) -> Result
     })
 }
 
-/// True if this server's clock agrees with the database's, and so with those of the other servers.
+/// Compares this server's clock with the database's clock, and so with those of the other servers.
 fn clocks(difference: ClockDifference) -> Check {
     let (seconds, within) = (difference.seconds(), difference.within.as_secs_f64());
     let shown = format!("{seconds:+.1} s from the database's, to {within:.1} s");
@@ -193,7 +194,7 @@ fn clocks(difference: ClockDifference) -> Check {
     Check::ok(CheckArea::Clock, "database", format_args!("the clock of this server is {shown}"))
 }
 
-/// Other roles that may read the database.
+/// Checks for other roles with read access to the database.
 fn readers(OtherReaders { of_tables, of_reports }: &OtherReaders) -> Check {
     let (area, name) = (CheckArea::Database, "readers");
     let listed = |roles: &[String]| roles.iter().map(|role| format!("`{role}`")).collect::<Vec<_>>().join(", ");
@@ -211,7 +212,7 @@ fn readers(OtherReaders { of_tables, of_reports }: &OtherReaders) -> Check {
     Check::ok(area, name, message)
 }
 
-/// Check of a plugin; none without findings.
+/// Checks a plugin; empty without findings.
 fn plugin_checks(plugin: &InstalledPlugin, data_dir: &str) -> Vec<Check> {
     let (name, usage) = (&plugin.manifest().name, plugin.loaded().usage());
     let show = format!("`daftar plugin show {name} --data-dir {data_dir}` shows its faults; install a fixed version");
@@ -229,7 +230,7 @@ fn plugin_checks(plugin: &InstalledPlugin, data_dir: &str) -> Vec<Check> {
             checks.push(Check::warning(CheckArea::Plugins, "breaker", message, &show));
         }
     }
-    // Budgets that expressions exhaust concern their callers; only the host calls a pack.
+    // Exhausted budgets of expressions are caused by the clients; only the host calls a pack.
     let is_own = |kind: FaultKind| plugin.manifest().kind == PluginKind::VocabularyPack || is_suspicious(kind);
     let own: Vec<String> = usage
         .faults

@@ -15,7 +15,7 @@ use daftar_auth::{DecisionKeyRing, KeyRing};
 use daftar_domain::checkup::{Check, CheckArea, CheckState};
 use daftar_domain::config::Config;
 
-/// A data folder as a server leaves it, without plugins.
+/// A valid data folder, without plugins.
 struct Folder {
     folder: tempfile::TempDir,
     now: Timestamp,
@@ -62,7 +62,7 @@ impl Folder {
         }
     }
 
-    /// Findings, except those that depend on the machine of the tests.
+    /// Returns the findings, except those that depend on the test machine.
     fn found(&self) -> Vec<(CheckArea, &'static str, CheckState)> {
         bad(&examine(&self.patient()))
     }
@@ -94,7 +94,7 @@ fn a_folder_as_a_server_leaves_it_has_nothing_wrong() {
     assert_eq!(listing(&folder.path()), before, "nothing is changed");
 }
 
-/// Every file with its size and when it was changed.
+/// Lists every file with its size and modification time.
 fn listing(folder: &Path) -> Vec<(String, u64, std::time::SystemTime)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {

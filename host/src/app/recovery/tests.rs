@@ -52,7 +52,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// A store that writes what it is reported, and how many of each kind it has.
+/// A store that applies generated writes, and the number of its records by kind.
 struct World {
     store: Arc<SledStore>,
     columns: Arc<Columns>,
@@ -132,7 +132,7 @@ impl World {
         (0..says % 5).filter_map(member).collect()
     }
 
-    /// The operation of a step; none, where it would be about a record that is not there.
+    /// Returns the operation of a step; `None` if its record does not exist.
     async fn operation(&self, step: Step) -> Option<Operation> {
         let Step { kind, which, is_update, says } = step;
         let number = self.written;
@@ -210,7 +210,7 @@ impl World {
         Some(details)
     }
 
-    /// Writes some steps as one write, as far as they can be done.
+    /// Applies some steps as one write, as far as they are possible.
     async fn write(&mut self, steps: &[Step]) {
         let mut operations = Vec::new();
         for step in steps {
@@ -231,7 +231,7 @@ impl World {
     }
 }
 
-/// A few questions of every kind, and what is answered.
+/// Runs a few queries of every kind, and returns their results.
 fn responses(snapshot: &Snapshot) -> Vec<String> {
     let mut queries = vec![IndividualQuery::default()];
     for text in ["abe", "elan", "中", "haile", "o"] {
@@ -325,7 +325,7 @@ proptest! {
     }
 }
 
-/// The fingerprint of an image as one that was loaded has it: with the programs that the store has now.
+/// Returns the fingerprint of an image as if it were loaded: with the current programs of the store.
 fn programs_apart(image: &daftar_index::Image, loaded: &Columns) -> daftar_index::Fingerprint {
     let with_programs = Columns::from_image(image.clone());
     let programs: Vec<_> = loaded.snapshot().programs().cloned().map(ChangedRecord::Program).collect();
@@ -340,7 +340,7 @@ fn where_most_is_new_everything_is_read() {
         let step = Step { kind: 0, which: 0, is_update: false, says: 1 };
         world.write(&[step]).await;
         let image = world.columns.image();
-        // One more than is always applied.
+        // One more than the number that is always applied.
         let at = jiff::Timestamp::UNIX_EPOCH;
         for _ in 0..=CAUGHT_UP_MIN / 1_000 {
             let operations = vec![Operation::create(IndividualDetails::default()); 1_000];

@@ -1,6 +1,6 @@
-//! Takes connections from a listener and hands each to a task of its own.
+//! Accepts connections from a listener and passes each to a task of its own.
 //!
-//! **Invariant:** taking connections never waits for one of them.
+//! **Invariant:** the accept loop never waits for a single connection.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,18 +19,18 @@ use daftar_http::api::middleware::entrance::Refusal;
 
 /// Pause before the next connection is accepted if the process lacks descriptors or memory for one.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
-/// Minimum interval between equal log entries about connections.
+/// Minimum interval between identical log entries about connections.
 const LOGGED_EVERY: Duration = Duration::from_secs(60);
-/// Time for interrupted connections to end.
+/// Time limit for interrupted connections to close.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A listener that is served.
+/// A listener with its connections.
 pub(super) struct Acceptor {
     pub(super) listener: std::net::TcpListener,
     pub(super) connections: Connections,
     pub(super) limits: ConnectionLimits,
     pub(super) admission: Admission,
-    /// Time for requests in progress when the server stops.
+    /// Time limit for requests in progress when the server stops.
     pub(super) shutdown_timeout: Duration,
     /// Accounting of the responses of these connections, if any.
     pub(super) response_memory: Option<Arc<ResponseMemory>>,
@@ -39,9 +39,9 @@ pub(super) struct Acceptor {
 /// Sources from which a listener accepts connections.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Admission {
-    /// They stand for many clients.
+    /// Sources that represent many clients.
     pub(super) proxies: Vec<Network>,
-    /// True if only this machine may connect.
+    /// True if only local clients may connect.
     pub(super) is_for_proxies_alone: bool,
 }
 
@@ -55,7 +55,7 @@ impl Admission {
 }
 
 impl Acceptor {
-    /// Serves until the server stops, and until every request in progress is finished or interrupted.
+    /// Serves until the server stops and every request in progress is finished or interrupted.
     ///
     /// # Errors
     /// If the listener cannot be used.
@@ -83,7 +83,7 @@ impl Acceptor {
                 Ok((stream, peer)) => {
                     take(stream, peer, &admission, &limiter, &connections, (phase.clone(), &mut reported));
                 }
-                // The client had disconnected before it was served.
+                // The client disconnected before it was served.
                 Err(error) if is_of_client(&error) => {}
                 Err(error) => {
                     reported.say(|| tracing::error!(error = %error, "connections cannot be taken; it is tried again"));
@@ -125,7 +125,7 @@ fn take(
                 tracing::warn!("connections are answered 503: there are as many as `[server.connections]` allows")
             });
         }
-        // The response contains its address, for the operator; the log contains none.
+        // The response contains the address of the client, for the operator; the log contains none.
         Some(Refusal::NotAProxy) => reported.say(|| {
             tracing::warn!(
                 "connections are refused that come by plain HTTP and from none of `[server] trusted_proxies`"
@@ -136,7 +136,7 @@ fn take(
     tokio::spawn(async move { connections.serve(stream, incoming.address, slot, phase).await });
 }
 
-/// True if the client caused it.
+/// Returns true if the client caused the error.
 fn is_of_client(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -144,7 +144,7 @@ fn is_of_client(error: &io::Error) -> bool {
     )
 }
 
-/// Says what may happen a thousand times a second once in a while.
+/// Rate-limits log entries about events that may occur a thousand times per second.
 #[derive(Default)]
 struct LogThrottle(Option<tokio::time::Instant>);
 
@@ -158,10 +158,11 @@ impl LogThrottle {
     }
 }
 
-/// Descriptors in addition to connections of the public listener: store, checkpoints, plugins, administrator.
+/// File descriptors in addition to connections of the public listener: store, checkpoints, plugins, administrator.
 pub(in crate::app) const OTHERS: u64 = 512;
 
-/// Raises the limit of open files for so many connections, and returns the number of connections that it permits.
+/// Raises the limit of open files for this number of connections, and returns the number of connections that it
+/// permits.
 pub(super) fn raise_descriptor_limit(connections: u64) -> u64 {
     let wanted = connections.saturating_add(OTHERS);
     let limit = getrlimit(Resource::Nofile);

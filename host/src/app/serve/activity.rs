@@ -1,11 +1,11 @@
-//! The activity of one connection, as its socket and its requests report it, and how long it may continue.
+//! The activity of one connection, as reported by its socket and its requests, and the time limits that follow from it.
 //!
-//! While bytes of responses wait for the client, the connection has to take [`MIN_BYTES_PER_S`], averaged over two
-//! `write_timeout_ms`. A byte is taken when the part of a response body that it belongs to has left for the socket:
-//! frames of HTTP/2 that belong to no body (PING, SETTINGS, WINDOW_UPDATE) count for nothing.
+//! While bytes of responses wait for the client, the client must read at least [`MIN_BYTES_PER_S`], averaged over two
+//! `write_timeout_ms`. A byte counts as read when the chunk of the response body that contains it has been written to
+//! the socket. HTTP/2 frames that belong to no body (PING, SETTINGS, WINDOW_UPDATE) do not count.
 //!
-//! **Invariant:** nothing here costs a timer for each request: the task of the connection checks again when its time could first be
-//! over.
+//! **Invariant:** no timer is created per request: the task of the connection checks again at the earliest time at
+//! which a limit can expire.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,14 +16,14 @@ use tokio::time::Instant;
 use daftar_domain::config::ConnectionsConfig;
 use daftar_http::transport::Cut;
 
-/// The lowest rate at which a client may take responses, in bytes a second.
+/// Minimum rate at which a client must read responses, in bytes per second.
 pub(super) const MIN_BYTES_PER_S: u64 = 1_024;
 
 /// Activity of a connection.
 #[derive(Debug)]
 pub(super) struct Activity {
     begun: Instant,
-    /// The time of tests, which passes when they say so.
+    /// The clock of tests, which they advance explicitly.
     #[cfg(test)]
     passed_ms: std::sync::atomic::AtomicU64,
     state: Mutex<State>,
@@ -31,31 +31,32 @@ pub(super) struct Activity {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Requests whose response the socket has not taken to its end.
+    /// Requests whose response has not been written to the socket completely.
     in_flight: u32,
-    /// True if a request has come whole.
+    /// True if a complete request has been received.
     is_known: bool,
     is_http2: bool,
-    /// True if the socket has something that the client does not take.
+    /// True if the socket has pending data that the client does not read.
     is_writing: bool,
-    /// When the last request was over, or the connection was ready for the first one.
+    /// Time at which the last request ended, or at which the connection was ready for its first request.
     waiting_since_ms: u64,
-    /// If the first byte came of a request whose head is not there yet.
+    /// Time at which the first byte of a request arrived whose head is still incomplete.
     head_since_ms: Option<u64>,
     /// Bytes of responses that wait for the client.
     unread: u64,
-    /// Since when the next step is the client's.
+    /// Time since which the connection waits for the client.
     reading: Option<Reading>,
-    /// By when each finished response has to be taken, the time of the lowest rate left out.
+    /// Deadlines by which the client must have read each finished response, without the time at the minimum rate.
     ends: Vec<End>,
     next_id: u64,
 }
 
-/// A time during which the client always had something to take.
+/// A period during which data for the client was pending continuously.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     since_ms: u64,
-    /// From when the time counts in which something has to be taken: each byte moves it on, at the lowest rate.
+    /// Start of the period in which the client must make progress; each byte read moves it forward, at the minimum
+    /// rate.
     counts_from_ms: u64,
     taken: u64,
 }
@@ -69,25 +70,25 @@ struct End {
 /// Maximum lifetime of a connection from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// It is fine, at least until then.
+    /// The connection may continue, at least until this time.
     LookAgain(Instant),
-    /// It is over for that reason.
+    /// The connection must be closed for this reason.
     Over(Cut),
 }
 
 /// Rate at which a client reads its responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReadingRate {
-    /// On average, since something waits.
+    /// Average rate since data started to wait.
     pub(super) bytes_per_s: u64,
     /// Time since the wait began.
     pub(super) time: Duration,
-    /// Bytes that wait.
+    /// Number of bytes that wait.
     pub(super) unread: u64,
 }
 
 impl Activity {
-    /// A connection that has just come.
+    /// Creates the activity of a connection that was just accepted.
     pub(super) fn new() -> Self {
         Self {
             begun: Instant::now(),
@@ -97,14 +98,14 @@ impl Activity {
         }
     }
 
-    /// It can take its first request.
+    /// Records that the connection is ready for its first request.
     pub(super) fn is_ready(&self) {
         let now_ms = self.now_ms();
         let mut state = self.state();
         (state.head_since_ms, state.waiting_since_ms) = (None, now_ms);
     }
 
-    /// Bytes came.
+    /// Records that bytes arrived.
     pub(super) fn received(&self) {
         let now_ms = self.now_ms();
         let mut state = self.state();
@@ -113,7 +114,7 @@ impl Activity {
         }
     }
 
-    /// True if the client takes what is written.
+    /// Records the state of the socket: true if it has pending data that the client does not read.
     pub(super) fn set_writing(&self, is_writing: bool) {
         let now_ms = self.now_ms();
         let mut state = self.state();
@@ -121,7 +122,7 @@ impl Activity {
         state.update_reading(now_ms);
     }
 
-    /// A request came whole.
+    /// Records that a complete request arrived.
     pub(super) fn begin(self: &Arc<Self>, version: Version) -> InFlight {
         let mut state = self.state();
         state.in_flight = state.in_flight.saturating_add(1);
@@ -135,7 +136,8 @@ impl Activity {
         InFlight { activity: Arc::clone(self), id }
     }
 
-    /// Time since it is idle, and true if it had a request; none while a request is in progress.
+    /// Returns the time since the connection became idle, and true if it had a request; `None` while a request is in
+    /// progress.
     pub(super) fn waiting(&self) -> Option<(bool, Duration)> {
         let now_ms = self.now_ms();
         let state = self.state();
@@ -145,7 +147,7 @@ impl Activity {
         Some((state.is_known, Duration::from_millis(now_ms.saturating_sub(state.waiting_since_ms))))
     }
 
-    /// Rate at which the client reads its responses; none while nothing waits.
+    /// Returns the rate at which the client reads its responses; `None` while nothing waits.
     pub(super) fn reading_rate(&self) -> Option<ReadingRate> {
         let now_ms = self.now_ms();
         let state = self.state();
@@ -155,12 +157,12 @@ impl Activity {
         Some(ReadingRate { bytes_per_s, time: Duration::from_millis(time_ms), unread: state.unread })
     }
 
-    /// Bytes of responses that wait for the client.
+    /// Returns the number of bytes of responses that wait for the client.
     pub(super) fn unread(&self) -> u64 {
         self.state().unread
     }
 
-    /// True if it may continue.
+    /// Checks the time limits: the connection may continue, or must be closed.
     pub(super) fn due(&self, limits: &ConnectionsConfig) -> Due {
         let now_ms = self.now_ms();
         let shortest_ms = limits.header_timeout_ms.min(limits.idle_timeout_ms).min(limits.write_timeout_ms);
@@ -170,7 +172,7 @@ impl Activity {
             let first_ms = state.ends.iter().map(|end| end.at_ms).fold(reading.counts_from_ms, u64::min);
             (first_ms.saturating_add(limits.write_timeout_ms.saturating_mul(2)), Cut::WriteTimeout)
         });
-        // Other writes in the meantime: responses to frames of HTTP/2 that belong to no request.
+        // Other concurrent writes: responses to HTTP/2 frames that belong to no request.
         let request = (state.in_flight == 0).then(|| {
             if !state.is_known {
                 (state.waiting_since_ms.saturating_add(limits.header_timeout_ms), Cut::HeaderTimeout)
@@ -189,7 +191,7 @@ impl Activity {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change is whole before anything can panic.
+        // Each change is complete before anything can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -198,7 +200,7 @@ impl Activity {
         self.passed_ms.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Lets so much time pass.
+    /// Advances the clock by this duration.
     #[cfg(test)]
     pub(super) fn pass_ms(&self, ms: u64) {
         self.passed_ms.fetch_add(ms, std::sync::atomic::Ordering::Relaxed);
@@ -210,7 +212,7 @@ impl Activity {
     }
 
     fn at(&self, since_begun_ms: u64) -> Instant {
-        // A millisecond more, since what was measured was rounded down.
+        // One millisecond more, since the measured time was rounded down.
         let after = Duration::from_millis(since_begun_ms.saturating_add(1));
         self.begun.checked_add(after).unwrap_or_else(Instant::now)
     }
@@ -226,12 +228,12 @@ impl State {
     }
 }
 
-/// Time for so many bytes at the lowest rate.
+/// Returns the time for this number of bytes at the minimum rate.
 fn slowest_ms(bytes: u64) -> u64 {
     bytes.saturating_mul(1_000) / MIN_BYTES_PER_S
 }
 
-/// A request whose response the socket has not taken to its end.
+/// A request whose response has not been written to the socket completely.
 #[derive(Debug)]
 pub(super) struct InFlight {
     activity: Arc<Activity>,
@@ -239,7 +241,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// Bytes of the response wait for the client.
+    /// Records that bytes of the response wait for the client.
     pub(super) fn offered(&self, bytes: u64) {
         let now_ms = self.activity.now_ms();
         let mut state = self.activity.state();
@@ -247,9 +249,9 @@ impl InFlight {
         state.update_reading(now_ms);
     }
 
-    /// The response is finished, and all its bytes wait for the client. It has to be taken in the time in which the
-    /// slowest client takes all that waits on this connection, so that one response cannot stay for ever beside others
-    /// that move.
+    /// Records that the response is finished and that all its bytes wait for the client. The client must read it in the
+    /// time in which the slowest permitted client reads all data that waits on this connection. So one stalled response
+    /// cannot stay open indefinitely beside others that make progress.
     pub(super) fn finished(&self, bytes: u64) {
         self.offered(bytes);
         let now_ms = self.activity.now_ms();
@@ -260,7 +262,7 @@ impl InFlight {
         }
     }
 
-    /// The socket took so many of the bytes that wait.
+    /// Records that the socket accepted this number of the waiting bytes.
     pub(super) fn taken(&self, bytes: u64) {
         let now_ms = self.activity.now_ms();
         let mut state = self.activity.state();
@@ -272,7 +274,7 @@ impl InFlight {
         state.update_reading(now_ms);
     }
 
-    /// So many of the bytes that wait will never be sent.
+    /// Records that this number of the waiting bytes will never be sent.
     pub(super) fn discarded(&self, bytes: u64) {
         let now_ms = self.activity.now_ms();
         let mut state = self.activity.state();
@@ -376,7 +378,7 @@ mod tests {
         assert_eq!((over(&activity), activity.waiting(), activity.reading_rate()), (None, None, None), "it is made");
         request.finished(500);
         activity.pass_ms(300);
-        // Frames that belong to no body are written and taken.
+        // Frames that belong to no body are written and read.
         activity.set_writing(true);
         activity.set_writing(false);
         activity.pass_ms(299);
@@ -397,7 +399,7 @@ mod tests {
     fn a_response_has_to_move_at_the_lowest_rate() {
         const PART: u64 = 32 << 10;
         let limits = ConnectionsConfig::default();
-        // Seconds for a part of a response of 6.7 MB, and after how many seconds it is cut.
+        // Seconds for a chunk of a response of 6.7 MB, and the number of seconds after which the connection is closed.
         for (seconds, cut_after) in [(8, None), (31, None), (36, Some(32..600)), (61, Some(60..62))] {
             let activity = Arc::new(Activity::new());
             let request = activity.begin(Version::HTTP_11);

@@ -1,7 +1,7 @@
-//! The certificate of HTTPS: read from its files, taken again when they change, watched for its end.
+//! The certificate of HTTPS: read from its files, reloaded when they change, monitored for its expiry.
 //!
-//! **Invariant:** a certificate that cannot be used never takes the place of one that can. Certificate and key are taken together or
-//! not at all, so the two files may be changed sequentially.
+//! **Invariant:** an invalid certificate never replaces a valid one. Certificate and key are replaced together or not
+//! at all, so the two files may be changed sequentially.
 
 use std::fs::File;
 use std::io::Read;
@@ -29,26 +29,26 @@ use daftar_domain::config::TlsConfig;
 use daftar_domain::context::Clock;
 use daftar_http::transport::Transport;
 
-/// The biggest file that is read.
+/// Maximum size of a file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// The protocols that are offered inside TLS, the better one first.
+/// The protocols that the server offers inside TLS, in order of preference.
 const PROTOCOLS: &[&[u8]] = &[b"h2", b"http/1.1"];
-/// The same on connections that are refused.
+/// The same for connections that are rejected.
 const REFUSED_PROTOCOLS: &[&[u8]] = &[b"http/1.1"];
 const SECONDS_OF_A_DAY: i64 = 86_400;
 
-/// The certificate in use, and where it comes from.
+/// The active certificate and its source files.
 pub(super) struct CertificateKeeper {
     config: TlsConfig,
     provider: Arc<CryptoProvider>,
     shown: Arc<Shown>,
     transport: Arc<Transport>,
     clock: Arc<dyn Clock>,
-    /// The files as they were before they were first read.
+    /// State of the files before they were first read.
     first: Stamps,
 }
 
-/// The certificate of handshakes.
+/// The certificate that handshakes use.
 #[derive(Debug)]
 struct Shown(ArcSwap<CertifiedKey>);
 
@@ -58,14 +58,14 @@ impl ResolvesServerCert for Shown {
     }
 }
 
-/// Those of the certificate and of its key.
+/// States of the certificate file and of the key file.
 type Stamps = [Option<FileStamp>; 2];
 
 impl CertificateKeeper {
     /// Reads the files.
     ///
     /// # Errors
-    /// [`StartError::Certificate`] naming the files and what is wrong.
+    /// [`StartError::Certificate`] naming the files and the problem.
     pub(super) fn start(
         config: &TlsConfig,
         transport: Arc<Transport>,
@@ -81,10 +81,10 @@ impl CertificateKeeper {
         Ok(keeper)
     }
 
-    /// Acceptor of handshakes: TLS 1.2 and 1.3 only.
+    /// Returns the acceptor of handshakes: TLS 1.2 and 1.3 only.
     ///
     /// # Errors
-    /// [`StartError::Certificate`] where the cryptography cannot do that.
+    /// [`StartError::Certificate`] if the cryptography provider does not support these versions.
     pub(super) fn acceptors(&self) -> Result<TlsAcceptors, StartError> {
         Ok(TlsAcceptors { served: self.acceptor(PROTOCOLS)?, refused: self.acceptor(REFUSED_PROTOCOLS)? })
     }
@@ -100,7 +100,7 @@ impl CertificateKeeper {
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
-    /// Looks after the files for as long as it is polled: every so often, and when it is asked to.
+    /// Monitors the files for as long as the future is polled: checks them periodically and on request.
     pub(super) async fn keep_fresh(self: Arc<Self>, mut requested: Option<Signal>) {
         let mut ticks = tokio::time::interval(Duration::from_secs(self.config.check_every_s));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -127,7 +127,7 @@ impl CertificateKeeper {
         }
     }
 
-    /// Looks once, and takes what has changed if it can be used.
+    /// Checks the files once, and loads a changed certificate if it is valid.
     fn look(&self, last: Watch, is_requested: bool) -> Watch {
         let now = stamps(&self.config);
         let today = self.today();
@@ -154,7 +154,7 @@ impl CertificateKeeper {
             }
             Err(reason) => {
                 self.transport.certificate_refused();
-                // One line for each change, not for each look.
+                // One log entry for each change, not for each check.
                 if is_requested || last.refused != Some(now) {
                     tracing::error!(
                         error = %reason,
@@ -181,8 +181,8 @@ impl CertificateKeeper {
     }
 }
 
-/// Signal by which an operator requests that the files are read again. Received from the call on; without a receiver it
-/// ends the process.
+/// Returns the signal by which an operator requests a reload of the files. Signals are received from this call on;
+/// without a receiver the signal ends the process.
 pub(super) fn hangups() -> Option<Signal> {
     let heard = signal(SignalKind::hangup());
     heard
@@ -195,11 +195,11 @@ pub(super) fn hangups() -> Option<Signal> {
 /// State of the last check.
 #[derive(Debug, Clone, Copy)]
 struct Watch {
-    /// The files of the certificate in use.
+    /// State of the files of the active certificate.
     taken: Stamps,
-    /// Files that could not be used.
+    /// State of files that could not be used.
     refused: Option<Stamps>,
-    /// The day on which the end of the certificate was last checked, counted from 1970.
+    /// The day on which the expiry of the certificate was last checked, in days since 1970.
     warned_on: i64,
 }
 
@@ -207,20 +207,20 @@ fn stamps(config: &TlsConfig) -> Stamps {
     [&config.cert, &config.key].map(|path| FileStamp::of(path))
 }
 
-/// Content of the files of a valid certificate.
+/// Contents of the files of a valid certificate.
 pub(in crate::app) struct Seen {
-    /// The certificate itself, without those that signed it.
+    /// The certificate itself, without the issuing certificates.
     pub leaf: CertificateDer<'static>,
-    /// From when on it holds.
+    /// Start of its validity.
     pub begins: Timestamp,
-    /// Until when.
+    /// End of its validity.
     pub expires: Timestamp,
 }
 
-/// Reads the files as a start would, for a check.
+/// Reads the files like a server start, for a check.
 ///
 /// # Errors
-/// Which files cannot be used, and why.
+/// The files that cannot be used, and the reason.
 pub(in crate::app) fn inspect(config: &TlsConfig) -> Result<Seen, String> {
     let (pair, expires) = read(config, &rustls::crypto::ring::default_provider())?;
     let leaf = pair.end_entity_cert().map_err(|error| error.to_string())?.clone().into_owned();
@@ -228,7 +228,7 @@ pub(in crate::app) fn inspect(config: &TlsConfig) -> Result<Seen, String> {
     Ok(Seen { leaf, begins, expires })
 }
 
-/// Reads both files, and checks that they belong together.
+/// Reads both files, and checks that the key belongs to the certificate.
 fn read(config: &TlsConfig, provider: &CryptoProvider) -> Result<(CertifiedKey, Timestamp), String> {
     let reported = |reason: String| {
         let (cert, key) = (config.cert.display(), config.key.display());
@@ -258,7 +258,7 @@ fn read(config: &TlsConfig, provider: &CryptoProvider) -> Result<(CertifiedKey, 
 }
 
 fn expiry_of(pair: &CertifiedKey) -> Timestamp {
-    // It was read when the certificate was taken.
+    // The timestamp was already parsed when the certificate was loaded.
     pair.end_entity_cert().ok().and_then(|leaf| expiry(leaf)).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
@@ -272,13 +272,13 @@ fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// When a certificate expires; `None` where the bytes are no certificate. Its other fields are the business of those
-/// that check it.
+/// Returns the expiry of a certificate; `None` if the bytes are no certificate. The TLS peer validates its other
+/// fields.
 pub(super) fn expiry(certificate: &[u8]) -> Option<Timestamp> {
     validity(certificate).map(|(_, end)| end)
 }
 
-/// From when and until when a certificate is valid; `None` where the bytes are no certificate.
+/// Returns start and end of the validity of a certificate; `None` if the bytes are no certificate.
 pub(super) fn validity(certificate: &[u8]) -> Option<(Timestamp, Timestamp)> {
     let validity = Certificate::from_der(certificate).ok()?.tbs_certificate.validity;
     Some((timestamp(validity.not_before), timestamp(validity.not_after)))
@@ -286,7 +286,7 @@ pub(super) fn validity(certificate: &[u8]) -> Option<(Timestamp, Timestamp)> {
 
 fn timestamp(time: Time) -> Timestamp {
     let second = i64::try_from(time.to_unix_duration().as_secs()).unwrap_or(i64::MAX);
-    // The last second of 9999 means that there is no end, and is later than the last timestamp.
+    // The last second of 9999 means that there is no expiry. It is later than the maximum timestamp.
     Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
 }
 
@@ -301,7 +301,7 @@ mod expiry_tests {
 
     use super::*;
 
-    /// A certificate from 2026-01-02 on, until the last second of a day.
+    /// Creates a certificate that is valid from 2026-01-02 until the last second of a day.
     fn certificate(year: i32, month: u8, day: u8) -> Vec<u8> {
         let pair = rcgen::KeyPair::generate().unwrap();
         let mut parameters = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();

@@ -1,6 +1,6 @@
-//! One connection, from its socket to its end: handshake, requests, and what bounds its time.
+//! One connection, from accept to close: handshake, requests and time limits.
 //!
-//! **Invariant:** a connection ends by itself for every behaviour of its client: each wait has a timeout.
+//! **Invariant:** every connection terminates, independent of the behaviour of its client: each wait has a timeout.
 
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
@@ -25,13 +25,13 @@ use daftar_domain::config::ConnectionsConfig;
 use daftar_http::api::middleware::entrance::Peer;
 use daftar_http::transport::{Cut, Transport};
 
-/// Buffer size of a connection, for reads and writes. The longest head of a request has to fit.
+/// Buffer size of a connection, for reads and writes. The largest request head must fit.
 const BUFFER_BYTES_MAX: usize = 128 << 10;
-/// The most bytes of the headers of a request over HTTP/2, as its RFC counts them.
+/// Maximum size of the headers of an HTTP/2 request in bytes, counted as in its RFC.
 const HTTP2_HEADER_BYTES_MAX: u32 = 64 << 10;
 /// Maximum number of resets by a client before they are checked (CVE-2023-44487).
 const HTTP2_RESETS_WAITING_MAX: usize = 20;
-/// Number of streams that may end by a fault of the client (RUSTSEC-2024-0003).
+/// Maximum number of streams that may end by a protocol error of the client (RUSTSEC-2024-0003).
 const HTTP2_FAULTS_MAX: usize = 128;
 /// Flow-control window of one body, and of a connection.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 << 10;
@@ -47,9 +47,9 @@ const REFUSED_TIMEOUT: Duration = Duration::from_secs(2);
 /// Phase of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It serves.
+    /// The listener serves requests.
     Serving,
-    /// Requests in progress are finished, and no others begun.
+    /// Requests in progress are finished, and no others are started.
     Draining,
     /// Unfinished requests are interrupted.
     Ended,
@@ -63,7 +63,7 @@ pub(super) struct Connections {
     pub(super) limits: ConnectionsConfig,
     pub(super) transport: Arc<Transport>,
     protocol: auto::Builder<TokioExecutor>,
-    /// The same for connections that are refused: one request each, by HTTP/1.1.
+    /// The same for connections that are rejected: one request each, by HTTP/1.1.
     refusing: auto::Builder<TokioExecutor>,
     refusing_limits: ConnectionsConfig,
 }
@@ -71,14 +71,14 @@ pub(super) struct Connections {
 /// TLS acceptor.
 #[derive(Clone)]
 pub(super) struct TlsAcceptors {
-    /// HTTP/2 and HTTP/1.1 inside.
+    /// Offers HTTP/2 and HTTP/1.1.
     pub(super) served: TlsAcceptor,
-    /// HTTP/1.1 only inside, for connections that are refused.
+    /// Offers HTTP/1.1 only, for connections that are rejected.
     pub(super) refused: TlsAcceptor,
 }
 
 impl Connections {
-    /// Of a listener.
+    /// Creates the state for a listener.
     pub(super) fn new(
         router: Router,
         tls: Option<TlsAcceptors>,
@@ -98,7 +98,7 @@ impl Connections {
         Self { router, tls, handshake_timeout, limits, transport, protocol, refusing, refusing_limits }
     }
 
-    /// Serves a connection to its end.
+    /// Serves a connection until it is closed.
     pub(super) async fn serve(
         &self,
         stream: TcpStream,
@@ -168,7 +168,7 @@ impl Connections {
                     if activity.waiting().is_some() || activity.reading_rate().is_some() {
                         return;
                     }
-                    // A request came while its place was given away: it is finished, and is the last.
+                    // A request arrived while the slot was reassigned: it is finished, and is the last one.
                     connection.as_mut().graceful_shutdown();
                 }
                 stopping = phase.wait_for(move |phase| *phase == Phase::Ended || (*phase == Phase::Draining && !is_draining)) => {
@@ -198,10 +198,10 @@ impl Connections {
     }
 }
 
-/// HTTP/1.1 and HTTP/2, whichever the client begins with.
+/// Configures HTTP/1.1 and HTTP/2; the first bytes of the client select the protocol.
 fn protocol(limits: &ConnectionsConfig) -> auto::Builder<TokioExecutor> {
     let mut protocol = auto::Builder::new(TokioExecutor::new());
-    // The time of a head is bounded by what the connection is doing, without a timer for each request.
+    // The activity of the connection limits the time of a request head, without a timer for each request.
     protocol.http1().timer(TokioTimer::new()).header_read_timeout(None::<Duration>).max_buf_size(BUFFER_BYTES_MAX);
     protocol
         .http2()
@@ -218,11 +218,11 @@ fn protocol(limits: &ConnectionsConfig) -> auto::Builder<TokioExecutor> {
     protocol
 }
 
-/// The most bytes that wait in the system to be sent: with more, the progress of a slow client shows only now and then,
-/// and what it does not take is memory that nothing counts.
+/// Maximum number of unsent bytes in the send buffer of the system. With a larger buffer, the progress of a slow client
+/// is visible only at long intervals, and the unread data is memory that no limit counts.
 const UNSENT_BYTES_MAX: u32 = 64 << 10;
 
-/// A socket that reports what it does.
+/// A socket that records its activity.
 pub(super) struct Socket {
     stream: TcpStream,
     activity: Arc<Activity>,
@@ -230,18 +230,18 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Watches a stream.
+    /// Wraps a stream.
     ///
     /// # Errors
-    /// When the client has disconnected already.
+    /// If the client has disconnected already.
     pub(super) fn new(stream: TcpStream, activity: Arc<Activity>) -> io::Result<Self> {
-        // A response is written whole; waiting for more to send with it only costs time.
+        // A response is written completely; waiting for more data to send with it only adds latency.
         stream.set_nodelay(true)?;
         socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
         Ok(Self { stream, activity, is_waiting: false })
     }
 
-    /// Notes the outcome of a write.
+    /// Records the outcome of a write.
     fn wrote(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if self.is_waiting != polled.is_pending() {
             self.is_waiting = polled.is_pending();

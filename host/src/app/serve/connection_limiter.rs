@@ -1,14 +1,15 @@
-//! The connections of a listener: how many there are, from where, and who frees space when there is none.
+//! The connections of a listener: their number, their sources, and eviction when all slots are in use.
 //!
-//! When all slots are taken, a new connection evicts an idle one: first one that never sent a whole request, of these
-//! the oldest, then the one that has waited longest for its next request, then the one whose client reads its response
-//! most slowly. So connections that make no progress cannot keep any client out, however many they are.
+//! When all slots are in use, a new connection evicts an idle one. The first candidate is the oldest connection that
+//! never sent a complete request, then the connection that has waited longest for its next request, then the connection
+//! whose client reads its response most slowly. So connections that make no progress cannot lock out clients,
+//! independent of their number.
 //!
-//! Beyond these slots there are some for connections that are refused, and for probes of health. They speak HTTP/1.1
+//! Additional slots exist for connections that are rejected, and for health probes. These connections use HTTP/1.1
 //! only.
 //!
-//! **Invariant:** a connection is never evicted while the server works for all its requests, or while its client reads its response at
-//! [`FAST_BYTES_PER_S`].
+//! **Invariant:** a connection is never evicted while the server processes all its requests, or while its client reads
+//! its response at [`FAST_BYTES_PER_S`] or faster.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -24,20 +25,20 @@ use daftar_domain::audit::stored_address;
 use daftar_http::api::middleware::entrance::Refusal;
 use daftar_http::transport::{Cut, Transport};
 
-/// Number of connections beyond the others that are open at once for being told that there is no place, and for probes
-/// of health.
+/// Number of additional connections that are open concurrently, for responses that report the lack of slots and for
+/// health probes.
 const REFUSED_MAX: usize = 64;
-/// Number of them that from one address.
+/// Maximum number of additional connections from one address.
 const REFUSED_PER_ADDRESS_MAX: usize = 16;
-/// A connection whose client reads its response at this rate keeps its slot.
+/// A connection whose client reads its response at this rate retains its slot.
 const FAST_BYTES_PER_S: u64 = 16 << 10;
 
 /// Maximum number of connections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionLimits {
-    /// In all.
+    /// Maximum in total.
     pub(super) max: usize,
-    /// From one address.
+    /// Maximum from one address.
     pub(super) per_address_max: usize,
     /// Time after which the rate of a waiting response is measured.
     pub(super) slow_after: Duration,
@@ -58,9 +59,9 @@ struct Places {
     members: HashMap<u64, Member>,
     served: usize,
     refused: usize,
-    /// Of those that are served, by address or network.
+    /// Number of connections that are served, by address or network.
     by_address: HashMap<IpAddr, usize>,
-    /// Of those that are refused, likewise.
+    /// Number of connections that are rejected, by address or network.
     refused_by_address: HashMap<IpAddr, usize>,
 }
 
@@ -68,7 +69,7 @@ struct Places {
 struct Member {
     activity: Arc<Activity>,
     leave: Arc<Notify>,
-    /// Its slot, if it is served; none if the slot was reassigned.
+    /// Slot of the connection, if it is served; `None` if the slot was reassigned.
     kind: Kind,
 }
 
@@ -85,38 +86,38 @@ impl Kind {
     }
 }
 
-/// The count of a new connection.
+/// Source of a new connection, for the counts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IncomingConnection {
-    /// Their address.
+    /// Address of the source.
     pub(super) address: IpAddr,
-    /// True if they stand for many clients.
+    /// True if the source represents many clients.
     pub(super) is_proxy: bool,
-    /// Reason for which they are rejected independent of free slots.
+    /// Reason for which its connections are rejected, independent of free slots.
     pub(super) refusal: Option<Refusal>,
 }
 
-/// The place of a connection; given back when it is dropped.
+/// The slot of a connection; released when dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     limiter: Arc<ConnectionLimiter>,
     id: u64,
     /// Activity of the connection.
     pub(super) activity: Arc<Activity>,
-    /// Told when it is to leave.
+    /// Notified when the connection must close.
     pub(super) leave: Arc<Notify>,
-    /// Reason why it is not served.
+    /// Reason why the connection is not served.
     pub(super) refusal: Option<Refusal>,
 }
 
 impl ConnectionLimiter {
-    /// No connection yet.
+    /// Creates a limiter without connections.
     pub(super) fn new(limits: ConnectionLimits, transport: Arc<Transport>) -> Arc<Self> {
         Arc::new(Self { limits, transport, places: Mutex::default(), is_empty: Notify::new() })
     }
 
-    /// A place for a connection: to be served, or to be reported why it is not. None where there is not even one for
-    /// that.
+    /// Reserves a slot for a connection: to serve it, or to send it the reason of its rejection. Returns `None` if no
+    /// slot is free for a rejection either.
     pub(super) fn admit(self: &Arc<Self>, incoming: IncomingConnection) -> Option<ConnectionSlot> {
         let address = (!incoming.is_proxy).then(|| stored_address(incoming.address));
         let mut places = self.places();
@@ -161,19 +162,19 @@ impl ConnectionLimiter {
         Some(ConnectionSlot { limiter: Arc::clone(self), id, activity, leave, refusal })
     }
 
-    /// Evicts an idle connection of that kind, if there is one.
+    /// Evicts an idle connection of that kind, if one exists.
     fn evict_idle(&self, places: &mut Places, is_meant: impl Fn(Kind) -> bool) -> bool {
         let meant = places.members.iter().filter(|(_, member)| is_meant(member.kind));
         let ranked = meant.filter_map(|(id, member)| member.activity.waiting().map(|waiting| (waiting, *id)));
-        // Of those that never sent a request, and then of the others, the one that waits longest.
+        // The longest-waiting connection that never sent a request; if none exists, the longest-waiting of the others.
         let first = ranked.max_by_key(|((is_known, since), _)| (!is_known, *since));
         let Some((_, id)) = first else { return false };
         self.evict(places, id, Cut::EvictedIdle);
         true
     }
 
-    /// Evicts the connection whose client reads its response most slowly, if there is one that may be evicted; returns
-    /// how many bytes it has not read.
+    /// Evicts the connection whose client reads its response most slowly, if one may be evicted; returns the number of
+    /// its unread bytes.
     fn evict_slowest(&self, places: &mut Places, cut: Cut) -> Option<u64> {
         let served = places.members.iter().filter(|(_, member)| member.kind.is_served());
         let rates = served.filter_map(|(id, member)| Some((member.activity.reading_rate()?, *id)));
@@ -206,7 +207,7 @@ impl ConnectionLimiter {
     }
 
     fn places(&self) -> MutexGuard<'_, Places> {
-        // Each change is whole before anything can panic.
+        // Each change is complete before anything can panic.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

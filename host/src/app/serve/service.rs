@@ -1,6 +1,7 @@
 //! Service of one connection: passes requests with their source to the router, and tracks requests in progress.
 //!
-//! **Invariant:** a part counts as taken when HTTP/1.1 or HTTP/2 lets go of it: once the socket has accepted its last byte.
+//! **Invariant:** a chunk counts as read when HTTP/1.1 or HTTP/2 drops it, that is, once the socket has accepted its
+//! last byte.
 //!
 //! [`ResponseMemory`]: daftar_auth::limits::response_memory::ResponseMemory
 
@@ -47,12 +48,12 @@ impl hyper::service::Service<Request<Incoming>> for ConnectionService {
             let body = RequestBody::new(body, &parts, &self.activity);
             Request::from_parts(parts, Body::new(body))
         };
-        // The router shares its routes; it is always ready.
+        // The routers share their routes; the router is always ready.
         ResponseFuture { response: self.router.clone().call(request), in_flight: Some(in_flight) }
     }
 }
 
-/// A request that is being answered.
+/// A request in progress.
 pub(super) struct ResponseFuture {
     response: RouteFuture<Infallible>,
     in_flight: Option<InFlight>,
@@ -74,9 +75,9 @@ impl Future for ResponseFuture {
     }
 }
 
-/// The most bytes that are read and dropped: as many as a body may have.
+/// Maximum number of bytes that are read and discarded: the maximum size of a body.
 const DROPPED_BYTES_MAX: usize = RECORD_BYTES_MAX;
-/// Time limit of that.
+/// Time limit for reading and discarding.
 const DROPPING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time without any data.
 const DROPPING_STALL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -86,12 +87,12 @@ pub(super) struct RequestBody {
     body: Option<Incoming>,
     version: Version,
     activity: Arc<Activity>,
-    /// True if the client sends it without being asked to.
+    /// True if the client sends the body without waiting for `100 Continue`.
     is_on_its_way: bool,
 }
 
 impl RequestBody {
-    /// The body of the request with that head.
+    /// Wraps the body of the request with this head.
     pub(super) fn new(body: Incoming, head: &request::Parts, activity: &Arc<Activity>) -> Self {
         let is_on_its_way = !head.headers.contains_key(header::EXPECT);
         Self { body: Some(body), version: head.version, activity: Arc::clone(activity), is_on_its_way }
@@ -105,7 +106,7 @@ impl HttpBody for RequestBody {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
-        // A client that waits for `100 Continue` gets it.
+        // A client that waits for `100 Continue` receives it.
         this.is_on_its_way = true;
         let polled = Pin::new(body).poll_frame(context);
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
@@ -135,8 +136,8 @@ impl Drop for RequestBody {
     }
 }
 
-/// Reads what is left of a body, until its end or a bound. The connection is in use in the meantime, and ends with it
-/// at the latest.
+/// Reads and discards the rest of a body, until its end or a limit. The connection is in use in the meantime, and its
+/// end also ends the read.
 async fn drop_rest(mut body: Incoming, _in_flight: InFlight) {
     let until = Instant::now() + DROPPING_TIMEOUT;
     let mut left = DROPPED_BYTES_MAX;
@@ -149,29 +150,30 @@ async fn drop_rest(mut body: Incoming, _in_flight: InFlight) {
     }
 }
 
-/// The most bytes of one part: what a client at the lowest rate takes in half of the time in which it has to take
-/// something.
+/// Maximum size of one chunk in bytes: the amount that a client at the minimum rate reads in half of the time in which
+/// it must make progress.
 const PART_BYTES_MAX: usize = 32 << 10;
 
-/// The body of a response. Its request is in progress until the socket has all of it, or the client left.
+/// The body of a response. Its request is in progress until the socket has accepted the complete body, or the client
+/// has disconnected.
 pub(super) struct CountedBody {
     body: Body,
     /// Received part of the body that was not passed on yet.
     rest: VecDeque<Bytes>,
     rest_bytes: usize,
-    /// True if `rest` is all there is.
+    /// True if `rest` is the end of the body.
     is_finished: bool,
     response: Option<Arc<ResponseInFlight>>,
 }
 
-/// A response of which the client has not taken everything.
+/// A response that the client has not read completely.
 struct ResponseInFlight {
     in_flight: InFlight,
     reserved: Option<Arc<ReservedMemory>>,
 }
 
 impl CountedBody {
-    /// The body of a response to that request.
+    /// Wraps the body of a response to that request.
     pub(super) fn new(
         mut body: Body,
         in_flight: Option<InFlight>,
@@ -222,7 +224,7 @@ impl CountedBody {
         Poll::Ready(Some(Ok(Frame::data(self.followed(part)))))
     }
 
-    /// The part, which says when it was taken.
+    /// Returns a chunk that records when it was read.
     fn followed(&self, bytes: Bytes) -> Bytes {
         let Some(response) = &self.response else { return bytes };
         if bytes.is_empty() {
@@ -250,7 +252,7 @@ impl HttpBody for CountedBody {
     fn size_hint(&self) -> SizeHint {
         let (rest, hint) = (self.rest_bytes as u64, self.body.size_hint());
         let mut whole = SizeHint::new();
-        // The upper bound first: it may not be below the lower one.
+        // The upper bound is set first: it may not be below the lower one.
         if let Some(upper) = hint.upper() {
             whole.set_upper(upper.saturating_add(rest));
         }
@@ -279,7 +281,7 @@ impl ResponseInFlight {
     }
 }
 
-/// A part of a body that was handed over.
+/// A chunk of a body that was passed to the connection.
 struct Part {
     bytes: Bytes,
     response: Arc<ResponseInFlight>,
@@ -341,7 +343,7 @@ mod tests {
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
         drop(body);
         assert_eq!(activity.unread(), PART_BYTES_MAX as u64, "the rest was given up");
-        // HTTP/2 sends a part in several frames.
+        // HTTP/2 sends a chunk in several frames.
         let (one, other) = (first.slice(..10), first.slice(10..));
         drop((first, one));
         assert!(activity.waiting().is_none() && activity.reading_rate().is_some());

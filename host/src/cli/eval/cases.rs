@@ -1,5 +1,5 @@
-//! Rule files: an expression with named cases, records and what the rule says of them. `examples/rules/` is a library
-//! of them.
+//! Rule files: an expression with named cases, each with a record and the expected result. `examples/rules/` is a
+//! library of rule files.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use super::drawing::{Meaning, Paint};
 use crate::cli::admin_client::{self, AdminClient};
 use crate::cli::{CliError, GlobalArgs, output};
 
-/// The biggest rule file that is read.
+/// Maximum size of a rule file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// The most rule files of one folder.
+/// Maximum number of rule files in one folder.
 const FILES_MAX: usize = 1_000;
 
 /// One rule with its cases.
@@ -51,7 +51,7 @@ struct Content {
 struct Case {
     /// Its display.
     name: String,
-    /// The record, as the body of a create.
+    /// The record, as the body of a create request.
     record: Value,
     outcome: String,
     #[serde(default)]
@@ -64,10 +64,10 @@ fn individual() -> SubjectKind {
     SubjectKind::Individual
 }
 
-/// Reads rule files, and those of folders.
+/// Reads rule files and the rule files of folders.
 ///
 /// # Errors
-/// A file cannot be read or is no rule file; a folder has none.
+/// A file cannot be read or is not a rule file; a folder contains no rule files.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<RuleFile>, CliError> {
     let mut files = Vec::new();
     for path in paths {
@@ -86,10 +86,10 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<RuleFile>, CliError> {
     Ok(files)
 }
 
-/// The rule files of a folder, by name.
+/// Returns the rule files of a folder, sorted by name.
 ///
 /// # Errors
-/// It cannot be read, or has too many.
+/// The folder cannot be read, or contains too many rule files.
 pub(in crate::cli) fn listed(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     let unread = |error: std::io::Error| CliError::cannot_read(folder, &error);
     let mut found = Vec::new();
@@ -119,7 +119,7 @@ fn read_file(path: &Path) -> Result<RuleFile, CliError> {
 /// Runs all cases and reports the failed ones.
 ///
 /// # Errors
-/// A rule cannot be evaluated, or a case came out otherwise than its file says.
+/// A rule cannot be evaluated, or the result of a case differs from its expected result.
 pub fn run(global: &GlobalArgs, admin: &AdminClient, files: &[RuleFile]) -> Result<(), CliError> {
     let paint = Paint::of_output();
     let mut reported = Vec::new();
@@ -160,7 +160,7 @@ fn show(paint: &Paint, file: &RuleFile, problems: &[String]) {
     }
 }
 
-/// Differences from the expected results of the file.
+/// Returns the differences from the expected results of the file.
 fn problems_of(admin: &AdminClient, file: &RuleFile) -> Vec<String> {
     let cases = &file.content.cases;
     let results = match evaluated(admin, &file.content) {

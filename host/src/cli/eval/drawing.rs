@@ -1,7 +1,7 @@
-//! Draws a diagnostic under the expression that it is about, as compilers do.
+//! Draws a diagnostic under its expression, as compilers do.
 //!
-//! **Invariant:** carets are under the characters concerned: tabs go to the next stop, wide characters take two
-//! columns, and what a terminal would not show, or would act on, is shown as `U+FFFD`.
+//! **Invariant:** carets are under the characters concerned: tabs extend to the next stop, wide characters occupy two
+//! columns, and control and invisible characters are printed as `U+FFFD`.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -16,12 +16,12 @@ use daftar_domain::config::colours_are_unwanted;
 
 /// Columns from one tab stop to the next.
 const TAB_COLUMNS: usize = 4;
-/// The widest line that is shown whole, in columns.
+/// Maximum width of a line that is printed completely, in columns.
 const LINE_COLUMNS_MAX: usize = 110;
-/// Columns shown before the position in a longer line.
+/// Columns printed before the position in a longer line.
 const BEFORE_COLUMNS: usize = 40;
 
-/// The lines of one diagnostic, each ended, with an empty one after them.
+/// Returns the terminated lines of one diagnostic, followed by an empty line.
 pub fn draw(paint: &Paint, expression: &str, diagnostic: &Diagnostic<'_>) -> String {
     let meaning = match diagnostic.severity {
         Severity::Error => Meaning::No,
@@ -48,18 +48,18 @@ pub fn draw(paint: &Paint, expression: &str, diagnostic: &Diagnostic<'_>) -> Str
     drawn
 }
 
-/// A line with a place in it, as it is shown.
+/// A printed line with a marked position.
 #[derive(Debug, PartialEq, Eq)]
 struct View {
     shown: String,
-    /// Columns before the place.
+    /// Columns before the position.
     before: usize,
-    /// Columns of the place, at least one.
+    /// Columns of the marked range, at least one.
     carets: usize,
 }
 
 impl View {
-    /// The part of a line around `length` characters from the one at `start`; a place past its end is the end.
+    /// Returns the part of a line around the `length` characters from `start`; a position past the end is the end.
     fn of(line: &str, start: usize, length: usize) -> Self {
         let cells = cells(line);
         let start = start.min(cells.len());
@@ -87,7 +87,7 @@ impl View {
     }
 }
 
-/// One character as it is shown.
+/// One printed character.
 struct Cell {
     text: String,
     columns: usize,
@@ -111,7 +111,7 @@ fn cells(line: &str) -> Vec<Cell> {
     cells
 }
 
-/// True if a terminal shows a character in place: no controls, nothing that turns the direction of the text.
+/// True if a terminal prints a character unchanged: no control characters, no bidirectional controls.
 fn is_harmless(character: char) -> bool {
     let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !character.is_control() && !turns && character != '\u{feff}'
@@ -120,42 +120,42 @@ fn is_harmless(character: char) -> bool {
 /// Meaning of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// It holds.
+    /// The condition is true.
     Yes,
-    /// It does not hold, or is wrong.
+    /// The condition is false, or invalid.
     No,
-    /// It is not known, or doubtful.
+    /// The result is unknown or uncertain.
     Unknown,
-    /// It is less important.
+    /// Secondary text.
     Aside,
-    /// It matters.
+    /// Emphasized text.
     Strong,
 }
 
-/// Paints texts, or leaves them as they are.
+/// Colours texts, or leaves them unchanged.
 #[derive(Debug, Clone, Copy)]
 pub struct Paint {
     is_on: bool,
 }
 
 impl Paint {
-    /// For standard output.
+    /// Returns the colouring for standard output.
     pub fn of_output() -> Self {
         Self { is_on: std::io::stdout().is_terminal() && !colours_are_unwanted() }
     }
 
-    /// For standard error.
+    /// Returns the colouring for standard error.
     pub fn of_errors() -> Self {
         Self { is_on: std::io::stderr().is_terminal() && !colours_are_unwanted() }
     }
 
-    /// For tests.
+    /// Returns a fixed colouring, for tests.
     #[cfg(test)]
     pub fn fixed(is_on: bool) -> Self {
         Self { is_on }
     }
 
-    /// The text in the colour of its meaning.
+    /// Returns the text in the colour of its meaning.
     pub fn paint(&self, meaning: Meaning, text: &str) -> String {
         if !self.is_on || text.is_empty() {
             return text.to_owned();
@@ -171,15 +171,15 @@ impl Paint {
     }
 }
 
-/// Shown length of a part's text, in characters.
+/// Maximum printed length of a part's text, in characters.
 const TEXT_CHARACTERS_MAX: usize = 100;
-/// Progress of the tree indented at most, in levels.
+/// Maximum indentation of the tree, in levels.
 const INDENT_MAX: usize = 30;
 
 /// Prints the result of one record with its tree.
 ///
 /// # Errors
-/// There is no such record.
+/// The record does not exist.
 pub fn show(paint: &Paint, result: &SubjectResult<'_>) -> Result<(), CliError> {
     if let Some(error) = &result.error {
         return Err(CliError::failed(format!("{}: {}", result.subject, error.detail)));
@@ -188,7 +188,7 @@ pub fn show(paint: &Paint, result: &SubjectResult<'_>) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Missing facts and errors of an outcome.
+/// Returns the missing facts and errors of an outcome.
 pub fn lacking(result: &SubjectResult<'_>) -> String {
     let missing = result.missing.iter().flat_map(|missing| missing.iter().cloned());
     let errors =
@@ -245,7 +245,7 @@ fn draw_part(paint: &Paint, depth: usize, part: &Explanation<'_>, drawn: &mut St
     let _ = writeln!(drawn, "{indent}{}  {item}{shown}{beside}", paint.paint(meaning, &format!("{value:<3}")));
 }
 
-/// A value as it is read, with what it means.
+/// Returns the text of a value and its meaning.
 fn value_of(value: &Value) -> (String, Meaning) {
     let plain = |text: String| (text, Meaning::Strong);
     match value {
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(of("a\tb", 2, 1), ("a   b".to_owned(), 4, 1));
         assert_eq!(of("'日本' == x", 8, 1), ("'日本' == x".to_owned(), 10, 1));
         assert_eq!(of("'日本'", 1, 2), ("'日本'".to_owned(), 1, 4));
-        // A combining accent takes no column of its own.
+        // A combining accent occupies no column of its own.
         assert_eq!(of("'e\u{301}' == x", 8, 1).1, 8 - 1);
         assert_eq!(of("'\u{202e}' x", 4, 1), ("'\u{fffd}' x".to_owned(), 4, 1));
         assert_eq!(of("\u{1b}[31m", 0, 1), ("\u{fffd}[31m".to_owned(), 0, 1));

@@ -1,4 +1,5 @@
-//! `daftar eval --preview`: a rule over the whole register, drawn as bars or written as a table of all subjects.
+//! `daftar eval --preview`: evaluates a rule over the complete register, and draws bars or writes a table of all
+//! subjects.
 
 use std::borrow::Cow;
 
@@ -85,7 +86,7 @@ pub fn run(
     Ok(())
 }
 
-/// Filters as the body has them: a list of values under each name.
+/// Returns the filters in the form of the body: a list of values for each name.
 fn filters(given: &[String]) -> Result<Map<String, Value>, CliError> {
     let mut filter = Map::new();
     for text in given {
@@ -100,14 +101,14 @@ fn filters(given: &[String]) -> Result<Map<String, Value>, CliError> {
     Ok(filter)
 }
 
-/// A subject as comma-separated values.
+/// Returns a subject as comma-separated values.
 fn row(line: &PreviewSubject<'_>) -> String {
     let errors: Vec<&str> = line.errors.iter().map(|error| error.code.as_ref()).collect();
     let (missing, errors) = (line.missing.join(" "), errors.join(" "));
     [line.subject.as_ref(), line.outcome.name(), missing.as_str(), errors.as_str()].map(quoted).join(",")
 }
 
-/// A cell of a table (RFC 4180).
+/// Returns a quoted cell of a table (RFC 4180).
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
@@ -118,7 +119,7 @@ fn summary(counts: &Counts) -> String {
     format!("{total} in all: {eligible} eligible, {not_eligible} not eligible, {undetermined} undetermined{errors}")
 }
 
-/// The result as bars of the eligible, by age and by gender, and the missing facts.
+/// Returns the result as bars of eligible subjects by age and by gender, with the missing facts.
 fn drawn(paint: &Paint, result: &Previewed<'_>) -> String {
     let age = |band: &AgeBandCounts| match (band.from, band.to) {
         (Some(from), Some(to)) => format!("{from} to {to}"),
@@ -154,7 +155,7 @@ fn chart(paint: &Paint, title: &str, rows: &[(String, Counts)], lines: &mut Vec<
     }
 }
 
-/// Length of a bar: at least one mark for a count above zero.
+/// Returns the length of a bar: at least one character for a count above zero.
 fn length(count: u64, most: u64) -> usize {
     let scaled = count.saturating_mul(BAR_WIDTH).checked_div(most).unwrap_or_default();
     usize::try_from(scaled.max(count.min(1))).unwrap_or_default()

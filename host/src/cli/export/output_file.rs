@@ -1,4 +1,4 @@
-//! The file that is written, under another name until it is whole.
+//! The output file of an export, under a temporary name until it is complete.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::app::packs::folder_of;
 use crate::cli::{CliError, files};
 
-/// The version of the progress file's form.
+/// Format version of the progress file.
 const VERSION: u32 = 1;
 /// Interval at which the progress of an export is saved.
 const SAVED_EVERY: Duration = Duration::from_secs(1);
@@ -29,14 +29,14 @@ pub struct Progress {
     pub records: u64,
 }
 
-/// The file.
+/// The output file with its progress.
 pub struct OutputFile {
     path: PathBuf,
     partial: PathBuf,
     progress_path: PathBuf,
     out: BufWriter<File>,
     bytes: u64,
-    /// Length of the part that is known to be complete.
+    /// Progress of the complete part of the export.
     pub progress: Progress,
     saved: Option<Instant>,
 }
@@ -45,7 +45,7 @@ impl OutputFile {
     /// Creates a file, or resumes one.
     ///
     /// # Errors
-    /// If it is there already, cannot be written, or was begun with another export.
+    /// If the file exists, cannot be written, or belongs to another export.
     pub fn open(path: &Path, requested: &str, resume: bool) -> Result<Self, CliError> {
         let (partial, progress_path) =
             (files::with_suffix(path, ".partial"), files::with_suffix(path, ".progress.json"));
@@ -92,7 +92,7 @@ impl OutputFile {
         self.progress.cursor.is_some()
     }
 
-    /// Takes away what was begun and is of no use.
+    /// Removes the files of an incomplete export.
     pub fn discard(self) {
         let Self { partial, out, .. } = self;
         drop(out);
@@ -100,19 +100,19 @@ impl OutputFile {
         let _is_gone = std::fs::remove_file(partial).is_ok();
     }
 
-    /// Adds bytes.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// When the bytes cannot be written.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), CliError> {
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         self.out.write_all(bytes).map_err(|error| self.failed(&error))
     }
 
-    /// The written part is complete, and would resume here.
+    /// Marks the written part as complete: an interrupted export resumes from here.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file or its progress cannot be written.
     pub fn advance(&mut self, cursor: Option<&str>, records: u64) -> Result<(), CliError> {
         self.progress.cursor = cursor.map(str::to_owned);
         self.progress.records = records;
@@ -126,10 +126,10 @@ impl OutputFile {
         files::save(&self.progress_path, &self.progress).map_err(|error| self.failed(&error))
     }
 
-    /// Renames the file to its final name and returns its content.
+    /// Renames the file to its final name and returns its SHA-256, in hexadecimal.
     ///
     /// # Errors
-    /// If it cannot be flushed to disk.
+    /// If the file cannot be flushed to disk, read or renamed.
     pub fn finish(mut self) -> Result<String, CliError> {
         let mut finished = || -> std::io::Result<String> {
             self.out.flush()?;

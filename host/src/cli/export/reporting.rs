@@ -1,7 +1,7 @@
 //! `daftar export --format parquet`: a folder with a file for each reporting table.
 //!
-//! **Invariant:** a file has its name when all files of the export are whole and on disk; until then it ends with `.partial`. A failed export
-//! takes away what it made.
+//! **Invariant:** a file gets its name when all files of the export are complete and on disk; until then its name ends
+//! with `.partial`. A failed export removes its files.
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
@@ -17,10 +17,10 @@ use crate::cli::admin_client::AdminClient;
 use crate::cli::{CliError, GlobalArgs, output};
 use daftar_domain::schema::reporting;
 
-/// Writes the tables of the asked types of records.
+/// Writes the tables of the requested types of records.
 ///
 /// # Errors
-/// When the folder is not empty or cannot be written, and as exports fail.
+/// When the folder is not empty or cannot be written, or the export fails.
 pub fn run(global: &GlobalArgs, args: &ExportArgs, out: &Path) -> Result<(), CliError> {
     let kinds = if args.filter.is_empty() { args.kinds.clone() } else { vec!["Individual".to_owned()] };
     let query = query(args, true)?;
@@ -50,7 +50,7 @@ pub fn run(global: &GlobalArgs, args: &ExportArgs, out: &Path) -> Result<(), Cli
     Ok(())
 }
 
-/// The folder while it is written.
+/// The output folder of a running export.
 struct Folder {
     path: PathBuf,
     is_new: bool,
@@ -82,7 +82,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Writes what arrives; says as of which instant it is and how many records it has.
+    /// Writes the received records; returns the timestamp of the snapshot and the number of records.
     fn receive(&mut self, admin: &AdminClient, path: &str, bar: &ProgressBar) -> Result<(String, u64), CliError> {
         let mut total = 0;
         let as_of = read_lines(admin, path, |line| match line {
@@ -100,7 +100,7 @@ impl Folder {
         Ok((as_of, total))
     }
 
-    /// Gives the files their names, when each is on disk; says of each its name, its rows and its SHA-256.
+    /// Renames the files after all are on disk; returns the name, number of rows and SHA-256 of each file.
     fn finish(&mut self, as_of: &str) -> Result<Vec<(String, u64, String)>, CliError> {
         let digests = self.files.iter_mut().map(|file| file.finish(as_of)).collect::<Result<Vec<_>, _>>()?;
         let mut finished = Vec::with_capacity(digests.len());
@@ -114,11 +114,11 @@ impl Folder {
         Ok(finished)
     }
 
-    /// Takes away what was made and is of no use.
+    /// Removes the files of a failed export.
     fn discard(&mut self) {
         self.files.iter().for_each(ReportingFile::discard);
         if self.is_new {
-            // It stays if another program put a file into it in the meantime.
+            // The folder remains if another program concurrently added a file.
             let _is_gone = std::fs::remove_dir(&self.path).is_ok();
         }
     }

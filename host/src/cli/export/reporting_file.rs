@@ -21,14 +21,14 @@ use serde_json::{Map, Value};
 use crate::cli::{CliError, files};
 use daftar_domain::schema::reporting::{Column, ColumnType, Source, Table};
 
-/// The most rows of a row group.
+/// Maximum number of rows of a row group.
 const GROUP_ROWS: u64 = 50_000;
-/// A row group ends with the row with which its values take that much memory.
+/// Memory of the values, in bytes, at which a row group ends.
 const GROUP_BYTES: usize = 32 << 20;
 /// Accounted size of a value in addition to the bytes of its text.
 const VALUE_BYTES: usize = 40;
 
-/// The file.
+/// The Parquet file.
 pub struct ReportingFile {
     table: Table,
     partial: PathBuf,
@@ -42,10 +42,10 @@ pub struct ReportingFile {
 }
 
 impl ReportingFile {
-    /// Begins the file of a table in a folder, for its owner alone.
+    /// Creates the file of a table in a folder, accessible to its owner only.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn begin(folder: &Path, table: Table) -> Result<Self, CliError> {
         let path = folder.join(format!("{}.parquet", table.name));
         let partial = files::with_suffix(&path, ".partial");
@@ -61,10 +61,10 @@ impl ReportingFile {
         Ok(Self { table, partial, path, writer, values, group_rows: 0, group_bytes: 0, rows: 0, is_named: false })
     }
 
-    /// Adds the rows of a record; none where it is of another kind.
+    /// Adds the rows of a record; none if the record is of another kind.
     ///
     /// # Errors
-    /// When they cannot be written, or the record is not as the schema has it.
+    /// When the rows cannot be written, or the record does not match the schema.
     pub fn add(&mut self, record: &Value) -> Result<(), CliError> {
         if record.get("type").and_then(Value::as_str) != Some(self.table.kind.name()) {
             return Ok(());
@@ -107,7 +107,7 @@ impl ReportingFile {
     /// Writes the rest, syncs the file and returns its SHA-256.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn finish(&mut self, as_of: &str) -> Result<String, CliError> {
         if self.group_rows > 0 {
             self.write_group()?;
@@ -118,10 +118,10 @@ impl ReportingFile {
         synced.map_err(|error| CliError::cannot_write(&self.partial, &error))
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     ///
     /// # Errors
-    /// If it cannot be renamed.
+    /// If the file cannot be renamed.
     pub fn name_it(&mut self) -> Result<(), CliError> {
         let renamed = std::fs::rename(&self.partial, &self.path);
         renamed.map_err(|error| CliError::cannot_write(&self.path, &error))?;
@@ -129,21 +129,21 @@ impl ReportingFile {
         Ok(())
     }
 
-    /// Its name in the folder.
+    /// Returns the name of the file in the folder.
     #[must_use]
     pub fn name(&self) -> String {
         format!("{}.parquet", self.table.name)
     }
 
-    /// Number of rows it has.
+    /// Returns the number of rows.
     #[must_use]
     pub const fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Takes the file away.
+    /// Removes the file.
     pub fn discard(&self) {
-        // If that fails it stays, and the next export reports it.
+        // If the removal fails, the file remains and the next export reports it.
         let _is_gone = std::fs::remove_file(if self.is_named { &self.path } else { &self.partial }).is_ok();
     }
 }
@@ -157,7 +157,7 @@ fn not_written(path: &Path, error: &ParquetError) -> CliError {
     CliError::output(format_args!("cannot write `{}`: {error}", path.display()))
 }
 
-/// The columns in Parquet: each value may be NULL, and so may each item of a list.
+/// Returns the Parquet schema: each value and each item of a list may be NULL.
 fn schema(table: &Table) -> Result<TypePtr, ParquetError> {
     let columns = table.columns.iter().map(|column| {
         if !column.is_list {
@@ -199,15 +199,15 @@ enum Cells {
     Boolean(Vec<bool>),
 }
 
-/// The values of a column that are not written yet. Levels say where there is none, and where a list begins.
+/// The buffered values of a column. Definition levels mark missing values, repetition levels the starts of lists.
 struct ColumnValues {
     cells: Cells,
     definitions: Vec<i16>,
     repetitions: Option<Vec<i16>>,
 }
 
-/// Levels of definition of a list: none is recorded, it has no items, an item is NULL, an item is there. Of one value:
-/// NULL, it is there.
+/// Definition levels of a list: absent, empty, NULL item, present item. Definition levels of a single value: NULL,
+/// present.
 const LIST_ABSENT: i16 = 0;
 const LIST_EMPTY: i16 = 1;
 const ITEM_ABSENT: i16 = 2;
@@ -225,8 +225,7 @@ impl ColumnValues {
         Self { cells, definitions: Vec::new(), repetitions: column.is_list.then(Vec::new) }
     }
 
-    /// Adds the value of a row; says about how many bytes of memory it takes, and nothing where it is not of the
-    /// column's type.
+    /// Adds the value of a row; returns its approximate memory in bytes, or none if it is not of the column's type.
     fn add(&mut self, column: &Column, record: &Value, row: &Value) -> Option<usize> {
         let Some(repetitions) = &mut self.repetitions else {
             let bytes = match cell(column, record, row) {
@@ -266,7 +265,7 @@ impl ColumnValues {
         Some(bytes)
     }
 
-    /// Writes the values as the next column of a row group, and resets itself.
+    /// Writes the values as the next column of a row group and clears the buffer.
     fn write(&mut self, group: &mut SerializedRowGroupWriter<'_, File>) -> Result<(), ParquetError> {
         match &self.cells {
             Cells::Text(values) => self.write_cells::<ByteArrayType>(values, group),
@@ -296,7 +295,7 @@ impl ColumnValues {
 }
 
 impl Cells {
-    /// Adds a value; says how many bytes its text has, and nothing where it is of another type.
+    /// Adds a value; returns the length of its text in bytes, or none if it is of another type.
     fn push(&mut self, of: ColumnType, value: &Value) -> Option<usize> {
         match self {
             Self::Text(cells) => {
@@ -315,7 +314,7 @@ impl Cells {
             Self::Whole(cells) if of == ColumnType::Timestamp => {
                 cells.push(value.as_str()?.parse::<Timestamp>().ok()?.as_millisecond());
             }
-            // The number of a version is a text in bodies.
+            // Bodies contain a version number as a text.
             Self::Whole(cells) => cells.push(value.as_i64().or_else(|| value.as_str()?.parse().ok())?),
             Self::Number(cells) => cells.push(value.as_f64()?),
             Self::Boolean(cells) => cells.push(value.as_bool()?),
@@ -334,7 +333,7 @@ impl Cells {
     }
 }
 
-/// The fields that modules add by their whole path, such as `farmer.crops`; of codes the URI.
+/// Returns the fields of modules by their full path, such as `farmer.crops`; codes as their URI.
 fn fields_of_modules(extension: &Value) -> Value {
     fn bare(value: &Value) -> Value {
         match value {
@@ -356,7 +355,7 @@ fn fields_of_modules(extension: &Value) -> Value {
     Value::Object(fields)
 }
 
-/// The value at a path; of a list on the way the first item.
+/// Returns the value at a path; for a list on the path, its first item is used.
 fn at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, step| match value {
         Value::Array(items) => items.first()?.get(step),
@@ -364,7 +363,7 @@ fn at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
     })
 }
 
-/// The value of a row in a column that has no lists.
+/// Returns the value of a row in a column without lists.
 fn cell(column: &Column, record: &Value, row: &Value) -> Option<Value> {
     if column.source == Source::Id {
         return id(record);
@@ -381,12 +380,12 @@ fn cell(column: &Column, record: &Value, row: &Value) -> Option<Value> {
     }
 }
 
-/// Kind and id of the record that a reference names: a text, or an object where other members stand beside it.
+/// Returns the kind and id of a referenced record. A reference is a text, or an object if it has other members.
 fn reference(value: &Value) -> Option<(&str, &str)> {
     value.as_str().or_else(|| value.get("reference")?.as_str())?.split_once('/')
 }
 
-/// The id of a record, as references have it: the first of its identifiers that holds, else the first.
+/// Returns the id of a record in the form of references: its first valid identifier, else its first identifier.
 fn id(record: &Value) -> Option<Value> {
     let identifiers = record.get("identifier")?.as_array()?;
     let open = identifiers.iter().find(|identifier| at(identifier, &["period", "end"]).is_none());
@@ -427,8 +426,8 @@ mod tests {
         let group = i64::try_from(GROUP_ROWS).unwrap();
         assert_eq!((rows.rows(), group_rows(&rows)), (GROUP_ROWS + 1, vec![group, 1]));
 
-        // A description that takes a quarter of the memory: with what counts beside it, the fourth row is the last one
-        // of its group.
+        // The description uses a quarter of the memory limit: with the overhead of the other values, the fourth row
+        // ends its group.
         let mut rows = file(folder.path(), "program");
         for _ in 0..5 {
             rows.add(&json!({"type": "Program", "description": "x".repeat(GROUP_BYTES / 4)})).unwrap();

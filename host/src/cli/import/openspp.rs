@@ -1,13 +1,13 @@
-//! `daftar import --from openspp`: what OpenSPP's API says of people and groups, as lines that an import takes.
+//! `daftar import --from openspp`: translates individuals and groups of OpenSPP's API into import lines.
 //!
-//! The file is read several times: who is in which group, then the people, then the groups, since a line may refer to
-//! earlier ones alone. The lines go to a file beside it, which is imported as any other; what has no place in a record
-//! here goes to another.
+//! The file is read several times: memberships first, then individuals, then groups, since a line may refer only to
+//! earlier lines. The lines are written to a file next to the input, which is imported like any other file; unmapped
+//! values are written to another file.
 //!
-//! **Invariant:** nothing is lost silently. A member of an object without a target is reported with its value; a value that
-//! is taken and not right is refused by the import, whose rejects keep the whole line.
+//! **Invariant:** nothing is lost silently. A member of an object without a target is reported with its value; an
+//! invalid value is rejected by the import, and its rejects file contains the complete line.
 //!
-//! **Invariant:** the same file and options give the same lines, so that an interrupted import can resume.
+//! **Invariant:** the same file and options produce the same lines, so that an interrupted import can resume.
 
 mod fields;
 mod input;
@@ -27,27 +27,27 @@ use crate::app::packs::folder_of;
 use crate::cli::CliError;
 use crate::cli::files::{remove, with_suffix};
 
-/// Number of fields that are counted by themselves: their names come from the file.
+/// Maximum number of fields that are counted separately: their names are read from the file.
 const FIELDS_MAX: usize = 1_000;
 
-/// The lines, and what is not in them.
+/// The translated lines and the unmapped values.
 #[derive(Debug)]
 pub struct Translated {
-    /// The file of lines.
+    /// The file with the translated lines.
     pub lines: PathBuf,
-    /// The file of what has no place; none where everything has.
+    /// The file with the unmapped values; none if every value is mapped.
     pub unmapped: Option<PathBuf>,
     /// Fields without a target, with their counts.
     pub counts: BTreeMap<String, u64>,
 }
 
 impl Translated {
-    /// Number of things that have no place.
+    /// Returns the number of unmapped values.
     pub fn count(&self) -> u64 {
         self.counts.values().sum()
     }
 
-    /// In words; nothing where everything has its place.
+    /// Returns a summary of the unmapped values; none if every value is mapped.
     pub fn sentence(&self) -> Option<String> {
         let file = self.unmapped.as_ref()?;
         let mut counts: Vec<(&String, &u64)> = self.counts.iter().collect();
@@ -63,10 +63,10 @@ impl Translated {
     }
 }
 
-/// Reads a file of OpenSPP's JSON and writes the lines beside it.
+/// Reads a file with OpenSPP's JSON and writes the translated lines next to it.
 ///
 /// # Errors
-/// When a file cannot be read or written, when it is no JSON, and when a code that was given is none.
+/// When a file cannot be read or written, when it is not JSON, and when an entry of `more_codes` is invalid.
 pub fn translate(file: &Path, more_codes: &[String]) -> Result<Translated, CliError> {
     let codes = Codes::with(more_codes).map_err(CliError::usage)?;
     let input = Input::open(file)?;
@@ -118,7 +118,7 @@ pub fn translate(file: &Path, more_codes: &[String]) -> Result<Translated, CliEr
     reported.finish()
 }
 
-/// The files that are written, under other names until they are whole.
+/// The output files, under temporary names until they are complete.
 struct OutputFiles {
     lines: BufWriter<NamedTempFile>,
     unmapped: BufWriter<NamedTempFile>,
@@ -130,7 +130,7 @@ struct OutputFiles {
 impl OutputFiles {
     fn new(file: &Path) -> Result<Self, CliError> {
         let folder = folder_of(file);
-        // Only this account may read both files.
+        // Both files are readable by this account only.
         let make = || {
             NamedTempFile::new_in(folder)
                 .map(BufWriter::new)
@@ -149,7 +149,7 @@ impl OutputFiles {
         writeln!(self.lines, "{line}").map_err(CliError::output)
     }
 
-    /// A line that is no JSON goes as it is to the import, which refuses it and keeps it.
+    /// Passes a line that is not JSON unchanged to the import, which rejects it and writes it to the rejects file.
     fn raw(&mut self, text: &[u8]) -> Result<(), CliError> {
         self.lines.write_all(text).and_then(|()| self.lines.write_all(b"\n")).map_err(CliError::output)
     }
@@ -191,21 +191,22 @@ fn keep(file: BufWriter<NamedTempFile>, path: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The table: theirs, a tab, ours. `#*` matches every code of a vocabulary that has no line of its own; nothing on the
-/// right leaves the code out, and this is reported. `groupType` is their list of kinds of groups, which has no address.
+/// The table of codes: OpenSPP's code, a tab, the register's code. `#*` matches every code of a vocabulary without a
+/// line of its own; an empty right side omits the code, and the omission is reported. `groupType` is OpenSPP's list of
+/// group types, which has no URI.
 const TABLE: &str = include_str!("openspp/codes.tsv");
 
-/// The table, with what the command adds.
+/// The table of codes, with the additions of the command.
 #[derive(Debug)]
 struct Codes {
     rows: BTreeMap<String, String>,
 }
 
 impl Codes {
-    /// The table with further lines `THEIRS=OURS`, which go before its own.
+    /// Returns the table with additional lines `THEIRS=OURS`, which precede those of the table.
     ///
     /// # Errors
-    /// When a line is no such pair.
+    /// When a line is not such a pair.
     pub fn with(more: &[String]) -> Result<Self, String> {
         let shipped = TABLE.lines().filter_map(|line| line.split_once('\t'));
         let mut rows: BTreeMap<String, String> =
@@ -226,8 +227,8 @@ impl Codes {
         Ok(Self { rows })
     }
 
-    /// Our code; `None` where the table leaves it out. A code of a vocabulary that the table does not name stays as it
-    /// is.
+    /// Returns the register's code; `None` if the table omits the code. A code of a vocabulary that is not in the table
+    /// is returned unchanged.
     pub fn of(&self, theirs: &str) -> Option<String> {
         let (system, code) = theirs.split_once('#').unwrap_or((theirs, ""));
         let row = self.rows.get(theirs).or_else(|| self.rows.get(&format!("{system}#*")));
@@ -240,12 +241,13 @@ impl Codes {
         }
     }
 
-    /// The system of an identifier: always something, since a record without it would be another.
+    /// Returns the system of an identifier. A system is never omitted, since a record without it would be a different
+    /// record.
     pub fn system(&self, theirs: &str) -> String {
         self.of(theirs).unwrap_or_else(|| theirs.to_owned())
     }
 
-    /// The address of a coding, `{system, code}`.
+    /// Returns the URI of a coding, `{system, code}`.
     pub fn uri_of(coding: &Value) -> Option<String> {
         let text = |name: &str| coding.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         Some(format!("{}#{}", text("system")?, text("code")?))

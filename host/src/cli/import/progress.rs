@@ -8,10 +8,10 @@ use super::source::Mark;
 use crate::cli::{CliError, files};
 use daftar_api_types::admin::operation::ImportCounts;
 
-/// The version of the file's form.
+/// Format version of the file.
 const VERSION: u32 = 2;
 
-/// The counts of two parts together.
+/// Adds the counts of two parts.
 fn plus(one: ImportCounts, other: ImportCounts) -> ImportCounts {
     ImportCounts {
         read: one.read.saturating_add(other.read),
@@ -22,17 +22,17 @@ fn plus(one: ImportCounts, other: ImportCounts) -> ImportCounts {
     }
 }
 
-/// Counts in words.
+/// Returns the counts as a sentence.
 pub fn sentence(counts: &ImportCounts) -> String {
     let ImportCounts { read, created, updated, skipped, rejected } = counts;
     format!("{read} read, {created} created, {updated} updated, {skipped} skipped, {rejected} rejected")
 }
 
-/// The source of an import: it resumes only with the same.
+/// The source of an import: an import resumes only with the same source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
-    /// SHA-256 of the file, and of what else decides what is sent.
+    /// SHA-256 of the file and of the other inputs that determine the sent lines.
     pub sha256: String,
     /// Length of the file, in bytes.
     pub bytes: u64,
@@ -40,7 +40,7 @@ pub struct Identity {
     pub on_existing: String,
 }
 
-/// The content of the file.
+/// The contents of the progress file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
@@ -56,22 +56,22 @@ pub struct Progress {
     pub counts: ImportCounts,
 }
 
-/// Of which version a file is.
+/// The format version of a file.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
 }
 
 impl Progress {
-    /// At the first line.
+    /// Returns the progress at the first line.
     pub fn begin(import: String, of: Identity, next: Mark) -> Self {
         Self { version: VERSION, import, of, next, rejects_bytes: (0, 0), counts: ImportCounts::default() }
     }
 
-    /// Reads it, if it is there.
+    /// Reads the progress file, if it exists.
     ///
     /// # Errors
-    /// If it is there and cannot be read.
+    /// If the file exists and cannot be read.
     pub fn load(path: &Path) -> Result<Option<Self>, CliError> {
         let text = files::read_if_there(path).map_err(|error| CliError::cannot_read(path, &error))?;
         let Some(text) = text else { return Ok(None) };
@@ -81,7 +81,7 @@ impl Progress {
                 path.display()
             ))
         };
-        // The version first: another one has other members.
+        // The version is read first: other versions have other members.
         let Versioned { version } = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
         if version != VERSION {
             return Err(unreadable(&format!("it is of version {version}, and this program knows {VERSION}")));
@@ -89,10 +89,10 @@ impl Progress {
         serde_json::from_slice(&text).map(Some).map_err(|error| unreadable(&error))
     }
 
-    /// Checks that it is of the same import.
+    /// Checks that the progress belongs to the same import.
     ///
     /// # Errors
-    /// When the file or the command is another.
+    /// When the file or the options differ.
     pub fn check(&self, identity: &Identity, path: &Path) -> Result<(), CliError> {
         let what = if (self.of.bytes, &self.of.sha256) != (identity.bytes, &identity.sha256) {
             "the file, or the mapping, is not what it was when the import began".to_owned()
@@ -104,16 +104,16 @@ impl Progress {
         Err(CliError::input(format!("{what}: resume with the same, or remove `{}` to start again", path.display())))
     }
 
-    /// A part is done.
+    /// Records a completed part.
     pub fn advance(&mut self, next: Mark, counts: ImportCounts, rejects_bytes: (u64, u64)) {
         (self.next, self.rejects_bytes) = (next, rejects_bytes);
         self.counts = plus(self.counts, counts);
     }
 
-    /// Writes it, whole or not at all.
+    /// Writes the progress file atomically.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), CliError> {
         files::save(path, self).map_err(|error| CliError::cannot_write(path, &error))
     }

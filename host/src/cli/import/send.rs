@@ -1,6 +1,6 @@
-//! Sends parts, and reads what became of their lines.
+//! Sends parts and reads the outcomes of their lines.
 //!
-//! **Invariant:** what the progress file counts is on disk here before it says so.
+//! **Invariant:** rejected lines are on disk before the progress file counts them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
@@ -20,10 +20,10 @@ use crate::cli::files::remove;
 use daftar_api_types::admin::operation::{ImportCounts, ImportLine, StoppedBody};
 use daftar_service::bulk;
 
-/// Attempts to send a part to a busy server, one second apart.
+/// Maximum number of attempts to send a part to a busy server, one second apart.
 const ATTEMPTS_MAX: u32 = 45;
 const PAUSE: Duration = Duration::from_secs(1);
-/// The status of what may be sent again.
+/// HTTP status after which the client retries a request.
 const UNAVAILABLE: u16 = 503;
 
 /// Sends the parts of one import.
@@ -38,15 +38,15 @@ pub struct Sender<'s> {
 /// Outcome of a part.
 pub struct Answer {
     pub counts: ImportCounts,
-    /// The lines that were refused: the number that each was sent under, and what is wrong.
+    /// The rejected lines: the number of each line in the request, and its errors.
     pub rejected: Vec<(u64, Value)>,
 }
 
 impl Sender<'_> {
-    /// Sends a part. `resumes` says that some of it may be written already.
+    /// Sends a part. `resumes` is true if some of its lines may already be written.
     ///
     /// # Errors
-    /// When the server cannot be reached, refuses the whole, or stops.
+    /// When the server is unavailable, rejects the complete part, or stops.
     pub fn send(&self, part: &Part, resumes: bool) -> Result<Answer, CliError> {
         let mut reason = String::new();
         for attempt in 0..ATTEMPTS_MAX {
@@ -61,7 +61,7 @@ impl Sender<'_> {
         Err(CliError::unavailable(reason))
     }
 
-    /// Sends a part once; a server that may take it later says why it does not now.
+    /// Sends a part once; for a retryable failure, returns the reason.
     fn attempt(&self, part: &Part, resumes: bool) -> Result<Result<Answer, String>, CliError> {
         let first_line = part.first_unit.to_string();
         let parameters = [
@@ -97,7 +97,7 @@ impl Sender<'_> {
         Err(CliError::unavailable("the server went away before the lines were written"))
     }
 
-    /// Says that the import has ended.
+    /// Reports the end of the import to the server.
     ///
     /// # Errors
     /// When the server cannot be reached.
@@ -113,17 +113,17 @@ pub struct Rejects {
     rows: Option<Output>,
 }
 
-/// A file that is added to.
+/// A file opened for appending.
 struct Output {
     path: PathBuf,
     file: File,
-    /// Its first byte, if any.
+    /// The header of the file, empty if it has none.
     header: Vec<u8>,
     bytes: u64,
 }
 
 impl Output {
-    /// A new file, or the existing one of a resumed import, at its former length.
+    /// Opens a new file, or the existing file of a resumed import, truncated to its former length.
     fn open(path: &Path, header: &[u8], resumed_at: Option<u64>) -> Result<Self, CliError> {
         let failed = |error: std::io::Error| CliError::cannot_write(path, &error);
         let mut options = OpenOptions::new();
@@ -176,11 +176,11 @@ impl Output {
 }
 
 impl Rejects {
-    /// Opens the files: new ones, or the existing ones of a resumed import, at their former length. `table` has the
-    /// name of the file of rows, and the header.
+    /// Opens new files, or the existing files of a resumed import, truncated to their former lengths. `table` contains
+    /// the path of the file of rejected rows and the header.
     ///
     /// # Errors
-    /// When one cannot be written, and when there is one of an earlier import.
+    /// When a file cannot be written, or a file of an earlier import exists.
     pub fn open(path: &Path, table: Option<(&Path, &[u8])>, resumed_at: Option<(u64, u64)>) -> Result<Self, CliError> {
         let lines = Output::open(path, b"", resumed_at.map(|(lines, _)| lines))?;
         let rows = match table {
@@ -190,15 +190,15 @@ impl Rejects {
         Ok(Self { lines, rows })
     }
 
-    /// Their lengths, in bytes.
+    /// Returns the lengths of the files, in bytes.
     pub fn bytes(&self) -> (u64, u64) {
         (self.lines.bytes, self.rows.as_ref().map_or(0, |rows| rows.bytes))
     }
 
-    /// Adds what was refused of a part, and says how its lines ended.
+    /// Appends the rejected lines of a part and returns the outcome counts of its lines.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If a file cannot be written.
     pub fn add(&mut self, part: &Part, answer: Answer) -> Result<ImportCounts, CliError> {
         let mut lines: Vec<(u64, String)> = part.rejects.iter().map(|reject| (reject.line, early(reject))).collect();
         for (sent, errors) in &answer.rejected {
@@ -223,10 +223,10 @@ impl Rejects {
         Ok(ImportCounts { read: read.saturating_add(early), rejected: rejected.saturating_add(early), ..answer.counts })
     }
 
-    /// Takes the files away that hold nothing.
+    /// Removes empty files.
     ///
     /// # Errors
-    /// When one cannot be removed.
+    /// When a file cannot be removed.
     pub fn remove_empty(self) -> Result<(), CliError> {
         self.lines.remove_if_empty()?;
         self.rows.map_or(Ok(()), Output::remove_if_empty)
@@ -249,14 +249,14 @@ fn early(reject: &EarlyReject) -> String {
     Value::Object(members).to_string()
 }
 
-/// A rejected line: its number, its problems, and the unchanged line, to be fixed and imported again.
+/// Returns a rejected line with its number, its problems and the unchanged text, to be fixed and imported again.
 fn line(line: u64, errors: &Value, text: &[u8]) -> String {
     let mut members = Map::new();
     members.insert("line".to_owned(), json!(line));
     members.insert("errors".to_owned(), errors.clone());
     let parsed = serde_json::from_slice::<Value>(text).ok();
     match parsed {
-        // It comes from a rejects file itself: its record is written, not the older problems.
+        // The line is from a rejects file: its record is written, without the previous errors.
         Some(Value::Object(mut fixed)) if fixed.contains_key("errors") && !fixed.contains_key("type") => {
             for name in ["record", "text", "base64"] {
                 if let Some(stored) = fixed.remove(name) {
@@ -266,7 +266,7 @@ fn line(line: u64, errors: &Value, text: &[u8]) -> String {
             Value::Object(members).to_string()
         }
         Some(Value::Object(_)) => {
-            // Unchanged, with duplicate members.
+            // The text is written unchanged, including duplicate members.
             let head = Value::Object(members).to_string();
             let head = head.strip_suffix('}').unwrap_or(&head);
             let text = String::from_utf8_lossy(text);

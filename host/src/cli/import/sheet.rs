@@ -1,7 +1,7 @@
-//! A table as parts: rows become lines of JSON, and rows of one household a group.
+//! Reads a table in parts: each row is converted to a line of JSON, and the rows of a household to a group.
 //!
-//! **Invariant:** a row is never lost: it becomes a line, or is in the rejects file with its problem. An open quotation mark
-//! takes one line with it, not the rest of the file.
+//! **Invariant:** a row is never lost: it is converted to a line, or is in the rejects file with its problem. An
+//! unclosed quotation mark invalidates one line, not the rest of the file.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use super::source::{EarlyReject, Mark, Part};
 use crate::cli::table::{Body, CellProblem, Mapping, MappingText, Taken};
 use daftar_http::admin::import_lines::LINE_BYTES_MAX;
 
-/// The most columns.
+/// Maximum number of columns.
 const COLUMNS_MAX: usize = 1_000;
 
 /// Result of the header: the mapping, and the start of the rows.
 ///
 /// # Errors
-/// Everything that is wrong, in sentences.
+/// All problems, in sentences.
 pub fn open(mut reader: impl Read, mapping: &MappingText, is_tabs: bool) -> Result<(Mapping, Vec<u8>, Mark), String> {
     let mut beginning = Vec::new();
     reader.by_ref().take(3).read_to_end(&mut beginning).map_err(|error| error.to_string())?;
@@ -66,7 +66,7 @@ pub struct Sheet<R> {
     open: Option<OpenHousehold>,
 }
 
-/// Rows of one household that follow one another.
+/// Consecutive rows of one household.
 struct OpenHousehold {
     name: String,
     line: u64,
@@ -75,13 +75,13 @@ struct OpenHousehold {
 }
 
 impl<R: Read> Sheet<R> {
-    /// The rows from a place on.
+    /// Reads the rows from a position.
     pub fn new(reader: R, mapping: Arc<Mapping>, mark: Mark) -> Self {
         let scanner = Scanner::new(reader, mapping.delimiter);
         Self { scanner, mapping, mark, open: None }
     }
 
-    /// The next part, of about so many bytes; empty at the end of the table.
+    /// Returns the next part, of approximately `part_bytes` bytes; empty at the end of the table.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -107,7 +107,7 @@ impl<R: Read> Sheet<R> {
         }
     }
 
-    /// Adds a row and the group that it begins or joins, or returns its problem.
+    /// Adds a row and starts or extends its group, or returns its problem.
     fn take(&mut self, part: &mut Part, line: u64, row: &Scanned) -> Result<(), Vec<CellProblem>> {
         let wrong = |code, message: String| vec![(String::new(), code, message)];
         if row.is_open {
@@ -144,7 +144,7 @@ impl<R: Read> Sheet<R> {
         Ok(())
     }
 
-    /// The group of the rows that came last.
+    /// Writes the group of the previous rows.
     fn close(&mut self, part: &mut Part) {
         let Some(OpenHousehold { line, mut body, members, .. }) = self.open.take() else { return };
         body.insert("member".to_owned(), Value::Array(members));
@@ -153,10 +153,10 @@ impl<R: Read> Sheet<R> {
     }
 }
 
-/// Number of bytes that are read from the disk at once.
+/// Size of a read from the disk, in bytes.
 const READ_BYTES: usize = 1 << 18;
 
-/// Cuts records out of bytes, by the rules of RFC 4180: line ends within quotation marks belong to the cell.
+/// Splits bytes into records according to RFC 4180: line breaks within quotation marks belong to the cell.
 struct Scanner<R> {
     reader: R,
     delimiter: u8,
@@ -165,24 +165,24 @@ struct Scanner<R> {
     is_over: bool,
 }
 
-/// A record as it is in the file.
+/// An unparsed record of the file.
 #[derive(Debug, PartialEq, Eq)]
 struct Scanned {
-    /// Its bytes, with the line end.
+    /// Its bytes, with the line ending.
     pub raw: Vec<u8>,
-    /// Number of lines it takes.
+    /// Number of its lines.
     pub lines: u64,
-    /// True if a quotation mark was not closed in time: then it is only the first line.
+    /// True if a quotation mark was not closed within the limit: `raw` is then only the first line.
     pub is_open: bool,
 }
 
 impl<R: Read> Scanner<R> {
-    /// A scanner.
+    /// Creates a scanner.
     pub fn new(reader: R, delimiter: u8) -> Self {
         Self { reader, delimiter, buffer: Vec::new(), start: 0, is_over: false }
     }
 
-    /// The next record.
+    /// Returns the next record.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -206,7 +206,7 @@ impl<R: Read> Scanner<R> {
                 continue;
             }
             match byte {
-                // The second of two marks: the first one did not close the cell.
+                // The second of two quotation marks: the first one did not close the cell.
                 b'"' if closed => (in_quotes, closed) = (true, false),
                 b'"' if begins => in_quotes = true,
                 b'\n' => return Ok(Some(self.take(at, false))),
@@ -252,7 +252,7 @@ impl<R: Read> Scanner<R> {
         Scanned { raw, lines, is_open }
     }
 
-    /// The first line of a record that has no end; one that is longer than is taken is passed over to its end.
+    /// Returns the first line of an unterminated record; the excess of a line over the maximum length is skipped.
     fn first_line(&mut self) -> std::io::Result<Scanned> {
         let mut at = 0;
         while let Some(byte) = self.byte(at)? {
@@ -276,10 +276,10 @@ impl<R: Read> Scanner<R> {
     }
 }
 
-/// The cells of a record.
+/// Returns the cells of a record.
 ///
 /// # Errors
-/// The place of a cell that is not UTF-8.
+/// The position of a cell that is not UTF-8.
 fn cells(raw: &[u8], delimiter: u8) -> Result<Vec<String>, usize> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)

@@ -1,4 +1,4 @@
-//! The file that is imported: read in parts, ahead of the sender, never in memory as a whole.
+//! The imported file: read in parts, ahead of the sender, never completely in memory.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -17,7 +17,7 @@ use daftar_http::admin::import_lines::LINE_BYTES_MAX;
 /// Length of the excerpt of a line that is too long.
 const SHOWN_BYTES: usize = 200;
 
-/// The file.
+/// The input file.
 pub struct Source {
     path: PathBuf,
     file: File,
@@ -43,10 +43,10 @@ impl Source {
     /// Opens a file.
     ///
     /// # Errors
-    /// If it is no file, or cannot be read.
+    /// If the path is not a regular file, or cannot be read.
     pub fn open(path: &Path, mapping: Option<&Path>) -> Result<Self, CliError> {
         let failed = |error: std::io::Error| CliError::cannot_read(path, &error);
-        // Before it is opened: opening a pipe would wait for who writes to it.
+        // The type is checked before the file is opened: opening a pipe would block until a writer opens it.
         let about = std::fs::metadata(path).map_err(failed)?;
         if !about.is_file() {
             let what = if about.is_dir() { "it is a folder" } else { "it is no regular file" };
@@ -93,15 +93,15 @@ impl Source {
         Ok(())
     }
 
-    /// The header of a table.
+    /// Returns the header of a table.
     pub fn header(&self) -> Option<&[u8]> {
         self.table.as_ref().map(|table| table.header.as_slice())
     }
 
-    /// The SHA-256 of what was there when it was opened, in hexadecimal.
+    /// Returns the SHA-256 of the file's contents up to its length at opening, in hexadecimal.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read.
     pub fn digest(&mut self) -> Result<String, CliError> {
         let failed = |error: std::io::Error| CliError::input(format!("cannot read the file: {error}"));
         self.file.seek(SeekFrom::Start(0)).map_err(failed)?;
@@ -111,10 +111,10 @@ impl Source {
         Ok(mapping.map_or(digest.clone(), |mapping| format!("{digest}+{mapping}")))
     }
 
-    /// Checks that the file is what it was: parts that were read later may have been something else.
+    /// Checks that the file is unchanged: parts read after the digest may otherwise differ from it.
     ///
     /// # Errors
-    /// If it was changed or appended to.
+    /// If the file was modified or appended to.
     pub fn check_unchanged(&mut self, digest: &str) -> Result<(), CliError> {
         let now = self.file.metadata().map_err(CliError::failed)?.len();
         if now == self.bytes && self.digest()? == digest {
@@ -127,7 +127,7 @@ impl Source {
         )))
     }
 
-    /// Hands the parts over from the present place on, in order; the next one is read concurrently.
+    /// Passes the parts from the current position to `take`, in order; the next part is read concurrently.
     ///
     /// # Errors
     /// Those of `take`, and when the file cannot be read.
@@ -177,7 +177,7 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The next part; empty at the end of the file.
+    /// Returns the next part; empty at the end of the file.
     fn part(&mut self, part_bytes: usize) -> std::io::Result<Part> {
         let mut part = Part::at(self.mark);
         while part.body.len() < part_bytes {
@@ -185,7 +185,7 @@ impl<R: BufRead> Lines<R> {
             let number = self.mark.line;
             self.mark.offset = self.mark.offset.saturating_add(bytes as u64);
             self.mark.line = self.mark.line.saturating_add(1);
-            // The numbers of the lines that are sent stay those of the file.
+            // A line that is too long is sent empty, so that line numbers match the file.
             part.push(number, if is_too_long { b"" } else { &text });
             if is_too_long {
                 let message = format!(
@@ -200,8 +200,8 @@ impl<R: BufRead> Lines<R> {
         Ok(part)
     }
 
-    /// The next line without its end, how many bytes it took with it, and whether it is longer than is taken: then it
-    /// is its beginning.
+    /// Returns the next line without its line ending, its length in bytes with the line ending, and true if the line
+    /// exceeds the maximum length and is truncated.
     fn line(&mut self) -> std::io::Result<Option<(Vec<u8>, usize, bool)>> {
         let mut text = Vec::new();
         let mut bytes = self.reader.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut text)?;
@@ -223,36 +223,36 @@ impl<R: BufRead> Lines<R> {
 /// Maximum size of a part in bytes, except for one longer line.
 pub const PART_BYTES_MAX: usize = 2 << 20;
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mark {
-    /// In bytes from its beginning.
+    /// Offset from the start of the file, in bytes.
     pub offset: u64,
-    /// The number of the line that begins there.
+    /// Number of the line that starts at the offset.
     pub line: u64,
-    /// The number of the next line that is sent: of a table another than `line`.
+    /// Number of the next line to send; differs from `line` for a table.
     pub unit: u64,
 }
 
 impl Mark {
-    /// The beginning of a file.
+    /// The start of a file.
     pub const START: Self = Self { offset: 0, line: 1, unit: 1 };
 }
 
-/// A line that is sent.
+/// A line to send.
 #[derive(Debug, Clone)]
 pub struct Unit {
-    /// Its start in the body.
+    /// Its byte range in the body.
     pub range: Range<usize>,
-    /// The line of the file that it comes from.
+    /// Its line number in the file.
     pub line: u64,
 }
 
-/// A line that is refused before it is sent.
+/// A line rejected before sending.
 #[derive(Debug, Clone)]
 pub struct EarlyReject {
-    /// Its number in the file.
+    /// Its line number in the file.
     pub line: u64,
     /// The problem.
     pub errors: Vec<CellProblem>,
@@ -265,13 +265,13 @@ pub struct EarlyReject {
 /// A part.
 #[derive(Debug)]
 pub struct Part {
-    /// Lines of the response.
+    /// Lines of the request body.
     pub body: Vec<u8>,
-    /// The number of the first line that is sent.
+    /// Number of the first line to send.
     pub first_unit: u64,
-    /// The lines that are sent, blank ones too.
+    /// The lines to send, including blank lines.
     pub units: Vec<Unit>,
-    /// The lines that are not.
+    /// The lines rejected before sending.
     pub rejects: Vec<EarlyReject>,
     /// Start of the next part.
     pub next: Mark,
@@ -279,7 +279,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// An empty part at a place.
+    /// Returns an empty part at a position.
     #[must_use]
     pub fn at(mark: Mark) -> Self {
         Self {
@@ -292,7 +292,7 @@ impl Part {
         }
     }
 
-    /// Adds a line that is sent.
+    /// Appends a line to send.
     pub fn push(&mut self, line: u64, text: &[u8]) {
         let start = self.body.len();
         self.body.extend_from_slice(text);
@@ -301,7 +301,7 @@ impl Part {
         self.next.unit = self.next.unit.saturating_add(1);
     }
 
-    /// The line of that number, and where it comes from.
+    /// Returns the line with this number: its line number in the file and its text.
     #[must_use]
     pub fn unit(&self, number: u64) -> Option<(u64, &[u8])> {
         let at = usize::try_from(number.checked_sub(self.first_unit)?).ok()?;
@@ -309,7 +309,7 @@ impl Part {
         Some((unit.line, self.body.get(unit.range.clone())?))
     }
 
-    /// True if the file ends before it.
+    /// True if the part is empty, at the end of the file.
     #[must_use]
     pub fn is_end(&self) -> bool {
         self.next.offset == self.begins_at

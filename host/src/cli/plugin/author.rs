@@ -53,7 +53,7 @@ pub struct WrapArgs {
     output: PathBuf,
 }
 
-/// Makes a folder to begin with.
+/// Creates a folder for a new plugin.
 pub fn new(global: &GlobalArgs, args: NewArgs) -> Result<(), CliError> {
     let kind = plugin_files::kind_of(&args.kind).map_err(CliError::usage)?;
     let name = PluginName::parse(&args.name).map_err(CliError::usage)?;
@@ -64,7 +64,7 @@ pub fn new(global: &GlobalArgs, args: NewArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Tests, compiles and tries out a plugin.
+/// Tests, compiles and trial-runs a plugin.
 pub fn build(global: &GlobalArgs, args: BuildArgs) -> Result<(), CliError> {
     readable(&args.dir.join("plugin.toml"))?;
     let built = plugin_files::build(&args.dir, !args.skip_tests).map_err(CliError::failed)?;
@@ -90,7 +90,7 @@ pub fn wrap(global: &GlobalArgs, args: WrapArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A missing file is reported before any work.
+/// Checks that a file exists, before any work.
 fn readable(file: &Path) -> Result<(), CliError> {
     std::fs::metadata(file).map(|_| ()).map_err(|error| CliError::cannot_read(file, &error))
 }
@@ -117,7 +117,7 @@ pub struct SignArgs {
     key: PathBuf,
 }
 
-/// Makes a pair of keys: the private one in a file, the public one on standard output.
+/// Generates a key pair: writes the private key to a file and the public key to standard output.
 pub fn generate(global: &GlobalArgs, args: &KeygenArgs) -> Result<(), CliError> {
     let key = PrivateKey::generate().map_err(CliError::failed)?;
     key.write_new(&args.output).map_err(CliError::output)?;
@@ -152,7 +152,7 @@ pub fn sign(global: &GlobalArgs, args: &SignArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Says that a file was signed.
+/// Prints that a file was signed.
 pub fn say_signed(file: &Path, signature: &PluginSignature) {
     output::line(format_args!(
         "signed {} with the key {} in {}",

@@ -15,7 +15,8 @@ pub struct InspectArgs {
     file: PathBuf,
 }
 
-/// Prints the content of the file; for a file that would be rejected too, then it fails with the reason.
+/// Prints the contents of the file. A file that the server would reject is printed too, then the command fails with the
+/// reason.
 pub fn run(global: &GlobalArgs, args: &InspectArgs) -> Result<(), CliError> {
     let config = global.config()?;
     let file = plugin_files::read(&args.file).map_err(CliError::input)?;
@@ -31,7 +32,7 @@ pub fn run(global: &GlobalArgs, args: &InspectArgs) -> Result<(), CliError> {
     }
 }
 
-/// The manifest's own members, and what was found beside them.
+/// Returns the members of the manifest, and the other findings of the inspection.
 fn body(inspection: &Inspection) -> Result<Value, CliError> {
     let Inspection { manifest, digest, size_bytes, compiled_bytes, surface, signature, refusal } = inspection;
     let surface = surface.as_ref();
@@ -128,7 +129,7 @@ fn signature_text(signature: &SignatureState) -> String {
     }
 }
 
-/// An untrusted text, escaped for a terminal.
+/// Escapes an untrusted text for a terminal.
 fn shown(text: &str) -> String {
     if text.is_empty() {
         return "-".to_owned();

@@ -1,4 +1,5 @@
-//! `daftar plugin call`, `test` and `bench`: a plugin without a server, in the sandbox, limits and checks of the server.
+//! `daftar plugin call`, `test` and `bench`: run a plugin without a server, with the sandbox, limits and checks of the
+//! server.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -85,7 +86,7 @@ pub struct BenchArgs {
     function: Function,
 }
 
-/// Runs one call and prints its result and its use of resources.
+/// Runs one call and prints its result and its resource usage.
 pub fn call(global: &GlobalArgs, args: &CallArgs) -> Result<(), CliError> {
     let mut target = Target::open(global, &args.file, &args.function)?;
     let before = target.usage();
@@ -266,7 +267,7 @@ fn read(file: &Path) -> Result<Vec<u8>, CliError> {
     Ok(plugin_files::read(file).map_err(CliError::input)?.bytes)
 }
 
-/// The concept of a listed code, or of one that the open vocabulary resolves.
+/// Returns the concept of a listed code, or of a code that the open vocabulary resolves.
 fn look_up(runner: &PluginRunner, pack: &CheckedPack, uri: &CodeUri) -> Result<Value, CliError> {
     let refused = |message: &str| json!({"code": uri.to_string(), "error": message});
     Ok(match concept_of(runner, pack, &uri.namespace, &uri.code).map_err(CliError::failed)? {
@@ -275,7 +276,7 @@ fn look_up(runner: &PluginRunner, pack: &CheckedPack, uri: &CodeUri) -> Result<V
     })
 }
 
-/// The outer error is of the call, the inner one of the code.
+/// Returns the concept of a code. The outer error is of the call, the inner error of the code.
 fn concept_of(
     runner: &PluginRunner,
     pack: &CheckedPack,
@@ -340,7 +341,7 @@ impl Pack {
         Ok(Self { runner, contents })
     }
 
-    /// The difference between a case and the plugin's result; none if they agree.
+    /// Returns the difference between a case and the plugin's result; none if they match.
     fn problem(&self, case: &Case) -> Result<Option<String>, String> {
         let uri = CodeUri::parse(&case.code).map_err(|error| error.to_string())?;
         let found = concept_of(&self.runner, &self.contents, &uri.namespace, &uri.code)?;

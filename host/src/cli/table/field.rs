@@ -1,4 +1,4 @@
-//! Which fields the records of each kind have in a table, by the schema, and what their values are.
+//! Fields of each kind of record in a table, from the schema, with the types of their values.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -25,22 +25,22 @@ pub enum Form {
     Codes,
     /// Texts.
     Texts,
-    /// A record of that kind, named by its identifier.
+    /// A record, referenced by its identifier.
     #[serde(skip)]
     Reference,
-    /// People who are members, named by their identifiers.
+    /// Members, referenced by their identifiers.
     #[serde(skip)]
     Members,
 }
 
-/// Identifiers, which every record but a consent has beside the fields of the schema.
+/// Fields of identifiers, which every record except a consent has in addition to the fields of the schema.
 const IDENTIFIER: [(&str, Form); 3] = [
     ("identifier[].value", Form::Text),
     ("identifier[].period.start", Form::Date),
     ("identifier[].period.end", Form::Date),
 ];
 
-/// Every field of a kind with what its values are.
+/// Returns every field of a kind with the type of its values.
 #[must_use]
 pub fn fields(kind: RecordKind) -> Vec<(String, Form)> {
     let mut fields = match kind {
@@ -54,7 +54,7 @@ pub fn fields(kind: RecordKind) -> Vec<(String, Form)> {
     fields
 }
 
-/// Adds a field, or its parts, where tables have it.
+/// Adds a field, or its nested fields, if tables support it.
 fn add(fields: &mut Vec<(String, Form)>, path: String, field: &Field) {
     if field.is_internal || field.is_not_tabular {
         return;
@@ -89,10 +89,10 @@ fn add(fields: &mut Vec<(String, Form)>, path: String, field: &Field) {
     fields.push((path, form));
 }
 
-/// Type of the values of a field; fields of modules without a declared type are texts.
+/// Returns the type of the values of a field; fields of modules without a declared type are texts.
 ///
 /// # Errors
-/// One sentence that names the field, and the nearest that there is.
+/// One sentence with the name of the field and the closest match.
 pub fn form(kind: RecordKind, path: &Path) -> Result<Form, String> {
     let shape = path.shape();
     if shape.starts_with("extension.") {
@@ -111,7 +111,7 @@ pub fn form(kind: RecordKind, path: &Path) -> Result<Form, String> {
     Err(format!("records of type `{kind}` have no field `{}`{hint}", path.as_str()))
 }
 
-/// A system that an item of a list may have, for a hint: the first of its words.
+/// Returns a valid system of the items of a list, for a hint.
 fn system_of(kind: RecordKind, list: &str) -> &'static str {
     let parts = schema::find(schema::fields(kind), list).map(|list| list.kind.parts()).unwrap_or_default();
     match schema::find(parts, "system").map(|system| &system.kind) {
@@ -120,11 +120,11 @@ fn system_of(kind: RecordKind, list: &str) -> &'static str {
     }
 }
 
-/// The nearest of some names, if one is near.
+/// Returns the closest match among known names, if one is similar.
 #[must_use]
 pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let distance = |known: &str| {
-        // A last part alone is often all that was written.
+        // Users often write only the last part of a path.
         let last = known.rsplit('.').next().unwrap_or(known);
         let lower = name.to_lowercase();
         strsim::damerau_levenshtein(&lower, &known.to_lowercase())
@@ -134,17 +134,17 @@ pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&
     (near.0 <= 3.min(name.chars().count() / 2 + 1)).then_some(near.1)
 }
 
-/// The most items of a list that a path may name by number.
+/// Maximum number of list items that a path may address by index.
 const INDEX_MAX: usize = 50;
 
-/// One step into a body.
+/// One segment of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     /// A member.
     Member(String),
-    /// The item of a list whose member says so: the system, where items have one.
+    /// The item of a list selected by the value of a member: `system`, if items have one.
     Item { member: &'static str, is: String },
-    /// The item of a list at a place.
+    /// The item of a list at an index.
     At(usize),
 }
 
@@ -159,7 +159,7 @@ impl Path {
     /// Reads a path, or returns its problem.
     ///
     /// # Errors
-    /// One sentence.
+    /// The problem, in one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut steps = Vec::new();
         let mut rest = text;
@@ -193,13 +193,13 @@ impl Path {
         Ok(Self { text: text.to_owned(), steps })
     }
 
-    /// As it was written.
+    /// Returns the path as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The path with `[]` for each index, as the table of fields names it.
+    /// Returns the path with `[]` for each index, as in the table of fields.
     #[must_use]
     pub fn shape(&self) -> String {
         let mut shape = String::new();
@@ -214,7 +214,7 @@ impl Path {
         shape
     }
 
-    /// Puts a value there; lists and objects on the way are made.
+    /// Sets the value at the path; missing lists and objects on the path are created.
     pub fn put(&self, body: &mut Map<String, Value>, value: Value) {
         let mut whole = Value::Object(std::mem::take(body));
         within(&mut whole, &self.steps, value);
@@ -223,7 +223,7 @@ impl Path {
         }
     }
 
-    /// The value that is there.
+    /// Returns the value at the path.
     #[must_use]
     pub fn get<'v>(&self, body: &'v Value) -> Option<&'v Value> {
         let mut at = body;
@@ -241,7 +241,7 @@ impl Path {
     }
 }
 
-/// The fields of the items of a list that records have under that name; none, where no record has such a list.
+/// Returns the fields of the items of a list; none if no record has such a list.
 fn parts_of(list: &str) -> &'static [Field] {
     let rows = RecordKind::ALL.into_iter().filter_map(|kind| schema::find(schema::fields(kind), list));
     let lists = rows.filter(|field| matches!(field.kind, Kind::List { .. }));
@@ -264,7 +264,7 @@ fn step(list: &str, selector: &str, text: &str) -> Result<Step, String> {
     }
 }
 
-/// Goes one step in, and does the rest there; what is not there is made.
+/// Descends one step and sets the value at the remaining steps; missing lists and objects are created.
 fn within(at: &mut Value, steps: &[Step], value: Value) {
     let Some((step, rest)) = steps.split_first() else {
         *at = value;

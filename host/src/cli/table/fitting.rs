@@ -9,29 +9,29 @@ use super::value::Writing;
 use super::{Column, ConstantFile, Household, HouseholdFile, Mapping, MappingFile, empty_cell};
 use daftar_domain::record::RecordKind;
 
-/// Number of columns that are named in a message.
+/// Maximum number of columns listed in a message.
 const NAMED_MAX: usize = 20;
 
-/// A mapping on its way to fitting a header, with everything that is wrong so far.
+/// State of fitting a mapping to a header, with all problems so far.
 pub(super) struct Fitting<'h> {
     header: &'h [String],
-    /// The columns that something takes.
+    /// Indexes of the used columns.
     used: BTreeSet<usize>,
     problems: Vec<String>,
 }
 
 impl<'h> Fitting<'h> {
-    /// Nothing taken yet.
+    /// Starts with no used columns.
     pub(super) fn new(header: &'h [String]) -> Self {
         Self { header, used: BTreeSet::new(), problems: Vec::new() }
     }
 
-    /// The mapping, where nothing is wrong.
+    /// Returns the mapping, if there are no problems.
     pub(super) fn end(self, mapping: Mapping) -> Result<Mapping, Vec<String>> {
         if self.problems.is_empty() { Ok(mapping) } else { Err(self.problems) }
     }
 
-    /// No name may stand for two columns.
+    /// Checks that column names are unique.
     pub(super) fn check_header(&mut self) {
         for (at, name) in self.header.iter().enumerate() {
             if self.header.iter().take(at).any(|earlier| earlier == name) {
@@ -40,7 +40,7 @@ impl<'h> Fitting<'h> {
         }
     }
 
-    /// Header part of a mapping file.
+    /// Fits a mapping file to the header.
     pub(super) fn file(&mut self, file: &MappingFile, delimiter: u8) -> Mapping {
         let kind = match &file.kind {
             None => RecordKind::Individual,
@@ -64,7 +64,7 @@ impl<'h> Fitting<'h> {
         Mapping { kind, delimiter, empty, columns, constants, household, width }
     }
 
-    /// Mapping of a header without a mapping file: its columns are fields.
+    /// Creates the mapping of a header without a mapping file: its columns are fields.
     pub(super) fn header_of_fields(&mut self, delimiter: u8) -> Mapping {
         let kind = RecordKind::Individual;
         let writings: Vec<Writing> = self
@@ -81,12 +81,12 @@ impl<'h> Fitting<'h> {
         Mapping { kind, delimiter, empty: empty_cell(), columns, constants: Vec::new(), household: None, width }
     }
 
-    /// The parsed content, with its problems.
+    /// Returns the parsed content, or records its problem.
     fn taken<T>(&mut self, read: Result<T, String>) -> Option<T> {
         read.map_err(|problem| self.problems.push(problem)).ok()
     }
 
-    /// The column that was meant, where one is near.
+    /// Returns a hint with the closest column name, if one is similar.
     fn hint(&self, name: &str) -> String {
         let near = nearest(name, self.header.iter().map(String::as_str));
         near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
@@ -113,7 +113,7 @@ impl<'h> Fitting<'h> {
     }
 
     fn check_formats(&mut self, writing: &Writing) {
-        // A format is checked by writing and reading a day with it; two digits would mean another century.
+        // A format is checked by writing and reading a date with it; a two-digit year would be read in another century.
         let Ok(day) = jiff::civil::Date::new(1925, 11, 23) else { return };
         for format in &writing.date {
             let written = jiff::fmt::strtime::format(format, day);
@@ -184,7 +184,7 @@ impl<'h> Fitting<'h> {
         }
     }
 
-    /// Nothing of a table is lost without a report.
+    /// Reports the columns that are neither used nor ignored.
     fn check_unused(&mut self, ignored: &[String]) {
         if ignored.iter().any(|name| name == "*") {
             return;

@@ -1,4 +1,4 @@
-//! Mappings that fit a table, and those that do not.
+//! Tests of mappings that fit a table, and of mappings that do not.
 
 use super::*;
 

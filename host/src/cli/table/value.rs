@@ -1,6 +1,6 @@
-//! One cell as the value of a field, and back.
+//! Converts a cell to the value of a field, and back.
 //!
-//! **Invariant:** what [`guarded`] makes of any text, [`unguarded`] makes into that text again.
+//! **Invariant:** [`unguarded`] is the inverse of [`guarded`] for every text.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ pub struct Writing {
     pub name: String,
     /// The path of the field.
     pub field: String,
-    /// True if it contains the display of a code: written by an export, ignored by an import.
+    /// True if the column contains the display of a code: written by an export, ignored by an import.
     pub label: bool,
-    /// Formats of days, the first that fits: `%d/%m/%Y`. Years with two digits are refused.
+    /// Formats of dates, such as `%d/%m/%Y`; the first matching format is used. Two-digit years are rejected.
     pub date: Vec<String>,
     /// Replacement of each value: a URI of a code or another text; empty for no value.
     pub codes: BTreeMap<String, String>,
-    /// The vocabulary that bare codes are of.
+    /// Vocabulary of codes without a namespace.
     pub system: Option<String>,
     /// Separator of list items.
     pub separator: Option<String>,
@@ -53,7 +53,7 @@ impl Writing {
     /// Reads a cell that is not empty.
     ///
     /// # Errors
-    /// The kind of fault, and one sentence.
+    /// The kind of fault, and its description in one sentence.
     pub fn read(&self, form: Form, cell: &str) -> Result<Value, (&'static str, String)> {
         let cell = unguarded(cell);
         match form {
@@ -141,7 +141,7 @@ impl Writing {
         }
     }
 
-    /// Writes a value as a cell; nothing for what is not there.
+    /// Writes a value as a cell; empty for a missing value.
     #[must_use]
     pub fn write(&self, form: Form, value: &Value) -> String {
         let separator = self.separator.as_deref().unwrap_or(SEPARATOR);
@@ -196,7 +196,7 @@ impl Writing {
     }
 }
 
-/// The beginning of a value, for messages that go into the rejects file beside the value itself.
+/// Returns the start of a value, for messages in the rejects file, which also contains the value.
 fn shown(text: &str) -> String {
     text.chars().take(40).map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
@@ -204,13 +204,13 @@ fn shown(text: &str) -> String {
 /// Characters that start a formula in spreadsheets (OWASP, CSV injection).
 const BEGINNINGS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// A text as a cell: with an apostrophe before what would be taken for a formula.
+/// Returns a text as a cell, with an apostrophe before a text that spreadsheets would evaluate as a formula.
 #[must_use]
 pub fn guarded(text: &str) -> String {
     if is_guarded_or_formula(text) { format!("'{text}") } else { text.to_owned() }
 }
 
-/// The text of a cell.
+/// Returns the text of a cell, without the apostrophe.
 #[must_use]
 pub fn unguarded(cell: &str) -> &str {
     match cell.strip_prefix('\'') {

@@ -1,9 +1,9 @@
 //! The HTTP client by which exporters reach a collector.
 //!
-//! **Invariant:** bounded in time and in what is read of the answer; no redirect and no proxy of the environment is followed, so that
-//! the values of the headers go to the collector alone. Of a response only the status is logged.
+//! **Invariant:** time and response size are bounded. The client follows no redirects and ignores proxies of the
+//! environment, so that only the collector receives the values of the headers. Of a response only the status is logged.
 //!
-//! **Invariant:** a file that all accounts may read is rejected, and no message reports a value.
+//! **Invariant:** a file that all accounts may read is rejected, and no message contains a value of the file.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ use super::lock;
 use crate::client_tls::{TrustError, trust};
 use daftar_domain::config::{OtlpConfig, read_private};
 
-/// The most of an answer that is read.
+/// Maximum number of bytes of a response that are read.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
 daftar_domain::named_enum! {
@@ -37,7 +37,7 @@ daftar_domain::named_enum! {
     pub enum Signal {
         /// Spans.
         Traces = "traces",
-        /// Series.
+        /// Metrics.
         Metrics = "metrics",
     }
 }
@@ -45,15 +45,15 @@ daftar_domain::named_enum! {
 /// Response of the collector.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// It has everything, but for so many spans.
+    /// The collector accepted all data except this number of spans.
     Taken { rejected: usize },
-    /// It does not want this, and would not if it were sent again; says why.
+    /// The collector rejected the data permanently, for this reason.
     Refused(String),
-    /// It may take it later; says why it does not now.
+    /// The collector rejected the data temporarily, for this reason.
     NotNow(String),
 }
 
-/// The HTTP client. One thread sends by it.
+/// The HTTP client of the sender thread.
 #[derive(Debug)]
 pub(super) struct Collector {
     agent: Agent,
@@ -63,7 +63,7 @@ pub(super) struct Collector {
     exchange: Mutex<Exchange>,
 }
 
-/// One request: its time limit, and the answer, which the exporter does not return.
+/// One request: its time limit, and the response, which the exporter does not return.
 #[derive(Debug)]
 struct Exchange {
     timeout: Duration,
@@ -71,10 +71,10 @@ struct Exchange {
 }
 
 impl Collector {
-    /// A client by the settings.
+    /// Creates a client from the configuration.
     ///
     /// # Errors
-    /// One sentence, where a file cannot be used.
+    /// One sentence, if a file cannot be used.
     pub fn new(config: &OtlpConfig) -> Result<Self, String> {
         let headers = config.headers_file.as_deref().map(read).transpose()?.unwrap_or_default();
         let mut agent = Agent::config_builder().http_status_as_error(false).max_redirects(0).proxy(None);
@@ -92,10 +92,10 @@ impl Collector {
         })
     }
 
-    /// An exporter of spans that sends by this client.
+    /// Creates an exporter of spans that sends by this client.
     ///
     /// # Errors
-    /// One sentence, where the library cannot use the settings.
+    /// One sentence, if the library rejects the configuration.
     pub fn span_exporter(self: &Arc<Self>, resource: &Resource) -> Result<SpanExporter, String> {
         let exporter = self.configure(SpanExporter::builder().with_http(), Signal::Traces).build();
         let mut exporter = exporter.map_err(unusable)?;
@@ -103,17 +103,17 @@ impl Collector {
         Ok(exporter)
     }
 
-    /// An exporter of metrics that sends by this client.
+    /// Creates an exporter of metrics that sends by this client.
     ///
     /// # Errors
-    /// One sentence, where the library cannot use the settings.
+    /// One sentence, if the library rejects the configuration.
     pub fn metric_exporter(self: &Arc<Self>) -> Result<MetricExporter, String> {
         let builder = MetricExporter::builder().with_http().with_temporality(Temporality::Cumulative);
         self.configure(builder, Signal::Metrics).build().map_err(unusable)
     }
 
-    /// Makes an exporter send by this client, to the endpoint of the settings. `Sender` retries, so the exporter does
-    /// not.
+    /// Configures an exporter to send by this client, to the configured endpoint. `Sender` retries, so the exporter
+    /// does not.
     fn configure<B: WithExportConfig + WithHttpConfig>(self: &Arc<Self>, builder: B, signal: Signal) -> B {
         let client: Arc<dyn HttpClient> = Arc::<Self>::clone(self);
         builder
@@ -124,12 +124,12 @@ impl Collector {
             .with_shared_http_client(client)
     }
 
-    /// Time limit of a request.
+    /// Returns the time limit of a request.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Exports by an exporter of this client within that time, and returns the answer of the collector.
+    /// Exports with an exporter of this client within that time, and returns the response of the collector.
     pub fn send(&self, timeout: Duration, export: impl Future<Output = OTelSdkResult>) -> Answer {
         *lock(&self.exchange) = Exchange { timeout, response: None };
         // `send_bytes` blocks, so the export is complete after the first poll.
@@ -141,9 +141,9 @@ impl Collector {
         })
     }
 
-    /// Sends a message with the headers of the file; those that the exporter reads from the environment are ignored.
+    /// Sends a message with the headers of the file. Headers that the exporter reads from the environment are ignored.
     fn post(&self, message: &Request<Bytes>) -> Result<Response<Bytes>, ureq::Error> {
-        // A bound of nothing would be none.
+        // A timeout of zero would mean no timeout.
         let timeout = lock(&self.exchange).timeout.max(Duration::from_millis(1));
         let request = self.agent.post(message.uri()).config().timeout_global(Some(timeout)).build();
         let request = self
@@ -192,15 +192,15 @@ fn unusable(error: ExporterBuildError) -> String {
     format!("`otlp.endpoint` cannot be used: {error}")
 }
 
-/// Number of spans the collector says that it did not take; meaningless for metrics.
+/// Returns the number of spans that the collector reports as rejected; meaningless for metrics.
 fn rejected(response: &[u8]) -> usize {
     let partial = ExportTraceServiceResponse::decode(response).ok().and_then(|response| response.partial_success);
     partial.and_then(|partial| usize::try_from(partial.rejected_spans).ok()).unwrap_or(0)
 }
 
-/// The most headers.
+/// Maximum number of headers.
 const HEADERS_MAX: usize = 32;
-/// Headers that the client itself writes.
+/// Headers that the client sets.
 const OURS: [&str; 6] =
     ["content-type", "content-length", "content-encoding", "transfer-encoding", "host", "connection"];
 
@@ -211,10 +211,10 @@ pub(super) struct Header {
     pub value: SecretString,
 }
 
-/// Reads the file.
+/// Reads the headers from the file.
 ///
 /// # Errors
-/// One sentence that names the file and what is wrong with it.
+/// One sentence that names the file and the problem.
 pub(super) fn read(path: &Path) -> Result<Vec<Header>, String> {
     let text = read_private("otlp.headers_file", path).map_err(|error| error.to_string())?;
     let wrong = |(line, reason)| format!("`otlp.headers_file`: `{}` line {line}: {reason}", path.display());

@@ -1,7 +1,7 @@
-//! Metrics in the form of OpenTelemetry.
+//! Metrics as OpenTelemetry instruments.
 //!
-//! **Invariant:** no metric is defined here: a collector gets the names, descriptions, labels and bounds of the metrics page. Gauges
-//! and counters come from the same snapshot; histograms are recorded into both.
+//! **Invariant:** this module defines no metric: a collector receives the names, descriptions, labels and bounds of the
+//! metrics page. Gauges and counters come from the same snapshot; histograms are recorded into both.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -21,28 +21,28 @@ use opentelemetry_sdk::metrics::{
 use super::{SCOPE, lock};
 use crate::telemetry::{MetricsSnapshot, Series};
 
-/// The most series of one histogram; the library counts what exceeds it as one. Above the number of methods, routes and
-/// statuses.
+/// Maximum number of series of one histogram; the library merges further ones into one. Greater than the number of
+/// combinations of methods, routes and statuses.
 const SERIES_MAX: usize = 10_000;
 
-/// Reads the gauges and counters; none when the server has stopped.
+/// Reads the gauges and counters; returns `None` when the server has stopped.
 pub(super) type MetricsSource = Box<dyn Fn() -> Option<MetricsSnapshot> + Send + Sync>;
 
-/// The instruments of the server's metrics.
+/// The instruments for the metrics of the server.
 pub(super) struct Meters {
     meter: Meter,
     reader: OnDemandReader,
-    /// The snapshot that the next collection reads.
+    /// Snapshot for the next collection.
     shown: Arc<Mutex<MetricsSnapshot>>,
-    /// Names of the gauges and counters that have an instrument.
+    /// Names of the gauges and counters for which an instrument exists.
     created: Mutex<HashSet<&'static str>>,
     source: OnceLock<MetricsSource>,
-    /// Closes the reader when it is dropped.
+    /// Shuts down the reader when dropped.
     _provider: SdkMeterProvider,
 }
 
 impl Meters {
-    /// No metrics yet, of that resource.
+    /// Creates a meter without instruments, for that resource.
     pub fn new(resource: Resource) -> Self {
         let reader = OnDemandReader::default();
         let provider = SdkMeterProvider::builder().with_resource(resource).with_reader(reader.clone());
@@ -68,7 +68,7 @@ impl Meters {
         SentHistogram(histogram.with_boundaries(bounds.to_vec()).build())
     }
 
-    /// Sets the source of gauges and counters; the first one stays. Counters are cumulative from now on.
+    /// Sets the source of gauges and counters; later calls have no effect. Counters are cumulative from this call on.
     pub fn read_from(&self, source: MetricsSource) {
         if let Some(snapshot) = source() {
             self.show(snapshot);
@@ -76,12 +76,12 @@ impl Meters {
         let _is_first = self.source.set(source).is_ok();
     }
 
-    /// Reads the gauges and counters; none before there is a server, and when it has stopped.
+    /// Reads the gauges and counters; returns `None` before a source is set, and when the server has stopped.
     pub fn read(&self) -> Option<MetricsSnapshot> {
         self.source.get().and_then(|source| source())
     }
 
-    /// Takes the snapshot for the next collection, and creates the instruments that it lacks.
+    /// Stores the snapshot for the next collection, and creates the missing instruments.
     pub fn show(&self, snapshot: MetricsSnapshot) {
         let mut created = lock(&self.created);
         for &Series { name, description, .. } in snapshot.gauges.iter().filter(|series| created.insert(series.name)) {
@@ -97,10 +97,10 @@ impl Meters {
         *lock(&self.shown) = snapshot;
     }
 
-    /// All metrics, with the gauges and counters of the snapshot that was shown last.
+    /// Collects all metrics, with the gauges and counters of the last stored snapshot.
     ///
     /// # Errors
-    /// One sentence, where the library does not collect.
+    /// One sentence, if the library cannot collect.
     pub fn collect(&self) -> Result<ResourceMetrics, String> {
         let mut metrics = ResourceMetrics::default();
         match self.reader.collect(&mut metrics) {
@@ -110,7 +110,7 @@ impl Meters {
     }
 }
 
-/// Reports an instrument the values of the series that have its name.
+/// Reports the values of the series of that name to an instrument.
 fn observe<T: Copy>(instrument: &dyn AsyncInstrument<T>, name: &str, all: &[Series<T>]) {
     for series in all.iter().filter(|series| series.name == name) {
         instrument.observe(series.value, &attributes(&series.key));
@@ -121,7 +121,7 @@ fn attributes(key: &Key) -> Vec<KeyValue> {
     key.labels().map(|label| KeyValue::new(label.key().to_owned(), label.value().to_owned())).collect()
 }
 
-/// The unit that a name ends in, as UCUM writes it.
+/// Returns the unit in the suffix of a name, in UCUM notation.
 fn unit(name: &str) -> &'static str {
     let name = name.strip_suffix("_total").unwrap_or(name);
     if name.ends_with("_seconds") {
@@ -133,11 +133,11 @@ fn unit(name: &str) -> &'static str {
     }
 }
 
-/// A histogram that a collector gets.
+/// A histogram that is exported to a collector.
 pub struct SentHistogram(Histogram<f64>);
 
 impl SentHistogram {
-    /// Records into the series of that key, and into `page`, its like on the metrics page.
+    /// Records into the series of that key, and into `page`, the corresponding series of the metrics page.
     pub fn and_export(&self, page: metrics::Histogram, key: &Key) -> metrics::Histogram {
         let sent = self.0.clone();
         metrics::Histogram::from_arc(Arc::new(RecordedTwice { page, sent, attributes: attributes(key) }))
@@ -158,7 +158,7 @@ impl HistogramFn for RecordedTwice {
     }
 }
 
-/// A handle to a reader that collects when it is asked to, so that the one thread that sends does it.
+/// A handle to a reader that collects on request, so that only the sender thread collects.
 #[derive(Debug, Clone, Default)]
 struct OnDemandReader(Arc<ManualReader>);
 

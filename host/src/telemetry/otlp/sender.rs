@@ -1,10 +1,10 @@
-//! The thread that sends.
+//! The sender thread.
 //!
-//! **Invariant:** one batch at a time: one that the collector does not accept now is retried with exponential backoff, and given
-//! up after [`ATTEMPTS_MAX`]; in the meantime the queue fills and drops. Metrics that are not accepted are dropped: the next ones contain
-//! the same totals.
+//! **Invariant:** one batch at a time. A batch that the collector does not accept is retried with exponential backoff,
+//! and dropped after [`ATTEMPTS_MAX`] attempts; in the meantime the queue fills and drops further spans. Metrics that
+//! are not accepted are dropped: the next ones contain the same totals.
 //!
-//! **Invariant:** bounded: a span that finds no space is dropped, and its caller continues.
+//! **Invariant:** bounded: a span that exceeds the capacity of the queue is dropped, and its caller continues.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,11 +23,11 @@ use crate::telemetry::MetricsSnapshot;
 
 /// Maximum number of spans in one batch.
 pub(super) const BATCH_SPANS: usize = 512;
-/// Time that fewer spans wait.
+/// Maximum time for which an incomplete batch waits.
 const SPANS_WAIT: Duration = Duration::from_secs(1);
 /// Maximum number of attempts for a batch.
 const ATTEMPTS_MAX: u32 = 6;
-/// Time before the first retry; doubled with each further one.
+/// Delay before the first retry; doubled with each further one.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 
 /// State of the sender thread.
@@ -40,14 +40,14 @@ pub(super) struct Sender {
     pub is_failing: bool,
 }
 
-/// Sends metrics, and says how often.
+/// Sends metrics at an interval.
 pub(super) struct MetricsSender {
     pub meters: Arc<Meters>,
     pub exporter: MetricExporter,
     pub interval: Duration,
 }
 
-/// Spans that the collector has not taken yet.
+/// Spans that the collector has not accepted yet.
 pub(super) struct Held {
     spans: Vec<SpanData>,
     attempts: u32,
@@ -72,7 +72,7 @@ impl Sender {
                 if let Some(snapshot) = self.metrics.as_ref().and_then(|metrics| metrics.meters.read()) {
                     self.send_metrics(snapshot, self.collector.timeout());
                 }
-                // Not in a row for those that were missed while the collector hung.
+                // Intervals that were missed while the collector did not respond are skipped.
                 metrics_due = Some((due + interval).max(Instant::now()));
             }
             self.hold(spans);
@@ -82,7 +82,8 @@ impl Sender {
         }
     }
 
-    /// Sends what is left, metrics first since they are one request, until the time is over or the collector fails.
+    /// Sends the remaining data, metrics first since they are one request, until the timeout or a failure of the
+    /// collector.
     fn finish(&mut self, mut spans: Vec<SpanData>, stop: Stop) {
         let collector = self.collector.timeout();
         let left = move || stop.deadline.saturating_duration_since(Instant::now()).min(collector);
@@ -103,7 +104,7 @@ impl Sender {
         }
     }
 
-    /// Keeps spans until the collector has them.
+    /// Stores spans until the collector accepts them.
     fn hold(&mut self, spans: Vec<SpanData>) {
         if spans.is_empty() {
             return;
@@ -139,7 +140,7 @@ impl Sender {
         is_taken
     }
 
-    /// Sends all metrics, with those gauges and counters; returns true if the collector accepted them.
+    /// Sends all metrics, with these gauges and counters; returns true if the collector accepted them.
     fn send_metrics(&mut self, snapshot: MetricsSnapshot, timeout: Duration) -> bool {
         let Some(metrics) = &self.metrics else { return true };
         metrics.meters.show(snapshot);
@@ -150,7 +151,7 @@ impl Sender {
         self.note(Signal::Metrics, &response)
     }
 
-    /// Counts a request, and says in the log when the collector begins to fail and when it answers again.
+    /// Counts a request, and logs when the collector begins to fail and when it recovers.
     fn note(&mut self, signal: Signal, response: &Answer) -> bool {
         let reason = match response {
             Answer::Taken { .. } => None,
@@ -175,13 +176,13 @@ daftar_domain::named_enum! {
     /// Outcome of a span, with its name on the metrics page.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Outcome {
-        /// The collector has it.
+        /// The collector accepted it.
         Sent = "sent",
-        /// It found no space.
+        /// The queue was full.
         QueueFull = "queue_full",
-        /// The collector does not want it.
+        /// The collector rejected it.
         Rejected = "rejected",
-        /// The collector could not be reached, again and again.
+        /// The collector was unreachable in every attempt.
         Unreachable = "unreachable",
     }
 }
@@ -222,16 +223,16 @@ fn get(counts: &[AtomicU64], at: usize) -> u64 {
     counts.get(at).map_or(0, |count| count.load(Ordering::Relaxed))
 }
 
-/// The wish to end.
+/// Request to stop the thread.
 #[derive(Debug)]
 pub(super) struct Stop {
-    /// Time at which the caller continues.
+    /// Time at which the caller stops waiting.
     pub deadline: Instant,
-    /// The gauges and counters as they are at the end.
+    /// The final gauges and counters.
     pub last: Option<MetricsSnapshot>,
 }
 
-/// Spans that wait.
+/// The queue of spans.
 #[derive(Debug)]
 pub(super) struct Queue {
     pub max: usize,
@@ -243,7 +244,7 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct Waiting {
     spans: Vec<SpanData>,
-    /// Of those that were taken, the ones of which it is not known yet what becomes.
+    /// Number of accepted spans without an outcome yet.
     held: usize,
     stop: Option<Stop>,
     is_stopped: bool,
@@ -258,7 +259,7 @@ impl Queue {
         self.lock().spans.len()
     }
 
-    /// Spans of which it is not known what becomes of them.
+    /// Returns the number of spans without an outcome.
     pub fn unsent(&self) -> usize {
         let waiting = self.lock();
         waiting.spans.len().saturating_add(waiting.held)
@@ -293,7 +294,7 @@ impl Queue {
         }
     }
 
-    /// Waits until that instant, or a wish to end, or, where spans are wanted, a batch of them.
+    /// Waits until that instant, a stop request or, if spans are requested, a batch of spans.
     pub fn wait(&self, until: Instant, wants_spans: bool) -> (Vec<SpanData>, Option<Stop>) {
         let mut waiting = self.lock();
         loop {
@@ -315,7 +316,7 @@ impl Queue {
     }
 }
 
-/// Puts finished spans into the queue.
+/// Queues finished spans.
 #[derive(Debug)]
 pub(super) struct QueueProcessor(pub Arc<Queue>);
 
@@ -332,7 +333,7 @@ impl SpanProcessor for QueueProcessor {
         Ok(())
     }
 
-    /// The owner of the queue stops it, with a timeout of its own.
+    /// The owner of the queue stops it, with a separate timeout.
     fn shutdown_with_timeout(&self, _timeout: Duration) -> OTelSdkResult {
         Ok(())
     }

@@ -154,14 +154,14 @@ impl Worker {
         Ok(())
     }
 
-    /// Every change of a person has its entry in the audit log, and there are no others.
+    /// Checks that the audit log contains one entry for every change of an individual, and no others.
     fn check_audit(&self, ask: &Ask, at: usize) -> Result<(), String> {
         let Person { id, version, .. } = &self.people[at];
         let record = format!("Individual/{NATIONAL_ID}|{id}").replace('#', "%23");
         let query = format!("/audit?record={record}&action=update&outcome=allowed&_count=1000");
         let response = ask.admin("GET", &query, None).ok_or("no answer from the audit log")?;
         let reported = response.json();
-        // A member who joins a group is named in that group's entry, too.
+        // The audit entry of a change of a group also names a member who joins it.
         let is_change = |line: &&Value| line["operation"] == "PATCH /api/v2/Individual/{identifier}";
         let lines = reported["data"].as_array().into_iter().flatten().filter(is_change).count() as u64;
         if lines + 1 != *version {
@@ -171,7 +171,7 @@ impl Worker {
     }
 }
 
-/// A record; none where there is none.
+/// Reads a record; `None` if it does not exist.
 fn read(ask: &Ask, path: &str) -> Result<Option<Response>, String> {
     match ask.api("GET", path, &[], None) {
         Some(response) if response.status == 200 => Ok(Some(response)),

@@ -1,5 +1,5 @@
-//! `/programs`, `/program-rules` and `/eligibility`: programs, and rules evaluated by the administrator, who sees
-//! everything. The audit log names the evaluated subjects, as for clients.
+//! `/programs`, `/program-rules` and `/eligibility`: programs, and rules that the administrator evaluates with access
+//! to all records. The audit log names the evaluated subjects, as for clients.
 
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};

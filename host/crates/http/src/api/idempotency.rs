@@ -1,8 +1,8 @@
 //! `Idempotency-Key`: a create that is sent twice is executed once (draft-ietf-httpapi-idempotency-key-header).
 //!
-//! A request with the header is executed as a transaction of one entry, and its response is part of the same write.
-//! Repeated within a day, it returns what it wrote, as far as the client may see that now; a batch does the same for
-//! itself.
+//! A request with the header is executed as a transaction of one entry, and its response is part of the same write. A
+//! repetition within a day returns the written record, limited to the fields that the client may read at that time. A
+//! batch does the same for its own request.
 //!
 //! **Invariant:** a stored response is returned only to a client that may still make the request.
 
@@ -192,8 +192,8 @@ pub async fn answered_before(State(app): State<AppState>, request: Request, next
 /// Returns a stored response again.
 ///
 /// # Errors
-/// [`AppError::NotFound`] if the client no longer sees the changed record. If the store fails, or the stored response
-/// is inconsistent.
+/// [`AppError::NotFound`] if the changed record is no longer visible to the client. Returns other errors if the store
+/// fails, or the stored response is inconsistent.
 pub async fn response(
     app: &AppState,
     ctx: &OpContext,

@@ -181,12 +181,12 @@ impl Counts {
         }
     }
 
-    /// The name of a code; none if it is unusable, which is rejected.
+    /// Returns the name of a code. Rejects an unusable name and returns `None`.
     pub fn name(&mut self, line: Option<u64>, code: &str, text: &str) -> Option<String> {
         self.named("name", line, code, text)
     }
 
-    /// As [`name`](Self::name), for a text that its publisher calls `what`.
+    /// As [`name`](Self::name), for a text whose name in the publisher's file is `what`.
     pub fn named(&mut self, what: &str, line: Option<u64>, code: &str, text: &str) -> Option<String> {
         let text = self.text(text).filter(|text| !text.is_empty());
         if text.is_none() {

@@ -171,11 +171,11 @@ impl TrustPolicy {
         }
     }
 
-    /// Determines the signer of the plugin of that name and kind, whose file has that digest and `.sig` text.
-    /// `unsigned` is what this installation allows in addition to the configuration.
+    /// Determines the signer of a plugin by its name, its kind, the digest of its file and its `.sig` text. `unsigned`
+    /// is the policy of this installation: an unsigned plugin is permitted if it or the configuration permits it.
     ///
     /// # Errors
-    /// The reason why it has no trusted signer.
+    /// Returns the reason why the plugin has no trusted signer.
     pub fn signer_of(
         &self,
         (name, kind): (&PluginName, PluginKind),
@@ -184,7 +184,7 @@ impl TrustPolicy {
         signature: Option<&str>,
         unsigned: UnsignedPlugins,
     ) -> Result<Signer, SignatureProblem> {
-        // The digest covers the whole file: a signature would add nothing.
+        // The digest covers the complete file: a signature would add no information.
         if self.pinned.0.contains(&digest) {
             return Ok(Signer::Pinned);
         }

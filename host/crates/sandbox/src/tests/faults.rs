@@ -183,7 +183,7 @@ fn a_negative_count_is_an_invalid_response() {
 
 #[test]
 fn items_that_overlap_are_an_invalid_response() {
-    // The second concept begins in the middle of the first: what was a length is an address now.
+    // The second concept begins inside the first, so that a length is read as an address.
     let concepts =
         "(i32.store offset=4 (global.get $page) (i32.add (i32.load offset=4 (global.get $page)) (i32.const 4)))
         (global.get $page)";

@@ -1,5 +1,5 @@
-//! Checks everything in a backup before it is trusted: every stored value reads, records and versions follow one
-//! another without a gap, photos and plugins match their names, and the counts match.
+//! Checks everything in a backup before it is trusted: every stored value can be decoded, keys of records and versions
+//! are consecutive, photos and plugins match their digests, and the counts match.
 
 use std::collections::BTreeMap;
 
@@ -20,17 +20,17 @@ use daftar_store::{StoreError, record};
 pub struct Examiner {
     counts: BTreeMap<String, u64>,
     block: u64,
-    /// The record whose versions come, the version that came last, and whether that is the present one.
+    /// The record whose versions are being read, the last version read, and a flag if it is the current version.
     at: Option<(RecordKind, RecordId, VersionId, bool)>,
     plugin: Option<PluginFile>,
-    /// The digests of the files that were whole.
+    /// The digests of the complete files.
     plugins: Vec<[u8; 32]>,
     listed: Option<Vec<[u8; 32]>>,
     last_audit: Option<u64>,
     keys: Vec<String>,
 }
 
-/// A plugin's file of which some parts came.
+/// A plugin file of which some chunks were read.
 struct PluginFile {
     digest: [u8; 32],
     parts: u32,
@@ -39,10 +39,10 @@ struct PluginFile {
 }
 
 impl Examiner {
-    /// Checks the things of a block.
+    /// Checks the items of a block.
     ///
     /// # Errors
-    /// The first thing that cannot be restored.
+    /// The first item that cannot be restored.
     pub fn inspect(&mut self, block: u64, items: &[Item]) -> Result<(), BackupProblem> {
         self.block = block;
         for item in items {
@@ -52,7 +52,7 @@ impl Examiner {
         Ok(())
     }
 
-    /// Checks the whole: compares what came with what the backup says of itself.
+    /// Checks the complete backup: compares the items read with the counts of the backup.
     ///
     /// # Errors
     /// A difference.
@@ -121,7 +121,7 @@ impl Examiner {
         Ok(())
     }
 
-    /// Says what is wrong with a stored thing, where it reads at all.
+    /// Returns the problem of a stored item that can be decoded.
     fn entry(&mut self, entry: &Entry) -> Result<Option<&'static str>, StoreError> {
         match entry {
             Entry::Setting { kind, value } => record::setting::decode(*kind, value).map(|_| None),
@@ -162,7 +162,7 @@ impl Examiner {
         self.counts.get(stored.name()).copied().unwrap_or_default()
     }
 
-    /// Records come by kind and key, each with all its versions.
+    /// Checks the order: records are sorted by kind and key, each with all its versions.
     fn version(&mut self, now: (RecordKind, RecordId, VersionId, bool)) -> Option<&'static str> {
         let (kind, id, version, _) = now;
         let before = self.at.replace(now);

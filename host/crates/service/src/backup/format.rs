@@ -1,5 +1,5 @@
-//! The form of a backup: one readable line, blocks, and a last block with the counts of the written items.
-//! `host/docs/BACKUP.md` reports it to others.
+//! The format of a backup: one readable header line, blocks, and a last block with the counts of the written items.
+//! `host/docs/BACKUP.md` is its public specification.
 //!
 //! ```text
 //! daftar-backup-file 1 {"daftar": …, "sequence": …}\n
@@ -7,11 +7,12 @@
 //! daftar-backup-signature 1 <key id> <base64>\n      where it is signed
 //! ```
 //!
-//! Numbers are little-endian. A checksum is the SHA-256 of the checksum before it, the block's head and its payload;
-//! before the first block contains that of the first line. So the last one is a checksum of the whole backup.
+//! Numbers are little-endian. A checksum is the SHA-256 of the previous checksum, the header of the block and its
+//! payload. For the first block, the previous checksum is that of the header line. The last checksum therefore covers
+//! the complete backup.
 //!
-//! **Invariant:** a format that was released is never changed; another one gets another number. Golden files in
-//! `tests/data/backup` hold the bytes.
+//! **Invariant:** a released format never changes; a changed format gets a new number. Golden files in
+//! `tests/data/backup` contain the bytes.
 
 use std::collections::BTreeMap;
 
@@ -20,35 +21,35 @@ use sha2::{Digest as _, Sha256};
 
 use super::BackupProblem;
 
-/// The format that this daftar writes, and the only one that it reads.
+/// The format that this daftar writes, and the only format that it reads.
 pub const FORMAT: u64 = 1;
-/// Prefix of the first line.
+/// Prefix of the header line.
 pub(super) const MAGIC: &str = "daftar-backup-file ";
-/// Its first line before the first release.
+/// Header line of backups from before the first release.
 pub(super) const MAGIC_BEFORE_FIRST_RELEASE: &str = "daftar-backup ";
-/// The longest first line, in bytes.
+/// Maximum length of the header line, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// The bytes of a block's head.
+/// Size of a block header, in bytes.
 pub(super) const BLOCK_HEAD_BYTES: usize = 16;
-/// The bytes of a checksum.
+/// Size of a checksum, in bytes.
 pub(super) const CHECKSUM_BYTES: usize = 32;
-/// About how much goes into a block, in bytes. A thing that is longer has a block of its own.
+/// Approximate size of a block, in bytes. A longer item has a block of its own.
 pub(super) const BLOCK_BYTES: usize = 1024 * 1024;
-/// The most that a block holds, packed or unpacked: more than the longest thing.
+/// Maximum size of a block, packed or unpacked: more than the longest item.
 pub(super) const BLOCK_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Header of a backup: its first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The version of the daftar that made it.
+    /// The version of the daftar that created it.
     pub daftar: String,
-    /// The register's own id.
+    /// The id of the register.
     pub register: String,
     /// The revision of the content.
     pub sequence: u64,
-    /// Time at which it was begun: RFC 3339.
+    /// Start time of the backup: RFC 3339.
     pub at: String,
-    /// True if the keys are in it, without which no client's secret and no token is good.
+    /// True if it contains the keys, without which no client secret and no token is valid.
     pub keys: bool,
     /// Number of records, by kind.
     pub records: BTreeMap<String, u64>,
@@ -59,20 +60,20 @@ pub struct Head {
 pub struct End {
     /// Number of items of each kind.
     pub counts: BTreeMap<String, u64>,
-    /// In how many blocks, this one left out.
+    /// Number of blocks, except this one.
     pub blocks: u64,
     /// Their unpacked size, in bytes.
     pub bytes: u64,
 }
 
 impl Head {
-    /// The first line.
+    /// Writes the header line.
     pub(super) fn line(&self) -> Result<Vec<u8>, BackupProblem> {
         let text = serde_json::to_string(self).map_err(|error| BackupProblem::Head(error.to_string()))?;
         Ok(format!("{MAGIC}{FORMAT} {text}\n").into_bytes())
     }
 
-    /// Reads the first line, without its end.
+    /// Parses the header line, without its line end.
     pub(super) fn parse(line: &[u8]) -> Result<Self, BackupProblem> {
         let rest = line.strip_prefix(MAGIC.as_bytes()).ok_or(BackupProblem::Foreign)?;
         let damaged = |reason: &str| BackupProblem::Head(reason.to_owned());
@@ -88,7 +89,7 @@ impl Head {
         serde_json::from_str(text).map_err(|error| BackupProblem::Head(error.to_string()))
     }
 
-    /// About how many things the backup holds: for those who show how far they are.
+    /// Approximate number of items in the backup, for progress reports.
     #[must_use]
     pub fn about(&self) -> u64 {
         self.records.values().fold(self.sequence, |sum, count| sum.saturating_add(*count))
@@ -100,20 +101,20 @@ impl Head {
 pub(super) enum BlockKind {
     /// The last one; its payload is an [`End`] as JSON.
     End = 0,
-    /// Things, sequentially.
+    /// Items, sequentially.
     Items = 1,
 }
 
 /// Compression of a block's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
-    /// Not at all.
+    /// Uncompressed.
     Plain = 0,
-    /// As one frame of Zstandard (RFC 8878).
+    /// One frame of Zstandard (RFC 8878).
     Zstandard = 1,
 }
 
-/// The head of a block.
+/// The header of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockHead {
     pub kind: BlockKind,
@@ -124,7 +125,7 @@ pub(super) struct BlockHead {
 }
 
 impl BlockHead {
-    /// Its bytes.
+    /// Encodes the header.
     pub(super) fn bytes(self) -> [u8; BLOCK_HEAD_BYTES] {
         let numbers = [self.items, self.unpacked, self.packed].map(u32::to_le_bytes);
         let bytes = [self.kind as u8, self.packing as u8, 0, 0].into_iter().chain(numbers.into_iter().flatten());
@@ -133,7 +134,7 @@ impl BlockHead {
         head
     }
 
-    /// Reads its bytes; returns the problem of invalid ones.
+    /// Decodes the header; returns the problem of invalid bytes.
     pub(super) fn parse(bytes: &[u8; BLOCK_HEAD_BYTES]) -> Result<Self, &'static str> {
         let [kind, packing, zero, other_zero, numbers @ ..] = bytes;
         if (*zero, *other_zero) != (0, 0) {
@@ -162,7 +163,7 @@ impl BlockHead {
     }
 }
 
-/// The checksum of everything so far.
+/// The checksum of all data so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chain([u8; CHECKSUM_BYTES]);
 

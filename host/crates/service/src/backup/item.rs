@@ -1,4 +1,4 @@
-//! The things in a backup, and how they are written: postcard of [`ItemV1`], sequentially.
+//! The items of a backup and their encoding: postcard of [`ItemV1`], sequentially.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,36 +14,36 @@ use daftar_domain::photo::PhotoDigest;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::archive::{Entry, SettingKind};
 
-/// One thing in a backup.
+/// One item of a backup.
 #[derive(Debug)]
 pub enum Item {
-    /// A file of keys.
+    /// A key file.
     Key {
-        /// Its name in the folder of keys.
+        /// Its name in the key folder.
         name: String,
         /// Its content.
         text: SecretString,
     },
-    /// The list of installed plugins, as its file holds it.
+    /// The list of installed plugins, with the content of its file.
     PluginList {
         /// The file.
         bytes: Vec<u8>,
     },
-    /// A part of a plugin's file. The parts of one file follow one another.
+    /// A chunk of a plugin file. The chunks of one file are consecutive.
     PluginPart {
-        /// The digest of the whole.
+        /// The digest of the complete file.
         digest: [u8; 32],
-        /// Which part, counted from 0.
+        /// The chunk number, counted from 0.
         part: u32,
         /// Its bytes.
         bytes: Vec<u8>,
     },
-    /// Something that the store keeps.
+    /// A stored item.
     ItemKind(Entry),
 }
 
 impl Item {
-    /// As what it is counted.
+    /// The kind under which it is counted.
     #[must_use]
     pub fn counted(&self) -> &'static str {
         match self {
@@ -54,19 +54,19 @@ impl Item {
         }
     }
 
-    /// Writes it.
+    /// Encodes the item.
     pub(super) fn write(&self, to: Vec<u8>) -> Result<Vec<u8>, postcard::Error> {
         postcard::to_extend(&ItemV1::from(self), to)
     }
 
-    /// Reads the first of some; gives what comes after it.
+    /// Decodes the first of several items; returns it with the remaining bytes.
     pub(super) fn read(bytes: &[u8]) -> Result<(Self, &[u8]), String> {
         let (stored, rest) = postcard::take_from_bytes::<ItemV1<'_>>(bytes).map_err(|error| error.to_string())?;
         Ok((Self::try_from(stored)?, rest))
     }
 }
 
-/// An item as it is written, in format 1.
+/// An item as encoded in format 1.
 #[derive(Serialize, Deserialize)]
 enum ItemV1<'a> {
     Key { name: &'a str, text: &'a str },
@@ -87,7 +87,7 @@ enum ItemV1<'a> {
 #[derive(Serialize, Deserialize)]
 struct SettingKindV1(u32);
 
-/// Bytes, written at once and read without being copied.
+/// Bytes, written in one operation and read without a copy.
 struct Bytes<'a>(&'a [u8]);
 
 impl Serialize for Bytes<'_> {

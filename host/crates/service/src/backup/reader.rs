@@ -1,7 +1,7 @@
 //! Reads a backup, block by block, checking each before it is used.
 //!
-//! **Invariant:** input is hostile: what is read at once is bounded, and nothing of a block is given away before its checksum was
-//! found to be right.
+//! **Invariant:** input is untrusted: each read is bounded, and a block is returned only after its checksum was
+//! verified.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -14,45 +14,45 @@ use super::item::Item;
 use super::signature::{BackupSignature, SIGNATURE_LINE_BYTES_MAX};
 use super::writer::unpacked;
 
-/// A backup that is being read.
+/// A backup that is read.
 pub struct BackupReader<R> {
     from: R,
     /// Header of the backup.
     pub(super) head: Head,
-    /// The checksum of everything that has been read.
+    /// The checksum of all bytes read so far.
     pub(super) chain: Chain,
-    /// Number of bytes that have been read.
+    /// Number of bytes read.
     pub(super) at: u64,
-    /// Number of blocks that have been read.
+    /// Number of blocks read.
     blocks: u64,
     /// Their unpacked size, in bytes.
     pub(super) bytes: u64,
-    /// The signature that was found after the end.
+    /// The signature found after the end.
     pub(super) signature: Option<BackupSignature>,
 }
 
-/// One block, found to be whole.
+/// One block with a verified checksum.
 pub struct Block {
     pub(super) head: BlockHead,
     payload: Vec<u8>,
-    /// Which block it is, counted from 1.
+    /// The block number, counted from 1.
     pub(super) number: u64,
     begins_at: u64,
 }
 
 /// The next item of a backup.
 pub enum Next {
-    /// Things.
+    /// Items.
     Items(Block),
-    /// The end.
+    /// The trailer.
     End(End),
 }
 
 impl Block {
-    /// The things in it.
+    /// Returns the items of the block.
     ///
     /// # Errors
-    /// If it cannot be unpacked or read.
+    /// If the block cannot be unpacked or decoded.
     pub fn items(self) -> Result<Vec<Item>, BackupProblem> {
         let (block, at) = (self.number, self.begins_at);
         let damaged = |reason| BackupProblem::Damaged { block, at, reason };
@@ -77,10 +77,10 @@ impl Block {
 }
 
 impl<R: Read> BackupReader<R> {
-    /// Reads the first line.
+    /// Reads the header line.
     ///
     /// # Errors
-    /// If it is no backup, or one that this daftar cannot read.
+    /// If the input is not a backup, or has a format that this daftar cannot read.
     pub fn new(mut from: R) -> Result<Self, BackupProblem> {
         let line = first_line(&mut from)?;
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
@@ -89,10 +89,10 @@ impl<R: Read> BackupReader<R> {
         Ok(Self { from, head, chain: Chain::of_line(&line), at, blocks: 0, bytes: 0, signature: None })
     }
 
-    /// The next item. Must not be called after the end.
+    /// Returns the next block or the trailer. Must not be called after the trailer.
     ///
     /// # Errors
-    /// When the backup is cut off, damaged, or continues after its end.
+    /// If the backup is truncated, damaged, or continues after its end.
     pub fn next_block(&mut self) -> Result<Next, BackupProblem> {
         let (begins_at, number) = (self.at, self.blocks.saturating_add(1));
         let damaged = |reason: &str| BackupProblem::Damaged { block: number, at: begins_at, reason: reason.to_owned() };
@@ -146,7 +146,7 @@ impl<R: Read> BackupReader<R> {
         Ok(())
     }
 
-    /// Reads what comes after the last block: nothing, or a signature and nothing else.
+    /// Reads the data after the last block: none, or exactly one signature.
     fn read_signature(&mut self) -> Result<(), BackupProblem> {
         let line = rest(&mut self.from)?;
         if !line.is_empty() {
@@ -157,7 +157,7 @@ impl<R: Read> BackupReader<R> {
     }
 }
 
-/// All that is left, which is at most one line.
+/// Reads the remaining data, which is at most one line.
 fn rest(from: impl Read) -> Result<Vec<u8>, BackupProblem> {
     let mut line = Vec::new();
     let one_more = u64::try_from(SIGNATURE_LINE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
@@ -170,14 +170,14 @@ fn rest(from: impl Read) -> Result<Vec<u8>, BackupProblem> {
 pub struct Extent {
     /// Its unpacked size, in bytes.
     pub unpacked: u64,
-    /// True if there are bytes after its last block: a signature or an error.
+    /// True if bytes follow its last block: a signature or an error.
     pub is_signed: bool,
 }
 
-/// Size of a backup, from the headers of its blocks: nothing else is read, and nothing checked.
+/// Computes the size of a backup from the headers of its blocks. Reads nothing else and verifies nothing.
 ///
 /// # Errors
-/// If a head cannot be read.
+/// If a header cannot be read.
 pub fn extent_of(mut from: impl Read + Seek) -> Result<Extent, BackupProblem> {
     let mut at = u64::try_from(first_line(&mut from)?.len()).unwrap_or(u64::MAX);
     let (mut sum, mut block) = (0_u64, 1);
@@ -197,7 +197,7 @@ pub fn extent_of(mut from: impl Read + Seek) -> Result<Extent, BackupProblem> {
     }
 }
 
-/// The first line with its end. What does not begin like a backup is not read on.
+/// Reads the header line with its line end. Stops immediately if the data lacks the prefix of a backup.
 fn first_line(from: &mut impl Read) -> Result<Vec<u8>, BackupProblem> {
     let mut line = Vec::new();
     let mut byte = [0; 1];

@@ -1,4 +1,4 @@
-//! Reads a backup whole: to say what is in it, or to put it back.
+//! Reads a complete backup, to verify its contents or to restore it.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -11,21 +11,21 @@ use super::item::Item;
 use super::reader::{BackupReader, Next};
 use super::signature::BackupSignature;
 
-/// Number of blocks that are read ahead while one is put back.
+/// Number of blocks that are read ahead during a restore.
 const BLOCKS_AHEAD: usize = 2;
 
 /// Content of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
-    /// Its own description.
+    /// Its header.
     pub head: Head,
     /// Number of items of each kind.
     pub counts: BTreeMap<String, u64>,
-    /// In how many blocks.
+    /// Number of blocks.
     pub blocks: u64,
     /// Its length.
     pub bytes: u64,
-    /// The checksum of everything.
+    /// The checksum of the complete backup.
     pub checksum: Chain,
     /// Signer, as named in the file.
     pub signature: Option<BackupSignature>,
@@ -34,19 +34,19 @@ pub struct Contents {
 /// Depth of the checks of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// Its blocks are whole, and its end is there: what can be seen while it arrives.
+    /// Its blocks are intact and its end exists: the checks that are possible while it arrives.
     Blocks,
     /// Everything in it can be restored.
     Everything,
 }
 
-/// Hears how many things have been checked, after each block.
+/// Receives the number of checked items after each block.
 pub type Heard<'h> = &'h mut dyn FnMut(&Head, u64);
 
 /// Header of a backup: its first line.
 ///
 /// # Errors
-/// If it is no backup, or one that this daftar cannot read.
+/// If the input is not a backup, or has a format that this daftar cannot read.
 pub fn head_of(from: impl Read) -> Result<Head, BackupProblem> {
     Ok(BackupReader::new(from)?.head)
 }
@@ -59,8 +59,8 @@ pub fn inspect(from: impl Read, depth: Depth, heard: Heard<'_>) -> Result<Conten
     read(from, depth, heard, |_, _| Ok(()))
 }
 
-/// Reads a backup to its end, checks everything, and hands its things on, each time with how many bytes it was in all
-/// so far, unpacked.
+/// Reads a backup to its end, checks everything, and passes its items on, each time with the total unpacked size so
+/// far, in bytes.
 fn read(
     from: impl Read,
     depth: Depth,
@@ -99,17 +99,17 @@ fn read(
     })
 }
 
-/// A backup that is read and checked in a thread of its own, ahead of the caller.
+/// A backup that is read and checked in a separate thread, ahead of the caller.
 pub struct ReadAhead {
     items: Receiver<(Vec<Item>, u64)>,
     thread: std::thread::JoinHandle<Result<Contents, BackupProblem>>,
 }
 
 impl ReadAhead {
-    /// Begins to read.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// When no thread can be had.
+    /// If no thread can be created.
     pub fn start(
         from: impl Read + Send + 'static,
         mut heard: impl FnMut(&Head, u64) + Send + 'static,
@@ -121,18 +121,18 @@ impl ReadAhead {
         Ok(Self { items, thread })
     }
 
-    /// The next things, which have been checked, and how many bytes it was with them in all, unpacked; none at the end,
-    /// and when something is wrong.
+    /// Returns the next checked items with the total unpacked size including them, in bytes; none at the end, or after
+    /// a problem.
     pub fn next(&self) -> Option<(Vec<Item>, u64)> {
         self.items.recv().ok()
     }
 
-    /// Content of the backup, if it was complete.
+    /// Returns the content of the backup, if it was complete.
     ///
     /// # Errors
     /// The problem with it.
     pub fn finish(self) -> Result<Contents, BackupProblem> {
-        // A caller that stopped does not wait for the rest.
+        // A caller that stopped does not wait for the remaining blocks.
         drop(self.items);
         let panicked = |_| BackupProblem::Io(std::io::Error::other("the thread that reads the backup has panicked"));
         self.thread.join().map_err(panicked)?

@@ -1,9 +1,11 @@
-//! Signature of a backup: an Ed25519 signature over its last checksum, which covers everything in it, in one line after
-//! the last block.
+//! Signature of a backup: an Ed25519 signature over its last checksum, which covers the complete backup, in one line
+//! after the last block.
 //!
-//! **Invariant:** a backup is signed by the holder of the private key, never by the server, which never sees that key.
+//! **Invariant:** a backup is signed by the holder of the private key, never by the server, which has no access to
+//! that key.
 //!
-//! **Invariant:** the signed text names what it is, so that a signature of a plugin is none of a backup, nor the other way round.
+//! **Invariant:** the signed text contains its purpose, so that a plugin signature is not a valid backup signature,
+//! and vice versa.
 
 use std::fmt;
 use std::fs::File;
@@ -18,7 +20,7 @@ use daftar_sandbox::{PluginSignature, PrivateKey};
 
 /// Prefix of the line and of the signed text.
 pub(super) const SIGNATURE_MAGIC: &str = "daftar-backup-signature";
-/// The longest line, in bytes; a valid one has less than 150.
+/// Maximum length of the line, in bytes; a valid line has less than 150.
 pub(super) const SIGNATURE_LINE_BYTES_MAX: usize = 512;
 
 /// The signature of a backup.
@@ -26,13 +28,13 @@ pub(super) const SIGNATURE_LINE_BYTES_MAX: usize = 512;
 pub struct BackupSignature(PluginSignature);
 
 impl BackupSignature {
-    /// Signs the backup of that last checksum.
+    /// Signs the backup with that last checksum.
     #[must_use]
     pub fn sign(key: &PrivateKey, checksum: &Chain) -> Self {
         Self(key.sign(&signed_text(checksum)))
     }
 
-    /// Reads the line after the last block.
+    /// Parses the line after the last block.
     pub(super) fn parse(line: &[u8]) -> Result<Self, BackupProblem> {
         let text = str::from_utf8(line).map_err(|_| BackupProblem::Longer)?;
         if !text.starts_with(SIGNATURE_MAGIC) {
@@ -41,13 +43,13 @@ impl BackupSignature {
         PluginSignature::parse_as(SIGNATURE_MAGIC, text).map(Self).map_err(BackupProblem::Signature)
     }
 
-    /// The key that made it, as it says itself.
+    /// The key named in the signature, which is not verified.
     #[must_use]
     pub fn key(&self) -> PluginKeyId {
         self.0.key()
     }
 
-    /// The line, with its end.
+    /// The line, with its line end.
     #[must_use]
     pub fn line(&self) -> String {
         format!("{self}\n")
@@ -73,7 +75,7 @@ fn signed_text(checksum: &Chain) -> Vec<u8> {
 #[derive(Debug, Clone, Default)]
 pub struct BackupTrust {
     keys: Vec<PluginKey>,
-    /// True if a backup that none of them signed is refused.
+    /// True if a backup without a signature by one of them is rejected.
     is_required: bool,
 }
 
@@ -82,7 +84,7 @@ pub struct BackupTrust {
 pub enum Authenticity {
     /// A trusted key.
     Signed(PluginKeyId),
-    /// A key that is not known here, where none is trusted for backups: the signature is not verified.
+    /// A key that is unknown here, while no keys are trusted for backups: the signature is not verified.
     UnknownKey(PluginKeyId),
     /// No signer.
     Unsigned,
@@ -95,16 +97,17 @@ impl BackupTrust {
         Self { keys, is_required: false }
     }
 
-    /// Accepts what that key signed, and nothing else.
+    /// Accepts signatures by that key only.
     #[must_use]
     pub fn required(key: PluginKey) -> Self {
         Self { keys: vec![key], is_required: true }
     }
 
-    /// Judges the signature of a backup that was read whole.
+    /// Checks the signature of a backup that was read completely.
     ///
     /// # Errors
-    /// A signature that a trusted key did not make; none, or one by an unknown key, where a trusted one is expected.
+    /// A signature that does not match the trusted key; no signature, or one by an unknown key, if a trusted signature
+    /// is required.
     pub fn judge(&self, contents: &Contents) -> Result<Authenticity, BackupProblem> {
         let Some(signature) = &contents.signature else {
             return if self.is_required { Err(BackupProblem::Unsigned) } else { Ok(Authenticity::Unsigned) };
@@ -121,14 +124,13 @@ impl BackupTrust {
         }
     }
 
-    /// Judges the signature of a file before anything is done with it, and leaves it at its beginning. The file is read
-    /// whole where there is something to verify; the checksum is returned then, to be compared with that of what is
-    /// used.
+    /// Checks the signature of a file before it is used, and rewinds the file. If there is a signature to verify, the
+    /// file is read completely, and its checksum is returned, to be compared with that of the data used later.
     ///
     /// # Errors
-    /// As [`Self::judge`]; or what is wrong with the backup.
+    /// As [`Self::judge`]; or the problem of the backup.
     pub fn judge_file(&self, file: &mut File) -> Result<(Authenticity, Option<Chain>), BackupProblem> {
-        // Problems of a file without a signature are found when it is read.
+        // Problems of a file without a signature are detected when it is read.
         let is_signed = extent_of(&mut *file).is_ok_and(|extent| extent.is_signed);
         file.rewind()?;
         if !is_signed {

@@ -1,4 +1,4 @@
-//! The form of a backup: a written backup can be read, and every change is detected.
+//! Tests of the backup format: a written backup can be read, and every change is detected.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ impl ChangeSink for Deaf {
     fn apply(&self, _: &[Change]) {}
 }
 
-/// A store with two people, one of whom was changed and has a photo.
+/// A store with two individuals, one of whom was changed and has a photo.
 async fn store() -> SledStore {
     let store = SledStore::temporary();
     store.attach_sink(Arc::new(Deaf)).unwrap();
@@ -220,7 +220,7 @@ fn sample_head() -> Head {
     }
 }
 
-/// One of each. The values are no stored forms: these have golden files of their own.
+/// One item of each kind. The values are not in a stored format, for which other golden files exist.
 fn sample_items() -> Vec<Item> {
     let value = || vec![1, 2, 3];
     let name = RequestName { client: ClientId::parse("c").unwrap(), key: IdempotencyKey::parse("k").unwrap(), part: 9 };
@@ -237,7 +237,7 @@ fn sample_items() -> Vec<Item> {
         Item::PluginList { bytes: b"{}".to_vec() },
     ];
     items.extend(SettingKind::ALL.map(|kind| Item::ItemKind(Entry::Setting { kind, value: value() })));
-    // Spelled out: their order is the form.
+    // Listed explicitly: the order is part of the format.
     let kinds = [
         RecordKind::Individual,
         RecordKind::Group,
@@ -254,7 +254,7 @@ fn sample_items() -> Vec<Item> {
             Entry::Request { name, value: value() },
             Entry::Photo { digest: PhotoDigest([8; 32]), bytes: Arc::from(value()) },
             Entry::Change { sequence: Sequence(7), value: value() },
-            // Long and dull, so that the block is packed.
+            // Long and repetitive, so that the block is packed.
             Entry::Audit { number: 5, value: vec![4; 2_000] },
         ]
         .map(Item::ItemKind),
@@ -271,8 +271,8 @@ fn hexadecimal(bytes: &[u8]) -> String {
     text
 }
 
-/// The form of a released format stays: the golden file, made by another program from host/docs/BACKUP.md, is read as
-/// it was meant. It is never changed; another format gets another file.
+/// A released format never changes: the golden file, which another program created from host/docs/BACKUP.md, is read
+/// with the intended content. It is never changed; another format gets another file.
 #[test]
 fn a_backup_of_format_1_is_read() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data/backup/v1.hex");
@@ -290,7 +290,7 @@ fn a_backup_of_format_1_is_read() {
     assert_eq!(as_written(&block.items().unwrap()), as_written(&sample_items()));
     let reader::Next::End(End { blocks, counts, .. }) = reader.next_block().unwrap() else { panic!("there is an end") };
     assert_eq!((blocks, counts["settings"], counts["older_versions"]), (1, 5, 1));
-    // The compression may change; the first line and the packed content may not.
+    // The compression may change; the header line and the unpacked content may not.
     let first_line = |bytes: &[u8]| bytes.split(|byte| *byte == b'\n').next().map(<[u8]>::to_vec);
     assert_eq!(first_line(&today), first_line(&bytes));
 }
@@ -340,7 +340,7 @@ async fn a_signature_covers_everything_and_is_judged_by_the_keys_that_are_truste
     assert!(matches!(required.judge(&unsigned), Err(BackupProblem::Unsigned)));
     let foreign = read(&signed_by(&other), Depth::Blocks).unwrap();
     assert!(matches!(some.judge(&foreign), Err(BackupProblem::UnknownKey { .. })));
-    // The signature of another backup, and one by another key that says it is by this one.
+    // The signature of another backup, and a signature by another key that names this key.
     let mut sequence = head.clone();
     sequence.daftar.push('x');
     let elsewhere = read(&written(&sequence, contents().await.1), Depth::Blocks).unwrap();
@@ -350,7 +350,7 @@ async fn a_signature_covers_everything_and_is_judged_by_the_keys_that_are_truste
     let claimed = claimed.replace(&other.public_key().id().to_string(), &id.to_string());
     let claimed = read(&[bytes.as_slice(), claimed.as_bytes()].concat(), Depth::Blocks).unwrap();
     assert!(matches!(some.judge(&claimed), Err(BackupProblem::SignatureMismatch { .. })));
-    // The signature of a plugin is no signature of a backup.
+    // A plugin signature is not a valid backup signature.
     let plain = key.sign(unsigned.checksum.to_hex().as_bytes()).to_string();
     let renamed = plain.replace("daftar-plugin-signature", "daftar-backup-signature");
     let renamed = read(&[bytes.as_slice(), renamed.as_bytes()].concat(), Depth::Blocks).unwrap();
@@ -372,7 +372,7 @@ async fn any_change_of_a_signed_backup_is_detected_before_its_use() {
     };
     let (authenticity, verified) = judged(&signed).unwrap();
     assert_eq!((authenticity, verified), (Authenticity::Signed(key.public_key().id()), Some(checksum)));
-    // The end of the line may be lost; nothing else.
+    // Only the line end may be missing.
     for at in 0..signed.len() - 1 {
         let mut changed = signed.clone();
         changed[at] ^= 1;

@@ -1,7 +1,7 @@
 //! Writes a backup, block by block.
 //!
-//! **Invariant:** a packed block has been unpacked again and compared before it is given away: no reader finds a fault in
-//! packing on the day of the restore.
+//! **Invariant:** a packed block is unpacked again and compared before it is sent: a compression error never surfaces
+//! at the restore.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::BackupProblem;
 use super::format::{BLOCK_BYTES, BLOCK_BYTES_MAX, BlockHead, BlockKind, Chain, End, Head, Packing};
 use super::item::Item;
 
-/// A block smaller than this is not packed.
+/// A smaller block is not packed.
 const PACKED_FROM_BYTES: usize = 256;
 
 /// The end of a backup.
@@ -23,7 +23,7 @@ pub struct Finished {
     pub counts: BTreeMap<String, u64>,
 }
 
-/// Makes the bytes of a backup.
+/// Creates the bytes of a backup.
 pub struct BackupWriter {
     chain: Chain,
     items: Vec<u8>,
@@ -32,20 +32,20 @@ pub struct BackupWriter {
 }
 
 impl BackupWriter {
-    /// Begins a backup; gives its first line.
+    /// Begins a backup; returns its header line.
     ///
     /// # Errors
-    /// Never in practice: the head can be written.
+    /// Never in practice: the header can be encoded.
     pub fn new(head: &Head) -> Result<(Self, Vec<u8>), BackupProblem> {
         let line = head.line()?;
         let writer = Self { chain: Chain::of_line(&line), items: Vec::new(), item_count: 0, end: End::default() };
         Ok((writer, line))
     }
 
-    /// Takes things up; gives the blocks that are full.
+    /// Adds items; returns the full blocks.
     ///
     /// # Errors
-    /// When a thing is larger than a block may be.
+    /// If an item is larger than the maximum block size.
     pub fn add(&mut self, items: impl IntoIterator<Item = Item>) -> Result<Vec<Vec<u8>>, BackupProblem> {
         let mut blocks = Vec::new();
         for item in items {
@@ -68,7 +68,7 @@ impl BackupWriter {
     /// Ends the backup.
     ///
     /// # Errors
-    /// Never in practice: the end can be written.
+    /// Never in practice: the trailer can be encoded.
     pub fn finish(mut self) -> Result<Finished, BackupProblem> {
         let mut blocks: Vec<Vec<u8>> = self.close_block().into_iter().collect();
         let end = serde_json::to_vec(&self.end).map_err(|error| self.refused(error.to_string()))?;
@@ -91,7 +91,7 @@ impl BackupWriter {
     }
 
     fn block(&mut self, kind: BlockKind, items: u32, bytes: Vec<u8>) -> Vec<u8> {
-        // Both are below the bound of a block.
+        // Both are below the maximum block size.
         let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let unpacked = length(&bytes);
         let (packing, payload) = match packed(&bytes) {
@@ -108,7 +108,7 @@ impl BackupWriter {
     }
 }
 
-/// The bytes packed, where that makes them smaller and gives them back.
+/// Packs the bytes; returns them if they are smaller and unpack to the original.
 fn packed(bytes: &[u8]) -> Option<Vec<u8>> {
     if bytes.len() < PACKED_FROM_BYTES {
         return None;
@@ -124,7 +124,7 @@ fn packed(bytes: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// The bytes unpacked: exactly so many.
+/// Unpacks the bytes; the result must have exactly the given size.
 pub(super) fn unpacked(packed: &[u8], length: usize) -> Result<Vec<u8>, String> {
     let mut bytes = vec![0; length];
     let written = FrameDecoder::new().decode_all(packed, &mut bytes).map_err(|error| error.to_string())?;

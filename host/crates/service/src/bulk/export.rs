@@ -1,7 +1,7 @@
-//! The records of one kind as they were at an instant, in the order of their creation.
+//! The records of one kind at a point in time, in the order of their creation.
 //!
-//! **Invariant:** what is given of a record is its last version written at that instant or before, however long the export takes. A
-//! write that was on its way at that instant may be missing.
+//! **Invariant:** an exported record is its last version written at or before that time, regardless of the duration of
+//! the export. A write in progress at that time may be missing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use daftar_domain::error::AppError;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::value::Reference;
 
-/// Number of exports that are sent at once.
+/// Maximum number of concurrent exports.
 pub const EXPORTS_MAX: usize = 8;
 
-/// Number of records that are read from the store at once.
+/// Number of records per read from the store.
 pub const PAGE_RECORDS: usize = 500;
 
-/// A page ends with the record with which its photos take that much: a page waits in memory for as long as its reader
-/// takes nothing, and there may be many readers.
+/// Maximum size of the photos of a page, which ends with the record that reaches it: a page stays in memory while its
+/// reader consumes no data, and there may be many readers.
 const PAGE_PHOTO_BYTES: usize = 1 << 20;
 
-/// A record with what is needed to write its body.
+/// A record with the data required to write its body.
 pub struct Exported {
     /// The record.
     pub record: ChangedRecord,
@@ -46,7 +46,7 @@ pub struct ExportedPage {
 /// Requested parts of the records.
 #[derive(Debug, Clone, Copy)]
 pub struct ExportRequest<'a> {
-    /// The keys of the records, where not all of the kind are.
+    /// The keys of the records, if the export is limited to some of the kind.
     pub chosen: Option<&'a [RecordId]>,
     /// True if the bytes of their photos are read.
     pub photos: bool,
@@ -94,7 +94,7 @@ pub async fn page(
     Ok(ExportedPage { records: exported, last })
 }
 
-/// A record as it was at an instant; none where it was created later.
+/// A record at a point in time; none if it was created later.
 async fn as_of(
     registry: &Registry,
     mut record: ChangedRecord,

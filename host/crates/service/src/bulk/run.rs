@@ -1,15 +1,15 @@
-//! Writes the lines of one request, many at a time.
+//! Writes the lines of one request, many concurrently.
 //!
-//! **Invariant:** bounded: as many lines are being written as the store wants at once, and no more are applied while the window holds
-//! [`WINDOW_LINES_MAX`] lines or [`WINDOW_BYTES_MAX`] bytes.
+//! **Invariant:** concurrency is bounded by the number of concurrent writes that the store prefers. No more lines are
+//! accepted while the window contains [`WINDOW_LINES_MAX`] lines or [`WINDOW_BYTES_MAX`] bytes.
 //!
-//! **Invariant:** an error that is no fault of a line stops everything: what is being written ends, and nothing more begins.
+//! **Invariant:** an error that is not caused by a line stops the run: writes in progress complete, and no more begin.
 //!
-//! **Invariant:** lines of one kind begin in their order. A line waits for every earlier line of the window that it refers to, and
-//! for earlier ones of the same name where it would look for its own record.
+//! **Invariant:** lines of one kind begin in their order. A line waits for every earlier line of the window that it
+//! refers to. If it searches for its own record, it also waits for earlier lines with the same name.
 //!
-//! **Invariant:** no line finds a record of a later line: where one of another kind was begun before it, it waits for it and is
-//! refused when that made the record.
+//! **Invariant:** no line resolves to a record of a later line: if a line of another kind began before it, it waits
+//! for that line, and is rejected if that line created the record.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -29,7 +29,7 @@ pub const WINDOW_BYTES_MAX: usize = 24 << 20;
 
 type Job = Pin<Box<dyn Future<Output = (u64, LineResult)> + Send>>;
 
-/// The lines of a request on their way.
+/// The lines of a request that are in progress.
 pub struct Run<S> {
     importer: Importer,
     source: S,
@@ -37,14 +37,14 @@ pub struct Run<S> {
     /// Lines that were written before, by number.
     earlier: HashMap<u64, Done>,
     window: Window<Work>,
-    /// Lines of the window that were written before, and are checked again all the same: by place.
+    /// Lines of the window that were written before and are checked again, by position.
     again: HashMap<u64, Done>,
     running: FuturesUnordered<Job>,
     stopped: Option<AppError>,
 }
 
 impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Run<S> {
-    /// Begins; `earlier` are the lines that an earlier request of the same import wrote.
+    /// Creates a run; `earlier` are the lines that an earlier request of the same import wrote.
     pub fn new(importer: Importer, source: S, earlier: HashMap<u64, Done>) -> Self {
         Self {
             importer,
@@ -58,10 +58,10 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Run<S
         }
     }
 
-    /// The next lines that are done, in their order; empty when all are.
+    /// Returns the next completed lines, in their order; empty when all are completed.
     ///
     /// # Errors
-    /// The error that stopped it, once, after the previous lines were reported.
+    /// The error that stopped the run, once, after the previous lines were reported.
     pub async fn next(&mut self) -> Result<Vec<(u64, LineResult)>, AppError> {
         loop {
             let keep = |result: &LineResult| result.as_ref().is_err_and(is_no_fault_of_the_line);
@@ -118,7 +118,7 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Run<S
                 }
             }
             (Ok(prepared), Some(done)) if prepared.adds_members() => {
-                // It may have been written in part.
+                // It may have been written partially.
                 let place = self.push_work((line, bytes), prepared);
                 self.again.insert(place, done);
             }
@@ -160,7 +160,7 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Run<S
         if let Err(error) = &result
             && is_no_fault_of_the_line(error)
         {
-            // The line stays, and nothing behind it is reported.
+            // The line stays, and no later line is reported.
             let Err(error) = result else { return };
             self.window.finish(place, Err(AppError::Busy));
             self.stopped.get_or_insert(error);
@@ -175,14 +175,14 @@ pub(super) type LineResult = Result<Done, AppError>;
 
 const LANES: usize = RecordKind::ALL.len();
 
-/// Lines from the first that is not reported yet. `W` is what is to be done for one.
+/// Lines from the first unreported one on. `W` is the work for a line.
 pub(super) struct Window<W> {
-    /// The place of the first line; places are consecutive, independent of the numbers of lines.
+    /// The position of the first line; positions are consecutive, independent of the numbers of lines.
     first: u64,
     slots: VecDeque<Slot<W>>,
-    /// The last line that contains a record of that name.
+    /// The last line that contains a record with that name.
     brought: HashMap<Name, u64>,
-    /// The places that wait, a lane for each kind.
+    /// The waiting positions, in one queue per kind.
     lanes: [VecDeque<u64>; LANES],
     bytes: usize,
 }
@@ -192,9 +192,9 @@ struct Slot<W> {
     bytes: usize,
     lane: usize,
     own: Vec<Name>,
-    /// The places that have to be done before.
+    /// The positions that must be completed before.
     after: Vec<u64>,
-    /// Names that are in no earlier line of the window.
+    /// Names that no earlier line of the window contains.
     unknown: Vec<Name>,
     state: State<W>,
 }
@@ -210,7 +210,7 @@ pub(super) struct Ready<W> {
     pub place: u64,
     pub line: u64,
     pub work: W,
-    /// The later line that brought a record to which this one refers.
+    /// The later line that created a record to which this line refers.
     pub later: Option<u64>,
 }
 
@@ -224,14 +224,14 @@ impl<W> Window<W> {
         (self.slots.len(), self.bytes)
     }
 
-    /// Adds a line that is done already, one way or the other.
+    /// Adds a line that is completed already, with any outcome.
     pub(super) fn push_done(&mut self, line: u64, result: LineResult) {
         let state = State::Done(result);
         let (own, after, unknown) = (Vec::new(), Vec::new(), Vec::new());
         self.slots.push_back(Slot { line, bytes: 0, lane: 0, own, after, unknown, state });
     }
 
-    /// Adds a line. `looks` says whether it looks for its own record before it writes.
+    /// Adds a line. `looks` is true if it searches for its own record before it writes.
     pub(super) fn push(
         &mut self,
         (line, bytes): (u64, usize),
@@ -262,7 +262,7 @@ impl<W> Window<W> {
         place
     }
 
-    /// Takes a line that may begin.
+    /// Removes a line that may begin from its queue.
     pub(super) fn next_ready(&mut self) -> Option<Ready<W>> {
         for lane in 0..LANES {
             let Some(place) = self.lanes.get(lane).and_then(|waiting| waiting.front().copied()) else { continue };
@@ -277,7 +277,7 @@ impl<W> Window<W> {
         None
     }
 
-    /// True if a line may begin; then which later line brought a record that it refers to, if one did.
+    /// Returns a value if a line may begin: the later line that created a record that it refers to, if any.
     fn judge(&self, place: u64) -> Option<Option<u64>> {
         let slot = self.slot(place)?;
         if slot.after.iter().any(|earlier| self.result(*earlier).is_none() && *earlier >= self.first) {
@@ -286,7 +286,7 @@ impl<W> Window<W> {
         for name in &slot.unknown {
             let Some(later) = self.brought.get(name).and_then(|later| self.slot(*later)) else { continue };
             if later.lane == slot.lane {
-                // It begins after this one.
+                // It begins after this line.
                 continue;
             }
             match &later.state {
@@ -298,19 +298,19 @@ impl<W> Window<W> {
         Some(None)
     }
 
-    /// True if the next line to tell of is done.
+    /// True if the next line to report is completed.
     pub(super) fn is_front_done(&self) -> bool {
         self.slots.front().is_some_and(|front| matches!(front.state, State::Done(_)))
     }
 
-    /// Says what became of a line that had begun.
+    /// Stores the outcome of a line that had begun.
     pub(super) fn finish(&mut self, place: u64, result: LineResult) {
         if let Some(slot) = self.slot_mut(place) {
             slot.state = State::Done(result);
         }
     }
 
-    /// The next line to tell of, if it is done; one for which `keep` holds stays.
+    /// Returns the next line to report, if it is completed; a line for which `keep` is true stays.
     pub(super) fn pop(&mut self, keep: impl Fn(&LineResult) -> bool) -> Option<(u64, LineResult)> {
         let front = self.slots.front()?;
         match &front.state {

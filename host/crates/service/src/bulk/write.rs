@@ -1,4 +1,4 @@
-//! Writes one line: makes its record, passes it over, or changes what is there.
+//! Writes one line: creates its record, skips it, or changes the existing record.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,15 +29,15 @@ use daftar_domain::value::Values;
 use daftar_store::overlay::is_of_dry_run;
 use daftar_vocabulary::LanguagePreference;
 
-/// Reason why a membership that is only checked goes against its program, which is not asked.
+/// Problem of a membership in a dry run that conflicts with its program, which is not evaluated.
 const DRY_RUN: &str = "a dry run";
 
-/// Attempts for a line whose program's rule has to wait, and the time between them.
+/// Attempts for a line whose program rule is rejected as busy, and the delay between them.
 const TRIES: u32 = 300;
 const TRIED_AGAIN: Duration = Duration::from_millis(100);
 
-/// Runs work that evaluates a program's rule: an import has more lines in flight than one client may have rules
-/// waiting.
+/// Runs work that evaluates a program's rule: an import has more lines in progress than the maximum number of waiting
+/// rules per client.
 async fn once_there_is_room<T, F: Future<Output = Result<T, AppError>>>(
     ctx: &OpContext,
     mut ask: impl FnMut() -> F,
@@ -53,7 +53,7 @@ async fn once_there_is_room<T, F: Future<Output = Result<T, AppError>>>(
 }
 
 impl Importer {
-    /// Writes a line. `later` is the later line that brought a record to which this one refers.
+    /// Writes a line. `later` is the later line that created a record to which this line refers.
     pub(super) async fn write(&self, line: u64, work: Work, later: Option<u64>) -> LineResult {
         if let Some(later) = later {
             let message = format!("it refers to a record of line {later}: put that line before this one");
@@ -65,7 +65,8 @@ impl Importer {
                 dry_run(written.map_err(AppError::from), Done::Created)
             }
             Work::Line(read) if self.needs_lookup(&read.record) => {
-                // It holds the lock of the code numbers until its codes are stored: it must not wait for its reader.
+                // The write holds the lock of the code numbers until its codes are stored, so it must not wait for its
+                // reader.
                 let this = self.clone();
                 spawn_uncancellable(async move { this.write_line(line, *read).await }).await
             }
@@ -108,7 +109,7 @@ impl Importer {
         self.ended(&ctx, dry_run(done, Done::Updated)).await
     }
 
-    /// Writes down what the operation left for the audit log besides its change.
+    /// Writes the audit entries of the operation that are not part of its change.
     async fn ended(&self, ctx: &OpContext, result: LineResult) -> LineResult {
         const REFUSED: u16 = 422;
         let status = if result.is_ok() { STATUS_OK } else { REFUSED };
@@ -117,7 +118,7 @@ impl Importer {
         result
     }
 
-    /// The record that a line is about, if it is there: the one that carries its identifiers.
+    /// The existing record of a line: the record with its identifiers.
     async fn existing(&self, record: &BulkRecord) -> Result<Option<RecordId>, AppError> {
         let kind = record.kind();
         if let BulkRecord::Consent(draft) = record {
@@ -129,7 +130,7 @@ impl Importer {
         }
     }
 
-    /// The record that carries some of these identifiers.
+    /// The record with some of these identifiers.
     async fn carrier(&self, kind: RecordKind, all: &[Identifier]) -> Result<Option<RecordId>, AppError> {
         let mut carriers = BTreeSet::new();
         for identifier in all {
@@ -153,7 +154,7 @@ impl Importer {
         }
     }
 
-    /// The open membership of the beneficiary in the program, if there is one.
+    /// The open membership of the beneficiary in the program, if any.
     async fn holder(&self, draft: &MembershipDraft) -> Result<Option<RecordId>, AppError> {
         let (program, SubjectReference { kind, id }) = program_membership::named_in(draft)?;
         let program = self.found(RecordKind::Program, &program).await?;
@@ -199,7 +200,7 @@ impl Importer {
         condition: &VersionCondition,
     ) -> LineResult {
         let (registry, languages) = (&*self.registry, LanguagePreference::none());
-        // The administrator may write every field; what is left out is taken out, as by PUT.
+        // The administrator may write every field; absent fields are removed, as by PUT.
         let spoken = UpdateMode::Replace(FieldSet::none());
         match record {
             BulkRecord::Individual(draft) => {
@@ -240,7 +241,7 @@ impl Importer {
         Ok(Done::Updated)
     }
 
-    /// The identifier of a line that leads to its record.
+    /// The identifier of a line that resolves to its record.
     async fn address(
         &self,
         kind: RecordKind,
@@ -255,7 +256,7 @@ impl Importer {
         Err(AppError::NotFound(kind))
     }
 
-    /// A consent changes by being withdrawn alone.
+    /// The only change of a consent is its withdrawal.
     async fn consent(
         &self,
         ctx: &OpContext,
@@ -275,7 +276,7 @@ impl Importer {
         Err(AppError::invalid("consent_id", "immutable", message))
     }
 
-    /// Lets those join who are not members already.
+    /// Adds the individuals that are not members already.
     async fn add_members(&self, ctx: &OpContext, draft: GroupDraft) -> LineResult {
         let registry = &*self.registry;
         let Some(key) = draft.details.identifiers.first().map(|identifier| identifier.key.clone()) else {
@@ -309,7 +310,7 @@ fn dry_run(result: LineResult, done: Done) -> LineResult {
     }
 }
 
-/// Problems of one member with the place that it has in the line.
+/// Problems of one member, with its position in the line.
 fn at_member(at: usize, error: AppError) -> AppError {
     match error {
         AppError::Invalid(mut problems) => {

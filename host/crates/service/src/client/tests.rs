@@ -54,7 +54,7 @@ async fn changes_at_the_same_time_do_not_collide() {
         assert!(one.is_ok() && other.is_ok(), "{one:?} {other:?}");
     }
 }
-/// The machine's clock, which also notes whether a secret was still good whenever it was asked.
+/// A fake clock that also records on each read whether a secret was still valid.
 struct WatchfulClock {
     shows: FakeClock,
     clients: ClientAdministration,
@@ -105,7 +105,7 @@ async fn no_token_is_younger_than_the_instant_up_to_which_they_are_refused() {
                 watched.rotate_secret(&ctx, &id, 0).await.unwrap().client
             }
         };
-        // The request came at `ctx.now`; its body took a while.
+        // The request arrived at `ctx.now`; its body arrived later.
         shows.advance(jiff::SignedDuration::from_secs(20));
         assert_eq!(end().await.not_before, Some(shows.now()));
         assert_eq!(*watch.was_good.lock().unwrap(), [false], "the secret is stopped before the clock is read");
@@ -120,7 +120,7 @@ async fn a_change_that_is_not_written_leaves_the_secrets_good() {
     let folder = tempfile::tempdir().unwrap();
     let clients = administration(folder.path());
     let (client, secret) = registered(&clients).await;
-    // The other store knows no such client.
+    // The other store does not contain the client.
     let broken = ClientAdministration { store: Arc::new(SledStore::temporary()), ..clients.clone() };
     assert!(broken.disable(&context(), &client.id).await.is_err());
     assert!(broken.rotate_secret(&context(), &client.id, 0).await.is_err());

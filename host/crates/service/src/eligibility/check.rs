@@ -1,9 +1,9 @@
-//! Says of an expression, before it is stored or evaluated, whether it is right: it compiles against the facts of its
-//! subject, and every code and concept group that it names exists; and answers a rule's questions about codes, once for
-//! all subjects.
+//! Validates an expression before it is stored or evaluated: it must compile against the facts of its subject, and
+//! every code and concept group that it names must exist. Resolves the questions of a rule about codes, once for all
+//! subjects.
 //!
-//! **Invariant:** nothing here checks a record: the result follows from the expression, the schema, the vocabularies and the
-//! grants of the caller.
+//! **Invariant:** this module reads no record: the result depends only on the expression, the schema, the vocabularies
+//! and the grants of the client.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,30 +23,30 @@ use daftar_domain::explanation::RuleSummary;
 use daftar_sandbox::{EligibilityEngine, EngineError, Priority, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::{Generation, QuestionProblem};
 
-/// Facts about an expression before its evaluation.
+/// Result of checking an expression before its evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// The type of its value and what it costs; nothing, where the engine could not make a rule of it.
+    /// The type of its value and its cost; `None` if the engine could not compile it.
     pub summary: Option<RuleSummary>,
-    /// The fields that it reads, named as missing facts are: `me.birth_date`, `members`.
+    /// The fields that it reads, named as in missing facts: `me.birth_date`, `members`.
     pub references: Vec<String>,
-    /// The problem with it or doubtful, by place.
+    /// Errors and warnings about the expression, by position.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Checked {
-    /// True if it can be evaluated.
+    /// Returns true if the expression can be evaluated.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
     }
 }
 
-/// Checks an expression for the caller.
+/// Checks an expression for the client.
 ///
 /// # Errors
-/// [`AppError::Expression`] when checking exhausts a budget; [`AppError::NoEngine`], [`AppError::Busy`]. A wrong
-/// expression is none: its diagnostics say what is wrong.
+/// [`AppError::Expression`] if checking exhausts a budget; [`AppError::NoEngine`], [`AppError::Busy`]. An invalid
+/// expression is not an error: its diagnostics state the problems.
 pub async fn check(
     ctx: &OpContext,
     registry: &Registry,
@@ -76,10 +76,11 @@ pub async fn check(
     unless_exhausted(ctx, registry, requested, run).await
 }
 
-/// Checks an expression that is to be stored, and returns what is doubtful about it.
+/// Checks an expression that is to be stored, and returns its warnings.
 ///
 /// # Errors
-/// [`AppError::Expression`] with every diagnostic, or when checking exhausts a budget; [`AppError::NoEngine`].
+/// [`AppError::Expression`] with all diagnostics, or if checking exhausts a budget; [`AppError::NoEngine`],
+/// [`AppError::Busy`].
 pub async fn check_expression(
     ctx: &OpContext,
     registry: &Registry,
@@ -91,7 +92,7 @@ pub async fn check_expression(
     if checked.is_valid() { Ok(checked.diagnostics) } else { Err(refused(checked.diagnostics)) }
 }
 
-/// Facts about a compiled expression; on a thread of the sandbox.
+/// Checks a compiled expression. Called on a thread of the sandbox.
 fn checked(
     ctx: &OpContext,
     registry: &Registry,
@@ -106,7 +107,7 @@ fn checked(
     Ok(Checked { summary: Some(session.summary().clone()), references: names(session.references()), diagnostics })
 }
 
-/// The fields as missing facts are named, each once.
+/// Returns the names of the fields as in missing facts, each once.
 fn names(references: &[Reference]) -> Vec<String> {
     let mut names: Vec<String> = references.iter().map(Reference::name).collect();
     names.sort_unstable();
@@ -117,7 +118,8 @@ fn names(references: &[Reference]) -> Vec<String> {
 /// Prefix of the missing fact of an undefined concept group.
 const MISSING_GROUP_PREFIX: &str = "concept_group.";
 
-/// The active vocabularies with what packs of open vocabularies say about some codes; on a thread of the sandbox.
+/// Returns the active vocabularies, with the contents of packs of open vocabularies for some codes. Called on a thread
+/// of the sandbox.
 pub(super) fn consulted(
     registry: &Registry,
     codes: impl FnOnce() -> Vec<CodeUri>,
@@ -130,7 +132,7 @@ pub(super) fn consulted(
     }
 }
 
-/// The codes that questions name.
+/// Returns the codes that questions name.
 pub(super) fn codes_of(questions: &[PlacedQuestion]) -> Vec<CodeUri> {
     let codes = questions.iter().filter_map(|placed| match &placed.question {
         Question::Code(text) | Question::DescendsFrom(text) => CodeUri::parse(text).ok(),
@@ -139,10 +141,10 @@ pub(super) fn codes_of(questions: &[PlacedQuestion]) -> Vec<CodeUri> {
     codes.collect()
 }
 
-/// The bindings of a rule.
+/// Returns the bindings of a rule.
 ///
 /// # Errors
-/// A diagnostic for each question that names a group or code that does not exist, at its position.
+/// A diagnostic for each question that names a group or code that does not exist, with its position.
 pub(super) fn bindings(
     generation: &Generation,
     questions: &[PlacedQuestion],
@@ -163,8 +165,8 @@ pub(super) fn bindings(
     Ok(Bindings { answers, texts })
 }
 
-/// The problem with the groups and codes that questions name, or doubtful: a concept group that is unset leaves every
-/// answer that depends on it undetermined.
+/// Returns errors for groups and codes that do not exist, and warnings for concept groups that are not set: a result
+/// that depends on such a group is undetermined.
 fn diagnostics_of(generation: &Generation, questions: &[PlacedQuestion]) -> Vec<Diagnostic> {
     let reported = questions.iter().filter_map(|placed| match generation.answer(&placed.question) {
         Err(problem) => Some(wrong(placed, &problem)),

@@ -1,27 +1,30 @@
-//! Inputs of a decision, and checks of its repetition.
+//! Inputs of a decision, and checks for repeating it.
 //!
-//! **Invariant:** a decision names what the answer depended on and nothing else: a pack or a concept group that the rule does not ask
-//! about may change, and the decision is repeated all the same.
+//! **Invariant:** a decision names exactly the inputs on which the result depended. A pack or a concept group that the
+//! rule does not query may change, and the decision can still be repeated.
 //!
 //! # Seal
 //!
-//! The seal of a decision: that this register gave it to this client's organization, or to this client.
+//! The seal of a decision proves that this register issued it to the organization of the client, or to the client.
 //!
-//! A decision that is sent back names versions of records, older ones too, and these are read. Without a seal a client
-//! could name any version of any record that it may read today.
+//! A decision that the client sends back names versions of records, including older ones, and the server reads these
+//! versions. Without a seal a client could name any version of any record that it may currently read.
 //!
-//! The signed content is the sequence of these parts: a text as its length in bytes (32 bits, big endian) and its bytes
-//! in UTF-8, a count as 32 bits, a version as 64 bits, both big endian.
+//! The signed content is the following sequence. A text is encoded as its length in bytes (32 bits, big endian) and its
+//! bytes in UTF-8, a count as 32 bits, a version as 64 bits, both big endian.
 //!
 //! 1. the text `daftar decision 1`
-//! 2. the recipient: `organization`, `client` or `administrator` as a text; its name as a text, which is empty for the administrator
+//! 2. the recipient: `organization`, `client` or `administrator` as a text; its name as a text, which is empty for the
+//!    administrator
 //! 3. the texts `expression_digest`, `engine`
-//! 4. the count of `vocabularies`; of each, in the order of their namespaces, the texts `namespace`, `version`, `digest`
+//! 4. the count of `vocabularies`; for each, in the order of their namespaces, the texts `namespace`, `version`,
+//!    `digest`
 //! 5. the texts `concept_groups`, `schema`, `as_of` (`YYYY-MM-DD`)
-//! 6. the count of `versions`; of each, in the order of the bytes of their references, the text `reference` and the version
+//! 6. the count of `versions`; for each, in the byte order of their references, the text `reference` and the version
 //! 7. one byte: 1 where `visibility` is `consent`, else 0
 //!
-//! **Invariant:** two decisions, or one decision for two recipients, never have the same bytes: each part says how long it is.
+//! **Invariant:** two decisions, or one decision for two recipients, never have the same bytes, because each element
+//! states its length.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,21 +45,21 @@ use daftar_domain::vocabulary::Selection;
 use daftar_sandbox::RuleSession;
 use daftar_vocabulary::Generation;
 
-/// The most records that one decision names.
+/// Maximum number of records that one decision names.
 pub const VERSIONS_MAX: usize = 50_000;
 
-/// A vocabulary that an answer depended on.
+/// A vocabulary on which a result depended.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UsedVocabulary {
     /// Its namespace.
     pub namespace: String,
-    /// Its version, as its owner calls it.
+    /// Its version, as its publisher names it.
     pub version: String,
     /// Digest of its contents, local codes included.
     pub digest: String,
 }
 
-/// Everything that an answer depended on.
+/// All inputs on which a result depended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// Digest of the expression's text.
@@ -69,16 +72,16 @@ pub struct Decision {
     pub concept_groups: String,
     /// Digest of the schema.
     pub schema: String,
-    /// The day that was asked about.
+    /// The day for which the rule was evaluated.
     pub as_of: Date,
     /// Every record read, by reference, with its version.
     pub versions: BTreeMap<String, VersionId>,
-    /// True if only what is consented to was seen.
+    /// True if only records and fields covered by consents were read.
     pub is_by_consent: bool,
 }
 
 impl Decision {
-    /// Inputs of a compiled rule, before any record is read.
+    /// Returns the inputs of a compiled rule, before any record is read.
     pub(super) fn of(
         session: &RuleSession,
         expression: &str,
@@ -99,12 +102,12 @@ impl Decision {
         }
     }
 
-    /// Checks that what is asked can still be answered as this decision was, records aside. `now` is what would be
-    /// decided by today.
+    /// Checks that this decision can still be repeated, apart from its records. `now` has the current inputs of the
+    /// same rule.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] when it is about another expression; [`AppError::Conflict`] naming what is no longer
-    /// installed or set up as it was.
+    /// [`AppError::Invalid`] if the decision is about another expression; [`AppError::Conflict`] naming the first input
+    /// that is no longer installed or has changed.
     pub fn check_setting(&self, now: &Self) -> Result<(), AppError> {
         if self.expression_digest != now.expression_digest {
             let message = format!(
@@ -154,10 +157,10 @@ impl Decision {
         }
     }
 
-    /// Checks that what was read is what this decision names.
+    /// Checks that the records that were read have the versions that this decision names.
     ///
     /// # Errors
-    /// [`AppError::Conflict`] naming the first record that was not.
+    /// [`AppError::Conflict`] naming the first record of the decision that was not read at its version.
     pub fn check_records(&self, read: &BTreeMap<String, VersionId>) -> Result<(), AppError> {
         match self.versions.iter().find(|(reference, version)| read.get(*reference) != Some(*version)) {
             Some((reference, version)) => Err(not_repeatable(format!(
@@ -176,8 +179,8 @@ fn not_repeatable(detail: impl Into<String>) -> AppError {
     AppError::conflict(ErrorCode::DecisionNotRepeatable, detail)
 }
 
-/// The vocabularies that a rule depends on: of the fields that it reads, the codes that it names, and its concept
-/// groups.
+/// Returns the vocabularies on which a rule depends: those of the fields that it reads, of the codes that it names, and
+/// of its concept groups.
 fn vocabularies(
     generation: &Generation,
     schema: &Schema,
@@ -211,7 +214,7 @@ fn vocabularies(
     installed.collect()
 }
 
-/// The digest of the concept groups that a rule names.
+/// Returns the digest of the concept groups that a rule names.
 fn concept_groups(generation: &Generation, questions: &[PlacedQuestion]) -> String {
     let names = questions.iter().filter_map(|placed| match &placed.question {
         Question::InGroup(name) => Some(name.as_str()),
@@ -220,22 +223,22 @@ fn concept_groups(generation: &Generation, questions: &[PlacedQuestion]) -> Stri
     format!("sha256:{}", generation.digest_of_concept_groups(names.collect()))
 }
 
-/// The digest of an expression.
+/// Returns the digest of an expression.
 #[must_use]
 pub fn expression_digest(expression: &str) -> String {
     format!("sha256:{}", hexadecimal(&Sha256::digest(expression.as_bytes())))
 }
 
-/// Bytes as lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits.
 #[must_use]
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The kind and the version of what is signed.
+/// Type and version of the signed content.
 const PREFIX: &str = "daftar decision 1";
 
-/// Seals the decisions of one recipient, and verifies those that it sends back.
+/// Seals the decisions of one recipient, and verifies the decisions that it sends back.
 #[derive(Debug, Clone)]
 pub struct Sealer {
     keys: Arc<DecisionKeyRing>,
@@ -243,8 +246,8 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// For the acting client: its organization where it has one, since the clients of an organization share their
-    /// decisions.
+    /// Creates a sealer for the acting client. The recipient is the organization of the client if it has one, since the
+    /// clients of an organization share their decisions.
     #[must_use]
     pub fn new(ctx: &OpContext, keys: &Arc<DecisionKeyRing>) -> Self {
         let recipient = match (&ctx.actor, &ctx.organization) {
@@ -255,7 +258,7 @@ impl Sealer {
         Self { keys: Arc::clone(keys), recipient }
     }
 
-    /// The seal of a decision.
+    /// Returns the seal of a decision.
     #[must_use]
     pub fn seal(&self, decision: &Decision) -> String {
         self.keys.load().seal(&self.signed_bytes(decision))
@@ -264,7 +267,7 @@ impl Sealer {
     /// Verifies the seal of a decision.
     ///
     /// # Errors
-    /// [`SealFault`].
+    /// [`SealFault`] if the seal does not match this decision and recipient.
     pub fn verify(&self, decision: &Decision, seal: &str) -> Result<(), SealFault> {
         self.keys.load().verify(&self.signed_bytes(decision), seal)
     }
@@ -304,7 +307,7 @@ impl Sealer {
     }
 }
 
-/// Signed content, part by part.
+/// Builder of the signed content.
 #[derive(Default)]
 struct Signed(Vec<u8>);
 
@@ -314,14 +317,14 @@ impl Signed {
         self.0.extend_from_slice(text.as_bytes());
     }
 
-    /// Bodies are far shorter than what 32 bits can count.
+    /// Writes a count as 32 bits. Request bodies are limited to far fewer elements than 2^32.
     fn count(&mut self, count: usize) {
         self.0.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes());
     }
 }
 
-/// The error for a decision that was changed, is not sealed, or was given to another recipient: one response for all
-/// three.
+/// Returns the error for a decision that was changed, is not sealed, or was issued to another recipient: one response
+/// for all three cases.
 #[must_use]
 pub fn not_authentic() -> AppError {
     let message = "the decision was not issued by this register to this client or its organization, or it was changed: send it back unchanged, or ask again without it";
@@ -444,7 +447,7 @@ mod seal_tests {
                 let _before = one.versions.remove("Group/a|1");
             },
             |one| one.is_by_consent = true,
-            // The same bytes in a row, cut elsewhere.
+            // The concatenated texts are equal, only the boundary between them differs.
             |one| (one.concept_groups, one.schema) = ("sha256:gs".to_owned(), "ha256:s".to_owned()),
         ];
         for (at, change) in changes.into_iter().enumerate() {
@@ -455,7 +458,7 @@ mod seal_tests {
     }
 
     proptest! {
-        /// For all decisions: equal bytes are signed only for equal decisions.
+        /// Tests that equal bytes are signed only for equal decisions.
         #[test]
         fn different_decisions_have_different_bytes(one in decisions(), other in decisions()) {
             let folder = tempfile::tempdir().unwrap();
@@ -467,7 +470,7 @@ mod seal_tests {
         }
     }
 
-    /// Decisions of few letters and short lists, so that many are nearly the same.
+    /// Generates decisions with few distinct letters and short lists, so that many are nearly equal.
     fn decisions() -> impl Strategy<Value = Decision> {
         let text = || "[ab]{0,2}";
         let vocabulary = (text(), text(), text()).prop_map(|(namespace, version, digest)| UsedVocabulary {

@@ -1,9 +1,11 @@
-//! Evaluates a rule on subjects named or given in the request, and a program's own rule on one beneficiary.
+//! Evaluates a rule on subjects that the request names or contains, and the rule of a program on one beneficiary.
 //!
-//! **Invariant:** a client that enrols learns the outcome of a program's rule and the names of missing facts, never a fact: the rule is the
-//! administrator's, so that no client can put a question of its own this way.
+//! **Invariant:** a client that enrols a beneficiary receives the outcome of the program's rule and the names of
+//! missing facts, never a fact. The administrator defines the rule, so a client cannot evaluate a rule of its own this
+//! way.
 //!
-//! **Invariant:** an explanation has `DEPTH_MAX` levels at most, regardless of the depth that the engine reports: readers of JSON have bounds of their own.
+//! **Invariant:** an explanation has at most `DEPTH_MAX` levels, regardless of the depth that the engine reports, since
+//! JSON parsers have depth limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,89 +35,89 @@ use daftar_domain::subject::SubjectReference;
 use daftar_sandbox::{EligibilityEngine, Priority, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::Generation;
 
-/// The most people that one request checks, members of households included: some 1,000 large households.
+/// Maximum number of individuals that one request reads, members of households included: about 1,000 large households.
 pub const PEOPLE_MAX: usize = 20_000;
-/// The most subjects of one request whose answers are explained.
+/// Maximum number of subjects of one request with explanations.
 pub const EXPLAINED_MAX: usize = 100;
-/// The most parts of all explanations of one answer.
+/// Maximum number of parts of all explanations of one response.
 const EXPLAINED_PARTS_MAX: usize = 20_000;
 /// Number of records with their versions that one audit entry names.
 const VERSIONS_PER_ENTRY: usize = 100;
 
-/// A subject to decide about.
+/// A subject to evaluate.
 #[derive(Debug, Clone)]
 pub enum SubjectInput {
     /// A record of the register.
     Reference(Subject, IdentifierKey),
-    /// A record of the register that was found already.
+    /// A record of the register that was already found.
     Stored(SubjectReference),
-    /// A record given in the request.
+    /// An inline record of the request.
     Inline(Box<InlineSubject>),
 }
 
-/// The request.
+/// An evaluation request.
 #[derive(Debug, Clone)]
 pub struct EvaluateRequest {
     /// The rule.
     pub expression: String,
-    /// The program whose rule it is, by reference and at that version.
+    /// The program that has this rule, by reference and version.
     pub program: Option<(String, VersionId)>,
     /// Kind of its subjects.
     pub subject: Subject,
-    /// About whom.
+    /// The subjects.
     pub subjects: Vec<SubjectInput>,
-    /// On which day; today, where absent.
+    /// Day of the evaluation; today if `None`.
     pub as_of: Option<Date>,
-    /// True if each result has an explanation.
+    /// True if the results include explanations.
     pub explain: bool,
-    /// The decision that is to be repeated, on its day.
+    /// The decision to repeat, for its day.
     pub repeated: Option<Arc<Decision>>,
 }
 
 /// Result for one subject.
 #[derive(Debug)]
 pub enum SubjectResult {
-    /// The rule's word.
+    /// The rule was evaluated.
     Outcome {
-        /// Its text.
+        /// Outcome of the rule.
         outcome: RowOutcome,
         /// Its explanation, if requested and supported by the engine.
         explanation: Option<Box<ExplanationTree>>,
     },
-    /// There is no such subject, or it is hidden.
+    /// The subject does not exist, or it is hidden.
     NotFound(AppError),
 }
 
-/// The answer.
+/// Result of an evaluation.
 #[derive(Debug)]
 pub struct Evaluated {
-    /// One a subject, in the order asked.
+    /// One result per subject, in the order of the request.
     pub results: Vec<SubjectResult>,
-    /// Its inputs, for a repetition.
+    /// Inputs of the decision, for a repetition.
     pub decision: Decision,
     /// Warnings about the rule.
     pub warnings: Vec<Diagnostic>,
-    /// The fields that the rule reads, named as missing facts are.
+    /// The fields that the rule reads, named as in missing facts.
     pub fields: Vec<String>,
-    /// The vocabularies that it was made with.
+    /// The vocabularies with which the rule was evaluated.
     pub generation: Arc<Generation>,
 }
 
-/// On whose word a rule reads the register.
+/// The authority with which a rule reads the register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Authority {
-    /// The caller's: what it reads needs the caller's scopes.
+    /// The authority of the client: the rule may read the data that the scopes of the client permit.
     Caller,
-    /// A program's: the administrator wrote the rule.
+    /// The authority of a program: the administrator defined the rule.
     Program,
 }
 
 /// Evaluates a rule for the client.
 ///
 /// # Errors
-/// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::Invalid`] for inline records that
-/// are not right, [`AppError::MissingScope`] and [`AppError::FieldNotGranted`] when the rule reads what the client may
-/// not.
+/// [`AppError::Expression`] if the rule is invalid or exhausts a budget, [`AppError::Invalid`] for invalid inline
+/// records, [`AppError::MissingScope`] and [`AppError::FieldNotGranted`] if the rule reads data that the client may not
+/// read.
 pub async fn evaluate(
     ctx: &OpContext,
     registry: &Registry,
@@ -145,8 +147,8 @@ async fn evaluate_for(
         subjects: request.subjects.len(),
     };
     let outcome = unless_exhausted(ctx, registry, requested, run(ctx, registry, engine, request, authority)).await;
-    // The entry names all records that were read, members of households included; for a rejected request, the requested
-    // ones.
+    // The entries name all records that were read, members of households included. For a rejected request, the entry
+    // names the requested records.
     let entries = match &outcome {
         Ok(evaluated) => read_entries(ctx, evaluated, is_repeated),
         Err(_) => vec![audit::entry(ctx, AuditAction::Evaluate, AuditOutcome::Refused, targets)],
@@ -157,8 +159,8 @@ async fn evaluate_for(
     outcome
 }
 
-/// The audit entries that name what was read; where a decision was repeated, with the versions, which need not be the
-/// present ones.
+/// Returns the audit entries that name the records that were read. For a repeated decision they include the versions,
+/// which may differ from the current ones.
 fn read_entries(ctx: &OpContext, evaluated: &Evaluated, is_repeated: bool) -> Vec<AuditEntry> {
     let entry = |read: Vec<String>| {
         let entry = audit::entry(ctx, AuditAction::Evaluate, AuditOutcome::Allowed, read);
@@ -207,7 +209,7 @@ async fn run(
     run_rule(engine.as_ref(), Priority::Interactive, rule, move |session| evaluation.run(&runtime, session)).await?
 }
 
-/// One evaluation on its way; it runs on a thread of the sandbox.
+/// A running evaluation. It runs on a thread of the sandbox.
 pub(super) struct Evaluation {
     pub ctx: OpContext,
     pub registry: Registry,
@@ -225,14 +227,15 @@ impl Evaluation {
             schema::check(&self.ctx, &references, &self.request.subjects)?;
         }
         let needs = Needs { household: reads_household(&references), programs: reads_programs(&references) };
-        // Before any record is read: a decision that cannot be repeated is rejected for that reason, for any subject.
+        // Checked before any record is read: a decision that cannot be repeated is rejected for this reason, for any
+        // subject.
         if let Some(repeated) = &self.request.repeated {
             repeated.check_setting(&self.decision(session, &self.generation, BTreeMap::new()))?;
         }
         let loaded = runtime.block_on(self.load(needs, session.cancellation()))?;
-        // Taken after the records: a code that was published and recorded in the meantime is answered for too. Inline
-        // records are read under the same generation, which also knows codes of open vocabularies that only they or the
-        // rule name.
+        // The vocabularies are read after the records, so that they contain codes that were published and recorded in
+        // the meantime. Inline records are resolved with the same generation, which also contains the codes of open
+        // vocabularies that only they or the rule name.
         let generation = self.consulted(session.questions())?;
         let all = with_inline(&generation, loaded.stored, &self.request.subjects)?;
         let subjects: Vec<&SubjectFacts> = all.iter().filter_map(|subject| subject.as_ref().ok()).collect();
@@ -252,7 +255,7 @@ impl Evaluation {
         Ok(Evaluated { results: results(all, &outcomes, explanations), decision, warnings, fields, generation })
     }
 
-    /// Explanation of each subject's result, if requested.
+    /// Returns the explanation of each subject's result, if requested.
     fn explanations(
         &self,
         session: &mut RuleSession,
@@ -265,7 +268,7 @@ impl Evaluation {
         }
         let mut parts = 0;
         for subject in subjects {
-            // Alone in its batch: a part is reported once, without the columns of other subjects.
+            // Each subject has its own batch: a part is reported once, without the columns of other subjects.
             let batch = layout::batch(&self.schema, references, &[*subject], days_since_epoch(self.as_of))?;
             let explanation = session.explain(&batch, 0)?;
             parts += explanation.parts.len();
@@ -279,7 +282,8 @@ impl Evaluation {
         Ok(trees)
     }
 
-    /// The active vocabularies, with what packs of open vocabularies say about codes of inline records and of the rule.
+    /// Returns the active vocabularies, with the contents of packs of open vocabularies for the codes of inline records
+    /// and of the rule.
     fn consulted(&self, questions: &[PlacedQuestion]) -> Result<Arc<Generation>, AppError> {
         check::consulted(&self.registry, || {
             let mut codes = inline_codes(&self.request.subjects);
@@ -333,10 +337,10 @@ fn results(
     results
 }
 
-/// Asks a program's expression about a beneficiary today, on the program's authority.
+/// Evaluates the expression of a program for a beneficiary on the current day, with the authority of the program.
 ///
 /// # Errors
-/// [`AppError::Expression`] when it cannot be evaluated, [`AppError::NoEngine`], [`AppError::Busy`].
+/// [`AppError::Expression`] if the expression cannot be evaluated, [`AppError::NoEngine`], [`AppError::Busy`].
 pub async fn ask_program(
     ctx: &OpContext,
     registry: &Registry,
@@ -361,8 +365,8 @@ pub async fn ask_program(
     }
 }
 
-/// References to up to `count` records, spread evenly over the register in the order of registration: the same ones
-/// until another record is registered. For the administrator: requires no scope.
+/// Returns references to up to `count` records, spread evenly over the register in the order of registration. The
+/// result is the same until another record is registered. For the administrator: requires no scope.
 ///
 /// # Errors
 /// If the store fails.
@@ -375,14 +379,14 @@ pub async fn sample(registry: &Registry, subject: Subject, count: u32) -> Result
     let picked = u64::from(count).min(total);
     let mut references = Vec::new();
     for at in 0..picked {
-        // Keys count up from 1 without a gap.
+        // Keys are consecutive, starting at 1.
         let id = RecordId(at * total / picked + 1);
         references.push(subjects::called(&*registry.store, SubjectReference { kind: subject, id }).await?);
     }
     Ok(references)
 }
 
-/// The most levels of a tree: two levels of JSON each, of which many readers take no more than 128.
+/// Maximum number of levels of a tree. Each level is two levels of JSON, and many JSON parsers accept at most 128.
 const DEPTH_MAX: usize = 50;
 
 /// One part of an expression with its child parts.
@@ -399,13 +403,13 @@ pub struct Node {
 /// Explanation of the result for one subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplanationTree {
-    /// The whole expression.
+    /// The complete expression.
     pub root: Node,
-    /// True if there are more parts than are reported.
+    /// True if the explanation is truncated.
     pub is_cut: bool,
 }
 
-/// The tree of an explanation; none where it has no parts.
+/// Builds the tree of an explanation; `None` if it has no parts.
 fn tree(expression: &str, explanation: Explanation) -> Option<ExplanationTree> {
     let parents: Vec<Option<usize>> = explanation.parts.iter().map(|part| part.parent).collect();
     let mut depths: Vec<usize> = Vec::with_capacity(parents.len());
@@ -419,7 +423,7 @@ fn tree(expression: &str, explanation: Explanation) -> Option<ExplanationTree> {
     };
     let mut nodes: Vec<Option<Node>> = explanation.parts.into_iter().map(node).collect();
     let mut is_cut = explanation.is_cut;
-    // Each part comes after its parent: from the last to the first, every part is complete when it is added to its
+    // Each part follows its parent. In reverse order, every part is therefore complete before it is added to its
     // parent.
     for at in (1..nodes.len()).rev() {
         let Some(mut part) = nodes.get_mut(at).and_then(Option::take) else { continue };

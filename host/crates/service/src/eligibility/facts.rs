@@ -1,5 +1,5 @@
-//! Facts about a subject: from the register, or from the request, whose codes are checked as those of records to be
-//! stored.
+//! Facts about a subject, from the register or from the request. The codes of inline records are checked in the same
+//! way as those of records to be stored.
 
 use std::collections::BTreeMap;
 
@@ -22,17 +22,17 @@ use daftar_domain::value::{self, Values};
 use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::Generation;
 
-/// A record as a rule sees it.
+/// A record with the fields that a rule may read.
 #[derive(Debug, Clone)]
 pub(super) enum Known<D> {
-    /// From the register, with what the rule may see of it.
+    /// A record of the register, with the fields that the rule may read.
     Stored(Seen<D>),
-    /// As given in the request.
+    /// An inline record of the request.
     Inline(Box<D>),
 }
 
 impl<D> Known<D> {
-    /// The known facts.
+    /// Returns the details of the record.
     pub fn details(&self) -> &D {
         match self {
             Self::Stored(seen) => &seen.record.details,
@@ -40,7 +40,7 @@ impl<D> Known<D> {
         }
     }
 
-    /// Its fields that the rule may read.
+    /// Returns the fields that the rule may read.
     pub fn fields(&self) -> &FieldSet {
         match self {
             Self::Stored(seen) => &seen.fields,
@@ -49,7 +49,7 @@ impl<D> Known<D> {
     }
 }
 
-/// A person with its role in the household, which is missing where it is not recorded or not known.
+/// An individual with its role in the household; `None` if the role is not recorded or unknown.
 #[derive(Debug, Clone)]
 pub(super) struct PersonInHousehold {
     pub person: Known<IndividualDetails>,
@@ -67,19 +67,19 @@ pub(super) enum Me {
 #[derive(Debug, Clone)]
 pub(super) struct SubjectFacts {
     pub me: Me,
-    /// The members of its household, possibly none; absent where it is unknown: the person is in several households, or
-    /// the request does not say.
+    /// The members of its household, possibly none. `None` if the household is unknown: the individual is in several
+    /// households, or the request does not state it.
     pub members: Option<Vec<PersonInHousehold>>,
-    /// Its memberships in programs, possibly none; absent where it is unknown.
+    /// Its memberships in programs, possibly none; `None` if they are unknown.
     pub programs: Option<Vec<MembershipFact>>,
 }
 
-/// One membership as a rule sees it.
+/// The facts of one membership that a rule may read.
 #[derive(Debug, Clone)]
 pub struct MembershipFact {
-    /// `Program/<system>|<value>`
+    /// Reference of the program, `Program/<system>|<value>`; `None` if hidden.
     pub program: Option<String>,
-    /// The other fields that rules use, as far as the rule may see them.
+    /// The other fields for rules, as far as the rule may read them.
     pub values: Values,
 }
 
@@ -94,28 +94,28 @@ impl From<&MembershipView> for MembershipFact {
     }
 }
 
-/// A person given in a request, its codes not checked yet.
+/// An inline individual of a request. Its codes are not checked yet.
 #[derive(Debug, Clone)]
 pub struct InlinePerson {
     /// Its properties.
     pub details: IndividualDetails<CodeUri, IdentifierKey>,
-    /// Its place in the household.
+    /// Its role in the household.
     pub role: Option<CodeUri>,
 }
 
-/// A subject given in a request.
+/// An inline subject of a request.
 #[derive(Debug, Clone)]
 pub struct InlineSubject {
     /// The subject.
     pub me: InlineMe,
-    /// Its household, where the request says it.
+    /// The members of its household, if the request states them.
     pub members: Option<Vec<InlinePerson>>,
-    /// Its memberships in programs, where the request says them.
+    /// Its memberships in programs, if the request states them.
     pub programs: Option<Vec<MembershipFact>>,
 }
 
 impl InlineSubject {
-    /// Number of reported individuals.
+    /// Returns the number of individuals in the request for this subject, members included.
     #[must_use]
     pub fn people(&self) -> usize {
         let itself = match self.me {
@@ -126,20 +126,21 @@ impl InlineSubject {
     }
 }
 
-/// The subject itself, as given.
+/// The record of an inline subject.
 #[derive(Debug, Clone)]
 pub enum InlineMe {
-    /// A person.
+    /// An individual.
     Person(Box<InlinePerson>),
-    /// A group; its `members` stand beside it.
+    /// A group. Its members are in [`InlineSubject::members`].
     Group(Box<GroupDetails<CodeUri, IdentifierKey>>),
 }
 
-/// The most problems of inline records that are reported, as many as an answer shows: once there are so many, no
-/// further record is read.
+/// Maximum number of reported problems of inline records, equal to the limit of a response. When the limit is reached,
+/// no further record is checked.
 const PROBLEMS_MAX: usize = 50;
 
-/// Puts the inline records beside what was fetched of the register: one a subject, in the order asked.
+/// Combines the inline records with the records fetched from the register: one entry per subject, in the order of the
+/// request.
 ///
 /// # Errors
 /// [`AppError::Invalid`] with the problems of inline records.
@@ -168,7 +169,8 @@ pub(super) fn with_inline(
     if problems.is_empty() { Ok(all) } else { Err(AppError::Invalid(problems)) }
 }
 
-/// Content of an inline record; none if it has problems, or the maximum of problems is reached.
+/// Resolves the facts of an inline subject, and adds its problems. Members after the maximum number of problems are
+/// omitted.
 fn facts(generation: &Generation, inline: &InlineSubject, problems: &mut Vec<FieldProblem>) -> SubjectFacts {
     let me = match &inline.me {
         InlineMe::Person(person) => Me::Person(person_of(generation, person, problems)),
@@ -200,7 +202,8 @@ fn resolved<T: RecordType>(
     edit::resolve(generation, &Held::default(), None, without_references(draft), problems)
 }
 
-/// A record without the fields that refer to others and that no rule reads: these decide nothing, and are left.
+/// Returns a record without the fields that refer to other records and that no rule reads. These fields do not affect
+/// the result and are not checked.
 fn without_references<T: RecordType>(draft: &Fields<T, CodeUri, IdentifierKey>) -> Fields<T, CodeUri, IdentifierKey> {
     let is_read = |tag: Tag| schema::row(Fields::<T>::schema(), tag).is_some_and(|field| field.in_rules);
     let fields = draft.iter().filter(|(tag, value)| value.references().is_empty() || is_read(*tag));
@@ -208,7 +211,7 @@ fn without_references<T: RecordType>(draft: &Fields<T, CodeUri, IdentifierKey>) 
     Fields::new(draft.identifiers.clone(), values, draft.extension.clone())
 }
 
-/// Checks a part of the request, and puts its place before the fields of the problems that this adds.
+/// Checks a part of the request, and prefixes the fields of the new problems with its path.
 fn placed<T>(
     place: impl Fn() -> String,
     problems: &mut Vec<FieldProblem>,
@@ -222,7 +225,7 @@ fn placed<T>(
     checked
 }
 
-/// Every code of the inline records among some subjects.
+/// Returns all codes of the inline records among some subjects.
 pub(super) fn inline_codes(subjects: &[SubjectInput]) -> Vec<CodeUri> {
     let mut codes = Vec::new();
     for subject in subjects {
@@ -248,7 +251,7 @@ mod tests {
     use daftar_domain::individual::GENDER;
     use daftar_vocabulary::testing::generation;
 
-    /// A person of a sex that is none, with as many members of the household like it.
+    /// An individual with an invalid gender code, and `members` members of its household with the same.
     fn wrong(members: usize) -> SubjectInput {
         let gender = CodeUri::parse("urn:iso:std:iso:5218#7").unwrap();
         let details: IndividualDetails<CodeUri, IdentifierKey> = IndividualDetails::default().with(GENDER, gender);

@@ -1,11 +1,11 @@
-//! Errors of rules and their meaning for the client; expressions that exhausted a budget, remembered for a short while,
-//! so that a client that sends one again is answered immediately and occupies no thread of the sandbox.
+//! Maps errors of rules to responses, and caches expressions that exhausted a budget for a short time. If a client
+//! sends such an expression again, the server responds immediately and occupies no thread of the sandbox.
 //!
-//! **Invariant:** what an expression does to the engine is its author's to fix: 422, never a 5xx.
+//! **Invariant:** an engine fault that an expression causes is an error of its author: 422, never a 5xx.
 //!
-//! **Invariant:** an exhausted limit counts against that client and that expression alone.
+//! **Invariant:** an exhausted budget affects only requests of the same client with the same expression.
 //!
-//! **Invariant:** the entries are bounded for each client and in total, and expire.
+//! **Invariant:** the number of entries is bounded per client and in total, and entries expire.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -20,11 +20,11 @@ use daftar_domain::eligibility::{Diagnostic, Severity};
 use daftar_domain::error::{AppError, ExpressionProblem};
 use daftar_sandbox::{EngineError, FaultKind};
 
-/// Error of an evaluation: of the server or of the engine.
+/// Error of an evaluation, of the server or of the engine.
 pub(super) enum Failure {
-    /// Of ours.
+    /// Error of the server.
     App(AppError),
-    /// Of the engine's.
+    /// Error of the engine.
     Engine(EngineError),
 }
 
@@ -40,7 +40,8 @@ impl From<EngineError> for Failure {
     }
 }
 
-/// Runs what puts an expression to the engine, unless the same client's same expression just exhausted a budget.
+/// Runs the future that evaluates an expression, unless the same expression of the same client recently exhausted a
+/// budget.
 ///
 /// # Errors
 /// [`AppError::Expression`] naming the budget, and every error of `run`.
@@ -64,7 +65,7 @@ pub(super) async fn unless_exhausted<T>(
     })
 }
 
-/// The error of an expression with these diagnostics; its message is that of the first error.
+/// Returns the error of an expression with these diagnostics. Its message is that of the first error.
 pub(super) fn refused(diagnostics: Vec<Diagnostic>) -> AppError {
     let first = diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
     let message = match first.or(diagnostics.first()) {
@@ -74,7 +75,7 @@ pub(super) fn refused(diagnostics: Vec<Diagnostic>) -> AppError {
     AppError::Expression(ExpressionProblem { message, diagnostics })
 }
 
-/// Which budget an expression exhausted, if that is what went wrong.
+/// Returns a message with the budget that an expression exhausted, or `None` for another error.
 fn exhaustion(error: &EngineError) -> Option<String> {
     match error {
         EngineError::Exhausted { budget, allowed } => Some(format!(
@@ -92,13 +93,13 @@ fn exhaustion(error: &EngineError) -> Option<String> {
     }
 }
 
-/// The error of an expression that exhausted a budget.
+/// Returns the error of an expression that exhausted a budget.
 pub(super) fn budget_problem(message: String) -> AppError {
     AppError::Expression(ExpressionProblem { message, diagnostics: Vec::new() })
 }
 
-/// The error for the caller if the engine fails. A fault that the expression caused is its author's to fix and
-/// never a 5xx.
+/// Returns the error for the client if the engine fails. A fault that the expression caused is an error of its author
+/// and never a 5xx.
 pub(super) fn engine_error(error: EngineError) -> AppError {
     match error {
         EngineError::Diagnostics(diagnostics) => refused(diagnostics),
@@ -112,7 +113,8 @@ pub(super) fn engine_error(error: EngineError) -> AppError {
             let (kind, reason) = (fault.kind.name(), fault.without_quotes());
             tracing::warn!(plugin = %fault.plugin, fault = kind, reason, "the eligibility engine failed");
             match fault.kind {
-                // The wall clock is the back-stop: the machine is too busy, and that decides nothing about the rule.
+                // The wall-clock limit is the last safeguard: the machine is overloaded, which proves nothing about the
+                // rule.
                 FaultKind::Timeout | FaultKind::Unavailable => AppError::Busy,
                 FaultKind::Fuel
                 | FaultKind::Memory
@@ -132,27 +134,27 @@ pub(super) fn engine_error(error: EngineError) -> AppError {
     }
 }
 
-/// Time for which it is remembered.
+/// Lifetime of an entry.
 const REMEMBERED: SignedDuration = SignedDuration::from_secs(30);
 
-/// The most expressions remembered of one client.
+/// Maximum number of entries of one client.
 const OF_CLIENT_MAX: usize = 64;
 
-/// The most expressions remembered in all.
+/// Maximum number of entries in total.
 const ALL_MAX: usize = 4_096;
 
-/// Identity of a request: everything that decides its cost, except the number of subjects.
+/// Identity of a request: all inputs that determine its cost, and the number of subjects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RequestIdentity {
     /// Digest of the expression.
     pub expression_digest: String,
-    /// Kind of its subjects, and its engine.
+    /// Kind of its subjects, and name of its engine.
     pub under: String,
-    /// About how many.
+    /// Number of subjects.
     pub subjects: usize,
 }
 
-/// The memory.
+/// Cache of expressions that recently exhausted a budget, by client.
 #[derive(Debug, Default)]
 pub struct ExhaustedExpressions(Mutex<HashMap<ClientId, VecDeque<Entry>>>);
 
@@ -164,7 +166,8 @@ struct Entry {
 }
 
 impl ExhaustedExpressions {
-    /// Reason why that would exhaust its budget again, if the same client just asked the same about as many or fewer.
+    /// Returns the reason for which the request would exhaust its budget again, if the same client recently sent the
+    /// same expression for as many subjects or fewer.
     pub(super) fn recall(&self, actor: &Actor, requested: &RequestIdentity, now: Timestamp) -> Option<String> {
         let Actor::Client(client) = actor else { return None };
         let clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,7 +176,7 @@ impl ExhaustedExpressions {
         Some(format!("{} (this was found out a moment ago; it is tried again in {seconds} s)", entry.message))
     }
 
-    /// Remembers that it exhausted a budget.
+    /// Stores that the request exhausted a budget.
     pub(super) fn remember(&self, actor: &Actor, requested: RequestIdentity, message: String, now: Timestamp) {
         let Actor::Client(client) = actor else { return };
         let Ok(until) = now.checked_add(REMEMBERED) else { return };
@@ -189,7 +192,7 @@ impl ExhaustedExpressions {
         if entries.len() >= OF_CLIENT_MAX || (is_full && !entries.is_empty()) {
             entries.pop_front();
         } else if is_full {
-            // Those of other clients are fresh; this client's next try is simply evaluated.
+            // The entries of other clients have not expired. The next request of this client is simply evaluated.
             clients.remove(client);
             return;
         }
@@ -198,7 +201,7 @@ impl ExhaustedExpressions {
 }
 
 impl Entry {
-    /// A clock that was set back forgets rather than keeps.
+    /// If the system clock was set back, the entry counts as expired.
     fn is_remembered(&self, now: Timestamp) -> bool {
         now < self.until && self.until.duration_since(now) <= REMEMBERED
     }

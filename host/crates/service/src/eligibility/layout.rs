@@ -1,4 +1,4 @@
-//! Lays the facts of many subjects out as the columns that a rule reads.
+//! Converts the facts about many subjects to the columns that a rule reads.
 
 #[cfg(test)]
 mod tests;
@@ -20,10 +20,10 @@ use daftar_domain::schema::{self, Field, Kind};
 use daftar_domain::value::{Value, Values};
 use daftar_domain::{group, individual};
 
-/// Makes the batch of some subjects: the columns referred to, and no others.
+/// Creates the batch of some subjects, with exactly the columns that the references name.
 ///
 /// # Errors
-/// [`AppError::Internal`] when the engine refers to a field that the schema does not have.
+/// [`AppError::Internal`] if the engine refers to a field that the schema does not have.
 pub(super) fn batch(
     schema: &Schema,
     references: &[Reference],
@@ -36,7 +36,7 @@ pub(super) fn batch(
     let reads_programs = references.iter().any(|reference| reference.space == RowSpace::Programs);
     let (of_programs, programs) = children(subjects, |subject| subject.programs.as_ref(), Row::Membership)?;
     let mut columns = Vec::new();
-    // A reference without a path reads only the rows, as `size(members)` does; the children have them.
+    // A reference without a path reads only the number of rows, as `size(members)` does. The children contain it.
     for reference in references.iter().filter(|reference| !reference.path.is_empty()) {
         let rows = match reference.space {
             RowSpace::Me => me.as_slice(),
@@ -54,7 +54,7 @@ pub(super) fn batch(
     })
 }
 
-/// The numbers of all codes in the columns that need texts.
+/// Returns the numbers of all codes in the columns that require texts.
 pub(super) fn codes_with_texts(references: &[Reference], batch: &Batch) -> BTreeSet<CodeNumber> {
     let mut numbers = BTreeSet::new();
     for reference in references.iter().filter(|reference| reference.needs_texts) {
@@ -83,7 +83,8 @@ fn person_row(person: &PersonInHousehold) -> Row<'_> {
     Row::of(person.person.details(), person.role, person.person.fields())
 }
 
-/// Adds the rows of what belongs to each subject, and says whose they are: not known of a subject that has `None`.
+/// Returns the child rows of each subject, and their offsets by subject. The children of a subject are unknown if `of`
+/// returns `None`.
 fn children<'a, T: 'a>(
     subjects: &[&'a SubjectFacts],
     of: impl Fn(&'a SubjectFacts) -> Option<&'a Vec<T>>,
@@ -99,10 +100,10 @@ fn children<'a, T: 'a>(
     Ok((Children { offsets, known: known.finish() }, rows))
 }
 
-/// Adds the columns of a reference that are not there yet.
+/// Adds the columns of a reference, unless `columns` already contains them.
 ///
 /// # Errors
-/// [`AppError::Internal`] when the schema does not have the field.
+/// [`AppError::Internal`] if the schema does not have the field.
 pub(super) fn add_columns(
     schema: &Schema,
     reference: &Reference,
@@ -191,8 +192,8 @@ fn values(kind: FieldType, place: Place<'_>, rows: &[Row<'_>]) -> Result<(Vec<u8
     })
 }
 
-/// Which rows have a value of the picked type, and the values. A value of another type was written before a module
-/// changed its field: a missing fact to the rule.
+/// Returns the rows that have a value of the picked type, and the values. A value of another type was written before a
+/// module changed its field; the rule reads it as a missing fact.
 fn cells<'a, T: Default>(
     place: Place<'_>,
     rows: &[Row<'a>],
@@ -208,17 +209,17 @@ fn cells<'a, T: Default>(
     (valid.finish(), values)
 }
 
-/// A number of rows as columns hold it.
+/// Converts a number of rows to the type of offsets.
 pub(super) fn count(rows: usize) -> Result<u32, AppError> {
     u32::try_from(rows).map_err(|_| AppError::internal("a batch has more than 2^32 rows"))
 }
 
-/// True if a row has a value.
+/// Returns true if a row has a value. An empty bitmap has all bits set.
 pub(super) fn bit(bitmap: &[u8], row: usize) -> bool {
     bitmap.is_empty() || bitmap.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
 }
 
-/// Bits by row, the lowest first.
+/// Bits by row, least significant bit first.
 #[derive(Default)]
 pub(super) struct Bitmap {
     bytes: Vec<u8>,
@@ -238,16 +239,16 @@ impl Bitmap {
         self.is_full = Some(self.is_full.unwrap_or(true) && is_set);
     }
 
-    /// The bits; empty where every one is set, as the interface has it.
+    /// Returns the bits; empty if all bits are set, as the plugin interface specifies.
     pub fn finish(self) -> Vec<u8> {
         if self.is_full.unwrap_or(true) { Vec::new() } else { self.bytes }
     }
 }
 
-/// One row of a space; what its fields do not allow is missing to the rule.
+/// One row of a space. A value that its fields do not permit is missing to the rule.
 #[derive(Clone, Copy)]
 pub(super) enum Row<'a> {
-    /// A person or a group, with the role of a person in the household.
+    /// An individual or a group, with the role of an individual in the household.
     Record { values: &'a Values, extension: &'a Extension, role: Option<CodedValue>, fields: &'a FieldSet },
     /// An item of a list.
     Item(&'a Value),
@@ -263,7 +264,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// One value, before it has a column.
+/// One value before it is added to a column.
 #[derive(Clone, Copy)]
 enum Cell<'a> {
     /// 0 or 1.
@@ -275,27 +276,28 @@ enum Cell<'a> {
     Code(u32),
 }
 
-/// Source of the values of a column in rows: resolved from the path once per column.
+/// Source of the values of a column, resolved from the path once per column.
 #[derive(Clone, Copy)]
 enum Place<'p> {
-    /// The role in the household. It is the household's to show.
+    /// The role in the household. The permissions on the household apply to it, not those on the individual.
     Role,
-    /// Identifier of the program of a membership.
+    /// Reference of the program of a membership.
     Program,
-    /// A field of the record that is as if it were `true` where nothing is recorded.
+    /// A field of the record that defaults to `true` if it is not recorded.
     InUse(&'static Field),
-    /// A field of the record, or of an item.
+    /// A field of the record or of an item.
     Field(&'static Field),
-    /// A field of a part that is the value of a field of the record, or of an item.
+    /// A part of a structured field of the record, or of an item.
     Within(&'static Field, &'static Field),
-    /// A field that a module adds, by its path in the record and below `extension`.
+    /// A field that a module adds: its path in the record, and its path below `extension`.
     Extension(&'p str, &'p str),
-    /// The item of a list itself.
+    /// The list item itself.
     Item(&'static Kind),
 }
 
 impl<'p> Place<'p> {
-    /// The place of a path in the rows of a space; that of a part of items in a list is the place in these.
+    /// Returns the source of a path in the rows of a space. For a path below a list, the source is relative to the
+    /// items.
     fn of(subject: Subject, space: RowSpace, path: &'p str) -> Option<Self> {
         let kind = record_kind(subject, space);
         if kind == RecordKind::Individual && path == ROLE_PATH {
@@ -326,7 +328,7 @@ impl<'p> Place<'p> {
         })
     }
 
-    /// The position of the items of a list that is here.
+    /// Returns the source of the items if this source is a list.
     fn items(self) -> Option<Self> {
         match self {
             Self::Field(Field { kind: Kind::List { of, .. }, .. }) => Some(Self::Item(of)),
@@ -335,7 +337,7 @@ impl<'p> Place<'p> {
         }
     }
 
-    /// True if a rule may see this value in a record of which it sees these fields.
+    /// Returns true if a rule may read this value in a record of which it may read `fields`.
     fn is_seen(self, fields: &FieldSet) -> bool {
         fields.is_all()
             || match self {
@@ -372,7 +374,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Value of a row at a place; none if it is missing or hidden.
+/// Returns the value of a row, or `None` if it is missing or hidden.
 fn cell<'a>(row: &Row<'a>, place: Place<'_>) -> Option<Cell<'a>> {
     match *row {
         Row::Record { values, extension, role, fields } => {
@@ -409,7 +411,7 @@ fn cell<'a>(row: &Row<'a>, place: Place<'_>) -> Option<Cell<'a>> {
     }
 }
 
-/// Value of a part in a nested field.
+/// Returns the value of a part in a nested field.
 fn within<'a>(values: &'a Values, field: &Field, part: &'static Field) -> Option<Cell<'a>> {
     match values.value(field.tag)? {
         Value::Struct(parts) => Cell::of(parts.value(part.tag)?, &part.kind),
@@ -417,7 +419,7 @@ fn within<'a>(values: &'a Values, field: &Field, part: &'static Field) -> Option
     }
 }
 
-/// Adds the items of a list in a row; returns true if one is recorded there and may be seen.
+/// Adds the items of a list in a row. Returns true if the list is recorded and the rule may read it.
 fn add_items<'a>(row: &Row<'a>, place: Place<'_>, items: &mut Vec<Row<'a>>) -> bool {
     let Row::Record { values, extension, fields, .. } = *row else { return false };
     match place {

@@ -1,4 +1,4 @@
-//! Fetches what the register knows of the subjects of a rule.
+//! Fetches the facts that the register has about the subjects of a rule.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -20,16 +20,17 @@ use daftar_domain::record::{Fields, Record, RecordId, RecordKind, VersionId};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_vocabulary::Generation;
 
-/// Number of groups of one individual that are read before other work is scheduled.
+/// Number of groups of one individual that are read before the task yields to the scheduler.
 const GROUPS_PER_TURN: usize = 32;
-/// The most groups that one request verifies for households.
+/// Maximum number of groups that one request checks to find households.
 const GROUPS_MAX: usize = 20_000;
 /// The code of a group that is a household.
 const HOUSEHOLD: &str = "urn:svc:vocab:group-type#household";
-/// The most memberships of one subject that a rule checks.
+/// Maximum number of memberships of one subject that a rule reads.
 pub(super) const MEMBERSHIPS_MAX: u32 = 1_000;
 
-/// The number of the code of groups that are households; none where no such code was ever stored or published.
+/// Returns the number of the code of groups that are households, or `None` if no such code was ever stored or
+/// published.
 pub(super) fn household_code(generation: &Generation) -> Option<CodeNumber> {
     generation.number_of(&CodeUri::parse(HOUSEHOLD).ok()?)
 }
@@ -37,7 +38,7 @@ pub(super) fn household_code(generation: &Generation) -> Option<CodeNumber> {
 /// Records that a rule reads in addition to the subject.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Needs {
-    /// Members of its household.
+    /// The members of its household.
     pub household: bool,
     /// Its memberships in programs.
     pub programs: bool,
@@ -46,21 +47,22 @@ pub(super) struct Needs {
 /// The fetched records.
 #[derive(Default)]
 pub(super) struct Loaded {
-    /// The subjects that the register has, by their place in the request.
+    /// Facts about the subjects that are stored in the register, by their position in the request.
     pub stored: BTreeMap<usize, Result<SubjectFacts, AppError>>,
-    /// Data that was read from the register for it.
+    /// Records that were read from the register for these facts.
     pub reads: Reads,
 }
 
 impl Evaluation {
-    /// Fetches what the register knows of the subjects.
+    /// Fetches the facts that the register has about the subjects.
     ///
     /// # Errors
-    /// If they are too many or the store fails. A subject that does not exist is no error of the whole.
+    /// If the request reads too many records or the store fails. A subject that does not exist is not an error of the
+    /// request; its entry contains the error.
     pub(super) async fn load(&self, needs: Needs, cancellation: &Cancellation) -> Result<Loaded, AppError> {
         let mut loaded = Loaded::default();
         for (at, subject) in self.request.subjects.iter().enumerate() {
-            // Nothing more is fetched for a request that was given up.
+            // Stop fetching if the request was cancelled.
             if cancellation.is_cancelled() {
                 return Err(AppError::Busy);
             }
@@ -92,7 +94,7 @@ impl Evaluation {
         }
     }
 
-    /// Fields of a record that the rule may read: those of its author.
+    /// Returns the fields of a record that the rule may read, with the permissions of its author.
     async fn seen(&self, kind: RecordKind, id: RecordId) -> Result<Option<FieldSet>, AppError> {
         match self.authority {
             Authority::Caller => {
@@ -103,7 +105,7 @@ impl Evaluation {
         }
     }
 
-    /// True if the rule may see one at least of some records.
+    /// Returns true if the rule may read at least one of these records.
     async fn any_is_seen(&self, kind: RecordKind, ids: &[RecordId]) -> Result<bool, AppError> {
         match self.authority {
             Authority::Caller => visibility::any_is_there(&self.ctx, &self.registry, kind, ids).await,
@@ -143,8 +145,8 @@ impl Evaluation {
         }
     }
 
-    /// A record as it is checked: at the present version, or at the one that the decision names that is repeated.
-    /// Nothing where it is hidden, or that decision did not see it.
+    /// Returns a record at its current version, or at the version that a repeated decision names. Returns `None` if the
+    /// record is hidden or the repeated decision does not name it.
     async fn record<T>(&self, id: RecordId) -> Result<Option<Seen<Fields<T>>>, AppError>
     where
         Fields<T>: Details,
@@ -152,7 +154,7 @@ impl Evaluation {
         let kind = <Fields<T> as Details>::KIND;
         let Some(fields) = self.seen(kind, id).await? else { return Ok(None) };
         let Some(present) = self.registry.store.find::<Fields<T>>(id).await? else {
-            // A decision without it could be wrong.
+            // A decision without this record could be incorrect.
             return Err(AppError::internal(format!("a {kind} that others refer to is not there")));
         };
         let version = present.meta.version;
@@ -175,7 +177,7 @@ impl Evaluation {
         self.record::<GroupRecord>(id).await
     }
 
-    /// A person of the register, read once however often it is requested; none where it is hidden.
+    /// Returns an individual of the register, or `None` if it is hidden. Each individual is read once per request.
     async fn person(&self, id: RecordId, reads: &mut Reads) -> Result<Option<Seen<IndividualDetails>>, AppError> {
         if let Some(known) = reads.people.get(&id) {
             return Ok(Some(known.clone()));
@@ -186,7 +188,8 @@ impl Evaluation {
         Ok(Some(seen))
     }
 
-    /// The members of a person's one active household: without one the list is empty, several cannot be distinguished.
+    /// Returns the members of the individual's only active household. Without a household the list is empty. Returns
+    /// `None` if there are several, since the rule cannot distinguish them.
     async fn household(&self, id: RecordId, reads: &mut Reads) -> Result<Option<Vec<PersonInHousehold>>, AppError> {
         let found = match reads.households.get(&id) {
             Some(known) => known.clone(),
@@ -203,7 +206,7 @@ impl Evaluation {
         }
     }
 
-    /// The active households of a person that show that they are, up to two.
+    /// Returns up to two active households of an individual whose type and members the rule may read.
     async fn households_of(&self, id: RecordId, reads: &mut Reads) -> Result<Vec<Arc<Group>>, AppError> {
         let household = household_code(&self.generation);
         let mut found = Vec::new();
@@ -213,7 +216,7 @@ impl Evaluation {
             }
             reads.count_group()?;
             let Some(Seen { record, fields }) = self.group(group_id).await? else { continue };
-            // A group whose members or type are hidden discloses no member.
+            // If the members or the type of a group are hidden, the rule may not read any member through it.
             if !fields.allows("member") || !fields.allows("group_type") {
                 continue;
             }
@@ -232,7 +235,8 @@ impl Evaluation {
         Ok(found)
     }
 
-    /// The groups in which a person may be found: those that name it now, or those of the decision that is repeated.
+    /// Returns the groups that may have an individual as a member: the groups that currently name it, or the groups of
+    /// the repeated decision.
     async fn groups_of(&self, id: RecordId, reads: &mut Reads) -> Result<Vec<RecordId>, AppError> {
         let Some(decision) = &self.request.repeated else { return subjects::groups_of(&self.registry, id).await };
         if reads.groups_then.is_none() {
@@ -255,8 +259,8 @@ impl Evaluation {
         Ok(reads.groups_then.as_ref().and_then(|groups| groups.get(&id)).cloned().unwrap_or_default())
     }
 
-    /// The memberships of a subject of those identifiers, with any status. They count towards the limit as individuals
-    /// do.
+    /// Returns the memberships of a subject with these identifiers, with any status. They count towards the same limit
+    /// as individuals.
     async fn programs(
         &self,
         subject: SubjectReference,
@@ -289,7 +293,8 @@ impl Evaluation {
         Ok(Some(facts))
     }
 
-    /// A membership as it is checked, with its name in the decision: its own, or else `numbered`.
+    /// Returns a membership at its current version or at the version of the repeated decision, with its name in the
+    /// decision: its own, or else `numbered`.
     async fn membership(
         &self,
         id: RecordId,
@@ -330,23 +335,24 @@ fn is_stored_as(member: &PersonInHousehold, id: RecordId) -> bool {
     }
 }
 
-/// Data that was read from the register for one rule, each individual once.
+/// Records that were read from the register for one rule. Each individual is read once.
 #[derive(Default)]
 pub(super) struct Reads {
     /// Every record read, by reference, with its version.
     pub versions: BTreeMap<String, VersionId>,
     people: HashMap<RecordId, Seen<IndividualDetails>>,
     named: HashSet<(RecordKind, RecordId)>,
-    /// The active households of people, up to two of each.
+    /// The active households of individuals, up to two for each.
     households: HashMap<RecordId, Vec<Arc<Group>>>,
-    /// Members of the groups of a repeated decision.
+    /// The groups of a repeated decision, by member.
     groups_then: Option<HashMap<RecordId, Vec<RecordId>>>,
     rows: usize,
     groups: usize,
 }
 
 impl Reads {
-    /// Counts people that the rule will see, as subject or as member, however often it is the same one.
+    /// Counts individuals that the rule reads, as subjects or as members. Repeated occurrences of one individual count
+    /// separately.
     fn count_rows(&mut self, more: usize) -> Result<(), AppError> {
         self.rows += more;
         if self.rows <= PEOPLE_MAX {
@@ -364,7 +370,8 @@ impl Reads {
         Err(too_many(format!("the people asked about belong to more than {GROUPS_MAX} groups")))
     }
 
-    /// Names a record by what it is called; by another of its identifiers where another record is called so.
+    /// Adds a record to the versions under its main name, or under another of its identifiers if another record already
+    /// uses that name.
     fn note<T>(&mut self, record: &Record<Fields<T>>)
     where
         Fields<T>: Details,
@@ -384,15 +391,16 @@ fn too_many(of: String) -> AppError {
     AppError::invalid("subjects", "too_many", format!("{of}; ask about fewer at once"))
 }
 
-/// The names of a record in a decision: what it is called first, then its other identifiers.
+/// Returns the names of a record in a decision: its main name first, then its other identifiers.
 fn names(kind: RecordKind, identifiers: &[Identifier]) -> Vec<String> {
     let called = records::called(identifiers).into_iter();
     let all = called.chain(identifiers.iter().map(|identifier| &identifier.key));
     all.map(|key| records::reference(kind, key)).collect()
 }
 
-/// The name of a membership without an identifier of its own: which it is of its beneficiary's, in the order of
-/// registration. The program is left out, as the client may not be allowed to see it.
+/// Returns the name of a membership without an identifier of its own: its number among the memberships of its
+/// beneficiary, in the order of registration. The program is omitted, since the client may not have permission to read
+/// it.
 fn numbered(number: usize, kind: RecordKind, beneficiary: &[Identifier]) -> String {
     let called = records::called(beneficiary).map(|key| records::reference(kind, key));
     format!("{} {number} of {}", RecordKind::ProgramMembership, called.unwrap_or_default())

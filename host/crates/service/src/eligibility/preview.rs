@@ -1,17 +1,20 @@
 //! Evaluates a rule over all subjects of a search: counts, subjects, and missing facts.
 //!
-//! It runs over partitions of the register (`preview/population.rs`): the register in memory is one partition, one in a
-//! database has many. Each is worked on in time slices of a bounded number of subjects, each slice with a rule of its
-//! own in the sandbox, on as many plugin threads as background work may take.
+//! A preview reads partitions of the register (`preview/population.rs`): a register in memory is one partition, a
+//! register in a database has many. Each partition is evaluated in time slices of a bounded number of subjects. Each
+//! slice has its own instance of the rule in the sandbox. Slices use as many plugin threads as the background work may
+//! occupy.
 //!
-//! **Invariant:** a preview sees one register from its beginning to its end, one generation of vocabularies and one engine.
+//! **Invariant:** a preview uses one snapshot of the register, one generation of vocabularies and one engine.
 //!
-//! **Invariant:** what it keeps in memory does not grow with the register, but for a few bits a subject.
+//! **Invariant:** the memory of a preview does not grow with the register, except for a few bits per subject.
 //!
-//! **Invariant:** a client that stops waiting for it ends it: no time slice begins any more, and one that runs ends after its batch.
+//! **Invariant:** a preview ends when its client stops waiting for it: no further time slice starts, and a running
+//! slice ends after its current batch.
 //!
-//! **Invariant:** a time slice is held by work on a plugin thread and by nothing else: however many previews a client has, the preview of
-//! another one waits for one slice of it at a time. The number of previews at once is bounded, in all and of one client.
+//! **Invariant:** only work on a plugin thread occupies a time slice. However many previews a client runs, the preview
+//! of another client waits for one of its slices at a time. The number of concurrent previews is bounded, in total and
+//! per client.
 
 mod breakdown;
 mod counting;
@@ -54,19 +57,19 @@ use daftar_domain::search::SubjectQuery;
 use daftar_sandbox::{EligibilityEngine, Priority, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::Generation;
 
-/// The most subjects that a preview shows as a sample.
+/// Maximum number of subjects in the sample of a preview.
 pub const SAMPLE_MAX: u32 = 100;
-/// The most regions that are distinguished: those with the most subjects.
+/// Maximum number of regions in a breakdown: those with the most subjects.
 pub const REGIONS_MAX: usize = 1_000;
-/// The most previews at once, those that wait included.
+/// Maximum number of concurrent previews, including waiting ones.
 pub const PREVIEWS_MAX: usize = 256;
-/// The most previews of one client at once.
+/// Maximum number of concurrent previews of one client.
 pub const PREVIEWS_OF_CLIENT_MAX: usize = PREVIEWS_MAX / 4;
 
 /// Subjects of a preview.
 #[derive(Debug, Clone)]
 pub enum SubjectSelection {
-    /// People.
+    /// Individuals.
     Individuals(SearchRequest),
     /// Groups.
     Groups(GroupSearchRequest),
@@ -77,19 +80,19 @@ pub enum SubjectSelection {
 pub struct PreviewRequest {
     /// The rule.
     pub expression: String,
-    /// Subjects of the request.
+    /// Search for the subjects.
     pub among: SubjectSelection,
-    /// Number of subjects that are shown.
+    /// Number of subjects in the sample.
     pub sample: u32,
-    /// On which day; today, where absent.
+    /// Day of the evaluation; today if `None`.
     pub as_of: Option<Date>,
-    /// True if its events are sent as they come, and it continues after the request was answered.
+    /// True if its events are streamed, and the preview continues after the response has started.
     pub is_streamed: bool,
-    /// True if the outcome of each subject is among the events.
+    /// True if the events include the outcome of each subject.
     pub tells_subjects: bool,
 }
 
-/// Admits previews, schedules their time slices fairly between clients, and caches the fields that they read of
+/// Admits previews, schedules their time slices fairly between clients, and caches the fields that they read from
 /// records.
 #[derive(Debug)]
 pub struct Previews {
@@ -98,21 +101,21 @@ pub struct Previews {
     cached: PreviewCache,
 }
 
-/// Figures of previews for the metrics page.
+/// Usage of previews, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PreviewUsage {
-    /// Previews that have begun and not ended.
+    /// Number of running previews.
     pub previews: usize,
-    /// Time slices in use.
+    /// Number of time slices in use.
     pub slices: usize,
-    /// Time slices that are waited for.
+    /// Number of waiting requests for a time slice.
     pub waiting: usize,
-    /// Fields that were read of records.
+    /// Usage of the cache of fields read from records.
     pub cached: PreviewCacheUsage,
 }
 
 impl Previews {
-    /// Schedules so many time slices at once, and caches fields up to so many bytes.
+    /// Creates a scheduler of `slices_max` concurrent time slices, with a cache of up to `stored_bytes_max` bytes.
     #[must_use]
     pub fn new(slices_max: usize, stored_bytes_max: u64) -> Self {
         let admitted = FairSemaphore::new(PREVIEWS_MAX, PREVIEWS_OF_CLIENT_MAX);
@@ -123,7 +126,7 @@ impl Previews {
         }
     }
 
-    /// Number of previews, of time slices in use and waited for, and usage of the cache.
+    /// Returns the number of previews, of time slices in use and waiting, and the usage of the cache.
     #[must_use]
     pub fn usage(&self) -> PreviewUsage {
         let (previews, slices) = (self.admitted.usage(), self.slices.usage());
@@ -135,13 +138,13 @@ impl Previews {
         }
     }
 
-    /// Admits a preview for as long as the slot is held.
+    /// Admits a preview until the slot is dropped.
     fn admit(&self, actor: &Actor) -> Result<Slot<Actor>, AppError> {
         self.admitted.try_acquire(actor).ok_or(AppError::Busy)
     }
 }
 
-/// Options for each subject.
+/// Parameters of the evaluation, the same for each subject.
 #[derive(Debug, Clone)]
 struct Question {
     expression: String,
@@ -152,7 +155,7 @@ struct Question {
     tells_subjects: bool,
 }
 
-/// A question with all that answering it needs, but subjects.
+/// A question with everything that its evaluation requires, except the subjects.
 #[derive(Clone)]
 struct Inquiry {
     ctx: OpContext,
@@ -165,13 +168,13 @@ struct Inquiry {
     generation: Arc<Generation>,
     warnings: Vec<Diagnostic>,
     decision: Decision,
-    /// The number of the code of groups that are households; absent where no such code was ever stored.
+    /// The number of the code of groups that are households; `None` if no such code was ever stored.
     household: Option<u32>,
     asking: Asking,
 }
 
 impl Inquiry {
-    /// Compiles the rule of a question, and checks that the client may ask it.
+    /// Compiles the rule of a question, and checks that the client may evaluate it.
     async fn compile(
         ctx: OpContext,
         registry: Registry,
@@ -189,7 +192,8 @@ impl Inquiry {
         let described = move |session: &mut RuleSession| {
             let references = session.references().to_vec();
             schema::check_stored(&ctx, question.kind, &references)?;
-            // Taken after the snapshot: a code that was published and recorded in the meantime is answered for too.
+            // The vocabularies are read after the snapshot, so that they contain codes that were published and recorded
+            // in the meantime.
             let generation = check::consulted(&registry, || codes_of(session.questions()))?;
             check::bindings(&generation, session.questions(), &BTreeSet::new()).map_err(refused)?;
             let as_of = date_from_days(question.as_of).ok_or_else(|| AppError::internal("a preview of no day"))?;
@@ -212,7 +216,7 @@ impl Inquiry {
         run_rule(engine.as_ref(), Priority::Interactive, rule, described).await?
     }
 
-    /// The rule, for the client whose preview it is.
+    /// Returns the rule, with the client that requested the preview.
     fn rule(&self) -> RuleRequest {
         RuleRequest {
             actor: self.ctx.actor.clone(),
@@ -222,12 +226,12 @@ impl Inquiry {
     }
 }
 
-/// Makes a preview ready: the rule is compiled and checked, whom it is about is found.
+/// Prepares a preview: compiles and checks the rule, and finds the subjects.
 ///
 /// # Errors
-/// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::MissingScope`] and
-/// [`AppError::FieldNotGranted`] when it reads what the client may not, [`AppError::Busy`] when there are too many
-/// previews, [`AppError::NoEngine`].
+/// [`AppError::Expression`] if the rule is invalid or exhausts a budget, [`AppError::MissingScope`] and
+/// [`AppError::FieldNotGranted`] if the rule reads data that the client may not read, [`AppError::Busy`] if there are
+/// too many previews, [`AppError::NoEngine`].
 pub async fn prepare(
     ctx: &OpContext,
     registry: &Registry,
@@ -259,7 +263,7 @@ pub async fn prepare(
     let requested = RequestIdentity {
         expression_digest: expression_digest(&request.expression),
         under: format!("preview of {kind:?} {engine_name}"),
-        // A batch is what has a budget.
+        // Budgets apply to a batch, not to the complete preview.
         subjects: usize::try_from(population.len()).unwrap_or(usize::MAX).min(BATCH_ROWS_MAX),
     };
     let (breakdowns, withheld) = breakdowns(ctx, kind);
@@ -288,7 +292,7 @@ pub async fn prepare(
     })
 }
 
-/// Breakdowns for the client, and withheld ones.
+/// Returns the breakdowns that the client may read, and the names of the withheld ones.
 fn breakdowns(ctx: &OpContext, kind: Subject) -> (Breakdowns, Vec<&'static str>) {
     let resource = kind.record_kind().resource();
     let may = |field: &str| visibility::check_read(ctx, resource, field, FieldUse::Rule).is_ok();

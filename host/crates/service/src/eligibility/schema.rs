@@ -1,5 +1,5 @@
-//! Which facts of the register a rule may speak of, and what a client needs to read them: the scope and the field that
-//! a read of them would need.
+//! Defines the facts of the register that a rule may use, and the scope and the field grant that a client requires to
+//! read them. They are the same as for a read request of the same facts.
 
 use std::collections::BTreeSet;
 
@@ -18,12 +18,12 @@ use daftar_domain::scope::{Action, Resource, Scope};
 use daftar_domain::subject::SubjectReference;
 use daftar_domain::vocabulary::CodedField;
 
-/// The path of a person's role in the household.
+/// Path of the role of an individual in the household.
 pub const ROLE_PATH: &str = "role";
 /// Separator in a path between a list and a part of its items.
 pub(super) const LIST_MARK: &str = "[].";
 
-/// The schema of rules about one kind of subject, with the fields that modules add to records.
+/// Returns the schema of rules about one kind of subject, with the fields that modules add to records.
 #[must_use]
 pub fn schema(subject: Subject, extension: &ExtensionFields) -> Schema {
     let mut fields = Vec::new();
@@ -41,7 +41,7 @@ pub fn schema(subject: Subject, extension: &ExtensionFields) -> Schema {
     Schema { version: digest(subject, &fields), subject, fields }
 }
 
-/// The kind of record that the rows of a space are.
+/// Returns the kind of record of the rows of a space.
 pub(super) fn record_kind(subject: Subject, space: RowSpace) -> RecordKind {
     match space {
         RowSpace::Me => subject.record_kind(),
@@ -50,9 +50,8 @@ pub(super) fn record_kind(subject: Subject, space: RowSpace) -> RecordKind {
     }
 }
 
-/// A field and its parts, as far as rules use them, behind the path of the part that it is of: `birth_date`;
-/// `name.family` of a part; `address` and `address[].city` of a list of parts; `relationship[].period.start` of a part
-/// of such a part.
+/// Returns a field and its parts, if rules use them, with the path prefix `before`: `birth_date`; `name.family` for a
+/// part; `address` and `address[].city` for a list of parts; `relationship[].period.start` for a part of such a part.
 fn of_field(space: RowSpace, before: &str, field: &'static schema::Field) -> Vec<Field> {
     if !field.in_rules {
         return Vec::new();
@@ -69,7 +68,7 @@ fn of_field(space: RowSpace, before: &str, field: &'static schema::Field) -> Vec
     std::iter::once(Field { path, ..of_kind(space, &field.kind) }).chain(parts).collect()
 }
 
-/// A field without its path.
+/// Returns a field without its path.
 fn of_kind(space: RowSpace, kind: &Kind) -> Field {
     let field = |kind, vocabularies: &[&str]| {
         let vocabularies = vocabularies.iter().map(|namespace| (*namespace).to_owned()).collect();
@@ -121,8 +120,8 @@ fn digest(subject: Subject, fields: &[Field]) -> String {
     format!("sha256:{}", super::decision::hexadecimal(&hasher.finalize()))
 }
 
-/// Checks that the client may read of the register what a rule about these subjects reads. Records given in the request
-/// are the client's own.
+/// Checks that the client may read all fields of the register that a rule about these subjects reads. Inline records
+/// belong to the client and require no permission.
 ///
 /// # Errors
 /// [`AppError::MissingScope`], [`AppError::FieldNotGranted`].
@@ -133,10 +132,10 @@ pub(super) fn check(ctx: &OpContext, references: &[Reference], subjects: &[Subje
         .try_for_each(|kind| check_stored(ctx, kind, references))
 }
 
-/// Checks that the client may read of the register what a rule about subjects of that kind reads.
+/// Checks that the client may read all fields of the register that a rule about subjects of this kind reads.
 ///
 /// # Errors
-/// As [`check`].
+/// Same as [`check`].
 pub(super) fn check_stored(ctx: &OpContext, kind: Subject, references: &[Reference]) -> Result<(), AppError> {
     let mut needs = vec![(resource_of(kind), None)];
     for reference in references {
@@ -155,8 +154,9 @@ pub(super) fn check_stored(ctx: &OpContext, kind: Subject, references: &[Referen
     Ok(())
 }
 
-/// Fields of a rule that this client may not read from the register: rejected for stored records. Not reported to
-/// a client that may not read such subjects at all: its rules are about records in its requests.
+/// Returns a warning for each field of a rule that this client may not read from the register, since the server rejects
+/// the rule for stored records. Returns none if the client may not read such subjects at all: its rules are about
+/// inline records.
 pub(super) fn gaps(ctx: &OpContext, kind: Subject, references: &[Reference]) -> Vec<Diagnostic> {
     if !ctx.holds(resource_of(kind), Action::Read) {
         return Vec::new();
@@ -173,7 +173,7 @@ pub(super) fn gaps(ctx: &OpContext, kind: Subject, references: &[Reference]) -> 
                     severity: Severity::Warning,
                     code: code.to_owned(),
                     message,
-                    // An engine may return no usable position: then it is the rule as a whole.
+                    // If the engine returns no usable position, the warning is about the complete rule.
                     line: reference.line.max(1),
                     column: reference.column.max(1),
                     length: reference.length,
@@ -185,7 +185,7 @@ pub(super) fn gaps(ctx: &OpContext, kind: Subject, references: &[Reference]) -> 
     gaps
 }
 
-/// Reason why a field cannot be read, under the stable name of the reason.
+/// Returns the error for which a field cannot be read, with its stable code, or `None` if it can be read.
 fn gap(ctx: &OpContext, resource: Resource, path: Option<&str>) -> Option<(&'static str, AppError)> {
     if !ctx.holds(resource, Action::Read) {
         return Some(("missing_scope", missing_scope(ctx, resource)));
@@ -194,13 +194,14 @@ fn gap(ctx: &OpContext, resource: Resource, path: Option<&str>) -> Option<(&'sta
     Some(("field_not_granted", error))
 }
 
-/// The error of a client that may not read such records.
+/// Returns the error for a client that may not read such records.
 pub(super) fn missing_scope(ctx: &OpContext, resource: Resource) -> AppError {
     let required = Scope::new(resource, Action::Read).to_string();
     AppError::MissingScope { required, granted: ctx.scopes.clone() }
 }
 
-/// True if the client may see whether a fact is there, named as rules name missing facts: `me.gender`, `members`.
+/// Returns true if the client may read the field of a missing fact. `fact` is named as in missing facts: `me.gender`,
+/// `members`.
 #[must_use]
 pub fn may_be_reported(ctx: &OpContext, kind: Subject, fact: &str) -> bool {
     let (root, path) = fact.split_once('.').unwrap_or((fact, ""));
@@ -226,7 +227,8 @@ fn resource_of(kind: Subject) -> Resource {
     kind.record_kind().resource()
 }
 
-/// Source of one path of a rule about such subjects: a field or whole records.
+/// Returns the resources and fields that a client must be permitted to read for one path of a rule. `None` stands for
+/// the records without a particular field.
 fn needs_of(kind: Subject, space: RowSpace, path: &str) -> Vec<(Resource, Option<&str>)> {
     match space {
         RowSpace::Me if path == ROLE_PATH => household(kind),
@@ -245,7 +247,8 @@ fn needs_of(kind: Subject, space: RowSpace, path: &str) -> Vec<(Resource, Option
     }
 }
 
-/// The household of a subject: the members of groups, and for an individual the type and status of its groups.
+/// Returns the fields required to find the household of a subject: the members of groups, and for an individual also
+/// the type and status of its groups.
 fn household(kind: Subject) -> Vec<(Resource, Option<&'static str>)> {
     let group = Resource::Group;
     match kind {

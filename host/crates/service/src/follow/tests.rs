@@ -22,7 +22,7 @@ use daftar_store_sled::testing::shared_store;
 use daftar_vocabulary::Vocabularies;
 use daftar_vocabulary::testing::generation_of;
 
-/// One of several.
+/// One of several processes.
 struct Process {
     clients: ClientAdministration,
     plugins: PluginAdministration,
@@ -115,7 +115,7 @@ async fn clocks_that_differ_by_more_than_two_seconds_are_reported() {
         let difference = one.follower.clock_difference().unwrap();
         assert_eq!((difference.ahead.as_millis(), difference.is_large()), (i128::from(behind_ms), is_large));
     }
-    // A slow response leaves the difference uncertain.
+    // A slow response makes the difference uncertain.
     let within = jiff::SignedDuration::from_secs(4);
     let unsure = ClockDifference { ahead: jiff::SignedDuration::from_secs(5), within };
     assert!(!unsure.is_large());
@@ -131,7 +131,7 @@ async fn requests_that_are_refused_share_one_refresh_of_clients() {
     let before = other.follower.usage().compared;
     let refreshes = (0..50).map(|_| other.follower.refresh_clients());
     futures_util::future::join_all(refreshes).await.into_iter().for_each(Result::unwrap);
-    // One for the first, one for all that came during it; each compares clients and settings.
+    // One for the first request, one for all requests that arrived during it; each compares clients and settings.
     assert!(other.follower.usage().compared - before <= 4, "{}", other.follower.usage().compared - before);
 }
 
@@ -157,7 +157,7 @@ async fn a_changed_client_is_rejected_until_it_is_compared() {
     let (one, other, store, _keys) = two().await;
     let id = one.create().await;
     other.follower.compare().await.unwrap();
-    // Nothing synchronizes here, as while it waits for a connection.
+    // No synchronization runs here, as during a wait for a connection.
     one.clients.disable(&context(), &id).await.unwrap();
     store.set_away(true);
     other.follower.be_current().await.unwrap_err();
@@ -216,7 +216,7 @@ async fn processes_that_change_one_client_at_the_same_time_lose_nothing() {
     other.follower.compare().await.unwrap();
     let scopes: Vec<Scope> =
         ["individual:read", "group:read", "program:read"].iter().map(|text| Scope::parse(text).unwrap()).collect();
-    // Each grants from the data it has, which the other has changed.
+    // Each process grants scopes from its own data, which the other process has changed.
     for scope in &scopes {
         for process in [&one, &other] {
             process.clients.revoke(&context(), &id, *scope).await.unwrap_err();

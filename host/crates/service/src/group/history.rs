@@ -1,4 +1,4 @@
-//! Members who joined and left a group, and changes of memberships, computed from the versions of its record.
+//! Members that joined and left a group, and changes of memberships, computed from the versions of its record.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use daftar_domain::search::Page;
 use daftar_store::Store;
 use daftar_vocabulary::LanguagePreference;
 
-/// The most versions that are checked, the newest ones.
+/// Maximum number of versions that are compared, the newest ones.
 pub const VERSIONS_MAX: u64 = 1_000;
 
 /// Kind of change of a membership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceChange {
-    /// It was not there before.
+    /// It did not exist before.
     Added,
     /// Its content changed.
     Changed,
@@ -127,9 +127,9 @@ async fn changes_here(
     Ok(entries)
 }
 
-/// Changes between two lists of memberships: equal ones are left out, the others are paired by person, in their order.
-/// The memberships of each person are compared with those of the same person only, so that the time is linear in the
-/// number of memberships.
+/// Changes between two lists of memberships: equal ones are left out, the others are paired by individual, in their
+/// order. The memberships of each individual are compared with those of the same individual only, so that the time is
+/// linear in the number of memberships.
 fn differences(before: &[Member], now: &[Member]) -> Vec<(PlaceChange, Member)> {
     let mut former: HashMap<RecordId, VecDeque<usize>> = HashMap::new();
     for (at, member) in before.iter().enumerate() {
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn places_in_another_order_are_compared_in_proportion_to_their_number() {
-        // With a search of all others for each of them, these would take many minutes.
+        // A search of all others for each membership would take many minutes here.
         let before: Vec<Member> = (0..200_000).map(|individual| place(individual, false)).collect();
         let now: Vec<Member> = before.iter().rev().cloned().collect();
         assert_eq!(differences(&before, &now), []);

@@ -1,4 +1,4 @@
-//! One member of a group at a time: added, changed, removed.
+//! Changes of one member of a group: add, change, remove.
 
 use jiff::civil::Date;
 
@@ -27,18 +27,18 @@ use daftar_vocabulary::{Generation, LanguagePreference};
 /// The change of one member.
 #[derive(Debug, Clone)]
 pub enum MemberChange {
-    /// A person joins: since today, if no period is given.
+    /// An individual joins: from today on, if no period is given.
     Add(Member<CodeUri, IdentifierKey>),
-    /// A person leaves; the membership stays in the record.
+    /// An individual leaves; the membership stays in the record.
     Remove {
-        /// The person.
+        /// The individual.
         individual: IdentifierKey,
-        /// The last day; today if not given.
+        /// The last day; today if absent.
         last_day: Option<Date>,
     },
     /// An existing membership is changed.
     Change {
-        /// The person.
+        /// The individual.
         individual: IdentifierKey,
         /// The new role; `Some(None)` removes it.
         role: Option<Option<CodeUri>>,
@@ -150,7 +150,7 @@ async fn change_member_once(
     edit::write::<GroupRecord>(ctx, registry, languages, (&before, details, fields), (None, None), entry).await
 }
 
-/// Changes the list of members for a client that sees these fields of the group, and returns the changed membership.
+/// Changes the member list for a client that reads these fields of the group, and returns the changed membership.
 fn apply(
     (generation, held, seen): (&Generation, &Held, &FieldSet),
     today: Date,
@@ -209,7 +209,7 @@ fn apply(
                 problems.push(FieldProblem::new("period.end", "invalid_date", message));
             }
             member.period = Some(Period { start, end: Some(last_day) });
-            // The last day is part of a period: a person who leaves today no longer counts today.
+            // The last day is part of a period: an individual that leaves today is not counted today.
             member.is_inactive = last_day <= today;
             Ok(None)
         }
@@ -225,7 +225,7 @@ fn apply(
     }
 }
 
-/// Chooses the membership of a person: the active one, or else the first that is still to begin, or else the last.
+/// Chooses the membership of an individual: the active one, or else the first future one, or else the last one.
 fn place_of(members: &[Member], individual: RecordId, today: Date) -> Option<usize> {
     let is_place = |member: &Member| member.individual == individual;
     let active = members.iter().position(|member| is_place(member) && member.is_active(today));
@@ -260,7 +260,7 @@ fn of_the_member(at: Option<usize>, problem: FieldProblem) -> FieldProblem {
     }
 }
 
-/// The membership of a person in one group.
+/// The membership of an individual in one group.
 #[derive(Debug, Clone)]
 pub struct GroupPlace {
     /// The group, with its fields that the client may see.
@@ -269,7 +269,7 @@ pub struct GroupPlace {
     pub member: Member,
 }
 
-/// A page of the memberships that a person has or had in groups, by group.
+/// A page of the current and former memberships of an individual in groups, by group.
 ///
 /// # Errors
 /// [`AppError::MissingScope`] without `group:read`, [`AppError::FieldNotGranted`], [`AppError::NotFound`] and
@@ -293,16 +293,16 @@ pub async fn places_of(
     places_in_groups(ctx, registry, individual, (page, Until::AllAreCounted)).await
 }
 
-/// A page of a person's memberships in groups.
+/// A page of the memberships of an individual in groups.
 #[derive(Debug, Clone, Default)]
 pub struct PlacesPage {
-    /// Total number, as far as they were counted.
+    /// Total number, as far as it was counted.
     pub total: u64,
     /// The memberships of the page.
     pub places: Vec<GroupPlace>,
 }
 
-/// Extent to which a person's memberships are read.
+/// Extent to which the memberships of an individual are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// To the end.
@@ -314,8 +314,8 @@ pub enum Until {
 /// Number of groups read before the task yields to others.
 const GROUPS_PER_TURN: usize = 32;
 
-/// The memberships of a page that a person has or had in groups visible to the client, by group. Only these are in
-/// memory at once.
+/// The memberships of a page that an individual has or had in groups visible to the client, by group. Only these are
+/// in memory at once.
 ///
 /// # Errors
 /// If the store fails.

@@ -1,15 +1,16 @@
-//! Plugins that this process did not install by a request: those that other processes of the register changed, with the
-//! list that announces plugins that this one installs, and those of the folder of plugins when the server starts.
+//! Plugins that no request to this process installed: plugins that other processes of the register changed, with the
+//! list that announces plugins installed here, and plugins of the plugin folder when the server starts.
 //!
 //! **Invariant:** a plugin is in the store before the list names it, and in the list before it runs here.
 //!
 //! **Invariant:** each process checks a plugin against its own policy, regardless of the list, and writes the outcome
 //! into the audit log.
 //!
-//! **Invariant:** a plugin that cannot be applied leaves the running one of its name, and is reported as not active.
+//! **Invariant:** if a plugin cannot be applied, the running version with its name stays active, and the plugin is
+//! reported as not active.
 //!
-//! **Invariant:** a file of the folder is installed as by hand: only if a generation could be built with it. If any
-//! step rejects it, the installed version keeps running.
+//! **Invariant:** a plugin file of the folder is installed like a plugin from a request: only if a vocabulary snapshot
+//! could be built with it. If any step rejects it, the installed version keeps running.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ pub(super) struct Common {
     pub(super) plugins: PluginList,
     /// The plugins that could not be applied here, with the reason.
     pub(super) failed: Reasons,
-    /// True if it changed plugins here since packs were read and published.
+    /// True if it changed plugins here since the last time that packs were read and published.
     must_load: bool,
 }
 
@@ -60,7 +61,7 @@ impl PackFollower for PluginAdministration {
 
 impl PluginAdministration {
     /// Applies plugins that other processes installed, replaced or removed: missing files are fetched, checked,
-    /// compiled and tested as at an install. Takes as long as that does.
+    /// compiled and tested as in an installation, which takes the same time.
     ///
     /// # Errors
     /// If the store fails; active plugins stay active.
@@ -84,8 +85,8 @@ impl PluginAdministration {
         self.common().must_load
     }
 
-    /// Notes that a plugin differs from the list that this process has just written: it is tried again as one of
-    /// another process.
+    /// Marks a plugin that differs from the list that this process has just written: it is applied again like a plugin
+    /// of another process.
     pub(super) fn record_divergence(&self, name: &PluginName, reason: String) {
         if self.shared.is_none() {
             return;
@@ -95,7 +96,8 @@ impl PluginAdministration {
         self.common().failed.insert(name.clone(), reason);
     }
 
-    /// Takes missing plugins through the steps of an install, without blocking changes by requests of this process.
+    /// Passes missing plugins through the steps of an installation, without blocking changes by requests of this
+    /// process.
     async fn prepared_ahead(&self, shared: &dyn Shared) -> Result<Ahead, AppError> {
         let stored = shared.plugin_list().await?;
         let mut ahead = Ahead::new();
@@ -105,7 +107,7 @@ impl PluginAdministration {
         let plugins = PluginList::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
         for wanted in self.library.wanted(&plugins) {
             let digest = wanted.1.digest;
-            // One may be rejected because another one that it needs comes later.
+            // A plugin may be rejected because it requires another plugin that is later in the list.
             if let Ok(prepared) = self.prepare_wanted(shared, wanted).await? {
                 ahead.insert(digest, prepared);
             }
@@ -119,8 +121,8 @@ impl PluginAdministration {
         if self.must_load() { self.reload().await } else { Ok(()) }
     }
 
-    /// Synchronizes the library with the list of all processes, as far as this server's policy accepts its entries; if
-    /// anything changed, packs must be loaded. If there never was a list, the plugins installed here become it.
+    /// Synchronizes the library with the list of all processes, as far as this server's policy accepts its entries. If
+    /// anything changed, packs must be loaded. If no list exists, the plugins installed here become the list.
     pub(super) async fn bring_in_line(
         &self,
         shared: &dyn Shared,
@@ -139,7 +141,7 @@ impl PluginAdministration {
         let plugins = PluginList::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
         for name in self.library.unwanted(&plugins) {
             let (library, gone) = (self.library.clone(), name.clone());
-            // Before: if a later step fails, the active plugins already differ from the library.
+            // Runs first: if a later step fails, the active plugins already differ from the library.
             self.common().must_load = true;
             blocking(move || library.remove(&gone)).await?.map_err(|error| AppError::Unavailable(error.into()))?;
             tracing::info!(plugin.name = %name, "a plugin that another process removed is removed here");
@@ -179,7 +181,8 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Fetches a plugin and takes it through the steps of an install; the reason if one of them rejects it.
+    /// Fetches a plugin and passes it through the steps of an installation; returns the reason if one of them rejects
+    /// it.
     async fn apply_plugin(
         &self,
         shared: &dyn Shared,
@@ -198,14 +201,14 @@ impl PluginAdministration {
         let older = self.library.newer_than(prepared.manifest()).map_or("", |_| ", which is older than what ran here");
         let note =
             format!("takes it over from the database{older}; {}", signed_by(&prepared, "[plugins] allow_unsigned"));
-        // As with an install: before it is on disk.
+        // As in an installation, the entry is written before the plugin is on disk.
         self.audit(&system(now), AuditOutcome::Allowed, prepared.reference(), note).await?;
         let library = self.library.clone();
         let committed = blocking(move || library.commit(prepared, installed_at)).await?;
         Ok(committed.map(drop).map_err(|error| error.to_string()))
     }
 
-    /// Fetches a plugin, then checks, compiles and tests it; the reason if it is rejected.
+    /// Fetches a plugin, then checks, compiles and tests it; returns the reason if it is rejected.
     async fn prepare_wanted(
         &self,
         shared: &dyn Shared,
@@ -248,7 +251,7 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Stores the plugins installed here, for all processes, unless another process was faster.
+    /// Stores the plugins installed here, for all processes, unless another process has stored a list already.
     async fn put_up(&self, shared: &dyn Shared) -> Result<(), AppError> {
         let plugins = self.library.for_all();
         for digest in plugins.digests() {
@@ -288,8 +291,8 @@ impl PluginAdministration {
 }
 
 impl PluginAdministration {
-    /// Publishes the installed plugins, then installs the absent or newer ones from a folder. A plugin that is corrupt
-    /// is logged with its name and the reason, and the rest is served.
+    /// Publishes the installed plugins, then installs the absent or newer ones from a folder. A corrupt plugin is
+    /// logged with its name and the reason; the server starts without it.
     ///
     /// # Errors
     /// If the store fails or the folder cannot be read.
@@ -317,8 +320,8 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Records the declarations of modules of a folder that are not installed, so that errors can name one that stays
-    /// removed or is rejected. None of them is run; a file that cannot be read is reported when it is to be installed.
+    /// Records the declarations of modules of a folder that are not installed, so that errors can name a module that
+    /// stays removed or is rejected. No module is run; a file that cannot be read is reported at its installation.
     async fn note_offered(&self, folder: &Path) -> Result<(), AppError> {
         let (library, folder) = (self.library.clone(), folder.to_owned());
         let manifests = blocking(move || library.offered(&folder)).await?;
@@ -331,8 +334,8 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Unloads plugins that came from other servers of the register and that this server's policy no longer accepts;
-    /// the list of all servers still names them, and they are checked as new ones.
+    /// Unloads plugins that other servers of the register installed and that this server's policy no longer accepts.
+    /// The list of all servers still contains them, and they are checked like new ones.
     async fn unload_refused(&self) -> Result<(), AppError> {
         let library = self.library.clone();
         for error in blocking(move || library.unload_refused()).await? {
@@ -341,8 +344,8 @@ impl PluginAdministration {
         Ok(())
     }
 
-    /// Installs the absent or newer plugins of a folder. One that is rejected for its content is tried once more after
-    /// the others: its concept groups may select codes of one of them.
+    /// Installs the absent or newer plugins of a folder. A plugin that is rejected for its content is retried once
+    /// after the others: its concept groups may select codes of one of them.
     async fn sync(&self, folder: &Path, now: Timestamp) -> Result<SyncReport, AppError> {
         let ctx = OpContext::unbound(Actor::System, "start".into(), now, AuditContext::default());
         let folder = folder.to_owned();
@@ -363,7 +366,7 @@ impl PluginAdministration {
             waiting.extend(refused.map(|prepared| (path.clone(), prepared)));
             report.insert(path, outcome);
         }
-        // A rejected plugin may be compatible with those that came after it.
+        // A rejected plugin may be compatible with the plugins installed after it.
         for (path, prepared) in waiting.into_iter().filter(|_| has_installed) {
             let outcome = if self.library.is_newer(prepared.manifest()) {
                 self.install_file(&ctx, *prepared).await?.0
@@ -390,7 +393,7 @@ impl PluginAdministration {
     ) -> Result<(SyncedFile, Option<Box<Prepared>>), AppError> {
         Ok(match self.install_prepared(ctx, prepared, "[plugins] allow_unsigned").await? {
             Ok(installed) => {
-                // At once: the first start installs all plugins, which takes seconds.
+                // Logged immediately: the first start installs all plugins, which takes seconds.
                 tracing::info!(plugin = %installed.manifest().name, "plugin installed");
                 (SyncedFile::Installed(installed.manifest().name.clone()), None)
             }

@@ -107,7 +107,7 @@ impl PluginAdministration {
         let with_it = self.registry.vocabularies.current();
         let mut left_behind = None;
         if let Some(Publishable { packs, generation, left_out, reasons }) = changed {
-            // From here on no request begins with its codes, so that the count below stays correct.
+            // From here on, no request begins with its codes, so that the count below stays correct.
             self.publisher.publish(packs, generation).await?;
             left_behind = Some((left_out, reasons));
         }
@@ -158,7 +158,7 @@ impl PluginAdministration {
         blocking(move || library.remove(&removed)).await?.map_err(|error| match error {
             LibraryError::NotInstalled(name) => AppError::UnknownPlugin(name.to_string()),
             LibraryError::Folder(_) | LibraryError::InUse(_) => {
-                // The others have been notified and remove theirs.
+                // The other processes have been notified and remove their copies.
                 self.record_divergence(name, error.to_string());
                 AppError::Unavailable(error.into())
             }
@@ -194,7 +194,7 @@ impl PluginAdministration {
     }
 }
 
-/// Every code that vocabularies ever had here, including the deployment's own.
+/// Returns every code that vocabularies ever had here, including the deployment's own.
 pub(super) fn numbers_of<'a>(
     generation: &Generation,
     namespaces: impl Iterator<Item = &'a Namespace>,
@@ -246,7 +246,7 @@ pub(super) fn active_local_codes(vocabularies: &[Arc<Vocabulary>], deployment: &
 }
 
 impl PluginAdministration {
-    /// The vocabularies of an installed plugin that none of the packs would provide any more.
+    /// The vocabularies of an installed plugin that no remaining pack would provide.
     pub(super) fn dropped(&self, name: &PluginName, after: &Packs) -> Vec<Arc<Vocabulary>> {
         let published = self.publisher.published();
         let present = published.packs.get(name).or_else(|| published.left_out.get(name));
@@ -293,13 +293,14 @@ impl PluginAdministration {
 const PART_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of codes of one stored part.
 const PART_CONCEPTS_MAX: usize = 500;
-/// Maximum text of a version that is retained as a whole, in bytes: some ten times the text of ICD-11.
+/// Maximum text of a version that is retained completely, in bytes: some ten times the text of ICD-11.
 const WHOLE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Maximum text of a code that is retained with its definitions, in bytes.
 const DEFINED_BYTES_MAX: usize = 64 * 1024;
 
 /// Codes to retain of active vocabularies of which a new pack provides another version, and all retained codes then:
-/// the codes that the new one lacks, permanently, and the complete previous version, until the next one comes.
+/// the codes that the new version lacks, permanently, and the complete previous version, until the next version is
+/// installed.
 pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deployment) -> (Vec<Setting>, Deployment) {
     let mut settings = Vec::new();
     for newer in new.vocabularies() {
@@ -371,7 +372,7 @@ fn needed(
     concepts
 }
 
-/// Codes in parts, numbered after those that are stored already.
+/// Codes in parts, numbered after the stored parts.
 fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment) -> Vec<Setting> {
     let numbers = deployment.retained_parts_of(namespace).filter_map(|key| match key {
         SettingKey::RetainedConcepts(_, part) => Some(part.saturating_add(1)),
@@ -385,8 +386,8 @@ fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment)
         .collect()
 }
 
-/// A complete version, without the codes retained of earlier versions. One with too much text is stored as empty, which
-/// replaces the previous one.
+/// A complete version, without the codes retained of earlier versions. A version with too much text is stored as
+/// empty, which replaces the previous one.
 fn whole(version: &Vocabulary) -> Vec<Setting> {
     let own = version.concepts().filter(|concept| !concept.is_only_retained());
     let concepts: Vec<Concept> = own.filter_map(ConceptRef::to_concept).collect();

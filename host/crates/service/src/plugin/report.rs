@@ -59,7 +59,7 @@ pub struct Gone {
 }
 
 impl Gone {
-    /// Computes the fields and concept groups that `new` lacks of the installed pack.
+    /// Computes the fields and concept groups of the installed pack that `new` lacks.
     pub(super) fn between(present: Option<&CheckedPack>, new: Option<&CheckedPack>) -> Self {
         let fields = |pack: Option<&CheckedPack>| -> BTreeSet<String> {
             pack.into_iter().flat_map(CheckedPack::extension_fields).map(|field| field.path.to_string()).collect()
@@ -89,7 +89,7 @@ impl Gone {
     }
 }
 
-/// A code of an open vocabulary in records that a new version does not resolve: it would be shown without a display.
+/// A code of an open vocabulary in records that a new version does not resolve: records display it without a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnresolvedCode {
     /// `<namespace>#<code>`
@@ -145,7 +145,7 @@ pub struct VocabularyChange {
 pub struct TouchedCode {
     /// `<namespace>#<code>`
     pub uri: String,
-    /// Its present label.
+    /// Its current label.
     pub display: String,
     /// The effect on it.
     pub change: CodeChange,
@@ -160,7 +160,7 @@ pub struct TouchedCode {
 pub enum CodeChange {
     /// The new version does not have it.
     Gone,
-    /// The new version no longer lets new records hold it.
+    /// The new version no longer permits it in new records.
     Retired,
     /// The new version has another label.
     Relabelled {
@@ -169,13 +169,13 @@ pub enum CodeChange {
     },
 }
 
-/// A vocabulary in its present and its new state.
+/// A vocabulary in its current and its new state.
 struct Pair<'a> {
     older: Option<&'a Vocabulary>,
     newer: Option<&'a Vocabulary>,
 }
 
-/// The data that changes are judged by.
+/// The data for the assessment of changes.
 struct Facts<'a> {
     deployment: &'a Deployment,
     generation: &'a Generation,
@@ -185,8 +185,8 @@ struct Facts<'a> {
 }
 
 impl PluginAdministration {
-    /// The codes in records that the new version of an open vocabulary does not list and does not resolve, the most used
-    /// first. If calls fail for [`FAULTS_MAX`] codes of a vocabulary, its other codes are not tried.
+    /// The codes in records that the new version of an open vocabulary does not list and does not resolve, the most
+    /// used first. If calls fail for [`FAULTS_MAX`] codes of a vocabulary, its other codes are not tried.
     pub(super) async fn unresolved(&self, prepared: &Prepared) -> Result<Vec<UnresolvedCode>, AppError> {
         let contents = prepared.contents().cloned();
         let new = contents.and_then(|contents| checked(contents, prepared.manifest(), &Deployment::default()).ok());
@@ -229,7 +229,7 @@ impl PluginAdministration {
     }
 
     /// Reports the effect of installing a plugin, without installing it, and names up to `records_told` of the records
-    /// with codes that would be removed or deprecated. The naming is written into the audit log.
+    /// with codes that would be removed or deprecated. The audit log records the named records.
     ///
     /// # Errors
     /// [`AppError::Plugin`] when the file is not a plugin that can be read and tested, or when the store fails.
@@ -323,7 +323,7 @@ fn failures(
             reasons.extend(resolved.into_iter().map(Result::err));
             continue;
         }
-        // One of them: each alone.
+        // The call failed for one of them: each code is retried in a separate call.
         for code in batch {
             if faults >= FAULTS_MAX {
                 reasons.push(Some("not tried: calls for other codes failed".to_owned()));
@@ -437,7 +437,7 @@ fn change(pair: &Pair<'_>, facts: &Facts<'_>) -> Option<(VocabularyChange, Vec<C
     Some((report, lost))
 }
 
-/// True if a change of its vocabulary changes a code: a local code outlives a new version, and goes with its
+/// True if a change of its vocabulary changes a code: a local code stays in a new version, and is removed with its
 /// vocabulary.
 fn is_judged(concept: ConceptRef<'_>, newer: Option<&Vocabulary>) -> bool {
     newer.is_none() || !concept.is_local()
@@ -520,7 +520,7 @@ impl Carriers {
         for system in held {
             *self.counts.entry(system.to_owned()).or_default() += 1;
         }
-        // Named ones only: the rest is counted.
+        // Only named codes: the remaining ones are counted.
         let named = match kind {
             RecordKind::Individual => &mut self.individuals,
             RecordKind::Group => &mut self.groups,
@@ -542,8 +542,8 @@ impl Carriers {
     }
 }
 
-/// The records with one of the codes, at most `limit`, in the order of registration, individuals first. The naming
-/// is written into the audit log.
+/// The records with one of the codes, at most `limit`, in the order of registration, individuals first. The audit log
+/// records the named records.
 pub(super) async fn records(
     ctx: &OpContext,
     registry: &Registry,

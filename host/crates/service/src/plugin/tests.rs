@@ -1,4 +1,4 @@
-//! The administration of a library of plugins, with a store of its own.
+//! Tests of the administration of a plugin library with its own store.
 
 mod common;
 
@@ -58,7 +58,7 @@ fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<ProxyStore>,
     (plugins, store, registry)
 }
 
-/// The administration of a library beside that store.
+/// The administration of a library with that store.
 fn of_store(test: &TestLibrary, store: &Arc<ProxyStore>) -> (PluginAdministration, Registry) {
     let columns = Arc::default();
     let registry = Registry {
@@ -85,7 +85,7 @@ async fn plugins_of_a_folder_are_installed_only_if_they_fit_the_active_ones() {
     let test = TestLibrary::new();
     install(&test, pack("1.0.0"));
     let source = tempfile::tempdir().unwrap();
-    // Its vocabulary is the installed pack's.
+    // The installed pack provides its vocabulary.
     fs::write(source.path().join("a.wasm"), PackGuest { name: "other", ..PackGuest::default() }.build()).unwrap();
     fs::write(source.path().join("b.wasm"), pack("2.0.0")).unwrap();
     let (plugins, _, registry) = administration(&test);
@@ -107,7 +107,7 @@ async fn an_install_whose_caller_left_is_published_and_audited() {
         let mut install = Box::pin(plugins.install(&ctx, pack("1.0.0")));
         assert!(install.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
-    // It waits for the previous one.
+    // The call waits for the previous one.
     plugins.remove(&ctx, &name("nothing"), false).await.unwrap_err();
     assert_eq!(versions(&test), ["test@1.0.0"]);
     let code = CodeUri::parse("urn:test#a").unwrap();

@@ -34,7 +34,7 @@ use daftar_domain::value::{Key, Reference};
 use daftar_sandbox::EligibilityEngine;
 use daftar_store::{Operation, ReadSet, StoreError, Write};
 
-/// Enrols a beneficiary, or records that it applied, left, or was rejected.
+/// Enrols a beneficiary, or records its application, exit or rejection.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every invalid field, including references that do not
@@ -89,7 +89,7 @@ pub(super) async fn write(
     draft: MembershipDraft,
 ) -> Result<Arc<ProgramMembership>, AppError> {
     let today = utc_day(ctx.now);
-    // Before anything is checked.
+    // Runs before all checks.
     let since = registry.index.sequence().await?;
     let before = present.as_ref().map(|present| present.before);
     let stored = |field: &str| present.as_ref().filter(|present| !present.written.allows(field));
@@ -98,7 +98,7 @@ pub(super) async fn write(
     let unseen = |field: &str| present.as_ref().filter(|present| !present.seen.allows(field));
     let given = named_in(&draft)?;
     let mut targets = targets_of(&draft);
-    // The audit log names the written records, not those that a client without access to them assumed.
+    // The audit log names the written records, not the records that a client without access to them assumed.
     let named = [unseen("program").map(|one| one.program), unseen("beneficiary").map(|one| one.beneficiary)];
     for (target, named) in targets.iter_mut().zip(named) {
         *target = named.map_or_else(|| std::mem::take(target), str::to_owned);
@@ -158,7 +158,8 @@ pub(super) async fn write(
     let mut read_set = Vec::new();
     if check_transition(present.as_ref(), status)? == Entry::Enrolled {
         check_open(&program, today)?;
-        // A reason given for something else, and invisible to the client, does not count.
+        // A stored override does not count if this change does not write it: its reason concerns another decision, and
+        // may be hidden from the client.
         let is_overridden = details.has(OVERRIDE) && stored("override").is_none();
         let word = ask(ctx, registry, engine, &program, (&details, is_overridden)).await?;
         let decides = word.is_some() && !is_overridden;
@@ -191,7 +192,7 @@ pub(super) async fn write(
     }
 }
 
-/// The result of the expression of a program that enforces it, for a beneficiary that enters; none if it is not
+/// The result of the expression of a program that enforces it, for a beneficiary that is enrolled; none if it is not
 /// enforced.
 async fn ask(
     ctx: &OpContext,
@@ -212,7 +213,7 @@ async fn ask(
             let missing = outcome.missing.into_iter().filter(is_reported).collect();
             Err(AppError::NotEligible { outcome: outcome.verdict.name(), missing })
         }
-        // A client that overrides the result of an expression need not wait for it.
+        // A client that overrides the result of an expression does not wait for it.
         Err(_) if is_overridden => Ok(Some("nothing, as it could not be evaluated")),
         Err(AppError::Expression(refused)) => Err(AppError::conflict(
             ErrorCode::ProgramRuleFailed,
@@ -289,15 +290,16 @@ pub(super) async fn of_entry(
     Ok(ReadSet { since, records })
 }
 
-/// Computes the new membership from the present one and the fields that are written.
+/// Computes the new membership from the current one and the written fields.
 pub type MakeMembership<'a> =
     dyn Fn(&MembershipView, &FieldSet) -> Result<MembershipDraft, AppError> + Send + Sync + 'a;
 
-/// Replaces a membership: `make` computes the new one from the present one and the fields that the client may write.
-/// The others stay as they are.
+/// Replaces a membership: `make` computes the new one from the current one and the fields that the client may write.
+/// The other fields stay unchanged.
 ///
 /// # Errors
-/// As [`create`]; [`AppError::NotFound`], [`AppError::Ambiguous`], [`AppError::Conflict`] if the address matches several; and [`AppError::VersionMismatch`] when the condition is not met.
+/// As [`create`]; [`AppError::NotFound`], [`AppError::Ambiguous`], [`AppError::Conflict`] if the address matches
+/// several; and [`AppError::VersionMismatch`] if the condition is not met.
 pub async fn replace(
     ctx: &OpContext,
     registry: &Registry,
@@ -334,9 +336,9 @@ async fn replace_once(
     write(ctx, registry, engine, Some(Present { before: &before, seen, written, program, beneficiary }), draft).await
 }
 
-/// The days that a membership may have depend on its status: a client that may not write the status writes only the
-/// fields it names, and not the exit date and reason; otherwise it would learn the status from the days filled in or
-/// rejected.
+/// The permitted days of a membership depend on its status. A client that may not write the status writes only the
+/// fields it names, and not the exit date and reason; otherwise the filled-in or rejected days would reveal the
+/// status.
 fn without_status(written: FieldSet, spoken: &UpdateMode) -> Result<FieldSet, AppError> {
     if written.allows("status") {
         return Ok(written);
@@ -351,7 +353,7 @@ fn without_status(written: FieldSet, spoken: &UpdateMode) -> Result<FieldSet, Ap
 
 /// A membership that is being replaced.
 pub(super) struct Present<'a> {
-    /// Its present state.
+    /// Its current state.
     pub before: &'a ProgramMembership,
     /// Its fields that the client may see.
     pub seen: FieldSet,
@@ -363,16 +365,16 @@ pub(super) struct Present<'a> {
     pub beneficiary: &'a str,
 }
 
-/// A received reference may be sent back: one equal to the shown reference means the record that the membership
-/// contains, even if the identifiers of that record have all ended and another one has adopted one. A client that may
-/// not read the reference received none.
+/// A client may send a received reference back: a reference equal to the displayed one means the record that the
+/// membership contains, even if the identifiers of that record have all ended and another record has adopted one. A
+/// client that may not read the reference has received none.
 impl Present<'_> {
-    /// True if the program is shown so.
+    /// True if the reference of the program is the displayed one.
     pub(super) fn is_program(&self, key: &IdentifierKey) -> bool {
         self.seen.allows("program") && self.program == records::reference(RecordKind::Program, key)
     }
 
-    /// True if the beneficiary is shown so.
+    /// True if the reference of the beneficiary is the displayed one.
     pub(super) fn is_beneficiary(&self, given: &SubjectReference<IdentifierKey>) -> bool {
         self.seen.allows("beneficiary") && self.beneficiary == records::reference(given.kind.record_kind(), &given.id)
     }
@@ -387,10 +389,10 @@ pub(super) enum Entry {
     Other,
 }
 
-/// Checks that the transition from the present status is permitted.
+/// Checks that the transition from the current status is permitted.
 ///
 /// # Errors
-/// [`AppError::Conflict`] naming the permitted statuses, if the client may see the present one.
+/// [`AppError::Conflict`] with the permitted statuses, if the client may read the current one.
 pub(super) fn check_transition(present: Option<&Present<'_>>, to: MembershipStatus) -> Result<Entry, AppError> {
     let entry = entry(present.map(|present| present.before.details.status()), to);
     if entry.is_err() && present.is_some_and(|present| !present.seen.allows("status")) {
@@ -419,8 +421,8 @@ fn entry(from: Option<MembershipStatus>, to: MembershipStatus) -> Result<Entry, 
 
 /// Fills in the days that a status implies, and checks that days, reason and status are compatible.
 ///
-/// A beneficiary that takes part without a given day does so since the day known already, or else since today; likewise
-/// for one that left. A day that the client neither sends nor sees is not compared with one that it sends.
+/// The default for a missing start day of a participating beneficiary is the stored day, or else today; likewise for
+/// the exit day. A day that the client neither sends nor reads is not compared with a day that it sends.
 pub(super) fn check_dates(
     details: &mut ProgramMembershipDetails,
     present: Option<&Present<'_>>,

@@ -43,7 +43,7 @@ fn a_change_gives_a_new_stamp_to_the_person_and_to_each_of_its_identifiers() {
     assert!(!stamps.are_unchanged(&[of_person]) && !stamps.are_unchanged(&[of_key]));
     assert!(stamps.are_unchanged(&others));
     assert_eq!(stamps.changes(), 1);
-    // Another person adopts the identifier.
+    // Another individual adopts the identifier.
     let of_key = stamps.of_identifier(&key("1"));
     stamps.change(&changed(person(2, "1")));
     assert!(!stamps.are_unchanged(&[of_key]));

@@ -8,7 +8,7 @@ use daftar_domain::record::{Record, RecordMeta, VersionId};
 use daftar_domain::search::SubjectQuery;
 use daftar_store::partition::{Partition, PartitionDependencies};
 
-/// A database in which each write creates or changes people.
+/// A fake database in which each write creates or changes individuals.
 #[derive(Default)]
 struct Fake {
     register: Mutex<Register>,
@@ -21,7 +21,7 @@ struct Fake {
 #[derive(Debug, Clone, Default)]
 struct Register {
     history: u64,
-    /// The people that each write created or changed.
+    /// The individuals that each write created or changed.
     writes: Vec<Vec<u64>>,
     unreadable: BTreeSet<u64>,
 }
@@ -128,7 +128,7 @@ impl ReadSnapshot for FakeSnapshot {
     }
 }
 
-/// An index of a fake, and tables of the database with one person that no in-memory register has.
+/// An index of a fake database, and database tables with one individual that no in-memory register contains.
 fn index(fake: &Arc<Fake>, columns: Columns, history: Option<History>) -> Arc<SharedIndex> {
     let tables = Arc::new(Columns::default());
     tables.load(&[person(1)]);

@@ -1,4 +1,4 @@
-//! True if the concepts of a vocabulary are valid, one by one and together.
+//! Validation of the concepts of a vocabulary, individually and together.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::vocabulary::text_bytes;
 use daftar_domain::code::Code;
 use daftar_domain::vocabulary::{Concept, ConceptStatus, LocalizedText, VocabularyDescription};
 
-/// Checks concepts that stand in the order of their codes. Cycles are found when the hierarchy is built.
+/// Checks concepts that are sorted by code. Cycles are detected when the hierarchy is built.
 pub(super) fn check(description: &VocabularyDescription, concepts: &[Concept], problems: &mut PackProblems) {
     let namespace = &description.namespace;
     sizes(description, concepts, problems);

@@ -1,30 +1,30 @@
-//! Problems of a pack's content: each has a position, a cause and a remedy.
+//! Problems of the contents of a pack: each has a position, a cause and a remedy.
 
 use std::fmt;
 
 use super::limits::{NAME_BYTES_MAX, PROBLEMS_MAX, VERSION_BYTES_MAX};
 use daftar_domain::code::{Code, CodeUri, Namespace};
 
-/// Everything that is wrong with a pack.
+/// All problems of a pack.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PackProblems {
     problems: Vec<PackProblem>,
     left_out: usize,
 }
 
-/// One thing that is wrong.
+/// A problem of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackProblem {
-    /// The place.
+    /// The position.
     pub place: Place,
-    /// The problem, and what would be right.
+    /// The problem and a correction.
     pub fault: PackFault,
 }
 
-/// The part of a pack that a problem is about.
+/// The position of a problem in a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// The pack as a whole.
+    /// The complete pack.
     Pack,
     /// A vocabulary.
     Vocabulary(Namespace),
@@ -37,15 +37,15 @@ pub enum Place {
 /// The problem with a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TextFault {
-    /// Nothing is there.
+    /// It is empty.
     #[error("is empty; leave it out or fill it")]
     Empty,
-    /// It is longer than its bound.
+    /// It exceeds its maximum length.
     #[error("has {bytes} bytes; at most {max} are taken")]
     TooLong {
         /// Its length in bytes.
         bytes: usize,
-        /// The bound in bytes.
+        /// The maximum length in bytes.
         max: usize,
     },
     /// It contains a control character.
@@ -59,7 +59,7 @@ pub enum TextFault {
 /// The problem with a part of a pack.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackFault {
-    /// There is more of something than is taken.
+    /// There are more items than permitted.
     #[error("there are {actual} {what}; at most {max} are taken")]
     TooMany {
         /// Kind of the items.
@@ -69,24 +69,24 @@ pub enum PackFault {
         /// Maximum number.
         max: usize,
     },
-    /// No vocabularies and no concept groups.
+    /// The pack has no vocabulary and no concept group.
     #[error("it contains no vocabulary and no concept group; at least one is required")]
     Nothing,
-    /// A text that cannot stand as it is.
+    /// A text is invalid.
     #[error("its {what} {fault}")]
     Text {
-        /// Which text, such as `label in fr`.
+        /// The text, such as `label in fr`.
         what: String,
         /// The problem with it.
         fault: TextFault,
     },
-    /// Two vocabularies of one namespace.
+    /// Two vocabularies have the same namespace.
     #[error("the pack contains this vocabulary twice; a namespace identifies one vocabulary")]
     VocabularyTwice,
     /// The version cannot be stored with codes.
     #[error("its version `{0}` is not 1 to {VERSION_BYTES_MAX} visible ASCII characters, such as `2022` or `2024-01`")]
     Version(String),
-    /// Not a language tag.
+    /// The text is not a language tag.
     #[error("`{0}` is no language tag; write one as `en` or `pt-BR`")]
     LanguageTag(String),
     /// A language is listed twice.
@@ -95,7 +95,7 @@ pub enum PackFault {
     /// The default language is not listed.
     #[error("the default language `{0}` is not among its languages; add it there")]
     DefaultLanguageNotListed(String),
-    /// More or fewer concepts than promised.
+    /// The number of concepts differs from the declared one.
     #[error("it declares {promised} concepts and contains {actual}; the two must be equal")]
     Count {
         /// Number in the description.
@@ -103,82 +103,82 @@ pub enum PackFault {
         /// Number in the content.
         actual: usize,
     },
-    /// Said to be flat, and is not.
+    /// The vocabulary is declared flat, but has a hierarchy.
     #[error(
         "it is declared as not hierarchical, but concepts have parents; declare `hierarchical`, or remove the parents"
     )]
     NotFlat,
-    /// Said to be hierarchical, and is not.
+    /// The vocabulary is declared hierarchical, but is flat.
     #[error("it is declared as hierarchical, but no concept has a parent; add the parents, or remove the declaration")]
     NotHierarchical,
-    /// Said to be empty, and is not.
+    /// The vocabulary is declared empty, but contains concepts.
     #[error("it is declared as empty, but contains concepts; declare `full` or `fragment`")]
     NotEmpty,
-    /// Has nothing and does not say so.
+    /// The vocabulary contains no concepts and is not declared empty.
     #[error("it contains no concepts; declare `empty` for a list without codes")]
     Empty,
-    /// A duplicate code.
+    /// The code is not unique.
     #[error("the code occurs {times} times; a code must be unique")]
     CodeTwice {
         /// Number of its occurrences.
         times: usize,
     },
-    /// A parent that is not there.
+    /// A parent does not exist.
     #[error("its parent `{0}` is not in the vocabulary; add it or name another")]
     UnknownParent(Code),
-    /// It is its own parent.
+    /// The concept is its own parent.
     #[error("it is its own parent; name the code one level up, or none at the top")]
     SelfParent,
-    /// A parent named twice.
+    /// A parent is listed twice.
     #[error("its parent `{0}` is named twice; name it once")]
     ParentTwice(Code),
-    /// It is above itself.
+    /// The concept is its own ancestor.
     #[error("it is above itself: {}; take one of these links out", chain(.0))]
     Cycle(Vec<Code>),
-    /// It is too far from the top.
+    /// The concept exceeds the maximum depth.
     #[error("it is more than {max} levels below the top; no classification needs so many")]
     TooDeep {
-        /// The most levels.
+        /// The maximum number of levels.
         max: usize,
     },
-    /// Too many concepts with several parents, too unlike a tree.
+    /// The hierarchy needs too many extra intervals: too many concepts have several parents.
     #[error("its second parents tie it into a web too large to index; keep the parents that its source calls broader")]
     TooTangled,
-    /// A successor that is not there.
+    /// The successor does not exist.
     #[error("its successor `{0}` is not in the vocabulary; add it or name another")]
     UnknownSuccessor(Code),
-    /// An active code is not replaced.
+    /// An active code has a successor.
     #[error("it is active and replaced by `{0}`; an active code has no successor: make it inactive, or name none")]
     ActiveReplaced(Code),
-    /// Successors that lead back.
+    /// The successors form a cycle.
     #[error("its successors lead back to it: {}; the last of them has none", chain(.0))]
     SuccessorCircle(Vec<Code>),
-    /// No label in the default language.
+    /// The concept has no label in the default language.
     #[error("it has no label in the default language `{0}`; every concept has one")]
     NoDefaultLabel(String),
-    /// Two texts of one kind in one language.
+    /// The concept has two texts of one kind in one language.
     #[error("it has two {what} in `{language}`; keep one, the other may be an alias")]
     TextTwice {
-        /// Which texts.
+        /// Kind of the texts.
         what: &'static str,
         /// The language.
         language: String,
     },
-    /// A text in a language that the description does not list.
+    /// A text is in a language that the description does not list.
     #[error("it has a {what} in `{language}`, which is not among the vocabulary's languages; list it there")]
     UnlistedLanguage {
-        /// Which text.
+        /// Kind of the text.
         what: &'static str,
         /// The language.
         language: String,
     },
-    /// An alias that could not be looked up.
+    /// An alias is malformed, so that no lookup can find it.
     #[error("its alias `{0}` is not written like a code: no white space, no control character, no `#`")]
     MalformedAlias(String),
-    /// An alias that is a code.
+    /// An alias is also a code.
     #[error("its alias `{0}` is a code of this vocabulary; an alias leads to one code only")]
     AliasIsCode(String),
-    /// An alias that leads to two codes.
+    /// An alias belongs to two codes.
     #[error("its alias `{alias}` is also an alias of `{other}`; an alias must identify one code")]
     AliasTwice {
         /// The alias.
@@ -186,27 +186,27 @@ pub enum PackFault {
         /// The other code.
         other: Code,
     },
-    /// A property key of the wrong shape.
+    /// A property key is malformed.
     #[error(
         "its property `{0}` is not named in 1 to {NAME_BYTES_MAX} lower-case letters, digits and underscores, a letter first"
     )]
     PropertyKey(String),
-    /// A property that is there twice.
+    /// A property occurs twice.
     #[error("it has the property `{0}` twice; a key must be unique")]
     PropertyTwice(String),
-    /// A concept group's name of the wrong shape.
+    /// The name of a concept group is malformed.
     #[error("its name is not 1 to {NAME_BYTES_MAX} lower-case letters, digits and underscores, a letter first")]
     ConceptGroupName,
-    /// Two concept groups of one name.
+    /// Two concept groups have the same name.
     #[error("the pack contains this concept group twice; a name identifies one concept group")]
     ConceptGroupTwice,
-    /// A selection of a code that its own vocabulary, in this pack, does not have.
+    /// A concept group selects a code that its vocabulary, in the same pack, does not contain.
     #[error("it selects `{0}`, which this pack's own vocabulary does not have; add the code or select another")]
     UnknownSelection(CodeUri),
 }
 
 impl PackProblems {
-    /// Notes a problem, or only counts it when enough are noted.
+    /// Adds a problem. Beyond the maximum it is only counted.
     pub(super) fn push(&mut self, place: Place, fault: PackFault) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(PackProblem { place, fault });
@@ -215,19 +215,20 @@ impl PackProblems {
         }
     }
 
-    /// The problems: of the pack, of each vocabulary and its concepts in the order of codes, of the concept groups.
+    /// Returns the problems: of the pack, of each vocabulary and its concepts in the order of codes, of the concept
+    /// groups.
     #[must_use]
     pub fn problems(&self) -> &[PackProblem] {
         &self.problems
     }
 
-    /// Number of problems beyond [`PROBLEMS_MAX`].
+    /// Returns the number of problems beyond [`PROBLEMS_MAX`].
     #[must_use]
     pub fn left_out(&self) -> usize {
         self.left_out
     }
 
-    /// Total number of problems.
+    /// Returns the total number of problems.
     #[must_use]
     pub fn count(&self) -> usize {
         self.problems.len() + self.left_out
@@ -237,7 +238,7 @@ impl PackProblems {
 impl std::error::Error for PackProblems {}
 
 impl fmt::Display for PackProblems {
-    /// One line for each problem.
+    /// Formats one line for each problem.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.problems.iter().enumerate() {
             let separator = if index == 0 { "" } else { "\n" };
@@ -251,7 +252,7 @@ impl fmt::Display for PackProblems {
 }
 
 impl PackProblem {
-    /// The vocabulary concerned.
+    /// Returns the vocabulary with the problem.
     #[must_use]
     pub fn namespace(&self) -> Option<&Namespace> {
         match &self.place {
@@ -260,7 +261,7 @@ impl PackProblem {
         }
     }
 
-    /// The code concerned.
+    /// Returns the code with the problem.
     #[must_use]
     pub fn code(&self) -> Option<&Code> {
         match &self.place {

@@ -14,7 +14,7 @@ fn code(text: &str) -> Code {
     Code::parse(text).unwrap()
 }
 
-/// The faults of a vocabulary, with the code that each is about.
+/// Returns the faults of a vocabulary, each with its code.
 fn faults(builder: VocabularyBuilder) -> Vec<(Option<String>, PackFault)> {
     faults_of(builder.pack())
 }
@@ -24,21 +24,21 @@ fn faults_of(contents: PackContents) -> Vec<(Option<String>, PackFault)> {
     problems.into_iter().map(|problem| (problem.code().map(Code::to_string), problem.fault)).collect()
 }
 
-/// The faults after a change to the description.
+/// Returns the faults after a change to the description.
 fn described(change: impl FnOnce(&mut VocabularyDescription)) -> Vec<PackFault> {
     let mut contents = list().pack();
     change(&mut contents.vocabularies[0].0);
     faults_of(contents).into_iter().map(|(_, fault)| fault).collect()
 }
 
-/// The faults after a change to the first concept.
+/// Returns the faults after a change to the first concept.
 fn changed(change: impl FnOnce(&mut Concept)) -> Vec<(Option<String>, PackFault)> {
     let mut contents = list().pack();
     change(&mut contents.vocabularies[0].1[0]);
     faults_of(contents)
 }
 
-/// One fault of the first concept.
+/// Returns one fault of the first concept.
 fn of_a(fault: PackFault) -> Vec<(Option<String>, PackFault)> {
     vec![(Some("a".to_owned()), fault)]
 }

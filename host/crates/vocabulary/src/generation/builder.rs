@@ -1,4 +1,4 @@
-//! Puts a generation together.
+//! Builder of generations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -36,18 +36,19 @@ pub struct PackOrigin {
     pub digest: String,
 }
 
-/// Gathers packs and definitions, then builds.
+/// Collects packs and definitions, and builds a generation.
 ///
-/// The order of calls: [`Self::add`] each pack, [`Self::define`] the deployment's concept groups or [`Self::deploy`]
-/// all that it decided, give numbers to what [`Self::unnumbered`] lists, [`Self::build`]. To serve the others without
-/// an invalid pack, a caller drops the packs that the problems name and begins again with the rest.
+/// Order of calls: [`Self::add`] for each pack; [`Self::define`] for the deployment's concept groups or
+/// [`Self::deploy`] for its complete configuration; assign numbers to the codes and versions that [`Self::unnumbered`]
+/// returns; [`Self::build`]. To publish without an invalid pack, the caller drops the packs that the problems name and
+/// starts again with the remaining ones.
 #[derive(Debug, Default)]
 pub struct GenerationBuilder {
     packs: Vec<PackOrigin>,
     vocabularies: Vec<(Arc<Vocabulary>, usize)>,
-    /// The index of the pack with a namespace.
+    /// The index of the pack that contains a namespace.
     taken: HashMap<Namespace, usize>,
-    /// The index of the pack with the group, and the definition.
+    /// The index of the pack that defines the group, and the definition.
     groups: BTreeMap<String, (usize, ConceptGroup)>,
     deployment_groups: BTreeMap<String, ConceptGroup>,
     /// By namespace.
@@ -61,16 +62,16 @@ pub struct GenerationBuilder {
 }
 
 impl GenerationBuilder {
-    /// Begins with nothing.
+    /// Creates a builder without packs.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a pack whole.
+    /// Adds a complete pack.
     ///
     /// # Errors
-    /// Every clash with the packs that are there; then nothing of it is added.
+    /// Returns every conflict with the packs added before. In that case nothing of the pack is added.
     pub fn add(&mut self, origin: PackOrigin, pack: &CheckedPack) -> Result<(), Vec<PublishProblem>> {
         let name_of = |place: usize| self.packs.get(place).map_or(String::new(), |pack| pack.plugin.clone());
         let mut problems = Vec::new();
@@ -120,13 +121,13 @@ impl GenerationBuilder {
         Ok(())
     }
 
-    /// Sets a concept group as the deployment wants it, in place of any pack's. It was checked with
-    /// [`crate::check_concept_group`].
+    /// Sets a concept group of the deployment, which overrides the definition of any pack. The caller has checked it
+    /// with [`crate::check_concept_group`].
     pub fn define(&mut self, group: ConceptGroup) {
         self.deployment_groups.insert(group.name.clone(), group);
     }
 
-    /// Applies all that the deployment decided, and the registry's own vocabularies with it.
+    /// Applies the configuration of the deployment, and adds the registry's own vocabularies.
     pub fn deploy(&mut self, deployment: &Deployment) {
         deployment.concept_groups().for_each(|group| self.define(group.clone()));
         self.identifier_systems.extend(deployment.identifier_systems().map(|system| system.uri.clone()));
@@ -138,7 +139,7 @@ impl GenerationBuilder {
         }
     }
 
-    /// The vocabularies with their local codes, each with the place of its pack.
+    /// Returns the vocabularies with their local codes, each with the index of its pack.
     fn overlaid(&self) -> Result<Vec<(Arc<Vocabulary>, usize)>, Vec<PublishProblem>> {
         let mut problems = Vec::new();
         let mut overlaid = self.vocabularies.clone();
@@ -156,12 +157,12 @@ impl GenerationBuilder {
         if problems.is_empty() { Ok(overlaid) } else { Err(problems) }
     }
 
-    /// The codes and versions that have no number in the table yet. Codes below one another come together, so that the
-    /// numbers of a branch are contiguous.
+    /// Returns the codes and versions without a number in the table. Codes of a branch are adjacent, so that their
+    /// numbers are contiguous.
     #[must_use]
     pub fn unnumbered(&self, table: &CodeTable) -> (Vec<CodeUri>, Vec<(Namespace, String)>) {
         let (mut codes, mut editions) = (Vec::new(), Vec::new());
-        // A conflict needs no numbers: building reports it.
+        // A conflict needs no numbers: `build` reports it.
         for (vocabulary, _) in self.overlaid().as_deref().unwrap_or(&self.vocabularies) {
             let namespace = vocabulary.namespace();
             let new = vocabulary.preorder().filter(|concept| table.number_of(namespace, concept.code()).is_none());
@@ -174,11 +175,11 @@ impl GenerationBuilder {
         (codes, editions)
     }
 
-    /// Builds the generation. The builder stays as it is and may build again with a longer table.
+    /// Builds the generation. The builder is unchanged and may build again with a longer table.
     ///
     /// # Errors
-    /// Every concept group that selects a code which cannot exist; local codes that do not go with their vocabulary; a code or
-    /// version without a number.
+    /// Returns every concept group that selects a nonexistent code, local codes that conflict with their vocabulary,
+    /// and a code or version without a number.
     pub fn build(&self, table: Arc<CodeTable>) -> Result<Generation, Vec<PublishProblem>> {
         let index = Index::build(self.overlaid()?, table).map_err(|(pack, fault)| {
             let plugin = self.packs.get(pack).map(|pack| pack.plugin.clone());
@@ -211,7 +212,7 @@ impl GenerationBuilder {
         })
     }
 
-    /// The active definitions, by name: the deployment's, else a pack's, else none yet.
+    /// Returns the active definitions by name: of the deployment, otherwise of a pack, otherwise an unset group.
     fn definitions(&self) -> Vec<(ConceptGroup, DefinedBy)> {
         let mut definitions: BTreeMap<&str, (ConceptGroup, DefinedBy)> = BTreeMap::new();
         for (name, description) in WELL_KNOWN_CONCEPT_GROUPS {
@@ -263,7 +264,7 @@ fn unknown_selections(definition: &ConceptGroup, by: &DefinedBy, index: &Index) 
         .collect()
 }
 
-/// Digest over definitions of concept groups, in their order.
+/// Returns the digest over definitions of concept groups, in their order.
 pub(super) fn digest_of_groups<'a>(definitions: impl ExactSizeIterator<Item = &'a ConceptGroup>) -> ContentDigest {
     let mut digester = Digester::of("daftar concept groups 1");
     digester.number(definitions.len());
@@ -273,8 +274,8 @@ pub(super) fn digest_of_groups<'a>(definitions: impl ExactSizeIterator<Item = &'
     digester.finish()
 }
 
-/// Digest over everything published that decides how a record is shown: vocabularies, concept groups, declared
-/// extension fields.
+/// Returns the digest over all published content that determines the display of a record: vocabularies, concept groups,
+/// and declared extension fields.
 fn digest_of_all(index: &Index, concept_groups: &ContentDigest, fields: &ExtensionFields) -> ContentDigest {
     let mut digester = Digester::of("daftar generation 2");
     digester.number(index.installed().len());
@@ -295,15 +296,16 @@ fn digest_of_all(index: &Index, concept_groups: &ContentDigest, fields: &Extensi
     digester.finish()
 }
 
-/// The version of these vocabularies: what they hold changes with the deployment's local codes, not with releases.
+/// The version of the registry's own vocabularies. Their contents change with the deployment's local codes, not with
+/// releases.
 const HOST_VERSION: &str = "1";
 
-/// True if a namespace is that of one of them.
+/// Returns true if a namespace belongs to one of the registry's own vocabularies.
 pub(super) fn is_host_vocabulary(namespace: &Namespace) -> bool {
     namespace.as_str() == PREGNANCY_STATUS_NAMESPACE
 }
 
-/// All of them, empty.
+/// Returns the registry's own vocabularies, without codes.
 pub(super) fn host_vocabularies() -> impl Iterator<Item = Vocabulary> {
     pregnancy_status().and_then(|description| Vocabulary::build(description, &[]).ok()).into_iter()
 }
@@ -328,16 +330,16 @@ fn pregnancy_status() -> Option<VocabularyDescription> {
     })
 }
 
-/// The problem, and through whom.
+/// A problem with its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishProblem {
-    /// The pack by its plugin's name; none for what the deployment itself defined.
+    /// The plugin name of the pack; `None` for definitions of the deployment.
     pub plugin: Option<String>,
     /// The problem.
     pub fault: PublishFault,
 }
 
-/// The problem between packs.
+/// Conflict between packs, or between a pack and the deployment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PublishFault {
     /// Another pack contains the vocabulary already.
@@ -348,7 +350,7 @@ pub enum PublishFault {
         /// The other pack's plugin.
         by: String,
     },
-    /// Another pack defines the concept group otherwise.
+    /// Another pack defines the concept group differently.
     #[error("the concept group `{name}` is already there from `{by}` with another definition; name it otherwise")]
     ConceptGroupTaken {
         /// The concept group.
@@ -356,7 +358,8 @@ pub enum PublishFault {
         /// The other pack's plugin.
         by: String,
     },
-    /// A concept group selects a code that another pack's vocabulary, which is here and whole, does not have.
+    /// A concept group selects a code that the vocabulary of another pack, which is installed and complete, does not
+    /// contain.
     #[error("the concept group `{name}` selects `{uri}`, which its vocabulary does not have{}", instead(.nearest))]
     UnknownSelection {
         /// The concept group.
@@ -366,7 +369,7 @@ pub enum PublishFault {
         /// Closest match.
         nearest: Vec<Suggestion>,
     },
-    /// A pack contains codes, or other names of codes, that are local codes here.
+    /// A pack contains codes or aliases that are local codes of the deployment.
     #[error(
         "the vocabulary `{namespace}` brings {}, as codes or as other names of codes, which the administrator added as local codes; deprecate each of them with `daftar code deprecate`, then the pack's takes its place", quoted(.codes, "and")
     )]
@@ -376,7 +379,7 @@ pub enum PublishFault {
         /// The codes.
         codes: Vec<String>,
     },
-    /// A pack does not let local codes be added, and there are some.
+    /// A pack does not permit local codes, and local codes exist.
     #[error("the vocabulary `{namespace}` takes no local codes in this pack, and {count} are in use here")]
     NotExtensible {
         /// The vocabulary.
@@ -384,7 +387,7 @@ pub enum PublishFault {
         /// Number of local codes that are active.
         count: usize,
     },
-    /// Local codes hang too deep.
+    /// Local codes exceed the maximum depth of the hierarchy.
     #[error("with its local codes the hierarchy of `{namespace}` is too deep")]
     LocalCodesTooDeep {
         /// The vocabulary.
@@ -396,18 +399,18 @@ pub enum PublishFault {
         /// The vocabulary.
         namespace: Namespace,
     },
-    /// An extension field that cannot be.
+    /// An extension field is invalid.
     #[error("{fault}{}", by.as_ref().map(|by| format!(" of `{by}`")).unwrap_or_default())]
     ExtensionField {
         /// The reason.
         fault: ExtensionFieldFault,
-        /// The pack whose field it clashes with.
+        /// The pack with the conflicting field.
         by: Option<String>,
     },
-    /// The store gave no number to a code or version: a defect of ours.
+    /// The store assigned no number to a code or version. This is a defect of the server.
     #[error("{what} has no number; number everything that `unnumbered` lists before building")]
     NotNumbered {
-        /// The first without a number.
+        /// The first code or version without a number.
         what: String,
     },
 }

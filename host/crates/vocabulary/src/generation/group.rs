@@ -1,9 +1,9 @@
-//! Concept groups: sets of codes that rules speak of by name.
+//! Concept groups: sets of codes that rules reference by name.
 //!
-//! A group is its includes without its excludes, in three-valued logic: where a selection cannot be followed because
-//! its vocabulary is not installed (or is a fragment without the code), the membership of that vocabulary's other codes
-//! is not known. A group that includes nothing at all is *unset*: then the membership of every code is unknown, which
-//! is how `pregnant_eligible` begins.
+//! The members of a group are its includes without its excludes, in three-valued logic. If a selection cannot be
+//! expanded because its vocabulary is not installed (or is a fragment without the code), the membership of the other
+//! codes of that vocabulary is unknown. A group without includes is *unset*: the membership of every code is unknown.
+//! `pregnant_eligible` is initially unset.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::digest::Digester;
 use daftar_domain::code::{CodeNumber, CodeUri};
 use daftar_domain::vocabulary::{ConceptGroup, Selection};
 
-/// The names that the registry itself relies on, with what belongs to each.
+/// Names of the concept groups that the registry itself uses, with their descriptions.
 pub const WELL_KNOWN_CONCEPT_GROUPS: [(&str, &str); 4] = [
     ("feminine_gender", "Genders of women and girls."),
     ("head_of_household", "Roles of the head of a household."),
@@ -30,13 +30,13 @@ const GENDER_NAMESPACE: &str = "urn:iso:std:iso:5218";
 pub enum DefinedBy {
     /// No definition: a well-known name, unset.
     None,
-    /// The deployment; its definition wins over a pack's.
+    /// The deployment. Its definition overrides the definition of a pack.
     Deployment,
     /// A pack, by the name of its plugin.
     Plugin(String),
 }
 
-/// A concept group active, with its members.
+/// An active concept group with its members.
 #[derive(Debug, Clone)]
 pub struct PublishedGroup {
     definition: ConceptGroup,
@@ -46,7 +46,7 @@ pub struct PublishedGroup {
 }
 
 impl PublishedGroup {
-    /// Follows the selections of a definition.
+    /// Expands the selections of a definition.
     pub(super) fn expand(definition: ConceptGroup, defined_by: DefinedBy, index: &Index) -> Self {
         let included = followed(&definition.includes, index);
         let excluded = followed(&definition.excludes, index);
@@ -57,48 +57,48 @@ impl PublishedGroup {
         Self { definition, defined_by, known: Known { yes, unknown }, concerns_gender }
     }
 
-    /// Its name, description and selections.
+    /// Returns the name, description and selections.
     #[must_use]
     pub fn definition(&self) -> &ConceptGroup {
         &self.definition
     }
 
-    /// Origin of its definition.
+    /// Returns the origin of the definition.
     #[must_use]
     pub fn defined_by(&self) -> &DefinedBy {
         &self.defined_by
     }
 
-    /// True if it includes nothing yet, so that the membership of every code is unknown.
+    /// Returns true if the group has no includes, so that the membership of every code is unknown.
     #[must_use]
     pub fn is_unset(&self) -> bool {
         self.definition.includes.is_empty()
     }
 
-    /// The codes that certainly belong to it.
+    /// Returns the codes that are certainly members.
     pub fn members(&self) -> impl Iterator<Item = CodeNumber> + '_ {
         self.known.yes.iter().map(CodeNumber)
     }
 
-    /// The codes with unknown membership, because a vocabulary is incomplete here. Of an unset group
-    /// that is every code, and none is listed.
+    /// Returns the codes with unknown membership, because a vocabulary is incomplete. For an unset group the membership
+    /// of every code is unknown; the result is empty.
     pub fn undecided(&self) -> impl Iterator<Item = CodeNumber> + '_ {
         self.known.unknown.iter().map(CodeNumber)
     }
 
-    /// Number of codes that certainly belong to it.
+    /// Returns the number of certain members.
     #[must_use]
     pub fn member_count(&self) -> usize {
         usize::try_from(self.known.yes.len()).unwrap_or(usize::MAX)
     }
 
-    /// Number of codes with unknown membership.
+    /// Returns the number of codes with unknown membership.
     #[must_use]
     pub fn undecided_count(&self) -> usize {
         usize::try_from(self.known.unknown.len()).unwrap_or(usize::MAX)
     }
 
-    /// Name of the missing fact if membership in the group is unknown.
+    /// Returns the name of the missing fact for a code with unknown membership.
     #[must_use]
     pub fn missing_name(&self) -> String {
         format!("concept_group.{}", self.definition.name)
@@ -108,19 +108,19 @@ impl PublishedGroup {
         &self.known
     }
 
-    /// True if it is about genders, so that "not known" is missing to it.
+    /// Returns true if the group selects genders. For such a group the gender "not known" is a missing fact.
     pub(super) fn concerns_gender(&self) -> bool {
         self.concerns_gender
     }
 }
 
-/// True if two definitions select the same, in any order.
+/// Returns true if two definitions have the same selections, in any order.
 pub(super) fn is_same_definition(one: &ConceptGroup, other: &ConceptGroup) -> bool {
     let set = |selections: &[Selection]| selections.iter().map(key).map(owned).collect::<HashSet<_>>();
     set(&one.includes) == set(&other.includes) && set(&one.excludes) == set(&other.excludes)
 }
 
-/// Adds a definition to a digest, its selections in their order: answers show them so.
+/// Adds a definition to a digest. Selections are in their original order, because responses return them in that order.
 pub(super) fn digest(definition: &ConceptGroup, digester: &mut Digester) {
     digester.text(&definition.name);
     digester.text(&definition.description);
@@ -134,18 +134,19 @@ pub(super) fn digest(definition: &ConceptGroup, digester: &mut Digester) {
     }
 }
 
-/// The code that a selection names.
+/// Returns the code of a selection.
 pub(super) fn uri_of(selection: &Selection) -> &CodeUri {
     let (_, uri) = key(selection);
     uri
 }
 
-/// The number of gender `0`, "not known": itself as a code, a missing fact to the helpers of rules.
+/// Returns the number of gender `0`, "not known". It is a valid code, but a missing fact for the helper functions of
+/// rules.
 pub(super) fn gender_not_known(index: &Index) -> Option<CodeNumber> {
     index.table().number(&CodeUri::from_parts(GENDER_NAMESPACE, "0").ok()?)
 }
 
-/// True if a code is one of the genders.
+/// Returns true if a code is a gender.
 pub(super) fn is_gender(uri: &CodeUri) -> bool {
     uri.namespace.as_str() == GENDER_NAMESPACE
 }
@@ -166,7 +167,8 @@ fn followed(selections: &[Selection], index: &Index) -> Known {
     let mut alone = RoaringBitmap::new();
     for selection in selections {
         match selection {
-            // Equality of codes needs no vocabulary. A local code counts wherever the one that it specialises does.
+            // Equality of codes needs no vocabulary. A local code matches wherever the code that it specializes
+            // matches.
             Selection::Code(uri) => {
                 alone.extend(index.table().number(uri).map(|number| number.0));
                 alone.extend(index.local_below(uri));

@@ -1,6 +1,6 @@
 //! Patterns of identifiers of a type, defined by the administrator.
 //!
-//! **Invariant:** a rule that cannot be read any more lets nothing pass.
+//! **Invariant:** a rule that cannot be parsed accepts no value.
 
 use std::collections::HashMap;
 
@@ -14,23 +14,22 @@ use daftar_domain::local_code::{IdTarget, LocalCode, ValuePattern};
 use daftar_domain::record::RecordKind;
 use daftar_domain::vocabulary::ID_TYPE_NAMESPACE;
 
-/// The most memory that a compiled pattern may take, in bytes; what the bounded text of a pattern may ask for by
-/// repetitions.
+/// Maximum memory of a compiled pattern, in bytes. Repetitions in a pattern of bounded length can require more.
 const PATTERN_MEMORY_BYTES_MAX: usize = 256 * 1024;
-/// The deepest nesting of a pattern.
+/// Maximum nesting depth of a pattern.
 const PATTERN_NESTING_MAX: u32 = 24;
 
 /// Maximum number of known systems in an error.
 const LISTED_SYSTEMS_MAX: usize = 30;
-/// The most edits between a system and the one that was probably meant.
+/// Maximum edit distance between a system and its suggested replacement.
 const SYSTEM_EDITS_MAX: usize = 3;
-/// Systems that differ in a longer part are not compared: this bounds the cost of an error.
+/// Systems that differ in a longer part are not compared. This bounds the cost of an error.
 const DIFFERENT_BYTES_MAX: usize = 24;
 
-/// The problem with an identifier. Says nothing of its value.
+/// Problem with an identifier. It contains no part of the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentifierProblem {
-    /// The system is none that is known here.
+    /// The system is unknown.
     #[error(
         "unknown identifier system `{system}`{}; known systems: {}; the administrator registers others with `daftar identifier-system add`",
         did_you_mean(.nearest.as_deref()), listed(.known, *.more)
@@ -38,9 +37,9 @@ pub enum IdentifierProblem {
     UnknownSystem {
         /// The system.
         system: String,
-        /// The known one that was probably meant.
+        /// The closest known system.
         nearest: Option<String>,
-        /// The first of those that are known.
+        /// The first known systems.
         known: Vec<String>,
         /// Number of further known systems.
         more: usize,
@@ -48,17 +47,17 @@ pub enum IdentifierProblem {
     /// The system is an ID type that new identifiers may not use.
     #[error("{0}")]
     Unusable(CodeProblem),
-    /// Records of this kind do not carry such identifiers.
+    /// Records of this kind do not have such identifiers.
     #[error("`{system}` is an identifier of {}, not of {}", plural(*.target), plural_of(*.kind))]
     WrongTarget {
         /// The system.
         system: String,
-        /// Kind of the record.
+        /// Kind of records that may have such an identifier.
         target: IdTarget,
-        /// Kinds of records that may have one.
+        /// Kind of the record.
         kind: RecordKind,
     },
-    /// The value does not look like one of its system.
+    /// The value does not match the pattern of its system.
     #[error("the value is no identifier of `{system}`: {description} is expected")]
     Pattern {
         /// The system.
@@ -68,7 +67,7 @@ pub enum IdentifierProblem {
     },
 }
 
-/// Checks of identifiers, by type.
+/// Patterns of identifiers, by type.
 #[derive(Debug, Default)]
 pub(super) struct IdentifierRules(HashMap<String, IdentifierRule>);
 
@@ -80,13 +79,13 @@ struct IdentifierRule {
 
 #[derive(Debug)]
 struct CompiledPattern {
-    /// Absent when the expression cannot be compiled any more.
+    /// `None` if the expression does not compile.
     expression: Option<Regex>,
     description: String,
 }
 
 impl IdentifierProblem {
-    /// The stable name of the problem.
+    /// Returns the stable name of the problem.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -97,7 +96,7 @@ impl IdentifierProblem {
         }
     }
 
-    /// The member of an identifier that it is about.
+    /// Returns the member of the identifier that caused the problem.
     #[must_use]
     pub fn member(&self) -> &'static str {
         match self {
@@ -108,7 +107,7 @@ impl IdentifierProblem {
 }
 
 impl IdentifierRules {
-    /// The rules of local ID types.
+    /// Returns the rules of local ID types.
     pub(super) fn of<'a>(codes: impl Iterator<Item = &'a LocalCode>) -> Self {
         let mut rules = HashMap::new();
         for code in codes {
@@ -127,10 +126,10 @@ impl IdentifierRules {
     }
 }
 
-/// Compiles a pattern so that the whole value has to match.
+/// Compiles a pattern that has to match the complete value.
 ///
 /// # Errors
-/// Error of a regular expression: invalid or too large.
+/// Returns an error if the regular expression is invalid or too large.
 pub fn check_pattern(pattern: &ValuePattern) -> Result<(), String> {
     compile(pattern).map(drop)
 }
@@ -146,20 +145,20 @@ fn compile(pattern: &ValuePattern) -> Result<Regex, String> {
                 regex::Error::CompiledTooBig(_) => {
                     format!("it takes more than {PATTERN_MEMORY_BYTES_MAX} bytes compiled: use smaller repetitions")
                 }
-                // Its first lines draw the position with a caret; the last is the problem.
+                // The first lines mark the position with a caret. The last line is the error message.
                 other => other.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned(),
             })
     };
-    // By itself first: a parenthesis too many must not be balanced by ours.
+    // Compile the expression alone first: the added parentheses must not balance an extra one.
     build(&pattern.expression)?;
     build(&format!(r"\A(?:{})\z", pattern.expression))
 }
 
 impl Generation {
-    /// True if a record of that kind may be given that identifier.
+    /// Checks that a record of the kind may have the identifier.
     ///
     /// # Errors
-    /// The problem with it, without its value.
+    /// Returns the problem with the identifier, without its value.
     pub fn check_identifier(&self, kind: RecordKind, identifier: &Identifier) -> Result<(), IdentifierProblem> {
         let system = &identifier.key.system;
         if self.registered_systems.contains(system) {
@@ -192,15 +191,15 @@ impl Generation {
         }
     }
 
-    /// True if a system is registered, or a code of the ID types, in use or not. Records may hold identifiers of
-    /// others, which were registered once.
+    /// Returns true if a system is registered or is a code of the ID types, active or inactive. Records may contain
+    /// identifiers of formerly registered systems.
     #[must_use]
     pub fn knows_system(&self, system: &SystemUri) -> bool {
         let is_id_type = || id_type(system).is_some_and(|uri| self.check_known(&uri).is_ok());
         self.registered_systems.contains(system) || is_id_type()
     }
 
-    /// As [`Self::knows_system`].
+    /// Checks that a system is known, as [`Self::knows_system`].
     ///
     /// # Errors
     /// [`IdentifierProblem::UnknownSystem`].
@@ -219,13 +218,13 @@ impl Generation {
     }
 }
 
-/// The code of the ID types that a system is, spelt as URIs of codes are.
+/// Returns the ID type code that a system identifies, in the spelling of code URIs.
 fn id_type(system: &SystemUri) -> Option<CodeUri> {
     let uri = CodeUri::parse(system.as_str()).ok().filter(|uri| uri.to_string() == system.as_str())?;
     (uri.namespace.as_str() == ID_TYPE_NAMESPACE).then_some(uri)
 }
 
-/// Edit distance of two systems, where it is small. Systems are ASCII.
+/// Returns the edit distance of two systems if it is small. Systems are ASCII.
 fn edits(one: &str, other: &str) -> Option<usize> {
     let alike = |one: &(u8, u8)| one.0 == one.1;
     let front = one.bytes().zip(other.bytes()).take_while(alike).count();

@@ -1,4 +1,4 @@
-//! Numbers to concepts and back.
+//! Mapping between code numbers and concepts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::vocabulary::{ConceptRef, Vocabulary};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::vocabulary::Completeness;
 
-/// A vocabulary active.
+/// An active vocabulary.
 #[derive(Clone)]
 pub(super) struct Installed {
     pub vocabulary: Arc<Vocabulary>,
-    /// The place of its pack.
+    /// The index of its pack.
     pub pack: usize,
     pub edition: EditionNumber,
     /// By concept.
     numbers: Vec<CodeNumber>,
-    /// Numbers of the namespace that the vocabulary has no concept of, such as codes of a version before.
+    /// Numbers of the namespace without a concept in the vocabulary, such as codes of an earlier version.
     unknown_codes: RoaringBitmap,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Known {
 }
 
 impl Index {
-    /// Puts each vocabulary's concepts at their numbers.
+    /// Builds the index: assigns the concepts of each vocabulary to their numbers.
     pub(super) fn build(
         mut vocabularies: Vec<(Arc<Vocabulary>, usize)>,
         table: Arc<CodeTable>,
@@ -84,7 +84,7 @@ impl Index {
         Ok(Self { installed, places, slots, table, open: HashMap::new() })
     }
 
-    /// The same index with more known of open vocabularies, and a table that has the numbers of their codes.
+    /// Returns the index with further codes of open vocabularies, and a table with their numbers.
     pub(super) fn with_open(&self, grown: HashMap<Namespace, OpenConcepts>, table: Arc<CodeTable>) -> Self {
         let mut open = self.open.clone();
         open.extend(grown);
@@ -98,17 +98,17 @@ impl Index {
         Self { installed, places: self.places.clone(), slots: self.slots.clone(), table, open }
     }
 
-    /// Codes of an open vocabulary in addition to its list.
+    /// Returns the resolved codes of an open vocabulary, in addition to its listed codes.
     pub(super) fn open_of(&self, namespace: &Namespace) -> Option<&OpenConcepts> {
         self.open.get(namespace)
     }
 
-    /// Problem of a code, reported by the pack of an open vocabulary.
+    /// Returns the problem of a code that the pack of an open vocabulary reported.
     pub(super) fn malformed(&self, uri: &CodeUri) -> Option<&str> {
         self.open_of(&uri.namespace)?.malformed(&uri.code)
     }
 
-    /// The number of a concept.
+    /// Returns the number of a concept.
     pub(super) fn number(&self, installed: &Installed, concept: ConceptRef<'_>) -> Option<CodeNumber> {
         if std::ptr::eq(concept.vocabulary(), &*installed.vocabulary) {
             return installed.numbers.get(concept.index().position()).copied();
@@ -138,7 +138,8 @@ impl Index {
         }
     }
 
-    /// The concept of a code in its vocabulary active; of an open one also by other spellings that were asked about.
+    /// Returns the concept of a code in its active vocabulary. For an open vocabulary, other queried spellings are
+    /// found too.
     pub(super) fn concept_of(&self, uri: &CodeUri) -> Option<(&Installed, ConceptRef<'_>)> {
         let installed = self.find(&uri.namespace)?;
         let listed = installed.vocabulary.find(uri.code.as_str());
@@ -150,7 +151,7 @@ impl Index {
         Some((installed, found))
     }
 
-    /// True if a code that is not found cannot exist: its vocabulary is here, whole, and a list.
+    /// Returns true if a code that is not found cannot exist: its vocabulary is installed, complete and not open.
     pub(super) fn is_certainly_unknown(&self, uri: &CodeUri) -> bool {
         self.find(&uri.namespace).is_some_and(|installed| {
             let description = installed.vocabulary.description();
@@ -159,15 +160,15 @@ impl Index {
         })
     }
 
-    /// Adds to `known` which numbers are the code or below it.
+    /// Adds to `known` the numbers of the code and its descendants.
     ///
-    /// Of numbers in the code's namespace whose place in the hierarchy is not here (the vocabulary is not installed, is
-    /// a fragment without the code, or no longer has their concept) it is unknown.
+    /// The result is unknown for numbers in the code's namespace without a position in the hierarchy: the vocabulary is
+    /// not installed, is a fragment without the code, or no longer contains their concept.
     pub(super) fn add_at_or_below(&self, uri: &CodeUri, known: &mut Known) {
         let Some((installed, concept)) = self.concept_of(uri) else {
             known.yes.extend(self.table.number(uri).map(|number| number.0));
             if let Some(open) = self.find(&uri.namespace).filter(|found| found.vocabulary.description().is_open) {
-                // Codes in records are known with their ancestors; this code is not one of them.
+                // Codes in records are resolved with their ancestors. This code is not one of them.
                 known.unknown |= &open.unknown_codes;
                 return;
             }
@@ -185,7 +186,7 @@ impl Index {
         }
     }
 
-    /// The numbers of the deployment's own codes that specialise a code, directly or not.
+    /// Returns the numbers of the local codes that specialize a code, directly or indirectly.
     pub(super) fn local_below<'a>(&'a self, uri: &CodeUri) -> impl Iterator<Item = u32> + use<'a> {
         let found = self.concept_of(uri).filter(|(installed, _)| installed.vocabulary.has_local());
         found.into_iter().flat_map(|(installed, concept)| {
@@ -194,7 +195,7 @@ impl Index {
         })
     }
 
-    /// Which numbers are the code or below it.
+    /// Returns the numbers of the code and its descendants.
     pub(super) fn at_or_below(&self, uri: &CodeUri) -> Known {
         let mut known = Known::default();
         self.add_at_or_below(uri, &mut known);

@@ -1,10 +1,10 @@
-//! Concepts that the packs of open vocabularies resolved, in addition to those that they list.
+//! Concepts that the packs of open vocabularies resolved, in addition to the listed concepts.
 //!
-//! They make a small vocabulary of their own, together with the listed concepts above them, so that labels and
-//! hierarchy are read as everywhere else. What a pack lists stays as it is: neither its digest nor its count shows
-//! which codes are in use.
+//! Resolved concepts and their listed ancestors form a separate small vocabulary, so that labels and the hierarchy are
+//! read as in other vocabularies. The listed vocabulary is unchanged: neither its digest nor its concept count reveals
+//! the codes in use.
 //!
-//! **Invariant:** a resolved concept was checked like the concepts at install.
+//! **Invariant:** a resolved concept passed the same checks as the concepts at installation.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use crate::vocabulary::{ConceptRef, Vocabulary};
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::vocabulary::{Completeness, Concept};
 
-/// Codes of an open vocabulary in addition to its list.
+/// Resolved codes of an open vocabulary, in addition to its listed codes.
 #[derive(Clone, Default)]
 pub(super) struct OpenConcepts {
-    /// The concepts in their normal spelling, with their ancestors; none before the first query.
+    /// The concepts in their normalized spelling, with their ancestors; `None` before the first query.
     vocabulary: Option<Arc<Vocabulary>>,
-    /// Normal spellings by other ones.
+    /// Normalized spellings by other spellings.
     spellings: HashMap<Code, Code>,
-    /// The problem with codes that the pack refused.
+    /// Problems of codes that the pack rejected.
     malformed: HashMap<Code, String>,
 }
 
 impl OpenConcepts {
-    /// The concept of a code in the requested spelling.
+    /// Returns the concept of a code in the requested spelling.
     pub(super) fn find(&self, code: &str) -> Option<ConceptRef<'_>> {
         self.vocabulary.as_ref()?.find(code)
     }
 
-    /// The normal spelling of a code that was asked about in another one.
+    /// Returns the normalized spelling of a code that was queried in another one.
     pub(super) fn spelling(&self, code: &Code) -> Option<&Code> {
         self.spellings.get(code)
     }
 
-    /// Problem of a code, reported by the pack.
+    /// Returns the problem of a code that the pack reported.
     pub(super) fn malformed(&self, code: &Code) -> Option<&str> {
         self.malformed.get(code).map(String::as_str)
     }
@@ -50,7 +50,7 @@ impl OpenConcepts {
 /// Error of a response of a pack that contradicts its codes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenProblem {
-    /// It is corrupt.
+    /// The response is invalid.
     #[error("{0}")]
     Corrupt(PackProblems),
     /// Codes cannot be numbered.
@@ -59,14 +59,14 @@ pub enum OpenProblem {
 }
 
 impl Generation {
-    /// True if any vocabulary is open.
+    /// Returns true if any vocabulary is open.
     #[must_use]
     pub fn has_open_vocabularies(&self) -> bool {
         self.vocabularies().any(|vocabulary| vocabulary.description().is_open)
     }
 
-    /// True if the pack must be queried for a code: the vocabulary is open and does not list it, and this generation
-    /// has no result for it. A code that is known only as an ancestor of another one has no number, and is queried too.
+    /// Returns true if the pack must be queried for a code: the vocabulary is open and does not list it, and this
+    /// generation has no result for it. A code that is known only as an ancestor has no number, and is queried too.
     #[must_use]
     pub fn needs_lookup(&self, uri: &CodeUri) -> bool {
         let is_open = self.vocabulary(&uri.namespace).is_some_and(|vocabulary| vocabulary.description().is_open);
@@ -74,15 +74,15 @@ impl Generation {
         is_open && !self.index.concept_of(uri).is_some_and(is_numbered) && self.index.malformed(uri).is_none()
     }
 
-    /// The codes of an open vocabulary that have a number and no concept, the oldest first. They are in records, and the
-    /// pack is queried for them when it is published.
+    /// Returns the codes of an open vocabulary with a number but no concept, the oldest first. Records contain them,
+    /// and the server queries the pack for them when it is published.
     pub fn unrequested(&self, namespace: &Namespace) -> Vec<CodeUri> {
         let mut numbers = self.table().numbers_in(namespace).to_vec();
         numbers.sort_unstable();
         numbers.iter().filter_map(|number| self.table().uri(*number)).filter(|uri| self.needs_lookup(uri)).collect()
     }
 
-    /// Two concepts of one vocabulary in one hierarchy, so that they can be compared. A listed concept of an open
+    /// Maps two concepts of one vocabulary to one hierarchy, so that they can be compared. A listed concept of an open
     /// vocabulary is replaced by its counterpart in the hierarchy with the resolved codes.
     #[must_use]
     pub fn side_by_side<'g>(&'g self, one: ConceptRef<'g>, other: ConceptRef<'g>) -> (ConceptRef<'g>, ConceptRef<'g>) {
@@ -98,14 +98,14 @@ impl Generation {
         (twin(one), twin(other))
     }
 
-    /// The same vocabularies with resolved concepts, under the same digest.
+    /// Returns the generation with resolved concepts, under the same digest.
     ///
-    /// Codes get their numbers from `table`, where it is given: the generation may then be published. Else they get
-    /// numbers past the last one, good for one request: a record that was read before cannot hold them, and they are
-    /// never stored.
+    /// If `table` is `Some`, it provides the numbers of the codes, and the generation may be published. Otherwise codes
+    /// get numbers after the last one, valid for one request: a record that was read before cannot contain them, and
+    /// they are never stored.
     ///
     /// # Errors
-    /// A response of a pack is corrupt.
+    /// Returns an error if a response of a pack is invalid.
     pub fn with_open(
         &self,
         requested: &[Arc<QueriedCode>],
@@ -152,7 +152,7 @@ fn again(group: &PublishedGroup, index: &Index) -> PublishedGroup {
     PublishedGroup::expand(group.definition().clone(), group.defined_by().clone(), index)
 }
 
-/// The known codes of an open vocabulary, with further codes.
+/// Returns the known codes of an open vocabulary, with further codes.
 fn grown(installed: &Installed, known: OpenConcepts, codes: &[&QueriedCode]) -> Result<OpenConcepts, PackProblems> {
     let listed = &installed.vocabulary;
     let OpenConcepts { vocabulary, mut spellings, mut malformed } = known;
@@ -181,7 +181,7 @@ fn grown(installed: &Installed, known: OpenConcepts, codes: &[&QueriedCode]) -> 
             concepts.entry(concept.code.clone()).or_insert(concept);
         }
     }
-    // Other spellings are for the pack to read, and a successor of a listed concept may not be here.
+    // Only the pack parses other spellings, and the successor of a listed concept may be missing here.
     let concepts: Vec<Concept> = concepts
         .values()
         .map(|concept| {
@@ -199,8 +199,8 @@ fn grown(installed: &Installed, known: OpenConcepts, codes: &[&QueriedCode]) -> 
     Ok(OpenConcepts { vocabulary, spellings, malformed })
 }
 
-/// A concept as its pack brought it, without definitions and other spellings. None never happens: codes of a checked
-/// vocabulary are codes.
+/// Converts a concept of the vocabulary to a concept of the pack, without definitions and other spellings. Never
+/// returns `None`: codes of a checked vocabulary are valid.
 fn to_concept(concept: ConceptRef<'_>) -> Option<Concept> {
     Some(Concept { definitions: Vec::new(), aliases: Vec::new(), ..concept.to_concept()? })
 }

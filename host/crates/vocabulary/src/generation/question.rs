@@ -1,10 +1,10 @@
-//! Questions of rules about codes.
+//! Queries of rules about codes.
 //!
-//! The answer is one truth for each code number, so that a rule over a million people needs one query.
+//! The result contains one truth value for each code number, so that a rule over a million individuals needs one query.
 //!
-//! To the helpers of rules gender `0`, "not known", is a missing fact: every question about genders is answered with
-//! "unknown" for it. Other missing facts are unknown too, and the answer names the fact: `concept_group.<name>` for a
-//! group that is unset or whose vocabularies are incomplete here, the field that held the code otherwise.
+//! For the helper functions of rules, gender `0`, "not known", is a missing fact: every query about genders returns
+//! "unknown" for it. Other missing facts are unknown too. The result names the fact: `concept_group.<name>` for a group
+//! that is unset or whose vocabularies are incomplete, otherwise the field that contains the code.
 
 use super::Generation;
 use super::group::{PublishedGroup, gender_not_known, is_gender};
@@ -14,32 +14,32 @@ use crate::nearest::SUGGESTIONS_MAX;
 use daftar_domain::code::{CodeError, CodeNumber, CodeUri};
 use daftar_domain::eligibility::{Answer, Question, Truth};
 
-/// Names further apart than that are not alike.
+/// Maximum edit distance of similar names.
 const NAME_EDITS_MAX: usize = 3;
-/// A longer name is no misspelt one. In bytes.
+/// Maximum length of a name that is searched for similar names, in bytes.
 const NAME_SEARCHED_BYTES_MAX: usize = 128;
 
-/// Error of a question: the expression is invalid.
+/// Error of a query: the expression is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionProblem {
-    /// There is no concept group of that name.
+    /// The concept group does not exist.
     #[error("there is no concept group `{}`{}", .name.escape_debug(), did_you_mean(.nearest))]
     UnknownConceptGroup {
         /// The name.
         name: String,
-        /// The names that are like it.
+        /// Similar names.
         nearest: Vec<String>,
     },
     /// The text is not a code's URI.
     #[error("{0}")]
     MalformedCode(CodeError),
-    /// There is no such code.
+    /// The code does not exist.
     #[error("{0}")]
     Code(CodeProblem),
 }
 
 impl QuestionProblem {
-    /// The stable name of the problem.
+    /// Returns the stable name of the problem.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl QuestionProblem {
         }
     }
 
-    /// Closest match, as replacement of the name or URI, without quotation marks.
+    /// Returns the closest match, as replacement of the name or URI, without quotation marks.
     #[must_use]
     pub fn suggestion(&self) -> Option<&str> {
         match self {
@@ -61,10 +61,10 @@ impl QuestionProblem {
 }
 
 impl Generation {
-    /// Answers a rule's question. Codes that are no longer in use may be asked about: old records hold them.
+    /// Evaluates a query of a rule. The query may name inactive codes, because existing records contain them.
     ///
     /// # Errors
-    /// If the question names a concept group or a code that there is not.
+    /// Returns an error if the query names a nonexistent concept group or code.
     pub fn answer(&self, question: &Question) -> Result<Answer, QuestionProblem> {
         match question {
             Question::InGroup(name) => {
@@ -80,8 +80,8 @@ impl Generation {
         }
     }
 
-    /// The missing name of a question that cannot be answered for any code, because its concept group is unset: worth a
-    /// warning to the author of the rule.
+    /// Returns the name of the missing fact if the query is unknown for every code, because its concept group is unset.
+    /// The author of the rule gets a warning.
     #[must_use]
     pub fn unset_in(&self, question: &Question) -> Option<String> {
         match question {
@@ -125,7 +125,7 @@ impl Generation {
         Ok((number, uri))
     }
 
-    /// Error: unknown concept group, with similar names.
+    /// Returns the error for an unknown concept group, with similar names.
     #[must_use]
     pub fn unknown_group(&self, name: &str) -> QuestionProblem {
         let known = self.concept_groups().map(|group| group.definition().name.as_str());

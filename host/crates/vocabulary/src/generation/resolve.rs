@@ -1,7 +1,8 @@
-//! From what a client wrote to what a record or a filter keeps.
+//! Resolution of codes in requests to the values that records and filters store.
 //!
-//! A new record takes an active, selectable code of its field's vocabulary, spelt exactly. A filter takes any
-//! well-formed code of that vocabulary, for old records hold old codes; a code that was never stored matches nothing.
+//! A new record accepts an active, selectable code of its field's vocabulary in the exact spelling. A filter accepts
+//! any well-formed code of that vocabulary, because existing records may contain inactive codes. A code that was never
+//! stored matches no record.
 
 use super::Generation;
 use super::index::Installed;
@@ -12,16 +13,16 @@ use daftar_domain::code::{CodeNumber, CodeUri, CodedValue, Namespace};
 use daftar_domain::module::InactiveModule;
 use daftar_domain::vocabulary::{CodedField, Completeness, ConceptStatus, ID_TYPE_NAMESPACE};
 
-/// The property of a relationship that says whether it is one of a person to a group or one between groups.
+/// The property of a relationship with its kind: between an individual and a group, or between groups.
 const KIND: &str = "kind";
 /// The field of an identifier with a code of the ID types.
 const IDENTIFIER_SYSTEM: &str = "identifier.system";
 
 impl Generation {
-    /// The value that a new record keeps for a code in a field.
+    /// Returns the value that a new record stores for a code in a field.
     ///
     /// # Errors
-    /// The problem with the code, and what would be right.
+    /// Returns the problem with the code, with a correction.
     pub fn resolve(&self, field: CodedField, uri: &CodeUri) -> Result<CodedValue, CodeProblem> {
         let (installed, concept) = self.usable(field.path(), field.namespaces(), uri)?;
         if let Some(wanted) = field.relation_kind()
@@ -41,32 +42,32 @@ impl Generation {
         self.value(installed, concept).ok_or_else(|| self.unknown(installed, uri))
     }
 
-    /// The same for a field that takes codes of `namespaces`, such as one that a module declares.
+    /// Returns the value for a field that accepts codes of `namespaces`, such as a field of a module.
     ///
     /// # Errors
-    /// The problem with the code, and what would be right.
+    /// Returns the problem with the code, with a correction.
     pub fn resolve_in(&self, field: &str, namespaces: &[&str], uri: &CodeUri) -> Result<CodedValue, CodeProblem> {
         let (installed, concept) = self.usable(field, namespaces, uri)?;
         self.value(installed, concept).ok_or_else(|| self.unknown(installed, uri))
     }
 
-    /// True if a code is an ID type that new identifiers may use as their system.
+    /// Checks that a code is an ID type that new identifiers may use as their system.
     ///
     /// # Errors
-    /// The problem with the code, and what would be right.
+    /// Returns the problem with the code, with a correction.
     pub fn check_identifier_system(&self, uri: &CodeUri) -> Result<(), CodeProblem> {
         self.usable(IDENTIFIER_SYSTEM, &[ID_TYPE_NAMESPACE], uri).map(|_| ())
     }
 
-    /// True if there is such a code, in use or not.
+    /// Checks that a code exists, active or inactive.
     ///
     /// # Errors
-    /// The problem with the code, and what would be right.
+    /// Returns the problem with the code, with a correction.
     pub fn check_known(&self, uri: &CodeUri) -> Result<ConceptRef<'_>, CodeProblem> {
         self.exact(uri).map(|(_, concept)| concept)
     }
 
-    /// The ID types that new identifiers may use as their system, by code.
+    /// Returns the ID types that new identifiers may use as their system, by code.
     #[must_use]
     pub fn identifier_systems(&self) -> Vec<Suggestion> {
         let id_types = Namespace::parse(ID_TYPE_NAMESPACE).ok();
@@ -75,11 +76,11 @@ impl Generation {
         Suggestion::all(concepts.filter(|concept| concept.is_usable()))
     }
 
-    /// The number that a filter on a field looks for, which takes codes of `namespaces`; none when no record can hold
-    /// the code.
+    /// Returns the code number for a filter on a field that accepts codes of `namespaces`; `None` if no record can
+    /// contain the code.
     ///
     /// # Errors
-    /// When the vocabulary is open and the code breaks its grammar.
+    /// Returns an error if the vocabulary is open and the code violates its grammar.
     pub fn resolve_filter(&self, namespaces: &[&str], uri: &CodeUri) -> Result<Option<CodeNumber>, CodeProblem> {
         if !namespaces.contains(&uri.namespace.as_str()) {
             return Ok(None);
@@ -91,7 +92,7 @@ impl Generation {
         Ok(known.or_else(|| self.number_of(uri)))
     }
 
-    /// The numbers that a filter for a code and everything below it looks for; none when no record can hold one.
+    /// Returns the code numbers for a filter on a code and its descendants; empty if no record can contain one.
     ///
     /// # Errors
     /// As [`Self::resolve_filter`].
@@ -103,13 +104,13 @@ impl Generation {
             return Err(malformed);
         }
         let mut numbers: Vec<CodeNumber> = self.index.at_or_below(uri).yes.iter().map(CodeNumber).collect();
-        // A code that its vocabulary no longer has is still at itself.
+        // A code that its vocabulary no longer contains still matches itself.
         numbers.extend(self.number_of(uri).filter(|number| !numbers.contains(number)));
         Ok(numbers)
     }
 
-    /// The place of each code number among the codes of these vocabularies, one vocabulary after the other, each in the
-    /// order of its codes; other numbers come behind.
+    /// Returns the rank of each code number among the codes of these vocabularies: one vocabulary after the other, each
+    /// ordered by code. Other numbers rank last.
     #[must_use]
     pub fn code_ranks(&self, namespaces: &[&str]) -> Vec<u32> {
         let mut ranks = vec![u32::MAX; self.code_count()];
@@ -123,18 +124,18 @@ impl Generation {
         ranks
     }
 
-    /// The concept of a code in its exact spelling, in use or not.
+    /// Returns the concept of a code in its exact spelling, active or inactive.
     pub(super) fn exact(&self, uri: &CodeUri) -> Result<(&Installed, ConceptRef<'_>), CodeProblem> {
         let installed = self.index.find(&uri.namespace).ok_or_else(|| self.not_installed(uri))?;
         self.index.concept_of(uri).ok_or_else(|| self.unknown(installed, uri))
     }
 
-    /// Error: no active pack contains the vocabulary of a code.
+    /// Returns the error that no active pack contains the vocabulary of a code.
     pub(super) fn not_installed(&self, uri: &CodeUri) -> CodeProblem {
         CodeProblem::NotInstalled { uri: uri.clone(), module: self.module_of(&uri.namespace) }
     }
 
-    /// The module that would provide a namespace that no active one provides.
+    /// Returns the module that would provide a namespace that no active one provides.
     pub(super) fn module_of(&self, namespace: &Namespace) -> Option<Box<InactiveModule>> {
         self.extension_fields.modules().of_namespace(namespace.as_str()).map(Box::new)
     }
@@ -144,7 +145,7 @@ impl Generation {
         Some(CodedValue { number, edition: installed.edition })
     }
 
-    /// Problem of a code, reported by the pack of an open vocabulary.
+    /// Returns the problem of a code that the pack of an open vocabulary reported.
     fn malformed(&self, uri: &CodeUri) -> Option<CodeProblem> {
         let sentence = self.index.malformed(uri)?.to_owned();
         Some(CodeProblem::Malformed { uri: uri.clone(), sentence })
@@ -162,8 +163,7 @@ impl Generation {
         Ok((installed, concept))
     }
 
-    /// Reason why a code is not among those of its vocabulary. What is likeliest and cheapest to find is looked for
-    /// first.
+    /// Returns the reason why a vocabulary does not contain a code. Likely and cheap reasons are checked first.
     fn unknown(&self, installed: &Installed, uri: &CodeUri) -> CodeProblem {
         if let Some(malformed) = self.malformed(uri) {
             return malformed;
@@ -189,7 +189,7 @@ impl Generation {
         found_by_name().unwrap_or_else(|| absent(vocabulary, uri, Suggestion::all(nearest(vocabulary, code))))
     }
 
-    /// True if a new record may hold a concept, which is that of the code.
+    /// Checks that a new record may contain the concept of the code.
     pub(super) fn in_use(&self, uri: &CodeUri, concept: ConceptRef<'_>) -> Result<(), CodeProblem> {
         if concept.status() == ConceptStatus::Inactive {
             let successor = concept.active_successor().map(Suggestion::of);
@@ -217,32 +217,32 @@ impl Generation {
     }
 }
 
-/// Namespaces further apart than that are not alike.
+/// Maximum edit distance of similar namespaces.
 const NAMESPACE_EDITS_MAX: usize = 3;
-/// A code of one byte says nothing of the vocabulary that it belongs to.
+/// Minimum length of a code that identifies its vocabulary, in bytes.
 const TELLING_CODE_BYTES_MIN: usize = 2;
-/// Digits alone say something from that many on: every classification has a `01`.
+/// Minimum length of a numeric code that identifies its vocabulary, in bytes: every classification has a `01`.
 const TELLING_NUMBER_BYTES_MIN: usize = 4;
 
-/// Reason why there is no such code, or why a new record may not hold it.
+/// Reason why a code does not exist, or why a new record may not contain it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookUpProblem {
-    /// No vocabulary has the namespace, and no field waits for one that has.
+    /// No vocabulary has the namespace, and no field requires it.
     #[error("there is no vocabulary `{namespace}`; {}", meant(.nearest.as_ref(), .module.as_deref()))]
     UnknownNamespace {
         /// The namespace.
         namespace: Namespace,
-        /// The one that was probably meant.
+        /// The closest namespace.
         nearest: Option<Namespace>,
-        /// The module that would bring it.
+        /// The module that would provide the vocabulary.
         module: Option<Box<InactiveModule>>,
     },
-    /// No pack contains the vocabulary, though a field takes its codes.
+    /// No pack contains the vocabulary, but a field accepts its codes.
     #[error("the vocabulary `{namespace}` is not installed; {}", remedy(.module.as_deref()))]
     NotInstalled {
         /// The namespace.
         namespace: Namespace,
-        /// The module that would bring it.
+        /// The module that would provide the vocabulary.
         module: Option<Box<InactiveModule>>,
     },
     /// A problem with a code that does not depend on its field.
@@ -251,7 +251,7 @@ pub enum LookUpProblem {
 }
 
 impl LookUpProblem {
-    /// The stable name of the problem.
+    /// Returns the stable name of the problem.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
@@ -262,7 +262,7 @@ impl LookUpProblem {
         }
     }
 
-    /// Closest match: a URI of a code, or a namespace if that was invalid.
+    /// Returns the closest match: a URI of a code, or a namespace if the namespace is invalid.
     #[must_use]
     pub fn suggestion(&self) -> Option<&str> {
         match self {
@@ -274,10 +274,10 @@ impl LookUpProblem {
 }
 
 impl Generation {
-    /// The vocabulary of a namespace.
+    /// Returns the vocabulary of a namespace.
     ///
     /// # Errors
-    /// Error: unknown vocabulary, with the closest namespace.
+    /// Returns an error for an unknown vocabulary, with the closest namespace.
     pub fn named(&self, namespace: &Namespace) -> Result<&Vocabulary, LookUpProblem> {
         self.vocabulary(namespace).map(|vocabulary| &**vocabulary).ok_or_else(|| {
             let (waiting, namespace) = (is_used_by_a_field(namespace), namespace.clone());
@@ -290,10 +290,10 @@ impl Generation {
         })
     }
 
-    /// The concept of a code in its exact spelling, in use or not.
+    /// Returns the concept of a code in its exact spelling, active or inactive.
     ///
     /// # Errors
-    /// The reason for its absence.
+    /// Returns the reason why the code is not found.
     pub fn look_up(&self, uri: &CodeUri) -> Result<ConceptRef<'_>, LookUpProblem> {
         match self.named(&uri.namespace) {
             Ok(_) => self.check_known(uri).map_err(LookUpProblem::Code),
@@ -302,10 +302,10 @@ impl Generation {
         }
     }
 
-    /// The concept of a code or of another name of one, with whether it was that.
+    /// Returns the concept of a code or an alias, and true if the text is an alias.
     ///
     /// # Errors
-    /// The reason for its absence.
+    /// Returns the reason why the code is not found.
     pub fn look_up_by_any_name(&self, uri: &CodeUri) -> Result<(ConceptRef<'_>, bool), LookUpProblem> {
         match self.look_up(uri) {
             Ok(concept) => Ok((concept, false)),
@@ -318,10 +318,10 @@ impl Generation {
         }
     }
 
-    /// The concept of a code, or of another name of one, in a version that is not active.
+    /// Returns the concept of a code or an alias in a version that is not active.
     ///
     /// # Errors
-    /// Error: unknown code, with the closest codes.
+    /// Returns an error for an unknown code, with the closest codes.
     pub fn look_up_earlier<'v>(
         &self,
         version: &'v Vocabulary,
@@ -337,19 +337,18 @@ impl Generation {
         })
     }
 
-    /// True if a new record may hold the code.
+    /// Checks that a new record may contain the code.
     ///
     /// # Errors
-    /// The reason.
+    /// Returns the reason why a new record may not contain the code.
     pub fn check_code(&self, uri: &CodeUri) -> Result<ConceptRef<'_>, LookUpProblem> {
         let concept = self.look_up(uri)?;
         self.in_use(uri, concept).map_err(LookUpProblem::Code)?;
         Ok(concept)
     }
 
-    /// The error of a code that its vocabulary contains in no spelling, without a search for the closest match: none if
-    /// only
-    /// [`Self::look_up`] can tell.
+    /// Returns the error of a code that its vocabulary contains in no spelling, without a search for the closest match.
+    /// Returns `None` if only [`Self::look_up`] can determine it.
     #[must_use]
     pub fn plainly_absent(&self, uri: &CodeUri) -> Option<LookUpProblem> {
         let (vocabulary, code) = (self.vocabulary(&uri.namespace)?, uri.code.as_str());
@@ -363,7 +362,8 @@ impl Generation {
         (!is_known).then(|| LookUpProblem::Code(absent(vocabulary, uri, Vec::new())))
     }
 
-    /// The one other vocabulary's concept that has the code, if there is one only and the code is long enough to tell.
+    /// Returns the concept of the code in another vocabulary, if exactly one contains the code and the code is long
+    /// enough to identify it.
     pub(super) fn only_other(&self, uri: &CodeUri) -> Option<ConceptRef<'_>> {
         let code = uri.code.as_str();
         let is_number = code.bytes().all(|byte| byte.is_ascii_digit());
@@ -375,7 +375,7 @@ impl Generation {
         found.next().is_none().then_some(first)
     }
 
-    /// The namespace that is spelt nearly so, or whose vocabulary is called so.
+    /// Returns the namespace with a similar spelling, or whose vocabulary has a similar name.
     fn nearest_namespace(&self, wanted: &str) -> Option<Namespace> {
         let wanted = wanted.to_ascii_lowercase();
         let called_so = self.vocabularies().find(|vocabulary| {
@@ -395,7 +395,7 @@ impl Generation {
     }
 }
 
-/// Error: a vocabulary, or its installed part, has no such code.
+/// Returns the error that a vocabulary, or its installed part, does not contain a code.
 fn absent(vocabulary: &Vocabulary, uri: &CodeUri, nearest: Vec<Suggestion>) -> CodeProblem {
     let uri = uri.clone();
     match vocabulary.description().completeness {

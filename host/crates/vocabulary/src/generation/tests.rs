@@ -13,7 +13,7 @@ fn uri(text: &str) -> CodeUri {
     CodeUri::parse(text).unwrap()
 }
 
-/// Occupations with a heading, a second parent, a retired code and one for which no successor is named.
+/// Occupations with a heading, a second parent, and two inactive codes, one of them without a successor.
 fn occupations() -> VocabularyBuilder {
     VocabularyBuilder::new("urn:ilo:isco-08")
         .concept(TestConcept::new("6", "Agricultural workers").heading())
@@ -26,7 +26,7 @@ fn occupations() -> VocabularyBuilder {
         .concept(TestConcept::new("614", "Others").parent("61").inactive())
 }
 
-/// Some activities of ICF, a fragment.
+/// Returns a fragment with some activities of ICF.
 fn activities() -> VocabularyBuilder {
     VocabularyBuilder::new("urn:who:icf:d")
         .completeness(Completeness::Fragment)

@@ -8,7 +8,7 @@ fn index(position: usize) -> ConceptIndex {
     ConceptIndex::at(position)
 }
 
-/// A hierarchy from each concept's parents.
+/// Builds a hierarchy from the parents of each concept.
 fn hierarchy(parents: &[&[usize]]) -> Result<Hierarchy, HierarchyFault> {
     let mut lists = Lists::with_capacity(parents.len(), 0);
     for row in parents {
@@ -41,7 +41,7 @@ fn a_tree_answers_from_intervals_alone() {
 
 #[test]
 fn a_second_parent_reaches_everything_below_the_shared_child() {
-    // 0 and 1 are roots; 2 is below both, 3 below 2; 4 below 1 and 3.
+    // 0 and 1 are roots. 2 is below both, 3 below 2, and 4 below 1 and 3.
     let web = hierarchy(&[&[], &[], &[0, 1], &[2], &[1, 3]]).unwrap();
     assert_eq!(below(&web, 0), [2, 3, 4]);
     assert_eq!(below(&web, 1), [2, 3, 4]);
@@ -66,7 +66,7 @@ fn the_deepest_allowed_chain_is_built_and_the_next_refused() {
 
 #[test]
 fn a_cycle_is_shown_from_a_concept_back_to_itself() {
-    // 1 → 2 → 3 → 1, and 4 hangs below the cycle without being on it.
+    // 1 → 2 → 3 → 1; 4 is below the cycle and not part of it.
     let fault = hierarchy(&[&[], &[2, 0], &[3], &[1], &[1]]).err();
     assert_eq!(fault, Some(HierarchyFault::Cycles(vec![vec![index(1), index(2), index(3), index(1)]])));
 }
@@ -80,7 +80,7 @@ fn two_cycles_are_both_shown() {
 
 #[test]
 fn a_web_of_links_is_refused_before_it_fills_the_memory() {
-    // All of a wide level below one concept, and every second one of them below each of many others.
+    // All concepts of a wide level are below one concept, and every second one is below each of many others.
     let (wide, above) = (2_100, 2_000);
     let mut lists = Lists::with_capacity(wide + above, 0);
     for _ in 0..above {
@@ -92,7 +92,7 @@ fn a_web_of_links_is_refused_before_it_fills_the_memory() {
     assert_eq!(Hierarchy::build(lists).err(), Some(HierarchyFault::TooTangled));
 }
 
-/// Concepts with parents among those before them in some shuffled order, so that no cycle can be.
+/// Generates concepts whose parents precede them in a shuffled order, so that no cycle can exist.
 fn any_web() -> impl Strategy<Value = Vec<Vec<usize>>> {
     (1usize..40).prop_flat_map(|count| {
         let order = Just((0..count).collect::<Vec<usize>>()).prop_shuffle();
@@ -113,7 +113,7 @@ fn any_web() -> impl Strategy<Value = Vec<Vec<usize>>> {
     })
 }
 
-/// Everything above, by following links.
+/// Returns all ancestors, by following links.
 fn closure(parents: &[Vec<usize>], concept: usize) -> BTreeSet<usize> {
     let mut above = BTreeSet::new();
     let mut next = parents[concept].clone();
@@ -133,7 +133,7 @@ proptest! {
         let above: Vec<BTreeSet<usize>> = (0..parents.len()).map(|concept| closure(&parents, concept)).collect();
         for concept in 0..parents.len() {
             let expected: Vec<usize> = (0..parents.len()).filter(|other| above[*other].contains(&concept)).collect();
-            // Equal as sorted lists, so each descendant comes out once.
+            // The sorted lists are equal, so each descendant occurs once.
             prop_assert_eq!(below(&web, concept), expected.clone());
             prop_assert_eq!(web.descendant_count(index(concept)), expected.len());
             let mut ancestors: Vec<usize> = web.ancestors(index(concept)).iter().map(|above| above.position()).collect();

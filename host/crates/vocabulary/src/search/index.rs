@@ -1,10 +1,11 @@
-//! The words of a vocabulary's labels, in order, and where each occurs.
+//! Sorted index of the words in the labels of a vocabulary, with their occurrences.
 //!
-//! **Invariant:** words are distinct and sorted by bytes, so that all words with one beginning stand side by side.
+//! **Invariant:** words are distinct and sorted by bytes, so that all words with one prefix are adjacent.
 //!
-//! **Invariant:** nothing here allocates per word or label: an index of 17,000 labels is a handful of long vectors.
+//! **Invariant:** the index does not allocate per word or label: an index of 17,000 labels consists of a few long
+//! vectors.
 //!
-//! **Invariant:** a label and a query go through the same folding, so what is typed as it is written is found.
+//! **Invariant:** labels and queries are folded in the same way, so that a query in the spelling of a label matches it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,11 +20,11 @@ use crate::vocabulary::Vocabulary;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LabelPlace {
     pub concept: ConceptIndex,
-    /// The place of its language among the vocabulary's.
+    /// Position of its language among the vocabulary's languages.
     pub language: u16,
-    /// Its place among the concept's labels, which stand in the order of the vocabulary's languages.
+    /// Position among the concept's labels, which are in the order of the vocabulary's languages.
     pub place: u8,
-    /// Number of its words, if fewer than 256.
+    /// Number of its words, at most 255.
     pub words: u8,
 }
 
@@ -32,7 +33,7 @@ pub(super) struct LabelPlace {
 pub(super) struct Occurrence {
     /// The number of the label.
     pub label: u32,
-    /// Which word of the label it is; the 256th and all behind it are one.
+    /// Position of the word in the label. The 256th word and all later ones share one position.
     pub position: u8,
 }
 
@@ -44,12 +45,12 @@ pub(crate) struct SearchIndex {
     /// Start of each word in `text`, and the end of the last one.
     starts: Vec<u32>,
     occurrences: Vec<Occurrence>,
-    /// By word: where its occurrences begin, and at the end their number.
+    /// By word: start of its occurrences; the last element is the number of occurrences.
     occurrence_starts: Vec<u32>,
 }
 
 impl SearchIndex {
-    /// Reads every label of a vocabulary.
+    /// Indexes every label of a vocabulary.
     pub(crate) fn build(vocabulary: &Vocabulary) -> Self {
         let mut labels = Vec::new();
         let mut gathered = Gathered::default();
@@ -64,30 +65,30 @@ impl SearchIndex {
         gathered.finish(labels)
     }
 
-    /// Every label.
+    /// Returns every label.
     pub(super) fn labels(&self) -> &[LabelPlace] {
         &self.labels
     }
 
-    /// Number of words.
+    /// Returns the number of words.
     pub(super) fn word_count(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
 
-    /// The word at a place in the order of words.
+    /// Returns the word at a position in the order of words.
     pub(super) fn word(&self, place: usize) -> &str {
         let bounds = (self.starts.get(place), self.starts.get(place + 1));
         let (Some(start), Some(end)) = bounds else { return "" };
         self.text.get(*start as usize..*end as usize).unwrap_or_default()
     }
 
-    /// The places, of those in `within`, whose words begin so.
+    /// Returns the positions in `within` of words with the prefix.
     pub(super) fn beginning(&self, within: Range<usize>, beginning: &str) -> Range<usize> {
         let first = self.partition(within.clone(), |word| word < beginning);
         first..self.partition(first..within.end, |word| word.starts_with(beginning))
     }
 
-    /// Occurrences of the words at those places.
+    /// Returns the occurrences of the words at the positions.
     pub(super) fn occurrences(&self, places: Range<usize>) -> &[Occurrence] {
         let bounds = (self.occurrence_starts.get(places.start), self.occurrence_starts.get(places.end));
         let (Some(start), Some(end)) = bounds else { return &[] };
@@ -102,7 +103,8 @@ impl SearchIndex {
             + vector_bytes(&self.occurrence_starts)
     }
 
-    /// The first place of `within` whose word is not `before`, all of which come first.
+    /// Returns the first position in `within` whose word does not satisfy `before`. Words that satisfy it must precede
+    /// all others.
     pub(super) fn partition(&self, within: Range<usize>, before: impl Fn(&str) -> bool) -> usize {
         let (mut low, mut high) = (within.start, within.end);
         while low < high {
@@ -113,7 +115,7 @@ impl SearchIndex {
     }
 }
 
-/// Words in the order in which they were met.
+/// Words in the order of their first occurrence.
 #[derive(Default)]
 struct Gathered {
     numbers: HashMap<Box<str>, u32>,
@@ -121,7 +123,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    /// Adds the words of a label and says how many it has.
+    /// Adds the words of a label and returns their number.
     fn read(&mut self, label: u32, folded: &str) -> u8 {
         let mut position: u8 = 0;
         for piece in pieces(folded) {
@@ -154,7 +156,7 @@ impl Gathered {
         self.occurrences.push((number, occurrence));
     }
 
-    /// Sorts the words, and the occurrences by word; those of a word stay in the order of labels.
+    /// Sorts the words, and the occurrences by word. Occurrences of one word stay in the order of labels.
     fn finish(mut self, labels: Vec<LabelPlace>) -> SearchIndex {
         let mut words: Vec<(Box<str>, u32)> = self.numbers.into_iter().collect();
         words.sort_unstable_by(|one, other| one.0.cmp(&other.0));
@@ -186,14 +188,14 @@ impl Gathered {
     }
 }
 
-/// The longest run of a script without spaces that is indexed as one term, in characters.
+/// Maximum length of a segment of a script without spaces that is indexed as one term, in characters.
 pub(super) const RUN_CHARS_MAX: usize = 8;
 
-/// A stretch of letters or digits.
+/// A sequence of letters or digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece<'a> {
     pub text: &'a str,
-    /// True if its script puts no spaces between words.
+    /// True if its script writes words without spaces.
     pub is_run: bool,
 }
 
@@ -205,7 +207,7 @@ enum Class {
     Separator,
 }
 
-/// The text in lower case, in compatibility form, without accents.
+/// Returns the text in lower case, in compatibility form, without accents.
 pub(super) fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -217,7 +219,7 @@ pub(super) fn folded(text: &str) -> String {
     folded
 }
 
-/// The stretches of a folded text, in order.
+/// Returns the sequences of letters or digits in a folded text, in order.
 pub(super) fn pieces(folded: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = folded;
     std::iter::from_fn(move || {
@@ -230,7 +232,7 @@ pub(super) fn pieces(folded: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// True if words of the character's script stand without spaces.
+/// Returns true if the character's script writes words without spaces.
 pub(super) fn is_unspaced(character: char) -> bool {
     matches!(
         character,
@@ -252,21 +254,22 @@ fn class(character: char) -> Class {
     }
 }
 
-/// Accents, and vowel points that most writers leave out. Vowel signs of Indic and Thai writing stay: they are letters.
+/// Returns true for accents, and for vowel points that are usually omitted. Vowel signs of Indic and Thai scripts are
+/// letters and are retained.
 fn is_ignored_mark(character: char) -> bool {
     matches!(
         character,
         '\u{0300}'..='\u{036f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
         | '\u{fe20}'..='\u{fe2f}'
-        // Hebrew points; Arabic vowel signs and the stroke that only lengthens a word.
+        // Hebrew points; Arabic vowel signs and the tatweel, which only lengthens a word.
         | '\u{0591}'..='\u{05c7}' | '\u{0610}'..='\u{061a}' | '\u{0640}' | '\u{064b}'..='\u{065f}' | '\u{0670}'
         | '\u{06d6}'..='\u{06ed}'
-        // Joiners, which are not seen.
+        // Joiners, which are invisible.
         | '\u{200c}' | '\u{200d}' | '\u{00ad}'
     )
 }
 
-/// Adds a lower-case character, with those that are written interchangeably as one.
+/// Appends a lower-case character. Interchangeable characters are replaced by one of them.
 fn fold(character: char, folded: &mut String) {
     let moved = |by: u32| char::from_u32(u32::from(character) - by).unwrap_or(character);
     folded.push(match character {
@@ -279,17 +282,17 @@ fn fold(character: char, folded: &mut String) {
         'đ' | 'ð' => 'd',
         'ı' => 'i',
         'ς' => 'σ',
-        // Arabic letters by their Arabic, Persian and end-of-word forms.
+        // Arabic, Persian and word-final forms of Arabic letters.
         'ى' | 'ی' => 'ي',
         'ة' => 'ه',
         'ک' => 'ك',
-        // Ethiopic series that sound the same and are written one for the other.
+        // Ethiopic series that are homophones and are written interchangeably.
         '\u{1210}'..='\u{1217}' => moved(0x10),
         '\u{1280}'..='\u{1287}' => moved(0x80),
         '\u{1220}'..='\u{1227}' => char::from_u32(u32::from(character) + 0x10).unwrap_or(character),
         '\u{12d0}'..='\u{12d6}' => moved(0x30),
         '\u{1340}'..='\u{1347}' => moved(0x08),
-        // Digits of Arabic, Persian, Devanagari and Bengali writing.
+        // Arabic, Persian, Devanagari and Bengali digits.
         '\u{0660}'..='\u{0669}' => moved(0x0660 - 0x30),
         '\u{06f0}'..='\u{06f9}' => moved(0x06f0 - 0x30),
         '\u{0966}'..='\u{096f}' => moved(0x0966 - 0x30),

@@ -1,6 +1,6 @@
 //! Matches of a query in one vocabulary, with their quality.
 //!
-//! **Invariant:** one search tries [`STEPS_MAX`] slips at the most.
+//! **Invariant:** one search tries at most [`STEPS_MAX`] edits.
 
 use std::ops::Range;
 
@@ -12,14 +12,14 @@ use crate::nearest::in_other_case;
 use crate::vocabulary::{ConceptRef, Vocabulary};
 use daftar_domain::vocabulary::ConceptStatus;
 
-/// The word is there as typed.
+/// The complete word occurs in the label.
 const WHOLE: u8 = 1;
-/// It is at the same position as in the query, and all but the last word are whole.
+/// The word is at the same position as in the query, and all but the last word are complete.
 const IN_PLACE: u8 = 2;
-/// It is there at all.
+/// The word occurs as a word or prefix.
 const THERE: u8 = 4;
 
-/// A label that every word so far was found in.
+/// A label that contains every word processed so far.
 #[derive(Clone, Copy)]
 struct Candidate {
     label: u32,
@@ -29,28 +29,28 @@ struct Candidate {
     has_edit: bool,
 }
 
-/// The best way in which a concept matches.
+/// The best match of a concept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Match {
     pub grade: Grade,
-    /// Less is better: words of the query that are only beginnings.
+    /// Number of words of the query that match as prefixes only; fewer is better.
     parts: u8,
-    /// The place of the label's language among those that the reader wants.
+    /// Preference rank of the label's language.
     language: u8,
-    /// Words of the label: the shorter one says less beside what was typed.
+    /// Number of words of the label. A shorter label is a better match.
     words: u8,
     pub concept: ConceptIndex,
     pub by: MatchedBy,
 }
 
 impl Match {
-    /// Sort key of matches.
+    /// Returns the sort key of the match.
     pub(super) fn weight(&self) -> (Grade, u8, u8, u8) {
         (self.grade, self.parts, self.language, self.words)
     }
 }
 
-/// Every concept that matches, each once, in no order.
+/// Returns every matching concept, each once, in no particular order.
 pub(super) fn matches(
     vocabulary: &Vocabulary,
     query: &SearchQuery,
@@ -84,12 +84,12 @@ pub(super) fn matches(
     best.found.into_iter().filter(is_wanted).collect()
 }
 
-/// No match of the concept is known yet.
+/// Marks a concept without a match.
 const NONE: u32 = u32::MAX;
 
 /// The best match of each concept.
 struct Best {
-    /// By concept: the place in `found`.
+    /// By concept: the position in `found`.
     of: Vec<u32>,
     found: Vec<Match>,
 }
@@ -107,8 +107,8 @@ impl Best {
     }
 }
 
-/// Codes and aliases that are or begin with what was typed, in its spelling or in another case.
-/// The code of what was typed: a URI of this vocabulary's, as `namespace#code` or `namespace|code`, is its code.
+/// Returns the code in a query. For a URI of this vocabulary, `namespace#code` or `namespace|code`, returns its code;
+/// otherwise returns the query.
 fn code_typed<'t>(vocabulary: &Vocabulary, typed: &'t str) -> &'t str {
     let behind = typed.strip_prefix(vocabulary.namespace().as_str());
     behind.and_then(|rest| rest.strip_prefix(['#', '|'])).unwrap_or(typed)
@@ -131,7 +131,7 @@ fn by_code(vocabulary: &Vocabulary, typed: &str, best: &mut Best) {
             add(concept, Grade::Code, 2 + place, MatchedBy::Alias(at.unwrap_or(u8::MAX)));
         }
     }
-    // One spelling is enough where the code has no letters or is typed as it is written.
+    // Each distinct spelling is searched once.
     for (place, spelling) in spellings.iter().enumerate() {
         if spellings.iter().take(place).any(|earlier| earlier == spelling) {
             continue;
@@ -142,7 +142,7 @@ fn by_code(vocabulary: &Vocabulary, typed: &str, best: &mut Best) {
     }
 }
 
-/// The labels in which every word is found, one of them with a slip at the most.
+/// Returns the labels that contain every word, at most one of them with an edit.
 fn candidates(index: &SearchIndex, terms: &[Term]) -> Vec<Candidate> {
     let all = 0..index.word_count();
     let exact: Vec<Beginnings> = terms.iter().map(|term| Beginnings::of(index, all.clone(), &term.text)).collect();
@@ -155,7 +155,7 @@ fn candidates(index: &SearchIndex, terms: &[Term]) -> Vec<Candidate> {
     for (at, (term, beginnings)) in terms.iter().zip(&exact).enumerate() {
         let is_last = at + 1 == terms.len();
         scratch.read_exact(beginnings, term.position, is_last);
-        // A slip here helps only if every other word is there as typed.
+        // An edit of this word helps only if every other word occurs without an edit.
         if missing == 0 || beginnings.places.is_empty() {
             one_edit(index, &term.text).iter().for_each(|edited| scratch.read_edited(edited));
         }
@@ -171,7 +171,7 @@ fn candidates(index: &SearchIndex, terms: &[Term]) -> Vec<Candidate> {
     found.unwrap_or_default()
 }
 
-/// In which labels one word is found: as typed, and with a slip.
+/// The labels that contain one word: without an edit, and with one.
 struct Scratch<'a> {
     index: &'a SearchIndex,
     exact: Vec<u8>,
@@ -189,7 +189,7 @@ impl<'a> Scratch<'a> {
         for word in beginnings.places.clone() {
             let is_whole = beginnings.is_first_whole && word == beginnings.places.start;
             let marks = THERE | if is_whole { WHOLE } else { 0 };
-            // Of a script without spaces any beginning is a word.
+            // In a script without spaces any prefix is a word.
             let may_be_in_place = is_whole || is_last || is_run(self.index.word(word));
             for occurrence in self.index.occurrences(word..word + 1) {
                 let in_place = if may_be_in_place && occurrence.position == position { IN_PLACE } else { 0 };
@@ -213,7 +213,7 @@ impl<'a> Scratch<'a> {
         self.touched.iter().map(fresh).filter_map(|candidate| self.next(candidate)).collect()
     }
 
-    /// The candidate with this word, if it is in its label.
+    /// Returns the candidate extended by this word, if its label contains the word.
     fn next(&self, candidate: Candidate) -> Option<Candidate> {
         let marks = |of: &[u8]| of.get(candidate.label as usize).copied().unwrap_or_default();
         let (exact, edited) = (marks(&self.exact), marks(&self.edited));
@@ -237,7 +237,7 @@ impl<'a> Scratch<'a> {
     }
 }
 
-/// True if a word is a stretch of a script without spaces.
+/// Returns true if a word is a segment of a script without spaces.
 fn is_run(word: &str) -> bool {
     word.chars().next().is_some_and(is_unspaced)
 }
@@ -251,25 +251,26 @@ fn mark(these: &mut [u8], others: &[u8], touched: &mut Vec<u32>, label: u32, mar
     *known |= marks;
 }
 
-/// Number of slips that are tried for one word. The longest word of ICD-11 needs some two thousand.
+/// Maximum number of edits that are tried for one word. The longest word of ICD-11 needs about two thousand.
 const STEPS_MAX: usize = 20_000;
-/// A shorter word is taken as it is typed: one slip turns it into almost any other.
+/// Minimum length of a word that is searched with edits, in characters: one edit changes a shorter word into almost any
+/// other.
 const EDITED_CHARS_MIN: usize = 3;
-/// Longer words are not searched.
+/// Maximum length of a word that is searched with edits, in characters.
 const EDITED_CHARS_MAX: usize = 64;
-/// A shorter text counts as a whole word only: too many words begin so.
+/// Minimum length of a text that matches as a prefix, in characters: too many words begin with a shorter text.
 const BEGINNING_CHARS_MIN: usize = 4;
 
-/// Words that begin with a text, the text itself first if it is one of them.
+/// Words with a prefix; the prefix itself is first if it is a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Beginnings {
     pub places: Range<usize>,
-    /// True if the first of them is the text itself.
+    /// True if the first word is the prefix itself.
     pub is_first_whole: bool,
 }
 
 impl Beginnings {
-    /// The words that begin with `text`.
+    /// Returns the words that begin with `text`.
     pub(super) fn of(index: &SearchIndex, within: Range<usize>, text: &str) -> Self {
         let places = index.beginning(within, text);
         let is_first_whole = !places.is_empty() && index.word(places.start).len() == text.len();
@@ -277,10 +278,10 @@ impl Beginnings {
     }
 }
 
-/// The words that are, or begin with, what `typed` is one slip away from.
+/// Returns the words that equal, or begin with, a text at edit distance one from `typed`.
 pub(super) fn one_edit(index: &SearchIndex, typed: &str) -> Vec<Beginnings> {
     let letters: Vec<char> = typed.chars().take(EDITED_CHARS_MAX + 1).collect();
-    // Another number is not a number misspelt.
+    // Edits of numbers are not tried: another number is not a misspelling.
     let has_digit = letters.iter().any(char::is_ascii_digit);
     if has_digit || !(EDITED_CHARS_MIN..=EDITED_CHARS_MAX).contains(&letters.len()) {
         return Vec::new();
@@ -316,13 +317,14 @@ impl Slips<'_> {
         self.found
     }
 
-    /// Tries every letter that does follow the beginning, in place of the typed one and before it.
+    /// Tries every letter that follows the prefix in the index, as a replacement of the typed letter and as an
+    /// insertion before it.
     fn change_or_put_in(&mut self, within: Range<usize>, beginning: &str, letter: char, rest: &str, behind: &str) {
         let index = self.index;
         let mut next = within.start;
         while next < within.end && self.steps < STEPS_MAX {
             let Some(other) = index.word(next).get(beginning.len()..).and_then(|tail| tail.chars().next()) else {
-                // The word is the beginning itself.
+                // The word is the prefix itself.
                 next += 1;
                 continue;
             };

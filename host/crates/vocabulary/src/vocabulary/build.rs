@@ -1,4 +1,4 @@
-//! Lays out a vocabulary whose concepts were checked.
+//! Builds the layout of a vocabulary from checked concepts.
 
 use std::sync::OnceLock;
 
@@ -9,8 +9,8 @@ use crate::hierarchy::{Hierarchy, HierarchyFault};
 use daftar_domain::vocabulary::{Completeness, Concept, ConceptStatus, LocalizedText, VocabularyDescription};
 
 impl Vocabulary {
-    /// Indexes concepts that stand in the order of their codes and were checked except for their hierarchy. What a
-    /// broken check let through, such as a parent that is not there, is left out.
+    /// Indexes concepts that are sorted by code and were checked except for their hierarchy. Invalid references that
+    /// the check missed, such as a nonexistent parent, are omitted.
     pub(crate) fn build(description: VocabularyDescription, concepts: &[Concept]) -> Result<Self, HierarchyFault> {
         let mut built = Self::empty(description, concepts)?;
         concepts.iter().for_each(|concept| built.push(concept));
@@ -24,7 +24,7 @@ impl Vocabulary {
         Ok(built)
     }
 
-    /// Without its concepts, but with room for them.
+    /// Creates a vocabulary without concepts, with reserved capacity for them.
     fn empty(description: VocabularyDescription, concepts: &[Concept]) -> Result<Self, HierarchyFault> {
         let hierarchy = hierarchy(concepts)?;
         let count = concepts.len();
@@ -80,7 +80,7 @@ impl Vocabulary {
     }
 }
 
-/// The place of a text among the few of its kind, where it is put if it is new.
+/// Returns the position of a text in `known`. Appends the text if it is new.
 fn place_of(known: &mut Vec<String>, text: &str) -> u16 {
     let place = known.iter().position(|other| other == text).unwrap_or_else(|| {
         known.push(text.to_owned());
@@ -89,7 +89,7 @@ fn place_of(known: &mut Vec<String>, text: &str) -> u16 {
     u16::try_from(place).unwrap_or(u16::MAX)
 }
 
-/// The stored texts of a concept, in bytes.
+/// Returns the size of the stored texts of a concept, in bytes.
 pub(crate) fn text_bytes(concept: &Concept) -> usize {
     let localized = concept.labels.iter().chain(&concept.definitions).map(|text| text.value.len());
     let properties = concept.properties.iter().map(|(_, value)| value.len());
@@ -102,7 +102,7 @@ fn position(concepts: &[Concept], code: &str) -> Option<ConceptIndex> {
     concepts.binary_search_by(|concept| concept.code.as_str().cmp(code)).ok().map(ConceptIndex::at)
 }
 
-/// The hierarchy of concepts that stand in the order of their codes; parents that are not there are left out.
+/// Builds the hierarchy of concepts that are sorted by code. Nonexistent parents are omitted.
 pub(crate) fn hierarchy(concepts: &[Concept]) -> Result<Hierarchy, HierarchyFault> {
     let links = concepts.iter().map(|concept| concept.parents.len()).sum();
     let mut parents = Lists::with_capacity(concepts.len(), links);
@@ -112,7 +112,7 @@ pub(crate) fn hierarchy(concepts: &[Concept]) -> Result<Hierarchy, HierarchyFaul
     Hierarchy::build(parents)
 }
 
-/// The values of `value`, for some of the concepts.
+/// Returns the concepts for which `value` returns `Some`, with the values.
 fn pairs<T>(concepts: &[Concept], mut value: impl FnMut(&Concept) -> Option<T>) -> Vec<(ConceptIndex, T)> {
     let numbered = concepts.iter().enumerate();
     let mut pairs: Vec<(ConceptIndex, T)> =
@@ -121,7 +121,7 @@ fn pairs<T>(concepts: &[Concept], mut value: impl FnMut(&Concept) -> Option<T>) 
     pairs
 }
 
-/// A digest that does not depend on the order in which a pack says things, except where the order has a meaning.
+/// Returns a digest that is independent of the order of items in a pack, except where the order has a meaning.
 fn digest(description: &VocabularyDescription, concepts: &[Concept]) -> ContentDigest {
     let VocabularyDescription {
         namespace,

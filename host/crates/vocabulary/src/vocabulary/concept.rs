@@ -1,4 +1,4 @@
-//! One concept of a vocabulary, as its readers see it.
+//! Read access to one concept of a vocabulary.
 
 use std::fmt;
 
@@ -20,9 +20,9 @@ pub struct ConceptRef<'a> {
 pub struct Label<'a> {
     /// The text.
     pub text: &'a str,
-    /// The language it is in.
+    /// The language of the text.
     pub language: &'a str,
-    /// True if the reader requested other languages, and the default one replaces them.
+    /// True if none of the requested languages is available and the default language replaces them.
     pub is_fallback: bool,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Debug for ConceptRef<'_> {
 }
 
 impl PartialEq for ConceptRef<'_> {
-    /// The same concept of the same vocabulary value.
+    /// Returns true for the same concept of the same vocabulary value.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.vocabulary, other.vocabulary) && self.index == other.index
     }
@@ -42,59 +42,59 @@ impl PartialEq for ConceptRef<'_> {
 impl Eq for ConceptRef<'_> {}
 
 impl<'a> ConceptRef<'a> {
-    /// The vocabulary it belongs to.
+    /// Returns the vocabulary of the concept.
     #[must_use]
     pub fn vocabulary(self) -> &'a Vocabulary {
         self.vocabulary
     }
 
-    /// Its place in the order of codes.
+    /// Returns the position in the order of codes.
     #[must_use]
     pub fn index(self) -> ConceptIndex {
         self.index
     }
 
-    /// The code.
+    /// Returns the code.
     #[must_use]
     pub fn code(self) -> &'a str {
         let span = self.vocabulary.codes.get(self.index.position());
         span.map_or("", |span| self.vocabulary.texts.get(*span))
     }
 
-    /// `<namespace>#<code>`, as text.
+    /// Returns `<namespace>#<code>`, as text.
     #[must_use]
     pub fn uri_text(self) -> String {
         format!("{}#{}", self.vocabulary.namespace(), self.code())
     }
 
-    /// `<namespace>#<code>`.
+    /// Returns `<namespace>#<code>`.
     ///
     /// # Errors
-    /// Never for a vocabulary that was checked: its codes were read as codes.
+    /// Never fails for a checked vocabulary: its codes are valid.
     pub fn uri(self) -> Result<CodeUri, CodeError> {
         CodeUri::from_parts(self.vocabulary.namespace().as_str(), self.code())
     }
 
-    /// True if it may be used in new records.
+    /// Returns the status. Only active concepts may be used in new records.
     #[must_use]
     pub fn status(self) -> ConceptStatus {
         let is_active = self.vocabulary.flags.get(self.index.position()).is_some_and(|flags| flags.is_active);
         if is_active { ConceptStatus::Active } else { ConceptStatus::Inactive }
     }
 
-    /// False for a heading that only groups others.
+    /// Returns false for a heading that only groups other concepts.
     #[must_use]
     pub fn is_selectable(self) -> bool {
         self.vocabulary.flags.get(self.index.position()).is_some_and(|flags| flags.is_selectable)
     }
 
-    /// True if a new record may hold it: active and no heading.
+    /// Returns true if a new record may contain the concept: it is active and not a heading.
     #[must_use]
     pub fn is_usable(self) -> bool {
         self.status() == ConceptStatus::Active && self.is_selectable()
     }
 
-    /// The successor that an inactive code names.
+    /// Returns the successor of an inactive code.
     #[must_use]
     pub fn replaced_by(self) -> Option<Self> {
         let successors = &self.vocabulary.successors;
@@ -102,10 +102,10 @@ impl<'a> ConceptRef<'a> {
         successors.get(found).map(|(_, successor)| self.sibling(*successor))
     }
 
-    /// The code to use in its place: follows successors to the first active one.
+    /// Returns the replacement code: follows successors to the first active one.
     #[must_use]
     pub fn active_successor(self) -> Option<Self> {
-        // A checked vocabulary has no circle of successors; the bound makes sure.
+        // A checked vocabulary has no cycle of successors. The bound guarantees termination.
         let mut successors = std::iter::successors(self.replaced_by(), |concept| concept.replaced_by());
         successors
             .by_ref()
@@ -113,53 +113,54 @@ impl<'a> ConceptRef<'a> {
             .find(|concept| concept.status() == ConceptStatus::Active)
     }
 
-    /// Its name in the language that serves the reader best.
+    /// Returns the label in the best language for the reader.
     #[must_use]
     pub fn label(self, languages: &LanguagePreference) -> Label<'a> {
         let labels = self.vocabulary.labels.of(self.index);
         self.text(labels, languages).unwrap_or(Label { text: self.code(), language: "", is_fallback: true })
     }
 
-    /// Its name in the vocabulary's default language.
+    /// Returns the label in the vocabulary's default language.
     #[must_use]
     pub fn default_label(self) -> &'a str {
         let labels = self.vocabulary.labels.of(self.index);
         labels.first().map_or(self.code(), |label| self.vocabulary.texts.get(label.text))
     }
 
-    /// Its name, by language, the default one first.
+    /// Returns the labels by language, the default one first.
     pub fn labels(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.vocabulary.labels.of(self.index).iter().map(move |label| self.localized(label))
     }
 
-    /// The place, among the vocabulary's languages, of the language of a label given by its place.
+    /// Returns the position of the language of a label among the vocabulary's languages. `place` is the position of the
+    /// label.
     pub(crate) fn label_language(self, place: u8) -> Option<u16> {
         self.vocabulary.labels.of(self.index).get(usize::from(place)).map(|label| label.language)
     }
 
-    /// Its definition in the best language for the reader.
+    /// Returns the definition in the best language for the reader.
     #[must_use]
     pub fn definition(self, languages: &LanguagePreference) -> Option<Label<'a>> {
         self.text(self.vocabulary.definitions.of(self.index), languages)
     }
 
-    /// Its definition by language, the default one first.
+    /// Returns the definitions by language, the default one first.
     pub(super) fn every_definition(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.vocabulary.definitions.of(self.index).iter().map(move |text| self.localized(text))
     }
 
-    /// True if it is a code of the deployment's own, not of the vocabulary's owner.
+    /// Returns true if the concept is a local code of the deployment, not a code of the vocabulary's publisher.
     #[must_use]
     pub fn is_local(self) -> bool {
         self.vocabulary.local.binary_search(&self.index).is_ok()
     }
 
-    /// Other spellings that lookups accept.
+    /// Returns the aliases: other spellings that lookups accept.
     pub fn aliases(self) -> impl Iterator<Item = &'a str> {
         self.vocabulary.aliases.of(self.index).iter().map(move |span| self.vocabulary.texts.get(*span))
     }
 
-    /// The owner's own URI for it.
+    /// Returns the publisher's URI for the concept.
     #[must_use]
     pub fn owner_uri(self) -> Option<&'a str> {
         let uris = &self.vocabulary.uris;
@@ -167,13 +168,13 @@ impl<'a> ConceptRef<'a> {
         uris.get(found).map(|(_, span)| self.vocabulary.texts.get(*span))
     }
 
-    /// The value of a property.
+    /// Returns the value of a property.
     #[must_use]
     pub fn property(self, key: &str) -> Option<&'a str> {
         self.properties().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// Its other properties.
+    /// Returns the properties as keys and values.
     pub fn properties(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.vocabulary.properties.of(self.index).iter().map(move |property| {
             let key = self.vocabulary.property_keys.get(usize::from(property.key));
@@ -181,46 +182,47 @@ impl<'a> ConceptRef<'a> {
         })
     }
 
-    /// One level up, the primary one first.
+    /// Returns the parents, the primary one first.
     pub fn parents(self) -> impl ExactSizeIterator<Item = Self> {
         self.vocabulary.hierarchy.parents(self.index).iter().map(move |index| self.sibling(*index))
     }
 
-    /// One level down, in the order of codes.
+    /// Returns the children, in the order of codes.
     pub fn children(self) -> impl ExactSizeIterator<Item = Self> {
         self.vocabulary.hierarchy.children(self.index).iter().map(move |index| self.sibling(*index))
     }
 
-    /// Number of concepts name it as a parent.
+    /// Returns the number of children.
     #[must_use]
     pub fn child_count(self) -> usize {
         self.vocabulary.hierarchy.children(self.index).len()
     }
 
-    /// Everything above it, nearest first, each once.
+    /// Returns all ancestors, nearest first, each once.
     pub fn ancestors(self) -> impl Iterator<Item = Self> {
         self.vocabulary.hierarchy.ancestors(self.index).into_iter().map(move |index| self.sibling(index))
     }
 
-    /// Everything below it, each once.
+    /// Returns all descendants, each once.
     pub fn descendants(self) -> impl Iterator<Item = Self> {
         self.vocabulary.hierarchy.descendants(self.index).map(move |index| self.sibling(index))
     }
 
-    /// Number of concepts that are below it.
+    /// Returns the number of descendants.
     #[must_use]
     pub fn descendant_count(self) -> usize {
         self.vocabulary.hierarchy.descendant_count(self.index)
     }
 
-    /// True if it is below `ancestor`, a concept of the same vocabulary. Nothing is below itself.
+    /// Returns true if the concept is a descendant of `ancestor`, a concept of the same vocabulary. No concept is its
+    /// own descendant.
     #[must_use]
     pub fn is_below(self, ancestor: Self) -> bool {
         std::ptr::eq(self.vocabulary, ancestor.vocabulary)
             && self.vocabulary.hierarchy.is_below(self.index, ancestor.index)
     }
 
-    /// Its level by primary parents: 1 at the top.
+    /// Returns the level by primary parents: 1 at the top.
     #[must_use]
     pub fn level(self) -> u32 {
         self.vocabulary.hierarchy.level(self.index)
@@ -235,7 +237,7 @@ impl<'a> ConceptRef<'a> {
         (language.map_or("", String::as_str), self.vocabulary.texts.get(text.text))
     }
 
-    /// The best of some texts for the reader; the first of them where none is in the default language.
+    /// Returns the best text for the reader; the first text if none is in the default language.
     fn text(self, texts: &'a [Localized], languages: &LanguagePreference) -> Option<Label<'a>> {
         let in_language = |place: usize| texts.iter().find(|text| usize::from(text.language) == place);
         let choice = languages.choose(&self.vocabulary.languages, |place| in_language(place).is_some());

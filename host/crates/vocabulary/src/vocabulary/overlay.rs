@@ -1,7 +1,8 @@
 //! A vocabulary with codes in addition to those of its pack: codes of earlier versions, and local codes of the
 //! deployment.
 //!
-//! **Invariant:** a code of the installed pack wins over a retained one; a local code never replaces one of a pack.
+//! **Invariant:** a code of the installed pack has precedence over a retained one. A local code never replaces a code
+//! of a pack.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +13,17 @@ use daftar_domain::deployment::Deployment;
 use daftar_domain::local_code::{LocalCode, LocalOrigin, STARTER_PROPERTY};
 use daftar_domain::vocabulary::{Completeness, Concept, ConceptStatus, LocalizedText, VocabularyDescription};
 
-/// The property with the last version that had a retained code.
+/// The property with the last version that contained a retained code.
 pub(crate) const LAST_VERSION: &str = "last_version";
 
-/// Reason why local codes do not go with a vocabulary.
+/// Reason why local codes conflict with a vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OverlayFault {
-    /// The pack contains codes, or other names of codes, that are active local codes.
+    /// The pack contains codes or aliases that are active local codes.
     Taken(Vec<Code>),
-    /// The pack does not let local codes be added, and there are active ones.
+    /// The pack does not permit local codes, and active ones exist.
     NotExtensible(usize),
-    /// With them the hierarchy would be too deep.
+    /// With the local codes the hierarchy exceeds its maximum depth.
     TooDeep,
 }
 
@@ -30,7 +31,7 @@ pub(crate) enum OverlayFault {
 type Concepts = BTreeMap<Code, Concept>;
 
 impl ConceptRef<'_> {
-    /// Its members, as those of a pack's concept.
+    /// Converts the concept to a concept of a pack.
     #[must_use]
     pub fn to_concept(self) -> Option<Concept> {
         let code = |concept: Self| Code::parse(concept.code()).ok();
@@ -50,13 +51,13 @@ impl ConceptRef<'_> {
         })
     }
 
-    /// True if the active version does not have it, so that it is only retained for the records that contain it.
+    /// Returns true if the active version does not contain the concept. It is retained only for existing records.
     #[must_use]
     pub fn is_only_retained(self) -> bool {
         self.property(LAST_VERSION).is_some()
     }
 
-    /// True if the administrator may deactivate the code although a pack contains it.
+    /// Returns true if the administrator may deactivate the code although a pack contains it.
     #[must_use]
     pub fn is_starter(self) -> bool {
         self.property(STARTER_PROPERTY) == Some("true")
@@ -64,15 +65,15 @@ impl ConceptRef<'_> {
 }
 
 impl Vocabulary {
-    /// The codes of this version that `newer` lacks, as they will be retained: inactive, with the last version that had
-    /// them.
+    /// Returns the codes of this version that `newer` lacks, in their retained form: inactive, with the last version
+    /// that contained them.
     #[must_use]
     pub fn gone_in(&self, newer: &Self) -> Vec<Concept> {
         let gone = self.concepts().filter(|concept| newer.find(concept.code()).is_none() && !concept.is_local());
         gone.filter_map(|concept| self.retained(concept)).collect()
     }
 
-    /// A retained code of a version that was replaced.
+    /// Returns the retained form of a code of a replaced version.
     #[must_use]
     pub fn retained(&self, concept: ConceptRef<'_>) -> Option<Concept> {
         let mut retained = concept.to_concept()?;
@@ -83,17 +84,17 @@ impl Vocabulary {
         Some(retained)
     }
 
-    /// The previous version, stored whole.
+    /// Returns the previous version, which is stored completely.
     #[must_use]
     pub(crate) fn earlier(&self, deployment: &Deployment) -> Option<Self> {
         let (description, concepts) = deployment.earlier_of(&self.description.namespace)?;
         let concepts: Vec<Concept> = concepts.into_iter().cloned().collect();
         let is_another = description.version != self.description.version;
-        // It was valid when it was active, and its codes are sorted.
+        // The version was valid when it was active, and its codes are sorted.
         Self::build(description.clone(), &concepts).ok().filter(|_| is_another)
     }
 
-    /// The same vocabulary with codes of earlier versions; none when it has all of them itself.
+    /// Returns the vocabulary with codes of earlier versions; `None` if it contains all of them itself.
     #[must_use]
     pub(crate) fn with_retained<'a>(&self, retained: impl Iterator<Item = &'a Concept>) -> Option<Self> {
         let own = self.codes.len();
@@ -106,7 +107,8 @@ impl Vocabulary {
         }
         drop_dangling(&mut concepts);
         let flat = || {
-            // The parents of two versions one upon the other may reach too deep; then the old codes stand alone.
+            // The combined parents of two versions may exceed the maximum depth. In that case the old codes are added
+            // without parents.
             let mut concepts = concepts.clone();
             for (code, concept) in &mut concepts {
                 if self.find(code.as_str()).is_none() {
@@ -118,7 +120,8 @@ impl Vocabulary {
         self.rebuilt(concepts.clone()).or_else(|| self.rebuilt(flat()))
     }
 
-    /// The same vocabulary with the deployment's own codes, and starter codes as the deployment wants them.
+    /// Returns the vocabulary with the deployment's local codes, and with starter codes in the state that the
+    /// deployment configures.
     pub(crate) fn with_local(&self, codes: &[&LocalCode]) -> Result<Self, OverlayFault> {
         let mut concepts = self.by_code();
         let mut local = Vec::new();
@@ -167,7 +170,7 @@ impl Vocabulary {
     }
 }
 
-/// Brings a description in line with its concepts.
+/// Updates a description to match its concepts.
 fn describe(description: &mut VocabularyDescription, concepts: &Concepts) {
     description.concept_count = crate::compact::to_u32(concepts.len());
     for concept in concepts.values() {
@@ -183,7 +186,7 @@ fn describe(description: &mut VocabularyDescription, concepts: &Concepts) {
     }
 }
 
-/// Leaves out parents and successors that are not there.
+/// Removes nonexistent parents and successors.
 fn drop_dangling(concepts: &mut Concepts) {
     let codes: std::collections::BTreeSet<Code> = concepts.keys().cloned().collect();
     for concept in concepts.values_mut() {

@@ -125,8 +125,8 @@ fn the_digest_follows_the_meaning_and_not_the_order() {
     assert_eq!(digests.len(), changes.len() + 1);
 }
 
-/// As many concepts as ICD-11 has, in chapters, blocks and two levels of codes, with titles and URIs as long as its
-/// own.
+/// Builds a vocabulary of the size of ICD-11, in chapters, blocks and two levels of codes. Titles and URIs have the
+/// length of those of ICD-11.
 fn large() -> VocabularyBuilder {
     let mut builder = VocabularyBuilder::new("urn:test:large");
     let mut count = 0;

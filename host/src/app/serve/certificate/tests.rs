@@ -1,4 +1,4 @@
-//! Files of certificates that change, in every order, and what is in use in the meantime.
+//! Changes of the certificate files, in every order, and the certificate that is active in the meantime.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ struct Files {
     clock: FakeClock,
 }
 
-/// A certificate that holds until the first of that month of 2026, and its key.
+/// Creates a certificate that is valid until the first day of that month of 2026, and its key.
 fn made(month: u8) -> (String, String) {
     let pair = rcgen::KeyPair::generate().unwrap();
     let mut parameters = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
@@ -46,14 +46,14 @@ impl Files {
         Self { folder, keeper, watch, clock }
     }
 
-    /// Puts a file in place at once, as tools that renew certificates do.
+    /// Replaces a file atomically, like tools that renew certificates.
     fn replace(&self, name: &str, text: &str) {
         let new = self.folder.path().join("new");
         fs::write(&new, text).unwrap();
         fs::rename(new, self.folder.path().join(name)).unwrap();
     }
 
-    /// Looks once; until when the certificate in use holds, and whether the files hold another one.
+    /// Checks once; returns the expiry of the active certificate, and true if the files contain another one.
     fn look(&mut self) -> (String, bool) {
         self.watch = self.keeper.look(self.watch, false);
         let usage = self.keeper.transport.usage();

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Codes;
 
-/// The kinds of records that are taken.
+/// The supported kinds of records.
 const KINDS: [&str; 2] = ["Individual", "Group"];
 
 /// True if a value is a supported record.
@@ -17,7 +17,7 @@ pub fn is_one_taken(object: &Map<String, Value>) -> bool {
     object.get("type").and_then(Value::as_str).is_some_and(|kind| KINDS.contains(&kind))
 }
 
-/// A record's name in the report: its kind and its first identifier, as it was given.
+/// Returns the name of a record in the report: its kind and its first identifier, unchanged.
 pub fn who(record: &Map<String, Value>) -> String {
     let kind = record.get("type").and_then(Value::as_str).unwrap_or_default();
     let first = record.get("identifier").and_then(|identifiers| identifiers.get(0));
@@ -25,7 +25,7 @@ pub fn who(record: &Map<String, Value>) -> String {
     format!("{kind}/{}|{}", part("system"), part("value"))
 }
 
-/// True if a value is empty: null, or a text without a character, as OpenSPP writes what is not recorded.
+/// True if a value is empty: null or an empty text, the form in which OpenSPP writes missing values.
 pub fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -43,27 +43,27 @@ pub struct Fields<'l> {
 }
 
 impl<'l> Fields<'l> {
-    /// An object at that path of the record, ending with a point where it is not the record itself.
+    /// Wraps the object at a path of the record. The path ends with a dot unless it is the record itself.
     pub fn new(path: impl Into<String>, object: Map<String, Value>, lost: &'l mut Vec<Lost>) -> Self {
         Self { path: path.into(), left: object, made: Map::new(), lost }
     }
 
-    /// Takes a member out; `None` where it says nothing.
+    /// Removes and returns a member; `None` if it is missing or empty.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.left.remove(name).filter(|value| !is_nothing(value))
     }
 
-    /// Value of a text member.
+    /// Returns the value of a text member.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.left.get(name).and_then(Value::as_str)
     }
 
-    /// Puts a member into the body.
+    /// Adds a member to the body.
     pub fn put(&mut self, name: &str, value: impl Into<Value>) {
         self.made.insert(name.to_owned(), value.into());
     }
 
-    /// Takes members over as they are, under our names.
+    /// Copies members unchanged to the body, under the register's names.
     pub fn carry(&mut self, names: &[(&str, &str)]) {
         for (theirs, ours) in names {
             if let Some(value) = self.take(theirs) {
@@ -83,7 +83,8 @@ impl<'l> Fields<'l> {
         self.lost.push(Lost::new(path, why, Value::Object(std::mem::take(&mut self.left))));
     }
 
-    /// Takes a member that is an object apart. What is no object goes over as it is, to be refused.
+    /// Translates a member that is an object. A value that is not an object is copied unchanged, and the import rejects
+    /// it.
     pub fn object(&mut self, theirs: &str, ours: &str, take: impl FnOnce(&mut Fields<'_>)) {
         match self.take(theirs) {
             Some(Value::Object(object)) => {
@@ -97,7 +98,7 @@ impl<'l> Fields<'l> {
         }
     }
 
-    /// Takes a list of objects apart; the order stays, and an item of which nothing is left is left out.
+    /// Translates a list of objects in order; items without any translated member are omitted.
     pub fn objects(&mut self, theirs: &str, ours: &str, mut take: impl FnMut(&mut Fields<'_>)) {
         match self.take(theirs) {
             Some(Value::Array(items)) => {
@@ -121,7 +122,7 @@ impl<'l> Fields<'l> {
         }
     }
 
-    /// Takes a coded value, `{coding: [{system, code, display}], text}`.
+    /// Translates a coded value, `{coding: [{system, code, display}], text}`.
     pub fn code(&mut self, theirs: &str, ours: &str, codes: &Codes) {
         let Some(value) = self.take(theirs) else { return };
         let Value::Object(mut concept) = value else {
@@ -154,13 +155,13 @@ impl<'l> Fields<'l> {
             (None, Some(given)) => self.lose(theirs, Why::NoCode, given),
             (_, None) => {}
         }
-        // The register has the labels of codes; other words are the user's own.
+        // The register has the labels of codes; any other text was entered by the user.
         if let Some(words) = words.filter(|words| Some(words) != display.as_ref()) {
             self.lose(&format!("{theirs}.text"), Why::NoCode, words);
         }
     }
 
-    /// The body; members that were not read are reported.
+    /// Returns the body and reports the members that were not read.
     pub fn finish(self) -> Map<String, Value> {
         for (name, value) in self.left {
             report_leaves(&format!("{}{name}", self.path), value, self.lost);
@@ -180,7 +181,7 @@ fn part(
     fields.finish()
 }
 
-/// Reports a value member by member, each with its name.
+/// Reports each nested member of a value with its path.
 fn report_leaves(path: &str, value: Value, lost: &mut Vec<Lost>) {
     match value {
         Value::Object(object) if !object.is_empty() => {
@@ -193,31 +194,31 @@ fn report_leaves(path: &str, value: Value, lost: &mut Vec<Lost>) {
     }
 }
 
-/// Reason why something has no place.
+/// Reason why a value is unmapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// Records here have no such field.
+    /// The register's records have no such field.
     NoField,
-    /// No code was given for it, only words or nothing that can be compared.
+    /// The value has no code: only text, or no comparable content.
     NoCode,
-    /// The table of codes leaves it out, or has none of the same meaning.
+    /// The table of codes omits it, or has no equivalent code.
     LeftOut,
-    /// A field with one code was given several.
+    /// The value has several codes, but the field accepts one.
     FurtherCode,
-    /// The register computes that itself, with another result.
+    /// The register computes the value, and its result differs.
     Differs,
-    /// A place in a group of which the file has no record that says so.
+    /// A membership that no group record of the file contains.
     NotInGroup,
     /// A record of another kind.
     OtherRecord,
-    /// A part of an answer that holds no record.
+    /// A part of a response without a record.
     NoRecord,
-    /// The answers speak of more records than the file has.
+    /// The totals of the responses exceed the number of records in the file.
     PagesMissing { count: u64 },
 }
 
 impl Why {
-    /// The stable name, and the reason in words.
+    /// Returns the stable name of the reason and its description.
     fn reported(self) -> (&'static str, String) {
         let (name, words) = match self {
             Self::NoField => ("no_field", "a record here has no such field"),
@@ -239,7 +240,7 @@ impl Why {
     }
 }
 
-/// Something that has no place.
+/// An unmapped value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lost {
     field: String,
@@ -248,12 +249,12 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// A field with its value.
+    /// Creates an unmapped value from a field, a reason and the value.
     pub fn new(field: impl Into<String>, why: Why, value: Value) -> Self {
         Self { field: field.into(), why, value }
     }
 
-    /// The key of its count: the field without the number of an item.
+    /// Returns the key for its count: the field without item indexes.
     pub fn summary(&self) -> String {
         let mut name = String::with_capacity(self.field.len());
         let mut is_number = false;
@@ -270,7 +271,7 @@ impl Lost {
         if name.is_empty() { self.why.reported().0.to_owned() } else { name }
     }
 
-    /// The line of the report.
+    /// Returns the line of the report.
     pub fn line(&self, place: &str, who: &str) -> Value {
         let (code, message) = self.why.reported();
         json!({

@@ -1,6 +1,6 @@
-//! The file: lines of JSON, or whole documents, each a record or an answer of the API with records in it.
+//! The input file: NDJSON lines or complete JSON documents, each a record or an API response with records.
 //!
-//! **Invariant:** at most one line is in memory or, if the file has no lines of JSON, a file of bounded size.
+//! **Invariant:** at most one line is in memory or, if the file is not NDJSON, a file of bounded size.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -11,23 +11,23 @@ use serde_json::{Deserializer, Value};
 use crate::cli::CliError;
 use daftar_http::admin::import_lines::strict_value;
 
-/// The longest line, and the longest file that is no lines, in bytes: a page of a hundred people with photos. In memory
-/// it may take thirty times as much in a hostile file.
+/// Maximum size of a line, and of a file that is not NDJSON, in bytes: a page of a hundred individuals with photos. A
+/// hostile file may use thirty times as much memory.
 const JSON_BYTES_MAX: usize = 64 << 20;
 
-/// The finding.
+/// An item of the input.
 pub enum Piece {
     /// A record, or the item in place of one.
     Record(Value),
-    /// The text of a response in place of a record that was not found.
+    /// The text of a response in place of a missing record.
     Envelope(Value),
-    /// A line that is no JSON.
+    /// A line that is not JSON.
     Broken(Vec<u8>),
     /// Total number of records of that kind, from a response with some of them.
     Total(String, u64),
 }
 
-/// The file.
+/// The input file.
 pub struct Input {
     path: PathBuf,
     /// Documents of a file that does not consist of lines.
@@ -35,10 +35,10 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens a file, and finds out what it is.
+    /// Opens a file and detects its format.
     ///
     /// # Errors
-    /// If it cannot be read, or is no JSON.
+    /// If the file cannot be read, or is not JSON.
     pub fn open(path: &Path) -> Result<Self, CliError> {
         let mut input = Self { path: path.to_owned(), documents: None };
         let mut reader = input.reader()?;
@@ -54,7 +54,7 @@ impl Input {
         Ok(input)
     }
 
-    /// Hands over everything in the order of the file, with its place.
+    /// Passes every item with its position to `take`, in the order of the file.
     ///
     /// # Errors
     /// Those of `take`, and when the file cannot be read.
@@ -98,7 +98,7 @@ impl Input {
         Ok(reader)
     }
 
-    /// The next line without its end.
+    /// Returns the next line without its line ending.
     fn line(&self, reader: &mut BufReader<File>) -> Result<Option<Vec<u8>>, CliError> {
         let mut line = Vec::new();
         let read = reader.take(JSON_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
@@ -152,8 +152,8 @@ fn parse(line: &[u8]) -> Result<Value, ()> {
     deserializer.end().map(|()| value).map_err(|_| ())
 }
 
-/// The records of a value: itself, or those of an answer: `data` of a search, `entry` of a bundle, `entries` of a
-/// batch, `items` of an export in bulk, or the items of an array.
+/// Passes the records of a value: the value itself, or the records of a response: `data` of a search, `entry` of a
+/// bundle, `entries` of a batch, `items` of a bulk export, or the items of an array.
 fn pieces(
     place: &str,
     value: Value,
@@ -176,7 +176,7 @@ fn pieces(
             let record = if within.is_empty() { Some(item) } else { item.get(within) };
             record.and_then(|record| record.get("type")).and_then(Value::as_str)
         });
-        // The total of a response with several kinds does not say which kind it counts.
+        // The total of a response with several kinds does not specify the counted kind.
         let kind = kinds.reduce(|first, kind| if first == kind { first } else { None }).flatten();
         let total = object.get("meta").and_then(|meta| meta.get("total")).or_else(|| object.get("total"));
         if let (Some(kind), Some(total)) = (kind, total.and_then(Value::as_u64).filter(|_| list != "items")) {

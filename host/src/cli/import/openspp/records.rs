@@ -1,4 +1,4 @@
-//! A person of OpenSPP as the body of a create.
+//! Translates individuals and groups of OpenSPP into bodies of create requests.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -13,7 +13,7 @@ use daftar_domain::person_name::PERSON_NAME;
 use daftar_domain::schema::{Field, Kind, PERIOD};
 use daftar_domain::{group, individual};
 
-/// The vocabulary that two-letter countries are of.
+/// The vocabulary of two-letter country codes.
 const COUNTRY: &str = "urn:iso:std:iso:3166-1";
 
 /// The line.
@@ -33,7 +33,7 @@ pub fn individual(record: Map<String, Value>, codes: &Codes, places: &Places, lo
     match memberships {
         Some(Value::Array(memberships)) => {
             for (number, membership) in memberships.into_iter().enumerate() {
-                // It is the group's member, seen from the other side.
+                // The membership is also in the record of the group.
                 if !places.has(&membership, &own_keys) {
                     fields.lose(&format!("groupMembership[{number}]"), Why::NotInGroup, membership);
                 }
@@ -61,7 +61,7 @@ pub fn shared(fields: &mut Fields<'_>, rows: &[Field], codes: &Codes) {
     fields.objects("address", "address", |address| {
         carry_plain(address, ADDRESS.fields);
         address.carry(&[("state", "region")]);
-        // A street that is not recorded is an empty list there, which would say here that there is none.
+        // OpenSPP writes a missing street as an empty list, which the register would read as a recorded absence.
         if let Some(line) = address.take("line").filter(|line| line != &json!([])) {
             address.put("line", line);
         }
@@ -73,8 +73,8 @@ pub fn shared(fields: &mut Fields<'_>, rows: &[Field], codes: &Codes) {
     });
 }
 
-/// Takes over the fields that have the same name there, in its spelling, and are written alike: all of one value but
-/// codes, references and parts.
+/// Copies the fields with the same name (in OpenSPP's spelling) and format: all single-valued fields except codes,
+/// references and nested objects.
 fn carry_plain(fields: &mut Fields<'_>, rows: &[Field]) {
     let is_plain = |kind: &Kind| {
         let is_number = matches!(kind, Kind::Count | Kind::Amount);
@@ -85,7 +85,7 @@ fn carry_plain(fields: &mut Fields<'_>, rows: &[Field]) {
     }
 }
 
-/// A name as OpenSPP spells it: `birthDate` for `birth_date`.
+/// Returns a name in OpenSPP's spelling: `birthDate` for `birth_date`.
 fn camel_case(name: &str) -> String {
     let mut words = name.split('_');
     let first = words.next().unwrap_or_default().to_owned();
@@ -95,12 +95,12 @@ fn camel_case(name: &str) -> String {
     })
 }
 
-/// From when and until when.
+/// Translates the start and end of a period.
 pub fn period(fields: &mut Fields<'_>) {
     fields.object("period", "period", |period| carry_plain(period, PERIOD.fields));
 }
 
-/// The line of that type.
+/// Returns the import line of the type.
 pub fn finish(kind: &str, fields: Fields<'_>) -> Value {
     let mut made = fields.finish();
     made.insert("type".to_owned(), json!(kind));
@@ -127,21 +127,21 @@ pub fn group(record: Map<String, Value>, codes: &Codes, places: &Places, lost: &
                 Some(other) => entity.put("reference", other),
                 None => {}
             }
-            // The name of the person, which the person's own record says.
+            // The name of the individual is in the individual's record.
             drop(entity.take("display"));
         });
         member.code("role", "role", codes);
         period(member);
         member.carry(&[("inactive", "inactive")]);
     });
-    // The register counts for itself; another number is worth telling.
+    // The register counts members itself; a different number is reported.
     if let Some(quantity) = fields.take("quantity").filter(|quantity| *quantity != json!(members)) {
         fields.lose("quantity", Why::Differs, quantity);
     }
     finish("Group", fields)
 }
 
-/// `Individual/SYSTEM|VALUE` with our system.
+/// Returns the reference `Individual/SYSTEM|VALUE` with the register's system.
 fn own_reference(theirs: &str, codes: &Codes, places: &Places) -> String {
     let split = theirs.split_once('/').and_then(|(kind, key)| Some((kind, key.split_once('|')?)));
     match split {
@@ -156,10 +156,10 @@ pub type Keys = Vec<(String, String)>;
 /// The memberships of all individuals, by the groups of the file.
 #[derive(Debug, Default)]
 pub struct Places {
-    /// Hashes of the group's value and the member's system and value: 8 bytes a place, however many there are.
+    /// Hashes of the group's value and the member's system and value: 8 bytes per membership.
     known: HashSet<u64>,
-    /// Hashes of short references, `(vocabulary, value)`, and the one system that a person has that value in: empty
-    /// while no person is known, `None` where there are several.
+    /// Hashes of short references, `(vocabulary, value)`, with the system in which an individual has the value: empty
+    /// while no individual is known, `None` if several systems match.
     short: HashMap<u64, Option<String>>,
     records: BTreeMap<String, u64>,
     totals: BTreeMap<String, u64>,
@@ -192,7 +192,7 @@ impl Places {
         !self.short.is_empty()
     }
 
-    /// Looks whether a record is a person whom a short reference may mean.
+    /// Records the systems of an individual that a short reference may identify.
     pub fn meet(&mut self, person: &Map<String, Value>) {
         if person.get("type").and_then(Value::as_str) != Some("Individual") {
             return;
@@ -206,7 +206,8 @@ impl Places {
         }
     }
 
-    /// The whole system of a reference: itself, unless it is short and one person alone can be meant.
+    /// Returns the full system of a reference: `system` itself, unless the reference is short and matches exactly one
+    /// system.
     pub fn system<'s>(&'s self, system: &'s str, value: &str) -> &'s str {
         let meant = self.short.get(&hash_of((system, value))).and_then(Option::as_deref);
         meant.filter(|meant| !meant.is_empty()).unwrap_or(system)
@@ -218,8 +219,7 @@ impl Places {
         *known = (*known).max(total);
     }
 
-    /// The kinds of which there are fewer records than the answers speak of: how many there are, and how many there
-    /// should be.
+    /// Returns the kinds with fewer records than the totals of the responses: actual and expected numbers.
     pub fn missing(&self) -> Vec<(String, u64, u64)> {
         let all = self.totals.iter().map(|(kind, total)| (kind, self.records.get(kind).copied().unwrap_or(0), *total));
         all.filter(|(_, count, total)| count < total).map(|(kind, count, total)| (kind.clone(), count, total)).collect()
@@ -235,7 +235,7 @@ impl Places {
     }
 }
 
-/// The identifiers of a record.
+/// Returns the identifiers of a record.
 pub fn keys(record: &Map<String, Value>) -> Keys {
     let identifiers = record.get("identifier").and_then(Value::as_array).into_iter().flatten();
     let texts = |identifier: &Value| {

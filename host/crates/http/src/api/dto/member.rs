@@ -23,7 +23,7 @@ pub fn read_member(path: String, item: Json, problems: &mut Problems) -> Option<
     <Member as Typed<CodeUri, IdentifierKey>>::read(&Value::Struct(values))
 }
 
-/// Reads the individual who leaves a group, and the day: `{entity, period: {end}}`.
+/// Parses the individual that leaves a group, and the day: `{entity, period: {end}}`.
 pub fn read_removal(path: String, item: Json, problems: &mut Problems) -> Option<(IdentifierKey, Option<Date>)> {
     let mut reader = ObjectReader::at(path, item, problems);
     let entity = MEMBERS.fields.iter().filter(|field| field.tag == MEMBER_ENTITY.tag());
@@ -74,7 +74,7 @@ pub struct HistoryBody<'a> {
 }
 
 impl<'a> HistoryBody<'a> {
-    /// Writes an entry; nothing if the individual cannot be shown.
+    /// Creates the body of an entry; `None` if the individual is not visible to the client.
     pub fn new(entry: &'a HistoryEntry, shows: &'a dyn Shows) -> Option<Self> {
         let change = match entry.change {
             PlaceChange::Added => "added",

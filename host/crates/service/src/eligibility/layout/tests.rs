@@ -1,4 +1,4 @@
-//! Facts become the columns that rules read.
+//! Tests the conversion of facts to the columns that rules read.
 
 use super::*;
 use crate::eligibility::facts::Known;

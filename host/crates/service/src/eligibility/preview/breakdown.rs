@@ -1,4 +1,4 @@
-//! Counts what a rule says of many subjects, as a whole and broken down.
+//! Counts the outcomes of a rule for many subjects, in total and by breakdown.
 
 use std::collections::BTreeMap;
 
@@ -14,49 +14,49 @@ use daftar_domain::eligibility::{ColumnValues, Outcomes, Subject, Verdict};
 use daftar_domain::record::RecordId;
 use daftar_index::RowMarks;
 
-/// The first year of each age band; each ends where the next begins, the last never. Ages that rules ask for begin a
-/// band.
+/// The first year of each age band. A band ends at the start of the next; the last has no end. Ages that rules commonly
+/// query start a band.
 pub const AGE_BANDS: [u8; 14] = [0, 5, 10, 15, 18, 25, 35, 45, 55, 60, 65, 70, 75, 80];
 
 /// Number of subjects by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// All of them.
+    /// All subjects.
     pub total: u64,
-    /// The rule holds.
+    /// The rule evaluates to true.
     pub eligible: u64,
-    /// It does not.
+    /// The rule evaluates to false.
     pub not_eligible: u64,
-    /// The facts do not decide.
+    /// The known facts do not determine the result.
     pub undetermined: u64,
-    /// Undetermined because something went wrong while the rule was evaluated.
+    /// Undetermined because an error occurred while the rule was evaluated.
     pub errors: u64,
 }
 
-/// Counts of some subjects; can be added.
+/// Counts of some subjects. Counts of several sets of subjects can be merged.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counted {
     pub counts: Counts,
-    /// By code; those without one under none.
+    /// By code; `None` for subjects without one.
     pub by_gender: BTreeMap<Option<CodeNumber>, Counts>,
-    /// By place in [`AGE_BANDS`]; those whose age is not known under none.
+    /// By index in [`AGE_BANDS`]; `None` for subjects of unknown age.
     pub by_age_band: BTreeMap<Option<usize>, Counts>,
-    /// By region in the form in which it is compared; those without one under none.
+    /// By region in its normalized form; `None` for subjects without one.
     pub by_region: BTreeMap<Option<String>, OfRegion>,
     pub missing: BTreeMap<String, u64>,
-    /// Those of the sample, in the order of registration.
+    /// The sampled subjects, in the order of registration.
     pub sample: Vec<Shown>,
 }
 
 /// The subjects of a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OfRegion {
-    /// The first of them, whose record says how the region is spelt.
+    /// The first subject, whose record has the spelling of the region.
     pub first: RecordId,
     pub counts: Counts,
 }
 
-/// Counts so far, with their rows: regions are counted at the end, by sets of rows.
+/// Counts with the rows of the subjects. Regions are counted at the end, by intersection of row sets.
 #[derive(Debug, Default)]
 pub(super) struct SubjectCounter {
     pub counted: Counted,
@@ -65,7 +65,7 @@ pub(super) struct SubjectCounter {
     pub errors: RowMarks,
 }
 
-/// Breakdowns.
+/// Requested breakdowns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Breakdowns {
     pub by_gender: bool,
@@ -74,7 +74,7 @@ pub(super) struct Breakdowns {
 }
 
 impl Counts {
-    /// Adds others.
+    /// Adds other counts.
     fn merge(&mut self, other: Self) {
         self.total += other.total;
         self.eligible += other.eligible;
@@ -91,7 +91,7 @@ fn merge_each<K: Ord>(counts: &mut BTreeMap<K, Counts>, others: BTreeMap<K, Coun
 }
 
 impl Counted {
-    /// Adds what was counted of others, who were registered later.
+    /// Adds the counts of subjects that were registered later.
     pub fn merge(&mut self, later: Self) {
         self.counts.merge(later.counts);
         merge_each(&mut self.by_gender, later.by_gender);
@@ -107,9 +107,9 @@ impl Counted {
     }
 }
 
-/// Counter of an outcome: its verdict, and true if there was an error.
+/// Index of the counter of an outcome: its verdict, plus [`WITH_ERROR`] if there was an error.
 type Kind = u8;
-/// Added to the kind of an outcome where something went wrong.
+/// Offset of the kinds with an error.
 const WITH_ERROR: Kind = 3;
 /// Number of kinds.
 const KINDS: usize = 6;
@@ -147,7 +147,7 @@ impl SubjectCounter {
         let kinds = kinds(rows.len(), outcomes);
         let genders = if requested.by_gender { genders(facts, rows) } else { Genders::default() };
         let bands = if requested.by_age_band { bands(facts, rows) } else { Vec::new() };
-        // By gender and band at once, so that a subject is counted once.
+        // Counts by gender and band in one pass, so that each subject is counted once.
         let mut counted = vec![[OfKind::default(); BANDS]; genders.codes.len().max(1)];
         for (at, kind) in kinds.iter().enumerate() {
             let gender = genders.places.get(at).copied().unwrap_or_default();
@@ -187,7 +187,7 @@ impl SubjectCounter {
         }
     }
 
-    /// Adds what was counted of others.
+    /// Adds the counts of other subjects.
     pub fn merge(&mut self, other: Self) {
         self.counted.merge(other.counted);
         self.eligible.merge(&other.eligible);
@@ -196,7 +196,7 @@ impl SubjectCounter {
     }
 }
 
-/// Counter of each subject.
+/// Returns the kind of the outcome of each subject.
 fn kinds(subjects: usize, outcomes: &Outcomes) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = outcomes.verdicts.iter().take(subjects).map(|verdict| *verdict as Kind).collect();
     for error in &outcomes.errors {
@@ -207,7 +207,7 @@ fn kinds(subjects: usize, outcomes: &Outcomes) -> Vec<Kind> {
     kinds
 }
 
-/// The rows of some kinds.
+/// Returns the rows of some kinds.
 fn marked(rows: &[u32], kinds: &[Kind], is_marked: impl Fn(Kind) -> bool) -> RowMarks {
     let marked = rows.iter().zip(kinds).filter(|(_, kind)| is_marked(**kind)).map(|(row, _)| *row);
     RowMarks::from_sorted(&marked.collect::<Vec<u32>>())
@@ -216,9 +216,9 @@ fn marked(rows: &[u32], kinds: &[Kind], is_marked: impl Fn(Kind) -> bool) -> Row
 /// The genders of some subjects.
 #[derive(Default)]
 struct Genders {
-    /// Those that there are.
+    /// The distinct genders.
     codes: Vec<Option<CodeNumber>>,
-    /// The place in `codes` of each subject's.
+    /// For each subject the index of its gender in `codes`.
     places: Vec<u16>,
 }
 
@@ -229,7 +229,7 @@ fn genders(facts: &Facts, rows: &[u32]) -> Genders {
     };
     for (at, code) in codes.into_iter().enumerate() {
         let code = bit(&valid, at).then_some(CodeNumber(code));
-        // There are a handful of them.
+        // Linear search: there are only a few distinct genders.
         let place = genders.codes.iter().position(|known| *known == code).unwrap_or_else(|| {
             genders.codes.push(code);
             genders.codes.len() - 1
@@ -239,10 +239,10 @@ fn genders(facts: &Facts, rows: &[u32]) -> Genders {
     genders
 }
 
-/// The bands of ages, and before them those without a known age or not born yet.
+/// Number of age bands, including band 0 for subjects of unknown age or not born yet.
 const BANDS: usize = AGE_BANDS.len() + 1;
 
-/// For each subject the place of its age in [`AGE_BANDS`], counted from 1; 0 where it is not known.
+/// Returns for each subject the index of its age in [`AGE_BANDS`], counted from 1; 0 if the age is unknown.
 fn bands(facts: &Facts, rows: &[u32]) -> Vec<u8> {
     let Some((valid, ColumnValues::Days(days))) = facts.column(Subject::Individual, "birth_date", rows) else {
         return Vec::new();
@@ -256,8 +256,8 @@ fn bands(facts: &Facts, rows: &[u32]) -> Vec<u8> {
     bands
 }
 
-/// For each day of birth how many of the bands a person is old enough for: one comparison for all days after the other,
-/// which a processor makes many of at once.
+/// Returns for each birth date the number of bands whose first year is reached. The inner loop compares all birth dates
+/// with one limit, which the compiler can vectorize.
 fn bands_of(births: &[i32], lasts: &[i32]) -> Vec<u8> {
     let mut bands = vec![0_u8; births.len()];
     for last in lasts {
@@ -268,8 +268,8 @@ fn bands_of(births: &[i32], lasts: &[i32]) -> Vec<u8> {
     bands
 }
 
-/// For each band the last birth date that is old enough for it, in days since 1970-01-01. A person born on
-/// 29 February has the birthday on 1 March in years without that day.
+/// Returns for each band the latest birth date that is old enough for it, in days since 1970-01-01. An individual born
+/// on 29 February has the birthday on 1 March in years without that day.
 fn last_births(as_of: Date) -> [i32; AGE_BANDS.len()] {
     AGE_BANDS.map(|years| as_of.checked_sub(i64::from(years).years()).map_or(i32::MIN, days_since_epoch))
 }

@@ -1,7 +1,7 @@
-//! Decides about the subjects of one partition, one time slice after the other, each on a thread of the sandbox.
+//! Evaluates the subjects of one partition in sequential or concurrent time slices, each on a thread of the sandbox.
 //!
-//! **Invariant:** a time slice is over when its subjects are decided about, after the batch in which its time ran out, or before the batch that
-//! would begin after the preview was cancelled.
+//! **Invariant:** a time slice ends when all its subjects are evaluated, after the batch in which its time limit
+//! expired, or before the first batch that would start after the preview was cancelled.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -29,33 +29,35 @@ use daftar_domain::subject::SubjectReference;
 use daftar_index::RowMarks;
 use daftar_sandbox::{EngineError, Priority, RuleSession, run_rule};
 
-/// The subjects of a time slice where records are read, for the rule or to report the subjects.
+/// Number of subjects of a time slice if records are read, for the rule or to report the subjects.
 const SLICE_RECORDS: usize = 2_048;
-/// The most subjects of a time slice where no record is read: some milliseconds.
+/// Maximum number of subjects of a time slice if no record is read. Their evaluation takes some milliseconds.
 const SLICE_ROWS_MAX: usize = 64 * BATCH_ROWS_MAX;
-/// The least of them: an instance of the engine that compiles the rule takes as long as some ten thousand subjects.
+/// Minimum number of subjects of a time slice. Compiling the rule in an instance of the engine takes as long as
+/// evaluating some ten thousand subjects.
 const SLICE_ROWS_MIN: usize = 4 * BATCH_ROWS_MAX;
-/// Time limit of the calls of a time slice: many times what they take for a rule of ordinary cost, so that a
-/// rule that is expensive for each subject does not delay the previews of others by every subject of its slice.
+/// Time limit of the engine calls of a time slice: many times the usual duration for a rule of ordinary cost. A rule
+/// that is expensive for each subject therefore does not delay the previews of other clients by the evaluation of a
+/// full slice.
 const SLICE_MAX: Duration = Duration::from_millis(250);
 
-/// Hears how far a preview is.
+/// Receives the progress of a preview.
 #[async_trait::async_trait]
 pub(super) trait Listener: Send + Sync {
-    /// So many more subjects have been decided about.
+    /// Reports the number of subjects that were evaluated since the last call.
     ///
     /// # Errors
-    /// When the client has left.
+    /// If the client has disconnected.
     async fn decided(&self, subjects: u64) -> Result<(), Failure>;
 
-    /// Results for some subjects, in the order of registration, and the consents that cover their records.
+    /// Reports results for some subjects, in the order of registration, and the consents that cover their records.
     ///
     /// # Errors
-    /// If the client has left, or the store fails.
+    /// If the client has disconnected, or the store fails.
     async fn shown(&self, subjects: Vec<Shown>, consents: Vec<ConsentId>) -> Result<(), Failure>;
 }
 
-/// Subjects of one partition.
+/// The subjects of one partition to evaluate.
 #[derive(Clone)]
 pub(super) struct Counting {
     pub facts: Arc<Facts>,
@@ -74,11 +76,11 @@ struct Slice {
     sample: Vec<OfRow>,
     shown: Vec<OfRow>,
     consents: BTreeSet<ConsentId>,
-    /// Subjects for whom there was no capacity or no time.
+    /// Rows of the subjects that were not evaluated within the limits of the slice.
     left: Vec<u32>,
 }
 
-/// A task that ends when its result is not waited for any more.
+/// A task that is aborted when its handle is dropped.
 pub(super) struct Spawned<T>(pub(super) JoinHandle<T>);
 
 impl<T> Future for Spawned<T> {
@@ -96,10 +98,10 @@ impl<T> Drop for Spawned<T> {
 }
 
 impl Counting {
-    /// Decides about all of them.
+    /// Evaluates all subjects.
     ///
     /// # Errors
-    /// As a preview as a whole.
+    /// Same as [`Ready::run`](super::Ready::run).
     pub async fn count(&self, listener: &dyn Listener) -> Result<Counted, Failure> {
         let question = &self.facts.inquiry.question;
         let at_once = self.facts.inquiry.previews.slices.slots();
@@ -116,7 +118,7 @@ impl Counting {
             std::future::ready(first.filter(|_| !slice.is_empty()).map(|_| (slice, next)))
         });
         let slices = slices.map(|rows| Spawned(tokio::spawn(self.clone().decide(rows))));
-        // In the order of registration, however many run at once.
+        // Results are in the order of registration, independent of the number of concurrent slices.
         let mut slices = std::pin::pin!(slices.buffered(at_once));
         let (mut tally, mut sample) = (SubjectCounter::default(), Vec::new());
         while let Some(slice) = slices.next().await {
@@ -150,7 +152,7 @@ impl Counting {
         of_region.collect()
     }
 
-    /// Outcomes with the references of their subjects.
+    /// Returns outcomes with the references of their subjects.
     async fn shown(&self, outcomes: Vec<OfRow>) -> Result<Vec<Shown>, AppError> {
         let (kind, store) = (self.facts.kind(), &self.facts.inquiry.registry.store);
         let mut shown = Vec::with_capacity(outcomes.len());
@@ -161,7 +163,7 @@ impl Counting {
         Ok(shown)
     }
 
-    /// Decides about some subjects, in as many time slices as they need.
+    /// Evaluates some subjects in as many time slices as required.
     async fn decide(self, mut rows: Vec<u32>) -> Result<Slice, Failure> {
         let inquiry = Arc::clone(&self.facts.inquiry);
         let mut whole = Slice::default();
@@ -183,7 +185,7 @@ impl Counting {
         Ok(whole)
     }
 
-    /// One time slice, on a thread of the sandbox.
+    /// Runs one time slice. Called on a thread of the sandbox.
     fn decide_here(&self, runtime: &Handle, session: &mut RuleSession, rows: Vec<u32>) -> Result<Slice, Failure> {
         let (facts, inquiry) = (&self.facts, &self.facts.inquiry);
         if session.engine_name() != inquiry.decision.engine {
@@ -198,7 +200,8 @@ impl Counting {
             }
             let (batch, taken) = runtime.block_on(facts.batch(left))?;
             let with_texts = codes_with_texts(&inquiry.references, &batch);
-            // A rule is bound once, to the texts of the codes that it meets.
+            // A rule is bound once per slice, to the texts of the codes in its first batch. A later batch that requires
+            // texts starts a new slice.
             if is_bound && !with_texts.is_empty() {
                 break;
             }
@@ -227,7 +230,8 @@ impl Counting {
     }
 }
 
-/// Number of subjects of a time slice: as few slices as possible, and one for each thread.
+/// Returns the number of subjects of a time slice: as few slices as the limits permit, and at least one for each thread
+/// if there are enough subjects.
 fn slice_rows(total: u64, at_once: usize) -> usize {
     let total = usize::try_from(total).unwrap_or(usize::MAX);
     let rounds = total.div_ceil(SLICE_ROWS_MAX).div_ceil(at_once).max(1);
@@ -235,7 +239,7 @@ fn slice_rows(total: u64, at_once: usize) -> usize {
     each.next_multiple_of(BATCH_ROWS_MAX).clamp(SLICE_ROWS_MIN, SLICE_ROWS_MAX)
 }
 
-/// Cuts ascending rows at the ends of cached segments, so that no two time slices read the same one.
+/// Truncates ascending rows at the end of a cached segment, so that no two time slices read the same segment.
 fn end_with_a_part(rows: &mut Vec<u32>) {
     let Some(first) = rows.first() else { return };
     let parts = u32::try_from(SLICE_RECORDS).unwrap_or(u32::MAX);

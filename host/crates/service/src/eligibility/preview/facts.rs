@@ -1,10 +1,12 @@
-//! Facts about many subjects together: from columns if the field is one, else from records; and who lives with each
-//! subject, which the columns say.
+//! Reads facts about many subjects together: from columns if the field is a column, otherwise from records. The members
+//! of the household of each subject are read from the columns.
 //!
-//! **Invariant:** everything is read at the snapshot: a record that was written since is read at its version of that time.
+//! **Invariant:** everything is read at the snapshot. A record that was written later is read at its version in the
+//! snapshot.
 //!
-//! **Invariant:** what a client may not see is missing to its rule, exactly as if it were not recorded. That its grants open what the rule
-//! reads was checked before; what is left are its consents, row by row.
+//! **Invariant:** a value that the client may not read is missing to its rule, exactly as if it were not recorded. The
+//! grants of the client were checked before against the fields that the rule reads; this module checks its consents,
+//! row by row.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,23 +27,24 @@ use daftar_domain::record::RecordKind;
 use daftar_domain::subject::SubjectReference;
 use daftar_index::{ActiveMember, RowLimits, Snapshot};
 
-/// The most subjects of one batch.
+/// Maximum number of subjects of one batch.
 pub const BATCH_ROWS_MAX: usize = 4_096;
-/// The most people of one batch, members of households included, where no record is read: a household has 500 at most.
+/// Maximum number of individuals of one batch, members of households included, if no record is read. A household has at
+/// most 500 members.
 const BATCH_PEOPLE_MAX: usize = 65_536;
-/// The same where records are read.
+/// Maximum number of individuals of one batch if records are read.
 const BATCH_RECORDS_MAX: usize = 1_024;
 
-/// A partition of the register in memory at one snapshot, and what of it exists for the client.
+/// A partition of the register in memory at one snapshot, with the limits of the client's access.
 #[derive(Clone)]
 pub(super) struct View {
     pub snapshot: Arc<Snapshot>,
-    /// Which records its rows are: of snapshots of one layout the same row is the same record. Absent where no later
-    /// snapshot has it.
+    /// Layout number: in snapshots with the same layout number the same row is the same record. `None` if no later
+    /// snapshot has this layout.
     pub layout: Option<u64>,
-    /// Which people exist for the client, and what of them; all, where absent.
+    /// The individuals and their fields that the client may read; `None` if it may read all.
     people: Option<Arc<RowLimits>>,
-    /// The same of groups.
+    /// The groups and their fields that the client may read; `None` if it may read all.
     groups: Option<Arc<RowLimits>>,
 }
 
@@ -52,7 +55,7 @@ impl View {
         Self { snapshot, layout, people, groups }
     }
 
-    /// Which records of a kind exist for the client; all, where absent.
+    /// Returns the records of a kind that exist for the client, or `None` if it may read all.
     pub fn limits(&self, kind: Subject) -> Option<&RowLimits> {
         match kind {
             Subject::Individual => self.people.as_deref(),
@@ -65,14 +68,15 @@ impl View {
 pub(super) struct Facts {
     pub inquiry: Arc<Inquiry>,
     pub view: View,
-    /// The layout under which fields that are read of records are cached; absent where what is read is not worth it, or
-    /// not the same for every client.
+    /// The layout number under which fields from records are cached. `None` if caching does not pay off, or the fields
+    /// are not the same for every client.
     pub keeps: Option<u64>,
 }
 
 impl Facts {
-    /// Facts about so many subjects of all that the partition has. What is read of records about a few of all is not
-    /// cached, since a part is read as a whole, nor is what a client sees by consent, which is not what others see.
+    /// Creates a reader for `subjects` of the `all` subjects of the partition. Fields from records are not cached if
+    /// fewer than half of the subjects are selected, since a cached segment is read completely, or if the client reads
+    /// by consent, since its fields differ from those of other clients.
     pub fn new(inquiry: Arc<Inquiry>, view: View, subjects: u64, all: u64) -> Self {
         let sees_all = Subject::ALL.iter().all(|kind| view.limits(*kind).is_none());
         let is_worth_it = sees_all && subjects.saturating_mul(2) >= all;
@@ -82,7 +86,7 @@ impl Facts {
         facts
     }
 
-    /// Kind of the subjects.
+    /// Returns the kind of the subjects.
     pub fn kind(&self) -> Subject {
         self.inquiry.question.kind
     }
@@ -91,23 +95,23 @@ impl Facts {
         self.inquiry.references.iter()
     }
 
-    /// Fields of a space that the rule reads.
+    /// Returns the fields of a space that the rule reads.
     pub(super) fn of_space(&self, space: RowSpace) -> impl Iterator<Item = &Reference> + Clone {
         self.references().filter(move |reference| reference.space == space)
     }
 
-    /// True if the rule needs the texts of codes.
+    /// Returns true if the rule requires the texts of codes.
     pub fn needs_texts(&self) -> bool {
         self.references().any(|reference| reference.needs_texts)
     }
 
-    /// True if a record has to be read for the rule.
+    /// Returns true if the rule requires a record to be read.
     pub fn reads_records(&self) -> bool {
         self.references().any(|reference| !reference.path.is_empty() && !self.is_column(reference))
             || self.of_space(RowSpace::Programs).next().is_some()
     }
 
-    /// The batch of the first of some subjects, and how many these are.
+    /// Returns a batch of the first of these subjects, and the number of its subjects.
     ///
     /// # Errors
     /// If the store fails.
@@ -130,7 +134,7 @@ impl Facts {
         Ok((Batch { as_of: self.inquiry.question.as_of, rows: count(taken)?, members, programs, columns }, taken))
     }
 
-    /// True if a field is a column, or the place in a household, which is one too.
+    /// Returns true if a field is a column, or the role in a household, which is a column too.
     fn is_column(&self, reference: &Reference) -> bool {
         let kind = match reference.space {
             RowSpace::Me => self.kind(),
@@ -141,10 +145,11 @@ impl Facts {
             || self.column(kind, &reference.path, &[]).is_some()
     }
 
-    /// One field of some rows, where it is a column: which are there for the client, and the values.
+    /// Returns one field of some rows, if it is a column: the rows with a value that the client may read, and the
+    /// values.
     pub fn column(&self, kind: Subject, path: &str, rows: &[u32]) -> Option<(Vec<u8>, ColumnValues)> {
         let (valid, values) = match (kind, path) {
-            // Records are active unless they say otherwise.
+            // A record without `active` is active.
             (Subject::Individual, "active") => {
                 let (valid, values) = self.view.snapshot.gather(path, rows)?;
                 let ColumnValues::Booleans(values) = values else { return None };
@@ -204,13 +209,13 @@ impl Facts {
         self.add_of_records(RowSpace::Members, Subject::Individual, &people, columns).await
     }
 
-    /// Fields of a space that are no columns, in the order of the rule.
+    /// Returns the fields of a space that are not columns, in the order of the rule.
     pub(super) fn of_records(&self, space: RowSpace) -> Vec<&Reference> {
         let fields = self.of_space(space).filter(|reference| !reference.path.is_empty());
         fields.filter(|reference| !self.is_column(reference)).collect()
     }
 
-    /// The consents that open the record of a row.
+    /// Returns the consents that permit reading the record of a row.
     pub fn consents(&self, kind: Subject, row: u32) -> Vec<ConsentId> {
         let (Some(filter), Some(id)) = (&self.inquiry.ctx.consent, self.view.snapshot.id_at(kind, row)) else {
             return Vec::new();
@@ -220,7 +225,7 @@ impl Facts {
         opened.map(|opened| opened.consents).unwrap_or_default()
     }
 
-    /// Notes the consents that open what is read.
+    /// Adds the consents that permit this read to the audit context of the request.
     fn rely(&self, subjects: &[u32], households: Option<&Households>) {
         if self.inquiry.ctx.consent.is_none() {
             return;
@@ -237,7 +242,7 @@ impl Facts {
     }
 }
 
-/// The first of some ascending rows, up to the end of their part: so that parts are read by one batch each.
+/// Returns the leading rows of the first segment, so that one batch reads each segment. The rows are ascending.
 fn within_a_part(rows: &[u32]) -> &[u32] {
     let part_of = |row: &u32| row / PART_ROWS;
     let end = rows.partition_point(|row| rows.first().is_some_and(|first| part_of(row) == part_of(first)));
@@ -251,23 +256,23 @@ fn push(columns: &mut Vec<Column>, reference: &Reference, column: Option<(Vec<u8
     }
 }
 
-/// The households of the first of some subjects.
+/// The households of the first subjects of a list.
 #[derive(Debug, Default)]
 struct Households {
-    /// One more than subjects: where the seats of each begin.
+    /// Start of the members of each subject in `seats`, followed by the end of the last.
     offsets: Vec<usize>,
-    /// True if the household of each is known.
+    /// For each subject, true if its household is known.
     known: Vec<bool>,
     seats: Vec<ActiveMember>,
-    /// As what each subject lives in its household.
+    /// The role of each subject in its household.
     roles: Vec<Option<u32>>,
     /// The groups that were checked as households.
     groups: BTreeSet<u32>,
 }
 
 impl Households {
-    /// The households of some subjects, up to about so many people; none where the rule reads no household. At least
-    /// one subject has its household here.
+    /// Returns the households of the first subjects, up to about `people_max` individuals but of at least one subject,
+    /// or `None` if the rule reads no household.
     fn of(facts: &Facts, subjects: &[u32], people_max: usize) -> Option<Self> {
         if !reads_household(&facts.inquiry.references) {
             return None;
@@ -291,20 +296,20 @@ impl Households {
         Some(households)
     }
 
-    /// Number of their subjects.
+    /// Returns the number of subjects.
     fn subjects(&self) -> usize {
         self.known.len()
     }
 
-    /// The rows of all their members.
+    /// Returns the rows of all members.
     fn people(&self) -> Vec<u32> {
         self.seats.iter().map(|seat| seat.person).collect()
     }
 
-    /// Members by group.
+    /// Returns the members by subject.
     ///
     /// # Errors
-    /// When there are more than a batch can count.
+    /// [`AppError::Internal`] if there are more members than a batch can count.
     fn into_children(self) -> Result<Children, AppError> {
         let mut known = Bitmap::default();
         self.known.iter().for_each(|is_known| known.push(*is_known));
@@ -312,7 +317,8 @@ impl Households {
         Ok(Children { offsets: offsets?, known: known.finish() })
     }
 
-    /// The members of a person's one active household: without one the list is empty, several cannot be distinguished.
+    /// Adds the members of the individual's only active household. Without a household the list is empty. Returns false
+    /// if there are several, since the rule cannot distinguish them.
     fn add_of_person(&mut self, facts: &Facts, person: u32) -> bool {
         let Some(household) = facts.inquiry.household else { return true };
         let day = facts.inquiry.question.as_of;
@@ -345,7 +351,7 @@ impl Households {
     }
 }
 
-/// True if a group shows the client that it is a household in use.
+/// Returns true if a group is an active household and the client may read the fields that state this.
 fn is_household(facts: &Facts, group: u32, household: u32) -> bool {
     let may_look =
         |field: &str| facts.view.limits(Subject::Group).is_none_or(|limits| limits.shows_field(field, group));

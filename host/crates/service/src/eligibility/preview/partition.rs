@@ -1,8 +1,9 @@
-//! A cache of the register in partitions: columns that were read for one preview serve the next.
+//! Caches the register in partitions, so that later previews reuse the columns that an earlier preview read.
 //!
-//! **Invariant:** the columns of a partition show the register at the snapshot of the preview: the changes since they were read are applied, or
-//! they are read again. During an update the cache does not hold them, so an interrupted update makes the next preview read them again. Columns
-//! of another timeline are read again too, since the same sequence number may be of another transaction there.
+//! **Invariant:** the columns of a partition show the register at the snapshot of the preview: the later changes are
+//! applied to them, or they are read again. The cache does not contain the columns during an update, so after an
+//! interrupted update the next preview reads them again. Columns of another timeline are also read again, since the
+//! same sequence number may identify another transaction there.
 //!
 //! **Invariant:** the size of the cache is bounded; the least recently used partition is evicted first.
 
@@ -22,14 +23,16 @@ use daftar_store::shared::History;
 
 /// Records per query.
 const RECORDS_AT_ONCE: usize = 4_096;
-/// With more changed records than this since the columns were read, they are read again.
+/// Maximum number of changed records that are applied to cached columns. If more have changed, the columns are read
+/// again.
 const TOUCHED_MAX: usize = 8_192;
-/// Partitions that a process works on concurrently: one is evaluated while the other is read from the database.
+/// Number of partitions that a process evaluates concurrently: one is evaluated while the other is read from the
+/// database.
 pub(super) const LANES: usize = 2;
 /// Estimated size of a record in columns, in bytes.
 const RECORD_BYTES: u64 = 700;
 
-/// A register in partitions, with the partitions that this process caches.
+/// A partitioned register and the partitions that this process caches.
 pub struct PartedRegister {
     /// The source of the partitions.
     pub partitions: Arc<dyn Partitions>,
@@ -61,7 +64,7 @@ pub struct PartitionUsage {
 /// A partition in memory.
 struct PartitionColumns {
     columns: Columns,
-    /// A number of its own for each read; later records are appended to the rows.
+    /// Layout number, unique for each read. Later records are appended to the rows.
     layout: u64,
     sequence: Sequence,
     history: History,
@@ -89,9 +92,9 @@ impl PartedRegister {
         PartitionUsage { partitions: cached.len() as u64, bytes: cached.iter().map(|slot| slot.bytes).sum() }
     }
 
-    /// Returns a partition at a snapshot, with everything that a rule may read about its subjects, and its layout
-    /// number: in snapshots with the same layout number the same row is the same record. The number is `None` if the
-    /// partition is not cached.
+    /// Returns a partition at a snapshot, with all data that a rule may read about its subjects, and its layout number:
+    /// in snapshots with the same layout number the same row is the same record. The number is `None` if the partition
+    /// is not cached.
     ///
     /// # Errors
     /// If the store fails.
@@ -102,7 +105,7 @@ impl PartedRegister {
     ) -> Result<(Arc<Snapshot>, Option<u64>), StoreError> {
         let slot = self.slot(partition);
         let mut held = slot.lock().await;
-        // The same sequence number may be of another transaction on another timeline.
+        // The same sequence number may identify another transaction on another timeline.
         let _of_another = held.take_if(|cached| cached.history != moment.history());
         if let Some(present) = held.as_ref()
             && present.sequence == moment.sequence()
@@ -219,8 +222,8 @@ impl PartitionColumns {
         Ok(true)
     }
 
-    /// Returns the records that may concern the partition: individuals that it has or that belong to it, and all
-    /// records of other kinds, since only their content names their subject.
+    /// Returns the records that may concern the partition: the individuals that it contains or that belong to it, and
+    /// all records of other kinds, since only their content names their subject.
     fn candidates(&self, partition: Partition, kind: RecordKind, mut ids: Vec<RecordId>) -> Vec<RecordId> {
         if kind == RecordKind::Individual {
             let snapshot = self.columns.snapshot();
@@ -230,7 +233,7 @@ impl PartitionColumns {
         ids
     }
 
-    /// Tests whether a rule about the subjects of the partition may read a record.
+    /// Returns true if a rule about the subjects of the partition may read a record.
     fn is_about(&self, partition: Partition, record: &ChangedRecord) -> bool {
         let snapshot = self.columns.snapshot();
         let is_subject =
@@ -252,7 +255,7 @@ impl PartitionColumns {
         }
     }
 
-    /// Tests whether a record can be applied: it has a row or its key is after all others, and all members of a group
+    /// Returns true if a record can be applied: it has a row or its key is after all others, and all members of a group
     /// have rows.
     fn can_apply(&self, record: &ChangedRecord) -> bool {
         let snapshot = self.columns.snapshot();
@@ -270,7 +273,7 @@ impl PartitionColumns {
                 is_placed && members.all(|member| snapshot.row_of(member.individual).is_some())
             }
             ChangedRecord::Program(_) => true,
-            // New ones have the last keys; changed ones have rows.
+            // A new record has the last key, and a changed record already has a row.
             ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => true,
         }
     }

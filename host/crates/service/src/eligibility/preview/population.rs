@@ -1,9 +1,9 @@
-//! Subjects of a preview: partitions of the register, at one snapshot.
+//! Finds the subjects of a preview in the partitions of the register, at one snapshot.
 //!
-//! The register in memory is one partition. A register in a database has as many as it needs, of which a few are worked
-//! on concurrently.
+//! The register in memory is one partition. A register in a database has as many partitions as its size requires, of
+//! which a few are evaluated concurrently.
 //!
-//! **Invariant:** every partition is seen as it was at one snapshot, the preview's.
+//! **Invariant:** every partition is read at the same snapshot, that of the preview.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,20 +30,20 @@ use daftar_index::{RowMarks, SearchLimits, Snapshot};
 use daftar_store::index::Sees;
 use daftar_store::partition::{Partition, ReadSnapshot};
 
-/// The subjects of a preview in their partitions.
+/// The subjects of a preview, by partition.
 #[async_trait::async_trait]
 pub(super) trait Population: Send + Sync {
-    /// Number of subjects.
+    /// Returns the number of subjects.
     fn len(&self) -> u64;
 
-    /// Decides about all of them, so many of which are the sample.
+    /// Evaluates all subjects and returns the results of `sample` of them as the sample.
     ///
     /// # Errors
-    /// As a preview as a whole.
+    /// Same as [`Ready::run`](super::Ready::run).
     async fn count(&self, inquiry: &Arc<Inquiry>, sample: u32, listener: &dyn Listener) -> Result<Counted, Failure>;
 }
 
-/// Finds whom a preview is about, as the register is now.
+/// Finds the subjects of a preview in the current register.
 ///
 /// # Errors
 /// If the store fails.
@@ -66,7 +66,7 @@ pub(super) async fn find(
     })
 }
 
-/// Subjects of the register in memory, which is one partition.
+/// Subjects of a register in memory, which is one partition.
 struct InMemory {
     view: View,
     rows: Arc<RowMarks>,
@@ -103,15 +103,15 @@ impl Population for InMemory {
     }
 }
 
-/// Subjects of a register in a database, partition by partition.
+/// Subjects of a register in a database, by partition.
 struct Partitioned {
     parts: Parts,
-    /// By the number of the partition, by place in it.
+    /// By partition number; each bitmap contains the positions in the partition.
     subjects: BTreeMap<u64, RoaringBitmap>,
     total: u64,
 }
 
-/// The partitions of the register at one moment.
+/// The partitions of the register at one snapshot.
 #[derive(Clone)]
 struct Parts {
     register: Arc<PartedRegister>,
@@ -119,23 +119,23 @@ struct Parts {
     kind: Subject,
 }
 
-/// Subjects of one partition.
+/// The subjects of one partition.
 struct Part {
     number: u64,
-    /// By place in it.
+    /// Positions in the partition.
     subjects: RoaringBitmap,
-    /// Those of the sample, ascending.
+    /// Positions of the sampled subjects, ascending.
     sample: Vec<u32>,
 }
 
-/// Results for the subjects of one partition, and the consents that cover the sampled records.
+/// Results for the subjects of one partition, and the consents that cover the reported records.
 struct PartOutcome {
     counted: Counted,
     shown: Vec<Shown>,
     consents: BTreeSet<ConsentId>,
 }
 
-/// Collects what is shown of the subjects of a partition.
+/// Collects the reported subjects of a partition.
 #[derive(Default)]
 struct Collected(Mutex<(Vec<Shown>, BTreeSet<ConsentId>)>);
 
@@ -180,7 +180,7 @@ impl Partitioned {
         Ok(Self { parts: Parts { register: Arc::clone(register), moment, kind }, subjects, total })
     }
 
-    /// The subjects of each partition, and those of the sample among them.
+    /// Returns the subjects of each partition, with the sampled ones among them.
     fn cut(&self, sample: u32) -> Vec<Part> {
         let mut places = sample_places(self.total, sample).peekable();
         let mut before = 0_u64;
@@ -199,7 +199,7 @@ impl Partitioned {
 }
 
 impl Parts {
-    /// Decides about the subjects of one partition.
+    /// Evaluates the subjects of one partition.
     async fn count(self, inquiry: Arc<Inquiry>, part: Part) -> Result<PartOutcome, Failure> {
         let _lane = self.register.lane().await;
         let partition =
@@ -217,7 +217,7 @@ impl Parts {
         let rows = rows.ok_or_else(|| AppError::internal("a subject that a search found is not in its partition"))?;
         let sample = part.sample.into_iter().filter_map(row_of).collect();
         let view = View::new(&inquiry.ctx, Arc::clone(&snapshot), layout);
-        // Keys follow one another. Those after the partition's are of records that belong to its subjects.
+        // Keys are consecutive. Keys after the end of the partition belong to records that refer to its subjects.
         let last = snapshot.last_of(partition.kind).map_or(0, |last| last.0.min(end));
         let all = last.saturating_add(1).saturating_sub(first);
         let facts = Arc::new(Facts::new(inquiry, view, part.subjects.len(), all));
@@ -237,7 +237,7 @@ impl Population for Partitioned {
 
     async fn count(&self, inquiry: &Arc<Inquiry>, sample: u32, listener: &dyn Listener) -> Result<Counted, Failure> {
         let count = |part| Spawned(tokio::spawn(self.parts.clone().count(Arc::clone(inquiry), part)));
-        // In the order of registration, however many are worked on at once.
+        // Results are in the order of registration, independent of the number of concurrent partitions.
         let mut outcomes = std::pin::pin!(stream::iter(self.cut(sample)).map(count).buffered(LANES));
         let mut counted = Counted::default();
         while let Some(outcome) = outcomes.next().await {
@@ -253,7 +253,7 @@ impl Population for Partitioned {
     }
 }
 
-/// Every key up to the last, which follow one another, in partitions of that size.
+/// Returns all keys up to the last, which are consecutive, in partitions of `size` keys.
 fn all_of(last: RecordId, size: u32) -> BTreeMap<u64, RoaringBitmap> {
     let size = size.max(1);
     let partitions = last.0.div_ceil(u64::from(size));
@@ -267,7 +267,7 @@ fn all_of(last: RecordId, size: u32) -> BTreeMap<u64, RoaringBitmap> {
     (0..partitions).map(places).collect()
 }
 
-/// The places of the sample among so many subjects, spread evenly, ascending.
+/// Returns the positions of the sample among `total` subjects, spread evenly, ascending.
 fn sample_places(total: u64, sample: u32) -> impl Iterator<Item = u64> {
     let wanted = u64::from(sample);
     (0..wanted.min(total)).map(move |at| if total <= wanted { at } else { at * total / wanted })

@@ -1,16 +1,19 @@
-//! Data from the records of some rows: fields that are no columns of the register, and memberships in programs. Fields
-//! are kept after they were read: a thousand neighbouring rows of one field at a time.
+//! Reads data from the records of some rows: fields that are not columns of the register, and memberships in programs.
+//! The fields are cached per segment of 1,024 neighbouring rows of one field.
 //!
-//! Names, addresses, lists of codes and fields of modules would cost every register the memory of columns that most
-//! never ask about. So they are read when a preview asks for them, and kept as long as there is room.
+//! Columns for names, addresses, lists of codes and fields of modules would use memory in every register, and most
+//! registers never query them. A preview therefore reads these fields on request, and the cache retains them while it
+//! has free space.
 //!
-//! **Invariant:** a part is used for rows of the layout that it was read of, and for exactly the versions of the records. So it never shows what a
-//! snapshot does not, and nothing has to be done here when a record is written: the part does not fit any more, and the next preview reads it
-//! again. Parts of a layout that no partition has any more are not asked for, so that they go first when there is no space.
+//! **Invariant:** a cached segment is used only for rows of the layout from which it was read, and only if the versions
+//! of all its records are equal. The cache therefore never returns a value that the snapshot does not have, and a write
+//! requires no invalidation: the versions of the segment no longer match, and the next preview reads it again. Segments
+//! of a layout that no partition has any more are not requested, so they are evicted first.
 //!
-//! **Invariant:** the parts take no more memory than was said. Where there is no space, the field that was asked for longest ago goes, as a whole.
-//! A preview never drives out what itself or a later one asks for: then what it reads is not kept. So a register that is too large for the
-//! memory has as much of a field kept as there is room for, and not the parts that come round last.
+//! **Invariant:** the segments use at most the configured amount of memory. If there is no free space, the least
+//! recently requested field is evicted with all its segments. A preview never evicts a field that itself or a later
+//! preview requested; in that case the data that it reads is not cached. If a field of a large register exceeds the
+//! capacity, the segments that fit therefore stay cached and are not replaced by later ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -34,14 +37,15 @@ use daftar_domain::search::Page;
 use daftar_domain::search::terms::MembershipTerm;
 use daftar_domain::subject::SubjectReference;
 
-/// The most parts that a batch reads as a whole: members who live far apart in the register are read one by one.
+/// Maximum number of uncached segments that a batch reads completely. If the members are spread over more segments, the
+/// batch reads their records individually.
 const PARTS_READ_MAX: usize = 4;
 
-/// A record with what the rule may see of it.
+/// A record with the fields that the rule may read.
 type SeenRecord<D> = (Arc<Record<D>>, FieldSet);
 
 impl Facts {
-    /// Adds what the rule reads in a space that is no column of the register, of some rows.
+    /// Adds the fields of a space that are not columns of the register, for some rows.
     pub(super) async fn add_of_records(
         &self,
         space: RowSpace,
@@ -66,7 +70,8 @@ impl Facts {
         Ok(())
     }
 
-    /// The same of what is cached, where not too much of it has to be read first; whether it was done.
+    /// Adds the fields from the cache. Returns false without adding a column if a field cannot be cached or more than
+    /// [`PARTS_READ_MAX`] segments are uncached.
     async fn add_of_stored(
         &self,
         layout: u64,
@@ -115,7 +120,7 @@ impl Facts {
         Ok(true)
     }
 
-    /// The columns of each of some fields, read of the records.
+    /// Reads the columns of each of some fields from the records.
     async fn read_each(
         &self,
         kind: Subject,
@@ -148,7 +153,7 @@ impl Facts {
         columns.collect()
     }
 
-    /// The records of some rows that exist for the client, by row, as they were when the snapshot was taken.
+    /// Returns the records of some rows that exist for the client, by row, at the versions of the snapshot.
     async fn records_at<D: Details>(
         &self,
         kind: Subject,
@@ -167,7 +172,7 @@ impl Facts {
         Ok(seen)
     }
 
-    /// A record at the version that it had when the snapshot was taken.
+    /// Returns a record at its version in the snapshot.
     async fn as_it_stood<D: Details>(
         &self,
         present: Arc<Record<D>>,
@@ -178,7 +183,7 @@ impl Facts {
         older.ok_or_else(|| AppError::internal(format!("an older version of a {} is not there", D::KIND)))
     }
 
-    /// Fields of a record that consents cover; none if the record is hidden from the client.
+    /// Returns the fields of a record that consents cover, or `None` if the record is hidden from the client.
     fn seen(&self, kind: Subject, id: RecordId) -> Option<FieldSet> {
         let ctx = &self.inquiry.ctx;
         let Some(filter) = &ctx.consent else { return Some(FieldSet::All) };
@@ -187,7 +192,7 @@ impl Facts {
         Some(visibility::of_rules(ctx, kind.record_kind(), opened.fields))
     }
 
-    /// Adds what the rule reads of the memberships of subjects in programs.
+    /// Adds the fields of the memberships of subjects in programs that the rule reads.
     pub(super) async fn add_programs(
         &self,
         subjects: &[u32],
@@ -210,7 +215,8 @@ impl Facts {
         Ok(Some(Children { offsets, known: known.finish() }))
     }
 
-    /// The memberships of a subject in programs; not known where they are more than a rule checks.
+    /// Returns the memberships of a subject in programs, or `None` if there are more than [`MEMBERSHIPS_MAX`] and at
+    /// least one is visible.
     async fn memberships(&self, row: u32) -> Result<Option<Vec<MembershipFact>>, AppError> {
         let (ctx, registry, kind) = (&self.inquiry.ctx, &self.inquiry.registry, self.kind());
         let Some(id) = self.view.snapshot.id_at(kind, row) else { return Ok(Some(Vec::new())) };
@@ -230,10 +236,11 @@ impl Facts {
     }
 }
 
-/// The rows of one part: a quarter of a chunk of the register's columns, and no more records than a batch reads.
+/// Number of rows of one segment: a quarter of a chunk of the register's columns, and at most as many records as a
+/// batch reads.
 pub(super) const PART_ROWS: u32 = 1_024;
 
-/// The cached content.
+/// Cache of fields that previews read from records.
 #[derive(Debug)]
 pub(super) struct PreviewCache {
     bytes_max: u64,
@@ -243,45 +250,46 @@ pub(super) struct PreviewCache {
 #[derive(Debug, Default)]
 struct State {
     fields: BTreeMap<FieldKey, CachedField>,
-    /// Number of previews that have begun.
+    /// Number of started previews.
     begun: u64,
     usage: PreviewCacheUsage,
 }
 
-/// Figures of the metrics page.
+/// Usage of the cache, for metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PreviewCacheUsage {
-    /// Memory of the parts, in bytes.
+    /// Memory of the segments, in bytes.
     pub bytes: u64,
     /// Number of cache hits.
     pub found: u64,
-    /// Number read from the records.
+    /// Number of segments read from the records.
     pub read: u64,
     /// Number of evicted fields.
     pub dropped: u64,
 }
 
-/// A field of people or groups of a partition, with the form of its values: a module may change that of its fields.
+/// Key of a field of individuals or groups of a partition. It includes the type of the values, since a module may
+/// change the type of its fields.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FieldKey {
-    /// Which records the rows of the partition are.
+    /// Layout number of the partition: it identifies the record of each row.
     layout: u64,
     kind: Subject,
     path: String,
     form: (FieldType, bool),
 }
 
-/// The parts of one field.
+/// The cached segments of one field.
 #[derive(Debug, Default)]
 struct CachedField {
-    /// The last preview that requested it.
+    /// The latest preview that requested the field.
     requested_by: Asking,
     bytes: u64,
-    /// By first row.
+    /// Segments by first row.
     parts: BTreeMap<u32, Part>,
 }
 
-/// One field of some neighbouring rows.
+/// The columns of one field for a segment of neighbouring rows.
 #[derive(Debug, Clone)]
 struct Part {
     versions: Arc<[u32]>,
@@ -289,12 +297,12 @@ struct Part {
     bytes: u64,
 }
 
-/// A preview that reads fields; later ones are greater.
+/// Sequence number of a preview that reads fields; later previews have greater numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Asking(u64);
 
 impl FieldKey {
-    /// The field that a rule reads; none that the schema does not have.
+    /// Returns the key of the field that a rule reads, or `None` if the schema does not have the field.
     pub fn of(schema: &Schema, reference: &Reference, kind: Subject, layout: u64) -> Option<Self> {
         let field = schema.field(reference)?;
         Some(Self { layout, kind, path: field.path.clone(), form: (field.kind, field.is_repeated) })
@@ -302,24 +310,24 @@ impl FieldKey {
 }
 
 impl PreviewCache {
-    /// Nothing yet, and never more than so many bytes.
+    /// Creates an empty cache of up to `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> Self {
         Self { bytes_max, state: Mutex::default() }
     }
 
-    /// Size of the cache and its figures.
+    /// Returns the size of the cache and its counters.
     pub fn usage(&self) -> PreviewCacheUsage {
         self.lock().usage
     }
 
-    /// A preview begins.
+    /// Registers the start of a preview and returns its sequence number.
     pub fn begin(&self) -> Asking {
         let mut state = self.lock();
         state.begun = state.begun.saturating_add(1);
         Asking(state.begun)
     }
 
-    /// A field of the rows from `first` on, where it was read of the records at these versions.
+    /// Returns a field of the rows from `first` on, if it was read from the records at these versions.
     pub fn find(&self, asking: Asking, key: &FieldKey, first: u32, versions: &[u32]) -> Option<Arc<[Column]>> {
         let mut state = self.lock();
         let cached = state.fields.get_mut(key)?;
@@ -330,7 +338,8 @@ impl PreviewCache {
         Some(columns)
     }
 
-    /// Keeps a field of the rows from `first` on, read of the records at these versions, where there is room.
+    /// Caches a field of the rows from `first` on, read from the records at these versions, if there is enough free
+    /// space. Returns its columns in either case.
     pub fn keep(
         &self,
         asking: Asking,
@@ -352,7 +361,7 @@ impl PreviewCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Each change leaves it sound.
+        // Every change leaves the state valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -373,7 +382,8 @@ impl State {
         self.usage.bytes = self.usage.bytes.saturating_sub(part.bytes);
     }
 
-    /// Evicts fields that earlier previews requested until so many bytes more fit; returns true if they fit then.
+    /// Evicts fields that only earlier previews requested until `bytes` more bytes fit. Returns false if they do not
+    /// fit.
     fn make_space(&mut self, asking: Asking, of: &FieldKey, bytes: u64, bytes_max: u64) -> bool {
         while self.usage.bytes.saturating_add(bytes) > bytes_max {
             let others = self.fields.iter().filter(|(key, cached)| *key != of && cached.requested_by < asking);
@@ -389,7 +399,7 @@ impl State {
     }
 }
 
-/// Memory of a column.
+/// Returns the memory of a column, in bytes.
 fn bytes_of(column: &Column) -> u64 {
     let values = match &column.values {
         ColumnValues::Booleans(values) => values.capacity(),
@@ -408,10 +418,10 @@ fn bytes_of(column: &Column) -> u64 {
     u64::try_from(all).unwrap_or(u64::MAX)
 }
 
-/// The columns of one field: its values, or lists and then the values of their items.
+/// The columns of one field: its values, or its lists followed by the values of the items.
 pub(super) struct Picked(Vec<Growing>);
 
-/// A column that grows.
+/// A column to which rows are appended.
 struct Growing {
     path: String,
     valid: Bitmap,
@@ -419,7 +429,7 @@ struct Growing {
 }
 
 impl Picked {
-    /// No rows yet of a field whose parts have these columns.
+    /// Creates empty columns for a field whose segments have these columns.
     pub fn like(columns: &[Column]) -> Self {
         let empty = columns.iter().map(|column| Growing {
             path: column.path.clone(),
@@ -429,10 +439,10 @@ impl Picked {
         Self(empty.collect())
     }
 
-    /// Adds neighbouring rows of a part.
+    /// Appends neighbouring rows of a segment.
     ///
     /// # Errors
-    /// If the part is of another form, which cannot be.
+    /// [`AppError::Internal`] if the type of the segment is different, which indicates a bug.
     pub fn add(&mut self, part: &[Column], rows: Range<usize>) -> Result<(), AppError> {
         let mut rows = rows;
         for (to, from) in self.0.iter_mut().zip(part) {
@@ -440,7 +450,7 @@ impl Picked {
                 to.valid.push(bit(&from.valid, row));
             }
             append(&mut to.values, &from.values, rows.clone())?;
-            // A column of lists is followed by the column of their items.
+            // The column of the items follows the column of their lists.
             if let ColumnValues::Lists(offsets) = &from.values {
                 rows = between(offsets, &rows)?;
             }
@@ -448,7 +458,7 @@ impl Picked {
         Ok(())
     }
 
-    /// The columns, but for those that are there already.
+    /// Adds the columns that `columns` does not contain yet.
     pub fn finish(self, space: RowSpace, columns: &mut Vec<Column>) {
         for Growing { path, valid, values } in self.0 {
             if !columns.iter().any(|known| known.space == space && known.path == path) {
@@ -496,7 +506,7 @@ fn append_offsets(to: &mut Vec<u32>, from: &[u32], rows: &Range<usize>) -> Resul
     Ok(())
 }
 
-/// Range from the start of the first row to the end of the last.
+/// Returns the range from the start of the first row to the end of the last.
 fn between(offsets: &[u32], rows: &Range<usize>) -> Result<Range<usize>, AppError> {
     let ends = offsets.get(rows.start).zip(offsets.get(rows.end));
     ends.map(|(start, end)| *start as usize..*end as usize).ok_or_else(too_short)

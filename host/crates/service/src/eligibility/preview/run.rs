@@ -1,4 +1,4 @@
-//! A preview on its way: what its client hears, and what comes together at its end.
+//! Runs a preview: sends events to its client, assembles the result, and writes the audit entry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,55 +32,55 @@ use daftar_domain::value::{Key, List, Part};
 use daftar_sandbox::EngineError;
 use daftar_vocabulary::Generation;
 
-/// The status of an access log for a client that left.
+/// Status in the audit log if the client disconnected.
 const CALLER_LEFT: u16 = 499;
-/// The status of a response whose lines are sent as they come.
+/// Status of a response that is streamed.
 const STREAMED: u16 = 200;
 
 /// Progress of a preview for the client.
 #[derive(Debug)]
 pub enum PreviewEvent {
-    /// Number of decided subjects, and of all.
+    /// Number of evaluated subjects, and of all subjects.
     Progress(u64, u64),
     /// Results for some subjects, in the order of registration.
     Subjects(Vec<Shown>),
 }
 
-/// Result for a sampled subject.
+/// Result for a reported subject.
 #[derive(Debug, Clone)]
 pub struct Shown {
-    /// Its reference. Personal data.
+    /// Reference of the subject. Personal data.
     pub subject: String,
-    /// Result of the rule.
+    /// Outcome of the rule.
     pub outcome: RowOutcome,
 }
 
-/// The result. A breakdown that the client may not see is absent.
+/// Result of a preview. A breakdown that the client may not read is `None`.
 #[derive(Debug)]
 pub struct Preview {
     /// All subjects.
     pub counts: Counts,
-    /// By gender, those without one last; nothing for groups.
+    /// By gender; subjects without one last. Empty for groups.
     pub by_gender: Option<Vec<(Option<CodeNumber>, Counts)>>,
-    /// By place in [`super::AGE_BANDS`], those whose age is not known last; nothing for groups.
+    /// By index in [`super::AGE_BANDS`]; subjects of unknown age last. Empty for groups.
     pub by_age_band: Option<Vec<(Option<usize>, Counts)>>,
-    /// By region, the one with most subjects first, those without one last.
+    /// By region, in descending order of the number of subjects; subjects without a region last.
     pub by_region: Option<Vec<(Option<String>, Counts)>>,
-    /// The facts that would decide, the one that most subjects miss first.
+    /// The missing facts that prevent a decision, with the number of subjects, in descending order.
     pub missing: Vec<(String, u64)>,
-    /// Some subjects, spread evenly in the order of registration.
+    /// The sample: subjects spread evenly in the order of registration.
     pub sample: Vec<Shown>,
-    /// The breakdowns that are left out, by name.
+    /// Names of the breakdowns that are withheld from the client.
     pub withheld: Vec<&'static str>,
-    /// Its inputs, for a repetition: names no records.
+    /// Inputs of the decision, for a repetition. Names no records.
     pub decision: Decision,
     /// Warnings about the rule.
     pub warnings: Vec<Diagnostic>,
-    /// The vocabularies that it was made with.
+    /// The vocabularies with which the rule was evaluated.
     pub generation: Arc<Generation>,
 }
 
-/// A preview whose rule is valid and may be asked, ready to be run.
+/// A preview that is ready to run: its rule is valid and the client may evaluate it.
 pub struct Ready {
     pub(super) inquiry: Arc<Inquiry>,
     pub(super) population: Box<dyn Population>,
@@ -88,13 +88,13 @@ pub struct Ready {
     pub(super) sample: u32,
     pub(super) withheld: Vec<&'static str>,
     pub(super) requested: RequestIdentity,
-    /// True if the status of the response is sent before it ends.
+    /// True if the status of the response is sent before the preview ends.
     pub(super) is_streamed: bool,
-    /// Released when it has ended.
+    /// Slot of the preview, released when the preview ends.
     pub(super) _admitted: Slot<Actor>,
 }
 
-/// Reports to the client, and writes down which subjects are shown.
+/// Sends events to the client, and records the reported subjects in the audit log.
 struct Reporter<'r> {
     run: &'r Ready,
     events: Option<Sender<PreviewEvent>>,
@@ -102,7 +102,8 @@ struct Reporter<'r> {
 }
 
 impl Reporter<'_> {
-    /// Sends an event, if the client listens; one that listened and left ends the preview.
+    /// Sends an event if the client requested events. Returns an error if the client disconnected, which ends the
+    /// preview.
     async fn send(&self, event: PreviewEvent) -> Result<(), Failure> {
         match &self.events {
             Some(events) => events.send(event).await.map_err(|_| Failure::Engine(EngineError::Abandoned)),
@@ -128,11 +129,11 @@ impl Listener for Reporter<'_> {
 }
 
 impl Ready {
-    /// Runs it, reports its progress and, if requested, the result for each subject, and records in the audit log that
-    /// it was run.
+    /// Runs the preview, reports its progress and, if requested, the result for each subject, and writes its audit
+    /// entry.
     ///
     /// # Errors
-    /// [`AppError::Expression`] when a budget is exhausted, [`AppError::Busy`], and when the store fails.
+    /// [`AppError::Expression`] if a budget is exhausted, [`AppError::Busy`], and an error if the store fails.
     pub async fn run(self, events: Option<Sender<PreviewEvent>>) -> Result<Preview, AppError> {
         let Inquiry { ctx, registry, .. } = &*self.inquiry;
         let mut trace = Trace { entry: Some(self.entry()), ctx: ctx.clone(), audit: registry.audit.clone() };
@@ -154,7 +155,7 @@ impl Ready {
         let Inquiry { question, generation, decision, warnings, .. } = &*self.inquiry;
         let is_withheld = |name: &str| self.withheld.contains(&name);
         let by_region = if question.breakdowns.by_region { Some(self.largest(by_region).await?) } else { None };
-        // Those without a value, which sort first, come last.
+        // `None` sorts first, but subjects without a value are listed last.
         let mut by_gender: Vec<_> = by_gender.into_iter().collect();
         by_gender.sort_by_key(|(gender, _)| {
             (gender.is_none(), gender.and_then(|number| generation.code_texts(number)).map(|texts| texts.code))
@@ -177,7 +178,7 @@ impl Ready {
         })
     }
 
-    /// The regions with most subjects, then those without one.
+    /// Returns the regions with the most subjects, followed by the count of subjects without a region.
     async fn largest(
         &self,
         mut by_region: BTreeMap<Option<String>, OfRegion>,
@@ -193,14 +194,14 @@ impl Ready {
                 Subject::Individual => self.spelt::<IndividualRecord>(first, individual::ADDRESS, &phrase).await?,
                 Subject::Group => self.spelt::<GroupRecord>(first, group::ADDRESS, &phrase).await?,
             };
-            // The record may have moved since: then the region is shown as it is compared.
+            // If the address of the record has changed since, the region is reported in its normalized form.
             largest.push((Some(spelt.unwrap_or(phrase)), counts));
         }
         largest.extend(without.map(|OfRegion { counts, .. }| (None, counts)));
         Ok(largest)
     }
 
-    /// A region as a record spells it in one of its addresses.
+    /// Returns a region as a record spells it in one of its addresses.
     async fn spelt<T>(
         &self,
         record: RecordId,
@@ -215,7 +216,7 @@ impl Ready {
         Ok(regions.find(|region| search_phrase(region) == phrase).map(str::to_owned))
     }
 
-    /// The audit entry of the whole preview, its sample not yet in it.
+    /// Returns the audit entry of the complete preview, without the sample.
     fn entry(&self) -> AuditEntry {
         let by = search::note(self.searched_by.clone(), &[]);
         let note = format!("a preview over {} subjects, {by}", self.population.len());
@@ -231,15 +232,15 @@ impl Ready {
     }
 }
 
-/// The context of work that continues after its request was answered: its audit entries are written as they come, and
-/// what it relies on is collected by itself.
+/// Returns the context of work that continues after the response has started. Its audit entries are written
+/// immediately, and its consents are collected separately from those of the request.
 pub(super) fn outliving(ctx: &OpContext) -> OpContext {
     let trail = ctx.trail.of_part(&ctx.trail.operation().unwrap_or_default(), STREAMED);
     let _nothing_was_collected_yet = trail.end(ctx.now, STREAMED, None);
     OpContext { trail, ..ctx.clone() }
 }
 
-/// The audit entry of a preview: written when it ends, however it ends.
+/// The audit entry of a preview, written when the preview ends or is dropped.
 struct Trace {
     entry: Option<AuditEntry>,
     ctx: OpContext,
@@ -247,7 +248,7 @@ struct Trace {
 }
 
 impl Trace {
-    /// Writes the entry of a preview that came to its end.
+    /// Writes the entry of a preview that ended with a result or an error.
     async fn end(&mut self, finished: Result<&Preview, &AppError>) -> Result<(), AppError> {
         let Some(mut entry) = self.entry.take() else { return Ok(()) };
         match finished {
@@ -264,10 +265,10 @@ impl Trace {
 }
 
 impl Drop for Trace {
-    /// No client waits for it any more: that it was begun is written down all the same.
+    /// Writes the entry of a preview that was started and whose client disconnected.
     fn drop(&mut self) {
         let Some(entry) = self.entry.take() else { return };
-        // The error that ends the request has the reason.
+        // If the request is still collecting entries, the error that ends the request states the reason.
         let Err(entry) = self.ctx.trail.collect(entry) else { return };
         let entry = entry.with_status(CALLER_LEFT).with_reason("the caller left before the preview was at its end");
         let (audit, Ok(runtime)) = (self.audit.clone(), Handle::try_current()) else { return };

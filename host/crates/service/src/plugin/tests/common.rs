@@ -1,4 +1,5 @@
-//! Plugins shared by several processes: installed, replaced and removed by one, applied by the others.
+//! Tests of plugins shared by several processes: one process installs, replaces and removes them, the others apply
+//! them.
 
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ impl Process {
     }
 }
 
-/// Accepts files signed by those keys, and no unsigned ones.
+/// Accepts files signed by those keys, and rejects unsigned ones.
 fn strict(keys: impl IntoIterator<Item = TrustedKey>) -> TrustPolicy {
     TrustPolicy::new(keys, PinnedDigests::default(), UnsignedPlugins::Refused)
 }
@@ -111,7 +112,7 @@ async fn a_plugin_that_cannot_be_applied_is_reported_and_the_running_one_stays()
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
     other.plugins.apply_plugins(now()).await.unwrap();
 
-    // A list that names a wrong file, and one whose file fails its steps.
+    // A list with an invalid file, and a list whose file fails its steps.
     let sound = PackGuest { version: "2.0.0", ..PackGuest::default() }.build();
     let looping = PackGuest { version: "3.0.0", concepts: LOOP, ..PackGuest::default() }.build();
     let listed = |bytes: &[u8]| {
@@ -149,7 +150,7 @@ async fn what_could_not_be_loaded_for_want_of_the_store_is_loaded_once_it_answer
     let store = shared_store();
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
-    // The plugin is installed here, and then settings cannot be read.
+    // The plugin is installed here, then reading the settings fails.
     store.set_away(true);
     other.plugins.apply_plugins(now()).await.unwrap_err();
     assert_eq!((other.versions(), other.published()), (vec!["1.0.0".to_owned()], 0));
@@ -187,7 +188,7 @@ async fn who_installs_a_plugin_and_cannot_write_it_tries_again_like_the_others()
     let store = shared_store();
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     let package = PackGuest::default().build();
-    // A folder is in the place of its file.
+    // A folder occupies the path of its file.
     let digest = daftar_sandbox::Digest::of(&package);
     let in_place = one.test.folder.path().join(format!("{}.wasm", digest.to_hex()));
     std::fs::create_dir(&in_place).unwrap();
@@ -226,7 +227,7 @@ async fn each_process_judges_what_another_installed_by_its_own_policy() {
     let one = Process::start(&store).await;
     let other = Process::with(TestLibrary::trusting(strict([key.public_key().into()])), &store).await;
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
-    // An attacker who can write to the database can write the signer too.
+    // An attacker with write access to the database can also write the signer.
     let (list, named) = {
         let stored = store.plugin_list().await.unwrap();
         let text = String::from_utf8(stored.bytes).unwrap();

@@ -47,7 +47,7 @@ fn what_cannot_be_followed_is_undecided() {
     let mut without = builder_of([]);
     without.define(farmers);
     let generation = without.build(Arc::clone(&table)).unwrap();
-    // Of 612 it is certain that it is excluded; all others are unknown, even 61, which could be below 612.
+    // 612 is certainly excluded. All other codes are unknown, even 61, which could be below 612.
     assert_eq!(members(&generation, "farmers"), [""; 0]);
     assert_eq!(undecided(&generation, "farmers"), ["6", "61", "611", "613", "614", "9", "921"]);
 }
@@ -116,7 +116,7 @@ proptest::proptest! {
     ) {
         let count = parents.len();
         let code = |place: usize| format!("c{place:02}");
-        // Parents stand before their children, so that no cycle can be.
+        // Parents precede their children, so that no cycle can exist.
         let parents: Vec<BTreeSet<usize>> = (0..count)
             .map(|place| parents[place].iter().filter_map(|pick| pick.checked_rem(place)).collect())
             .collect();

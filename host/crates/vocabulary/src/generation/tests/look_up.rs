@@ -17,9 +17,10 @@ fn every_reason_has_a_code_and_a_suggestion() {
         ("urn:iso:std:iso:3166-1#KEN", "alias", Some("urn:iso:std:iso:3166-1#KE")),
         ("urn:iso:std:iso:3166-1#KX", "unknown_code", Some("urn:iso:std:iso:3166-1#KE")),
         ("urn:iso:std:iso:5218#KE", "wrong_vocabulary", Some("urn:iso:std:iso:3166-1#KE")),
-        // Of a fragment too: what is one of another vocabulary is not merely missing.
+        // In a fragment too, a code of another vocabulary is reported as such, not as missing.
         ("urn:who:icf:d#KE", "wrong_vocabulary", Some("urn:iso:std:iso:3166-1#KE")),
-        // A short number says nothing: `61` is an occupation here and something else in any other list.
+        // A short number does not identify a vocabulary: `61` is an occupation here and has another meaning in other
+        // lists.
         ("urn:iso:std:iso:5218#61", "unknown_code", Some("urn:iso:std:iso:5218#1")),
         ("urn:who:icf:d#d451", "not_in_fragment", Some("urn:who:icf:d#d450")),
         ("urn:ilo:isco-08#613", "deprecated", Some("urn:ilo:isco-08#611")),

@@ -10,7 +10,7 @@ use daftar_domain::vocabulary::{Concept, ConceptStatus, LocalizedText};
 
 const NAMESPACE: &str = "urn:test:tags";
 
-/// Reads codes such as `A-b-c` as `a-b-c`, below `a-b`; counts the questions.
+/// Pack that normalizes codes such as `A-b-c` to `a-b-c`, below `a-b`, and records the queries.
 #[derive(Default)]
 struct Tags(Mutex<Vec<String>>);
 
@@ -174,7 +174,7 @@ fn results_are_cached_until_another_generation_is_published() {
 
 #[test]
 fn what_is_said_of_one_code_is_bounded() {
-    // `en`, `Label of fat-65506`, the code itself and `p` are 30 bytes.
+    // `en`, `Label of fat-65506`, the code itself and `p` have 30 bytes.
     for (length, is_taken) in [(65_505, true), (65_506, true), (65_507, false)] {
         let (_, _, requested) = ask(&[&format!("fat-{length}")]);
         assert_eq!(requested.is_ok(), is_taken, "{length}: {requested:?}");

@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::{builder_of, concept_group, generation, generation_of, registry_pack, table_of};
 use daftar_domain::eligibility::{Answer, Question, Truth};
 
-/// The truths of an answer by code of one vocabulary, and the missing name.
+/// Returns the truth values of a result by code of one vocabulary, and the name of the missing fact.
 fn truths(generation: &Generation, question: Question, namespace: &str) -> (Vec<(String, Truth)>, Option<String>) {
     let Answer::Truths { truths, missing } = generation.answer(&question).unwrap() else {
         panic!("the question asks for truths")

@@ -1,4 +1,4 @@
-//! State of a partition whose update is interrupted.
+//! Tests the state of a partition after an interrupted update.
 
 use futures_util::FutureExt as _;
 
@@ -12,7 +12,7 @@ use daftar_store::shared::History;
 
 const PARTITION: Partition = Partition { kind: Subject::Individual, size: 1_024, number: 0 };
 
-/// Reads groups, after the individuals.
+/// Result of reading the groups, which follows the individuals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Groups {
     AreRead,
@@ -20,7 +20,7 @@ enum Groups {
     NeverCome,
 }
 
-/// A register in which each write makes one more person, and a group that is none.
+/// A register in which each transaction creates one individual and changes one group, which has no record.
 struct FakeSnapshot {
     sequence: u64,
     people: u64,
@@ -81,7 +81,7 @@ impl ReadSnapshot for FakeSnapshot {
     }
 }
 
-/// Nothing is asked of it.
+/// A source of partitions that the tests never call.
 struct NoPartitions;
 
 #[async_trait::async_trait]
@@ -95,7 +95,7 @@ impl Partitions for NoPartitions {
     }
 }
 
-/// The last person who is there at a moment.
+/// Returns the last individual of the partition at a sequence number.
 async fn last(register: &PartedRegister, sequence: u64, groups: Groups) -> Result<Option<RecordId>, StoreError> {
     let moment = FakeSnapshot { sequence, people: sequence, history: 0, groups };
     let (snapshot, _) = register.snapshot(&moment, PARTITION).await?;
@@ -108,12 +108,12 @@ async fn a_partition_that_is_partly_updated_is_never_read() {
     for left in [Groups::Fail, Groups::NeverCome] {
         let register = PartedRegister::new(Arc::new(NoPartitions), u64::MAX);
         assert_eq!(last(&register, 2, Groups::AreRead).await.unwrap(), there(2));
-        // People are applied, then it stops.
+        // The individuals are applied, then the update is interrupted.
         match left {
             Groups::NeverCome => assert!(last(&register, 3, left).now_or_never().is_none()),
             Groups::AreRead | Groups::Fail => assert!(last(&register, 3, left).await.is_err()),
         }
-        // A preview that began before checks the same moment as it did.
+        // A preview that began earlier still reads its own snapshot.
         assert_eq!(last(&register, 2, Groups::AreRead).await.unwrap(), there(2), "{left:?}");
         assert_eq!(last(&register, 4, Groups::AreRead).await.unwrap(), there(4), "{left:?}");
         assert_eq!(last(&register, 3, Groups::AreRead).await.unwrap(), there(3), "{left:?}");
@@ -126,7 +126,7 @@ async fn what_another_database_had_at_the_same_number_is_not_shown() {
     let register = PartedRegister::new(Arc::new(NoPartitions), u64::MAX);
     assert_eq!(last(&register, 4, Groups::AreRead).await.unwrap(), Some(RecordId(4)));
     for (history, people) in [(1, 3), (2, 2)] {
-        // At the same number, and before it: the next write would come on top of what was lost.
+        // The other timeline has the cached sequence number or a lower one, as after a failover that lost transactions.
         let moment = FakeSnapshot { sequence: people + 1, people, history, groups: Groups::AreRead };
         let (snapshot, _) = register.snapshot(&moment, PARTITION).await.unwrap();
         assert_eq!(snapshot.last_of(Subject::Individual), Some(RecordId(people)), "{history}");

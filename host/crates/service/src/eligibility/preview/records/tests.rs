@@ -1,4 +1,4 @@
-//! Caching, eviction, and composition of rows from cached parts.
+//! Tests caching, eviction, and the composition of rows from cached segments.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -10,7 +10,7 @@ fn key(path: &str) -> FieldKey {
     FieldKey { layout: 0, kind: Subject::Individual, path: path.to_owned(), form: (FieldType::Integer, false) }
 }
 
-/// A column of one part that takes a hundred bytes, and what it and its version take.
+/// A column of one segment with 100 bytes of values.
 fn column() -> Vec<Column> {
     let values = ColumnValues::Booleans(vec![1; 100]);
     vec![Column { space: RowSpace::Me, path: String::new(), valid: Vec::new(), values }]
@@ -20,7 +20,7 @@ fn part_bytes() -> u64 {
     column().iter().map(bytes_of).sum::<u64>() + 4
 }
 
-/// Keeps a part of a field, if there is room; whether there was.
+/// Caches a segment of a field if there is free space. Returns true if it was cached.
 fn keep(cached: &PreviewCache, asking: Asking, path: &str, first: u32) -> bool {
     let versions: Arc<[u32]> = [1].into();
     drop(cached.keep(asking, &key(path), first, &versions, column()));
@@ -90,14 +90,14 @@ fn a_part_fits_the_versions_that_it_was_read_of_and_no_others() {
         cached.find(asking, &other_layout, 0, &[1, 1, 4]).is_none(),
         "the rows of another partition are other records"
     );
-    // The part of now takes the place of the old one.
+    // The current segment replaces the previous one.
     let now: Arc<[u32]> = [1, 2, 4].into();
     drop(cached.keep(asking, &key("a"), 0, &now, column()));
     assert!(cached.find(asking, &key("a"), 0, &[1, 1, 4]).is_none());
     assert_eq!(cached.usage().bytes, part_bytes() + 8);
 }
 
-/// A row of a field that is a list of texts; none where nothing is recorded.
+/// A row of a field that is a list of texts; `None` if nothing is recorded.
 type ListRow = Option<Vec<Option<String>>>;
 
 fn bits(of: impl Iterator<Item = bool>) -> Vec<u8> {
@@ -127,7 +127,7 @@ fn lists(rows: &[ListRow]) -> Vec<Column> {
     ]
 }
 
-/// The rows that columns as [`lists`] makes them stand for.
+/// Decodes the rows from columns that [`lists`] encoded.
 fn rows(columns: &[Column]) -> Vec<ListRow> {
     let [list, items] = columns else { panic!("a list and its items") };
     let (ColumnValues::Lists(offsets), ColumnValues::Texts { offsets: ends, bytes }) = (&list.values, &items.values)
