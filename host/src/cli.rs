@@ -183,8 +183,8 @@ enum Command {
     Config(config::ConfigCommand),
     /// Restore a backup into an empty data folder
     Restore(restore::RestoreArgs),
-    /// Move the register from one backend into another, and compare both thing by thing: of a stopped server, or of one
-    /// that continues from its backup first and what was written since at the end
+    /// Move the register from one backend to the other and compare both in full: with the server stopped, or from its
+    /// backup while it runs, with the later changes at the end
     Migrate(migrate::MigrateArgs),
     /// Print version, commit, interface versions and storage formats
     Version,

@@ -41,7 +41,7 @@ pub enum CodeCommand {
         #[command(flatten)]
         message: CodeArgs,
     },
-    /// Change what a local code is called or how its values look
+    /// Change the labels or the value pattern of a local code
     #[command(visible_alias = "update")]
     Set {
         /// The code, written `<namespace>#<code>`
@@ -87,7 +87,7 @@ pub struct CodeArgs {
     /// The same in words, which a client reads when a value is wrong
     #[arg(long, value_name = "TEXT", requires = "pattern")]
     pattern_description: Option<String>,
-    /// For an ID type: what carries it
+    /// For an ID type: the records that carry it
     #[arg(long, value_parser = ["individual", "group", "both"])]
     target: Option<String>,
 }

@@ -57,7 +57,7 @@ pub struct EvalArgs {
     /// Show how the answer about one record comes about: its identifier, or its number in the file of `--records`
     #[arg(long, value_name = "ID", conflicts_with_all = ["of", "sample", "cases"])]
     explain: Option<String>,
-    /// Only say what is wrong with the expression, what it reads and what it costs
+    /// Only report the problems of the expression, the fields that it reads and its cost
     #[arg(long, conflicts_with_all = ["of", "records", "sample", "explain", "cases"])]
     check: bool,
     /// Run the named cases of a rule file, or of all rule files of a folder, and compare; repeatable

@@ -33,8 +33,8 @@ pub struct MigrateArgs {
 enum MigrateCommand {
     /// Fill an empty backend with the register of the other one, or with a backup, and compare both
     Fill(FillArgs),
-    /// Apply what was written to the folder since the database was filled from it, and compare that; its server is
-    /// stopped
+    /// Apply the changes that were written to the folder after the database was filled from it, and compare them; the
+    /// server is stopped
     CatchUp,
     /// Compare the register in the folder with the one in the database, whole; nothing is written
     Compare,

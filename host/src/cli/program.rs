@@ -36,7 +36,7 @@ pub enum ProgramCommand {
         /// One of its identifiers: `SYSTEM|VALUE`
         id: String,
     },
-    /// Change what is given, and leave the rest as it is
+    /// Change the given settings of a program; the others stay
     Update(Box<UpdateArgs>),
     /// List the programs whose rules a change of packs, concept groups or engine has broken, with the errors
     Check,
