@@ -22,6 +22,7 @@ pub use support::client::{ApiClient, Credentials};
 pub use support::collector;
 pub use support::contract;
 pub use support::http::{Connection, Held, Request, Response, fresh_address};
+pub use support::model;
 pub use support::packs;
 pub use support::postgres;
 pub use support::power;

@@ -8,6 +8,7 @@ pub mod collector;
 pub mod contract;
 mod dice;
 pub mod http;
+pub mod model;
 pub mod packs;
 pub mod postgres;
 pub mod power;

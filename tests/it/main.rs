@@ -41,6 +41,7 @@ mod limits;
 mod logs;
 mod many;
 mod metrics;
+mod model;
 mod once;
 mod openapi;
 mod otlp;

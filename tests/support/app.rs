@@ -10,7 +10,7 @@ use daftar::app::serve::{Listeners, serve};
 use daftar::app::{App, AppOptions};
 use daftar::config::{Config, ServerConfig};
 use daftar::context::FakeClock;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -66,7 +66,7 @@ impl TestAppBuilder {
             template::copy_to(&data_dir);
         }
         let mut app = TestApp {
-            clock: FakeClock::new(START.parse().expect("an instant")),
+            clock: FakeClock::new(TestApp::begun()),
             plugins_dir: self.plugins_dir.unwrap_or_else(artifacts::plugins),
             config: self.config,
             public_port: Arc::default(),
@@ -105,6 +105,12 @@ impl TestApp {
     #[must_use]
     pub fn start() -> Self {
         Self::builder().start()
+    }
+
+    /// The initial time of its clock.
+    #[must_use]
+    pub fn begun() -> Timestamp {
+        START.parse().expect("an instant")
     }
 
     /// A builder of a register with other properties.

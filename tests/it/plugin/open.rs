@@ -311,6 +311,34 @@ fn many_clients_bring_new_codes_at_once_and_each_record_keeps_its_own() {
 }
 
 #[test]
+fn one_request_imports_more_new_codes_than_a_client_may_have_look_ups() {
+    const LINES: usize = 200;
+    let (app, _folder) = app();
+    let code = |number: usize| {
+        let trades: Vec<&str> = (0..8).map(|bit| if number >> bit & 1 == 0 { "FISH" } else { "FARM" }).collect();
+        trades.join("+")
+    };
+    let lines: String = (0..LINES)
+        .map(|number| {
+            let mut line = person(&number.to_string(), json!({"occupation": format!("{OCCUPATION}#{}", code(number))}));
+            line["type"] = json!("individual");
+            format!("{line}\n")
+        })
+        .collect();
+    let url = format!("{}/admin/v1/import?id=new-codes", app.admin_listener().url());
+    let request = ureq::post(url).header("Authorization", format!("Bearer {}", app.admin().token()));
+    let mut response = request.header("Content-Type", "application/x-ndjson").send(lines).unwrap();
+    // The result of each line is streamed, so that the response has no length.
+    let reported = response.body_mut().read_to_string().unwrap();
+    let end: Value = serde_json::from_str(reported.lines().last().unwrap()).unwrap();
+    assert_eq!((&end["done"], &end["created"]), (&json!(true), &json!(LINES)), "{reported}");
+    let client = app.client(&["individual:read"]);
+    for number in [0, LINES / 2, LINES - 1] {
+        assert_eq!(shown(&client, &number.to_string(), "en")["code"], code(number));
+    }
+}
+
+#[test]
 fn a_read_only_query_allocates_no_number() {
     let (mut app, _folder) = app();
     let client = app.client(&["individual:all", "eligibility:read"]);

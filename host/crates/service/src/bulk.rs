@@ -19,6 +19,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Semaphore;
 
 use crate::audit::AuditLog;
 use crate::consent::ConsentDraft;
@@ -188,9 +189,27 @@ pub struct Importer {
     pub id: ImportId,
     /// True for a dry run, which evaluates no program rules.
     pub is_dry_run: bool,
+    /// Lines that may query a pack at the same time: [`LOOKUPS_AT_ONCE`].
+    lookups: Arc<Semaphore>,
 }
 
+/// Number of lines of an import that query packs of open vocabularies at the same time. Their writes are serialized, so
+/// that more would only fill the queue of the plugin pool, which rejects work of a client beyond its share.
+const LOOKUPS_AT_ONCE: usize = 2;
+
 impl Importer {
+    /// An importer of the lines of one request; `is_dry_run` is true if `registry` writes nothing.
+    #[must_use]
+    pub fn new(
+        ctx: OpContext,
+        registry: Arc<Registry>,
+        engine: Arc<dyn EligibilityEngine>,
+        id: ImportId,
+        is_dry_run: bool,
+    ) -> Self {
+        Self { ctx, registry, engine, id, is_dry_run, lookups: Arc::new(Semaphore::new(LOOKUPS_AT_ONCE)) }
+    }
+
     /// The context of one line: its audit entries contain the import and the line.
     fn context(&self, line: u64, success_status: u16) -> OpContext {
         let operation = self.ctx.trail.operation();

@@ -54,13 +54,10 @@ pub async fn import(call: Administrator, parameters: Parameters, request: Reques
         false => Default::default(),
     };
     let registry = &call.app.registry;
-    let importer = Importer {
-        ctx: call.ctx.clone(),
-        registry: if requested.is_dry_run { Arc::new(turn.dry_run(registry)) } else { Arc::clone(registry) },
-        engine: Arc::clone(&call.app.engine),
-        id: requested.id.clone(),
-        is_dry_run: requested.is_dry_run,
-    };
+    let is_dry_run = requested.is_dry_run;
+    let registry = if is_dry_run { Arc::new(turn.dry_run(registry)) } else { Arc::clone(registry) };
+    let engine = Arc::clone(&call.app.engine);
+    let importer = Importer::new(call.ctx.clone(), registry, engine, requested.id.clone(), is_dry_run);
     let lines = prepared(&call.app, &importer, body, &requested);
     let progress = Progress {
         run: Run::new(importer, lines, earlier),

@@ -68,7 +68,11 @@ impl Importer {
                 // The write holds the lock of the code numbers until its codes are stored, so it must not wait for its
                 // reader.
                 let this = self.clone();
-                spawn_uncancellable(async move { this.write_line(line, *read).await }).await
+                spawn_uncancellable(async move {
+                    let _lookup = this.lookups.acquire().await;
+                    this.write_line(line, *read).await
+                })
+                .await
             }
             Work::Line(read) => self.write_line(line, *read).await,
         }

@@ -1,0 +1,27 @@
+//! Generated sequences of operations, compared with a model of the register; `cargo xtask torture --model` sends many.
+
+use daftar_tests::model::{Alone, Embedded, Shared, Summary, World, run};
+
+/// Runs the sequences of some seeds.
+fn agree<W: World>(start: impl Fn() -> W, seeds: std::ops::Range<u64>, length: usize) -> Vec<Summary> {
+    seeds.map(|seed| run(&start, seed, length).unwrap_or_else(|problem| panic!("{problem}"))).collect()
+}
+
+#[test]
+fn a_server_with_a_clock_that_is_set_agrees_with_the_model() {
+    let summaries = agree(Embedded::start, 1..5, 150);
+    assert!(summaries.iter().all(|summary| summary.written > 20 && summary.rejected > 10), "{summaries:?}");
+    assert!(summaries.iter().any(|summary| summary.replayed > 0 && summary.restarts > 0), "{summaries:?}");
+}
+
+#[test]
+fn a_server_that_is_killed_agrees_with_the_model() {
+    let summaries = agree(Alone::start, 11..13, 100);
+    assert!(summaries.iter().any(|summary| summary.restarts > 0), "{summaries:?}");
+}
+
+#[test]
+fn two_servers_of_one_register_agree_with_the_model() {
+    let summaries = agree(Shared::start, 21..23, 100);
+    assert!(summaries.iter().any(|summary| summary.restarts > 0), "{summaries:?}");
+}

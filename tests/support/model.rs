@@ -1,0 +1,94 @@
+//! Generated sequences of operations, sent to servers and to a model of the register, which must agree: in the status and
+//! version of every response, and in what records, searches, counts and the audit log show afterwards.
+//!
+//! A sequence follows from its seed. One that fails is reduced: operations are left out while it still fails, and the rest
+//! is printed as a list that a test can replay.
+
+mod register;
+mod run;
+mod step;
+mod world;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use self::run::Run;
+pub use self::step::{Condition, Step};
+pub use self::world::{Alone, Embedded, Shared, World};
+use super::dice::Dice;
+
+/// Number of attempts to leave operations out of a sequence that fails.
+const REDUCTIONS_MAX: usize = 60;
+
+/// What a sequence did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Number of writes that succeeded.
+    pub written: u64,
+    /// Number of requests that were rejected, as the model says.
+    pub rejected: u64,
+    /// Number of responses that repeated a stored outcome.
+    pub replayed: u64,
+    /// Number of comparisons of everything.
+    pub comparisons: u64,
+    /// Number of restarts and kills.
+    pub restarts: u64,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { written, rejected, replayed, comparisons, restarts } = self;
+        write!(
+            formatter,
+            "{written} writes, {rejected} rejected and {replayed} replayed requests, {restarts} restarts, {comparisons} comparisons"
+        )
+    }
+}
+
+/// Sends the sequence of a seed to a new world.
+///
+/// # Errors
+/// The first disagreement, with the reduced sequence.
+pub fn run<W: World>(start: impl Fn() -> W, seed: u64, length: usize) -> Result<Summary, String> {
+    let mut dice = Dice::new(seed);
+    let steps: Vec<Step> = (0..length).map(|_| Step::random(&mut dice)).collect();
+    replay(&start, &steps).map_err(|problem| {
+        let (steps, problem) = reduced(&start, steps, problem);
+        format!("seed {seed}: {problem}\nreduced to {} operations: {steps:?}", steps.len())
+    })
+}
+
+/// Sends a sequence to a new world.
+///
+/// # Errors
+/// The first disagreement.
+pub fn replay<W: World>(start: impl Fn() -> W, steps: &[Step]) -> Result<Summary, String> {
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        let mut run = Run::new(start());
+        steps.iter().try_for_each(|step| run.take(*step).map_err(|problem| format!("{step:?}: {problem}")))?;
+        run.end()
+    }));
+    ran.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        Err(text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default())
+    })
+}
+
+/// Leaves out parts of a sequence while it fails, in ever smaller parts.
+fn reduced<W: World>(start: &impl Fn() -> W, mut steps: Vec<Step>, mut problem: String) -> (Vec<Step>, String) {
+    let mut part = steps.len().div_ceil(2);
+    for _ in 0..REDUCTIONS_MAX {
+        let shorter = (0..steps.len()).step_by(part).find_map(|from| {
+            let mut fewer = steps.clone();
+            drop(fewer.drain(from..(from + part).min(steps.len())));
+            replay(start, &fewer).err().map(|problem| (fewer, problem))
+        });
+        match shorter {
+            Some(found) => (steps, problem) = found,
+            None if part == 1 => break,
+            None => {}
+        }
+        part = part.div_ceil(2).max(1).min(steps.len().max(1));
+    }
+    (steps, problem)
+}
