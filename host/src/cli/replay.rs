@@ -31,13 +31,13 @@ const VALUE_CHARACTERS_MAX: usize = 200;
 pub struct ReplayArgs {
     /// The evidence bundle, as `daftar eval --evidence` or `POST /Eligibility/$evidence` wrote it
     bundle: PathBuf,
-    /// File with the public keys of the register (a JSON Web Key or a set of them, as `daftar key export` writes it); a
-    /// bundle signed by another key is rejected. Without it, the signature is verified with the key in the bundle, which
-    /// proves only that the bundle was not damaged
+    /// File with the public keys of the register (a JSON Web Key or a set of them, as `daftar key export` prints it); a
+    /// bundle signed by another key is rejected. Without it, the signature is verified with the key in the bundle,
+    /// which proves only that the bundle was not damaged
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// The engine that made the decision, one `.wasm` component; by default it is taken from the folder `plugins` beside
-    /// this program
+    /// The engine that made the decision, one `.wasm` component; by default it is taken from the folder `plugins`
+    /// beside this program
     #[arg(long, value_name = "FILE")]
     engine: Option<PathBuf>,
 }
@@ -73,7 +73,7 @@ fn report(
     let is_trusted = args.key.is_some();
     if !is_trusted {
         output::note(format_args!(
-            "note: the key `{}` comes from the bundle itself; pass the register's keys with --key to check who signed it",
+            "note: the key `{}` comes from the bundle itself; check the signer with --key and the register's keys",
             key.kid
         ));
     }

@@ -275,8 +275,8 @@ fn subject(batch: &Batch, uris: &HashMap<u32, String>) -> EvidenceSubject {
     }
 }
 
-/// Returns the values of a column, `null` where a row has none. A number with a fraction is a text, because JSON readers
-/// may round it.
+/// Returns the values of a column, `null` where a row has none. A number with a fraction is a text, because readers of
+/// JSON may round it.
 fn values(column: &Column, uris: &HashMap<u32, String>) -> Vec<Value> {
     let values: Vec<Value> = match &column.values {
         ColumnValues::Booleans(values) => values.iter().map(|value| Value::Bool(*value != 0)).collect(),
