@@ -191,7 +191,7 @@ fn difference(recorded: &[u8], repeated: &[u8]) -> Option<String> {
     }))
 }
 
-/// Finds the first difference in the order of names and positions. JSON that was read has few levels.
+/// Finds the first difference in the order of names and positions, outcomes first. JSON that was read has few levels.
 fn compare(path: &str, recorded: Option<&Value>, repeated: Option<&Value>, found: &mut Option<String>) {
     if found.is_some() || recorded == repeated {
         return;
@@ -199,7 +199,7 @@ fn compare(path: &str, recorded: Option<&Value>, repeated: Option<&Value>, found
     match (recorded, repeated) {
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
             let mut names: Vec<&String> = old.keys().chain(new.keys()).collect();
-            names.sort_unstable();
+            names.sort_unstable_by_key(|name| (*name != "outcome", *name));
             names.dedup();
             for name in names {
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };

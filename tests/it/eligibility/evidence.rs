@@ -141,7 +141,7 @@ fn changed_bundles_other_keys_and_other_engines_are_rejected() {
 
     let young = forged(&bundle, |content| content["subjects"][0]["facts"]["me.birth_date"] = json!(["2001-01-01"]));
     fails(&young, &["--key", keys], 66, "it is signed by the key");
-    fails(&young, &[], 1, "`results[0].explanation.");
+    fails(&young, &[], 1, "`results[0].outcome` was recorded as \"eligible\" and is now \"not_eligible\"");
     let outcome = forged(&bundle, |content| {
         let response = content["response"].as_str().unwrap();
         content["response"] = json!(response.replacen("\"outcome\":\"not_eligible\"", "\"outcome\":\"eligible\"", 1));
