@@ -50,6 +50,10 @@ impl VerificationKey {
         Self { kty: "OKP".to_owned(), crv: "Ed25519".to_owned(), kid: kid.into(), x: x.into() }
     }
 
+    fn is_ed25519(&self) -> bool {
+        self.kty == "OKP" && self.crv == "Ed25519"
+    }
+
     /// Reads a JSON Web Key, or a set of them (`{"keys": […]}`). Keys of other types are ignored.
     ///
     /// # Errors
@@ -61,7 +65,7 @@ impl VerificationKey {
             None => vec![read],
         };
         let keys = listed.into_iter().filter_map(|key| serde_json::from_value::<Self>(key).ok());
-        let keys: Vec<Self> = keys.filter(|key| key.kty == "OKP" && key.crv == "Ed25519").collect();
+        let keys: Vec<Self> = keys.filter(Self::is_ed25519).collect();
         if keys.is_empty() {
             return Err("it has no Ed25519 key with `kid` and `x`; `daftar key export` writes such a file".to_owned());
         }
@@ -134,6 +138,9 @@ pub fn open(file: &[u8]) -> Result<Bundle, String> {
         return Err("it was changed after it was signed: its JSON is formatted in another way".to_owned());
     }
     let Envelope { key, seal, content, .. } = envelope;
+    if !key.is_ed25519() {
+        return Err("its key is not an Ed25519 key".to_owned());
+    }
     let signed = signed_bytes(&key.kid, content.get());
     verify_with((&key.kid, &key.x), &signed, &seal).map_err(|_| {
         format!("it was changed after it was signed: the signature of the key `{}` does not match its bytes", key.kid)
