@@ -23,6 +23,7 @@ mod output;
 mod pack;
 mod plugin;
 mod program;
+mod replay;
 mod restore;
 mod serve;
 mod table;
@@ -152,6 +153,8 @@ enum Command {
     Program(program::ProgramCommand),
     /// Test an eligibility rule: its errors, the eligible records, and explanations
     Eval(eval::EvalArgs),
+    /// Repeat the decision of an evidence bundle without a register, and compare the bytes of the response
+    Replay(replay::ReplayArgs),
     /// Record, list and withdraw consents
     #[command(subcommand)]
     Consent(consent::ConsentCommand),
@@ -246,6 +249,7 @@ fn execute(global: &GlobalArgs, command: Command) -> Result<(), CliError> {
         Command::Plugin(command) => plugin::run(global, command),
         Command::Program(command) => program::run(global, command),
         Command::Eval(args) => eval::run(global, args),
+        Command::Replay(args) => replay::run(global, &args),
         Command::Consent(command) => consent::run(global, command),
         Command::Export(args) => export::run(global, &args),
         Command::Import(args) => import::run(global, &args),

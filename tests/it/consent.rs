@@ -4,7 +4,7 @@ mod calls;
 mod differential;
 mod filtering;
 mod replays;
-mod world;
+pub mod world;
 
 use daftar_tests::records::{NATIONAL_ID, person, reference, with};
 use daftar_tests::{ApiClient, Response, TestApp, errors, redacted};

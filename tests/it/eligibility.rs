@@ -2,6 +2,7 @@
 
 mod conformance;
 mod diagnostics;
+mod evidence;
 mod explain;
 mod fairness;
 mod hostile;

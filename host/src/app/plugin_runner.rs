@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use daftar_domain::code::{Code, Namespace};
-use daftar_domain::context::{Clock, SystemClock};
+use daftar_domain::context::{Cancellation, Clock, SystemClock};
 use daftar_domain::manifest::PluginManifest;
 use daftar_sandbox::{
-    CodeResolution, CompileIn, InstalledPlugin, PluginHost, PluginHostSettings, PluginLibrary, PluginOffer,
-    PluginUsage, UnsignedPlugins,
+    CodeResolution, CompileIn, EngineError, InstalledPlugin, PluginHost, PluginHostSettings, PluginLibrary,
+    PluginOffer, PluginUsage, Priority, RuleRequest, RuleSession, UnsignedPlugins,
 };
 use daftar_vocabulary::CheckedPack;
 
@@ -61,6 +61,28 @@ impl PluginRunner {
     /// It is not a pack, or the call failed.
     pub fn resolve(&self, namespace: &Namespace, codes: &[Code]) -> Result<Vec<CodeResolution>, String> {
         self.host.resolve_codes(self.plugin.loaded(), namespace, codes).map_err(|error| error.to_string())
+    }
+
+    /// Returns its name, version and digest, as decisions name an engine.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        self.plugin.loaded().reference()
+    }
+
+    /// Runs a task with a compiled rule of an engine, on a thread of the sandbox, and waits for its value.
+    ///
+    /// # Errors
+    /// It is not an engine, the rule is invalid, or the engine failed.
+    pub fn with_rule<R: Send + 'static>(
+        &self,
+        rule: RuleRequest,
+        task: impl FnOnce(&mut RuleSession) -> R + Send + 'static,
+    ) -> Result<R, EngineError> {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let task = move |session: Result<&mut RuleSession, EngineError>| drop(sender.send(session.map(task)));
+        let (plugin, cancellation) = (self.plugin.loaded(), Cancellation::default());
+        self.host.submit_rule(Priority::Interactive, plugin, rule, cancellation, Box::new(task))?;
+        receiver.recv().map_err(|_| EngineError::Abandoned)?
     }
 
     /// Returns the resources used since the start.

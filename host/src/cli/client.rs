@@ -6,13 +6,15 @@ use serde_json::json;
 
 use super::admin_client::{AdminClient, Payload, part, read};
 use super::{CliError, GlobalArgs, output};
+use daftar_api_types::admin::ListBody;
 use daftar_api_types::admin::client::{
     ClientBody, ClientChange, Grant, NewClient, NewClientBody, NewGrant, RotatedSecretBody, SecretBody, SecretRotation,
-    SigningKeyRotation,
+    SigningKeyBody, SigningKeyRotation,
 };
 use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
 use daftar_domain::organization::LegalBasis;
 use daftar_service::client::OVERLAP_S_MAX;
+use daftar_service::eligibility::evidence::VerificationKey;
 
 /// Note printed after a secret.
 const KEEP_SECRET: &str = "The secret is shown this once: keep it in a safe place.";
@@ -356,10 +358,13 @@ pub enum KeyCommand {
     },
     /// List the keys whose tokens and decisions are accepted
     List,
+    /// Print the public keys that verify evidence bundles, as a JSON Web Key Set for `daftar replay --key`
+    Export,
 }
 
 /// Runs the command.
 pub fn run_keys(global: &GlobalArgs, command: KeyCommand) -> Result<(), CliError> {
+    let is_export = matches!(command, KeyCommand::Export);
     let keys = AdminClient::connect(global)?.run(|admin| match command {
         KeyCommand::Rotate { usage, overlap } => {
             let usage = match usage {
@@ -369,8 +374,14 @@ pub fn run_keys(global: &GlobalArgs, command: KeyCommand) -> Result<(), CliError
             let rotation = SigningKeyRotation { r#use: Some(usage.to_owned()), overlap_s: overlap };
             admin.send_json("POST", "/signing-keys", &rotation)
         }
-        KeyCommand::List => admin.get("/signing-keys"),
+        KeyCommand::List | KeyCommand::Export => admin.get("/signing-keys"),
     })?;
+    if is_export {
+        let keys: ListBody<SigningKeyBody> = read(keys)?;
+        let public = keys.data.into_iter().filter_map(|key| Some(VerificationKey::new(key.kid, key.public_key?)));
+        output::json(&json!({"keys": public.collect::<Vec<_>>()}));
+        return Ok(());
+    }
     output::list_of_members(global, keys, &["kid", "use", "status", "created_at", "accepted_until"], output::text_at)
 }
 

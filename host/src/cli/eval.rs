@@ -19,8 +19,10 @@ use serde_json::Value;
 
 use self::drawing::Paint;
 use self::preview::PreviewArgs;
-use super::admin_client::{AdminClient, part, read};
+use super::admin_client::{AdminClient, Payload, part, read};
 use super::{CliError, GlobalArgs, output};
+use crate::app::packs::write_file;
+use daftar_service::eligibility::evidence::{self, BUNDLE_BYTES_MAX, Bundle};
 
 /// Maximum size of a file with an expression, in bytes: much larger than the limit of an expression, so that the server
 /// reports that limit.
@@ -63,6 +65,9 @@ pub struct EvalArgs {
     /// Run the named cases of a rule file, or of all rule files of a folder, and compare; repeatable
     #[arg(long, value_name = "PATH")]
     cases: Vec<PathBuf>,
+    /// Also write the signed evidence of the decision to that file, which `daftar replay` repeats
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "cases", "preview"])]
+    evidence: Option<PathBuf>,
     #[command(flatten)]
     preview: PreviewArgs,
 }
@@ -207,14 +212,17 @@ fn evaluate(
         subject: Some(rule.subject),
         as_of: args.as_of.as_deref().map(Cow::Borrowed),
         subjects: given.into_iter().map(|subject| referred(rule.subject, subject)).collect(),
-        explain,
+        explain: explain.or(args.evidence.is_some().then_some(true)),
         ..Evaluation::default()
     };
     match &rule.program {
         Some(program) => evaluation.program = Some(Cow::Borrowed(program)),
         None => evaluation.expression = Some(Cow::Borrowed(&rule.expression)),
     }
-    let answer = admin.send_json("POST", "/eligibility/evaluate", &Trying { evaluation, sample })?;
+    let answer = match &args.evidence {
+        Some(file) => export(admin, &Trying { evaluation, sample }, file)?,
+        None => admin.send_json("POST", "/eligibility/evaluate", &Trying { evaluation, sample })?,
+    };
     if global.json {
         output::json(&answer);
         return Ok(());
@@ -227,6 +235,22 @@ fn evaluate(
             Ok(())
         }
     }
+}
+
+/// Writes the evidence bundle of an evaluation to a file, which only its owner may read. Returns the response.
+fn export(admin: &AdminClient, body: &Trying<'_>, file: &Path) -> Result<Value, CliError> {
+    if file.exists() {
+        return Err(CliError::output(format_args!("`{}` exists already: name another file", file.display())));
+    }
+    let mut bundle = Vec::new();
+    let response = admin.download("POST", "/eligibility/evidence", Payload::json(body)?)?;
+    let read = response.take(BUNDLE_BYTES_MAX as u64 + 1).read_to_end(&mut bundle);
+    read.map_err(|error| CliError::unavailable(format!("the server closed the connection: {error}")))?;
+    let none = |problem: String| CliError::failed(format!("the server returned no evidence bundle: {problem}"));
+    let Bundle { key, content } = evidence::open(&bundle).map_err(none)?;
+    write_file(file, &bundle).map_err(|error| CliError::cannot_write(file, &error))?;
+    output::note(format_args!("wrote `{}`, {} bytes, signed with the key {}", file.display(), bundle.len(), key.kid));
+    serde_json::from_str(&content.response).map_err(|error| none(error.to_string()))
 }
 
 /// Returns the rule of a program.
@@ -331,7 +355,8 @@ fn show_checked(checked: &Validated<'_>) {
     }
 }
 
-fn show_results(results: &[SubjectResult<'_>]) {
+/// Prints one line for each result, and the number of results of each outcome.
+pub(super) fn show_results(results: &[SubjectResult<'_>]) {
     let rows: Vec<Vec<String>> = results
         .iter()
         .map(|result| vec![result.subject.to_string(), outcome_of(result), drawing::lacking(result)])

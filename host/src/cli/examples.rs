@@ -48,7 +48,9 @@ daftar program check
 daftar program end 'urn:svc:vocab:id-type#tax_id|PENSION' --on 2026-12-31
 daftar eval 'is_female(me) && age_years(me.birth_date) >= 60' --preview
 daftar eval @rule.cel --explain 'urn:svc:vocab:id-type#national_id|12345'
+daftar eval --program 'urn:svc:vocab:id-type#tax_id|PENSION' --of 'urn:svc:vocab:id-type#national_id|12345' --evidence decision.json
 daftar eval --cases examples/rules
+daftar replay decision.json --key keys.json
 daftar consent create --subject 'Individual/urn:svc:vocab:id-type#national_id|12345' --grantee 'Red Cross' --scope individual --effective 2026-01-01
 daftar consent list --grantee 'Red Cross'
 daftar consent show 123e4567-e89b-42d3-a456-426614174000
@@ -76,6 +78,7 @@ daftar identifier-system remove https://example.org/farmer-id
 daftar token client-0123 --secret-file secret.txt --scope individual:read
 daftar key rotate --overlap 48h
 daftar key list
+daftar key export
 daftar health
 daftar verify
 daftar doctor --all

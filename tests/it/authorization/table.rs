@@ -173,6 +173,13 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         method: "POST",
+        path: "/api/v2/Eligibility/$evidence",
+        scopes: &["eligibility:read"],
+        status: 200,
+        body: Some(rule),
+    },
+    Row {
+        method: "POST",
         path: "/api/v2/Eligibility/$preview",
         scopes: &["eligibility:read"],
         // Naming the beneficiary requires the scope to read people.

@@ -1,7 +1,7 @@
 //! The keys that seal decisions: Ed25519 (RFC 8032), stored and rotated like the token signing keys.
 //!
 //! A seal is `<key id>.<signature>`, the signature as URL-safe base64 without padding. The signed bytes are defined in
-//! `service/eligibility/decision.rs`.
+//! `service/eligibility/decision.rs`, and for evidence bundles in `service/eligibility/evidence.rs`.
 //!
 //! **Invariant:** a replaced key continues to verify its seals: a decision may be repeated years later.
 
@@ -35,6 +35,10 @@ impl KeyMaterial for DecisionMaterial {
         let pair = Ed25519KeyPair::from_seed_unchecked(secret);
         pair.map(Self).map_err(|_| format!("its key is not {SECRET_BYTES} bytes long"))
     }
+
+    fn public_key(&self) -> Option<String> {
+        Some(URL_SAFE_NO_PAD.encode(self.0.public_key()))
+    }
 }
 
 /// The reason why a seal is not accepted.
@@ -60,16 +64,38 @@ impl DecisionKeys {
     /// # Errors
     /// [`SealFault`].
     pub fn verify(&self, bytes: &[u8], seal: &str) -> Result<(), SealFault> {
-        if seal.len() > SEAL_BYTES_MAX {
-            return Err(SealFault::Mismatch);
-        }
-        let (id, signature) = seal.split_once('.').ok_or(SealFault::Mismatch)?;
-        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| SealFault::Mismatch)?;
+        let (id, signature) = parts_of(seal)?;
         // Decision keys do not expire, so the time does not matter.
         let key = self.find(id, Timestamp::MAX).ok_or(SealFault::UnknownKey)?;
-        let public = UnparsedPublicKey::new(&ED25519, key.material.0.public_key());
-        public.verify(bytes, &signature).map_err(|_| SealFault::Mismatch)
+        check(key.material.0.public_key(), bytes, &signature)
     }
+}
+
+/// Verifies a seal with a public key, where the key folder is not available. `key` is its id and the public key as
+/// URL-safe base64 without padding.
+///
+/// # Errors
+/// [`SealFault`].
+pub fn verify_with((id, public_key): (&str, &str), bytes: &[u8], seal: &str) -> Result<(), SealFault> {
+    let (named, signature) = parts_of(seal)?;
+    if named != id {
+        return Err(SealFault::UnknownKey);
+    }
+    let public_key = URL_SAFE_NO_PAD.decode(public_key).map_err(|_| SealFault::Mismatch)?;
+    check(public_key, bytes, &signature)
+}
+
+/// Returns the key id and the signature of a seal.
+fn parts_of(seal: &str) -> Result<(&str, Vec<u8>), SealFault> {
+    if seal.len() > SEAL_BYTES_MAX {
+        return Err(SealFault::Mismatch);
+    }
+    let (id, signature) = seal.split_once('.').ok_or(SealFault::Mismatch)?;
+    Ok((id, URL_SAFE_NO_PAD.decode(signature).map_err(|_| SealFault::Mismatch)?))
+}
+
+fn check(public_key: impl AsRef<[u8]>, bytes: &[u8], signature: &[u8]) -> Result<(), SealFault> {
+    UnparsedPublicKey::new(&ED25519, public_key).verify(bytes, signature).map_err(|_| SealFault::Mismatch)
 }
 
 #[cfg(test)]
@@ -125,6 +151,21 @@ mod tests {
         for wrong in ["", ".", "x", &format!("{seal}A"), &format!("{seal}="), &"A".repeat(10_000)] {
             assert!(ring.load().verify(b"decided", wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_seal_is_verified_with_its_public_key_alone() {
+        let ((_folder, ring), (_other_folder, other)) = (ring(), ring());
+        let seal = ring.load().seal(b"decided");
+        let of = |ring: &DecisionKeyRing| {
+            (ring.load().current().id().to_owned(), ring.load().current().public_key().unwrap())
+        };
+        let ((id, public), (other_id, other_public)) = (of(&ring), of(&other));
+        assert_eq!(verify_with((&id, &public), b"decided", &seal), Ok(()));
+        assert_eq!(verify_with((&id, &public), b"decided otherwise", &seal), Err(SealFault::Mismatch));
+        assert_eq!(verify_with((&id, &other_public), b"decided", &seal), Err(SealFault::Mismatch));
+        assert_eq!(verify_with((&id, "?"), b"decided", &seal), Err(SealFault::Mismatch));
+        assert_eq!(verify_with((&other_id, &public), b"decided", &seal), Err(SealFault::UnknownKey));
     }
 
     #[test]

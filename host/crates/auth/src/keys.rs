@@ -47,6 +47,11 @@ pub trait KeyMaterial: fmt::Debug + Sized + Send + Sync + 'static {
     /// # Errors
     /// The reason why the secret is not valid, without any part of it.
     fn of_secret(secret: &[u8]) -> Result<Self, String>;
+
+    /// Returns the public key as URL-safe base64 without padding; `None` if the secret also verifies.
+    fn public_key(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Signs and verifies tokens with HMAC-SHA-256.
@@ -95,6 +100,12 @@ impl<M: KeyMaterial> SigningKey<M> {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Returns the public key as URL-safe base64 without padding; `None` if the secret also verifies.
+    #[must_use]
+    pub fn public_key(&self) -> Option<String> {
+        self.material.public_key()
     }
 
     /// Returns the time of creation.

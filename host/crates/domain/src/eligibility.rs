@@ -18,23 +18,25 @@ named_enum! {
     }
 }
 
-/// The type of one value of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FieldType {
-    /// True or false.
-    Boolean,
-    /// A whole number.
-    Integer,
-    /// A number with a fraction.
-    Number,
-    /// Text.
-    Text,
-    /// A day.
-    Date,
-    /// A code.
-    Coded,
-    /// A repeated structure.
-    Structure,
+named_enum! {
+    /// The type of one value of a field.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum FieldType {
+        /// True or false.
+        Boolean = "boolean",
+        /// A whole number.
+        Integer = "integer",
+        /// A number with a fraction.
+        Number = "number",
+        /// Text.
+        Text = "text",
+        /// A day.
+        Date = "date",
+        /// A code.
+        Coded = "coded",
+        /// A repeated structure.
+        Structure = "structure",
+    }
 }
 
 /// A field that an expression may read.
@@ -175,6 +177,14 @@ pub struct Reference {
     pub column: u32,
     /// Its length in characters.
     pub length: u32,
+}
+
+impl Column {
+    /// Returns its name, such as `me.birth_date`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.space.name(), self.path)
+    }
 }
 
 impl Reference {

@@ -7,6 +7,7 @@
 pub mod check;
 pub mod decision;
 pub mod evaluate;
+pub mod evidence;
 pub mod facts;
 mod failure;
 mod layout;

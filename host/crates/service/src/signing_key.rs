@@ -56,6 +56,8 @@ pub struct SigningKey {
     pub created_at: Timestamp,
     /// End of the acceptance of its signatures; absent for the active key, and for keys of decisions.
     pub accepted_until: Option<Timestamp>,
+    /// The public key as URL-safe base64 without padding; absent for keys of tokens, which are shared secrets.
+    pub public_key: Option<String>,
 }
 
 /// Administers signing keys.
@@ -208,6 +210,7 @@ fn accepted<M: KeyMaterial>(ring: &SigningKeyRing<M>, usage: KeyUse, now: Timest
         is_current: at == 0,
         created_at: key.created_at(),
         accepted_until: key.accepted_until(),
+        public_key: key.public_key(),
     });
     listed.collect()
 }

@@ -298,6 +298,17 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         method: "POST",
+        path: "/Eligibility/$evidence",
+        target: |_| "/Eligibility/$evidence".to_owned(),
+        body: Some(|| json!({"expression": "is_female(me)", "subjects": [reference("1")]})),
+        status: 200,
+        action: "evaluate",
+        records: &[P1],
+        fields: &["me.gender"],
+        shown: None,
+    },
+    Row {
+        method: "POST",
         path: "/Eligibility/$preview",
         target: |_| "/Eligibility/$preview".to_owned(),
         body: Some(|| json!({"expression": "is_female(me)", "sample": 1})),

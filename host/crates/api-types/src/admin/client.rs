@@ -187,4 +187,7 @@ pub struct SigningKeyBody {
     /// Until when it is accepted, where it was replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_until: Option<String>,
+    /// The Ed25519 public key of a key of decisions, as URL-safe base64 without padding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_key: Option<String>,
 }

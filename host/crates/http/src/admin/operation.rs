@@ -319,6 +319,7 @@ fn key_bodies(app: &AppState, keys: &[SigningKey]) -> Vec<SigningKeyBody> {
         created_at: format_instant(key.created_at),
         age_days: now.duration_since(key.created_at).as_hours().max(0) / 24,
         accepted_until: key.accepted_until.map(format_instant),
+        public_key: key.public_key.clone(),
     };
     keys.iter().map(body).collect()
 }

@@ -16,7 +16,7 @@ use crate::api::extract::accept::IfMatch;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{NoParameters, Parameters};
-use crate::api::routes::eligibility::{checked, evaluated, previewed};
+use crate::api::routes::eligibility::{checked, evaluated, evidenced, previewed};
 use crate::api::routes::program::read_conditions;
 use crate::api::routes::record::tagged;
 use crate::api::routes::record_search::page_of;
@@ -106,13 +106,29 @@ pub async fn validate(call: Administrator, _: NoParameters, JsonObject(members):
 pub async fn evaluate(
     call: Administrator,
     _: NoParameters,
-    JsonObject(mut members): JsonObject<RECORD_BYTES_MAX>,
+    JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
 ) -> ApiResult {
+    let members = with_sample(&call, members).await?;
+    evaluated(&call.ctx, &call.app, members).await
+}
+
+/// Returns the evidence bundle of an evaluation; the body is that of `$evaluate`.
+pub async fn evidence(
+    call: Administrator,
+    _: NoParameters,
+    JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
+) -> ApiResult {
+    let members = with_sample(&call, members).await?;
+    evidenced(&call.ctx, &call.app, members).await
+}
+
+/// Returns a body with `subjects` in place of `sample`.
+async fn with_sample(call: &Administrator, mut members: Map<String, Value>) -> Result<Map<String, Value>, AppError> {
     if let Some(wanted) = members.remove("sample").filter(|wanted| !wanted.is_null()) {
         let picked = pick(&call.ctx, &call.app, &members, wanted).await?;
         members.insert("subjects".to_owned(), Value::Array(picked.into_iter().map(Value::String).collect()));
     }
-    evaluated(&call.ctx, &call.app, members).await
+    Ok(members)
 }
 
 /// Counts over the complete register; the body is that of `$preview`.

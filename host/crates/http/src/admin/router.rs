@@ -43,6 +43,7 @@ pub fn routes() -> Routes {
         ("/consents/{consent_id}", get(consent::show)),
         ("/consents/{consent_id}/withdraw", post(consent::withdraw)),
         ("/eligibility/evaluate", post(program::evaluate)),
+        ("/eligibility/evidence", post(program::evidence)),
         ("/eligibility/preview", post(program::preview)),
         ("/eligibility/validate", post(program::validate)),
         ("/program-rules", get(program::broken_rules)),

@@ -56,6 +56,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         api(DELETE, "/Consent/{consent_id}", program::withdraw_consent, openapi::program::withdraw_consent),
         api(POST, "/Eligibility/$validate", eligibility::validate, openapi::eligibility::validate),
         api(POST, "/Eligibility/$evaluate", eligibility::evaluate, openapi::eligibility::evaluate),
+        api(POST, "/Eligibility/$evidence", eligibility::evidence, openapi::eligibility::evidence),
         api(POST, "/Eligibility/$preview", eligibility::preview, openapi::eligibility::preview),
         api(GET, "/Vocabulary", vocabulary::list, openapi::vocabulary::list),
         api(GET, "/Vocabulary/$search", vocabulary::search_all, openapi::vocabulary::search_all),

@@ -7,13 +7,14 @@
 //! **Invariant:** an explanation has at most `DEPTH_MAX` levels, regardless of the depth that the engine reports, since
 //! JSON parsers have depth limits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
 use super::check::{self, codes_of};
 use super::decision::{Decision, expression_digest};
+use super::evidence::{Content, EngineFacts};
 use super::facts::{InlineSubject, SubjectFacts, inline_codes, with_inline};
 use super::failure::{Failure, RequestIdentity, budget_problem, refused, unless_exhausted};
 use super::layout;
@@ -23,12 +24,13 @@ use crate::registry::Registry;
 use crate::{audit, subjects};
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::calendar::{days_since_epoch, utc_day};
+use daftar_domain::code::CodeNumber;
 use daftar_domain::context::OpContext;
 use daftar_domain::eligibility::{
-    Diagnostic, Outcomes, PlacedQuestion, Reference, RowOutcome, RowSpace, Schema, Subject,
+    Batch, CodeTexts, Diagnostic, PlacedQuestion, Reference, RowOutcome, RowSpace, Schema, Subject,
 };
 use daftar_domain::error::AppError;
-use daftar_domain::explanation::{ExplainedPart, Explanation};
+use daftar_domain::explanation::{ExplainedPart, ExplainedValue, Explanation};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{RecordId, VersionId};
 use daftar_domain::subject::SubjectReference;
@@ -43,6 +45,8 @@ pub const EXPLAINED_MAX: usize = 100;
 const EXPLAINED_PARTS_MAX: usize = 20_000;
 /// Number of records with their versions that one audit entry names.
 const VERSIONS_PER_ENTRY: usize = 100;
+/// Note of the audit entries of a decision that was exported.
+const EVIDENCE_NOTE: &str = "evidence bundle issued";
 
 /// A subject to evaluate.
 #[derive(Debug, Clone)]
@@ -72,6 +76,8 @@ pub struct EvaluateRequest {
     pub explain: bool,
     /// The decision to repeat, for its day.
     pub repeated: Option<Arc<Decision>>,
+    /// True if the result includes the evidence of the decision.
+    pub evidence: bool,
 }
 
 /// Result for one subject.
@@ -88,6 +94,12 @@ pub enum SubjectResult {
     NotFound(AppError),
 }
 
+impl From<ExplainedOutcome> for SubjectResult {
+    fn from((outcome, explanation): ExplainedOutcome) -> Self {
+        Self::Outcome { outcome, explanation: explanation.map(Box::new) }
+    }
+}
+
 /// Result of an evaluation.
 #[derive(Debug)]
 pub struct Evaluated {
@@ -99,8 +111,10 @@ pub struct Evaluated {
     pub warnings: Vec<Diagnostic>,
     /// The fields that the rule reads, named as in missing facts.
     pub fields: Vec<String>,
-    /// The vocabularies with which the rule was evaluated.
-    pub generation: Arc<Generation>,
+    /// The codes in the explanations.
+    pub codes: BTreeMap<CodeNumber, CodeTexts>,
+    /// The input of the engine, if requested.
+    pub evidence: Option<Box<Content>>,
 }
 
 /// The authority with which a rule reads the register.
@@ -140,7 +154,7 @@ async fn evaluate_for(
         SubjectInput::Inline(_) | SubjectInput::Stored(_) => None,
     });
     let targets: Vec<String> = targets.collect();
-    let is_repeated = request.repeated.is_some();
+    let (is_repeated, is_evidence) = (request.repeated.is_some(), request.evidence);
     let requested = RequestIdentity {
         expression_digest: expression_digest(&request.expression),
         under: format!("{:?} {} {engine_name}", request.subject, request.explain),
@@ -150,6 +164,13 @@ async fn evaluate_for(
     // The entries name all records that were read, members of households included. For a rejected request, the entry
     // names the requested records.
     let entries = match &outcome {
+        Ok(evaluated) if is_evidence => {
+            let named = |entry: AuditEntry| match entry.note.clone() {
+                Some(note) => entry.with_note(format!("{note}; {EVIDENCE_NOTE}")),
+                None => entry.with_note(EVIDENCE_NOTE),
+            };
+            read_entries(ctx, evaluated, is_repeated).into_iter().map(named).collect()
+        }
         Ok(evaluated) => read_entries(ctx, evaluated, is_repeated),
         Err(_) => vec![audit::entry(ctx, AuditAction::Evaluate, AuditOutcome::Refused, targets)],
     };
@@ -239,47 +260,75 @@ impl Evaluation {
         let generation = self.consulted(session.questions())?;
         let all = with_inline(&generation, loaded.stored, &self.request.subjects)?;
         let subjects: Vec<&SubjectFacts> = all.iter().filter_map(|subject| subject.as_ref().ok()).collect();
-        let batch = layout::batch(&self.schema, &references, &subjects, days_since_epoch(self.as_of))?;
-        let with_texts = layout::codes_with_texts(&references, &batch);
-        let bindings = check::bindings(&generation, session.questions(), &with_texts).map_err(refused)?;
-        session.bind(&bindings)?;
-        let outcomes = session.evaluate(&batch)?;
         let decision = self.decision(session, &generation, loaded.reads.versions);
         if let Some(repeated) = &self.request.repeated {
             repeated.check_setting(&decision)?;
             repeated.check_records(&decision.versions)?;
         }
-        let explanations = self.explanations(session, &references, &subjects)?;
+        let decided = if self.request.evidence {
+            if all.len() > subjects.len() {
+                let absent = all.into_iter().find_map(Result::err);
+                return Err(absent.unwrap_or_else(|| AppError::internal("a subject has no facts")).into());
+            }
+            self.decide_with_evidence(session, &generation, &subjects)?
+        } else {
+            self.decide(session, &generation, &subjects)?
+        };
+        let Decided { outcomes, codes, evidence } = decided;
         let warnings = session.warnings().to_vec();
         let fields = references.iter().map(Reference::name).collect();
-        Ok(Evaluated { results: results(all, &outcomes, explanations), decision, warnings, fields, generation })
+        Ok(Evaluated { results: results(all, outcomes), decision, warnings, fields, codes, evidence })
     }
 
-    /// Returns the explanation of each subject's result, if requested.
-    fn explanations(
+    /// Evaluates the subjects in one batch, and explains each result if requested.
+    fn decide(
         &self,
         session: &mut RuleSession,
-        references: &[Reference],
+        generation: &Generation,
         subjects: &[&SubjectFacts],
-    ) -> Result<Vec<Option<ExplanationTree>>, Failure> {
-        let mut trees = Vec::new();
-        if !self.request.explain {
-            return Ok(trees);
+    ) -> Result<Decided, Failure> {
+        let references = session.references().to_vec();
+        let batch = layout::batch(&self.schema, &references, subjects, days_since_epoch(self.as_of))?;
+        let with_texts = layout::codes_with_texts(&references, &batch);
+        let bindings = check::bindings(generation, session.questions(), &with_texts).map_err(refused)?;
+        session.bind(&bindings)?;
+        let outcomes = session.evaluate(&batch)?;
+        let (mut decided, mut parts) = (Vec::with_capacity(subjects.len()), 0);
+        for (row, subject) in subjects.iter().enumerate() {
+            let explanation = if self.request.explain {
+                // Each subject has its own batch: a part is reported once, without the columns of other subjects.
+                let batch = layout::batch(&self.schema, &references, &[*subject], days_since_epoch(self.as_of))?;
+                explained(session, &self.request.expression, &batch, &mut parts)?
+            } else {
+                None
+            };
+            decided.push((outcomes.of(row), explanation));
         }
-        let mut parts = 0;
-        for subject in subjects {
-            // Each subject has its own batch: a part is reported once, without the columns of other subjects.
-            let batch = layout::batch(&self.schema, references, &[*subject], days_since_epoch(self.as_of))?;
-            let explanation = session.explain(&batch, 0)?;
-            parts += explanation.parts.len();
-            if parts > EXPLAINED_PARTS_MAX {
-                return Err(Failure::App(budget_problem(format!(
-                    "its explanations exhausted the budget of {EXPLAINED_PARTS_MAX} for `explained_parts`; ask about fewer subjects"
-                ))));
-            }
-            trees.push(tree(&self.request.expression, explanation));
+        let mut numbers = BTreeSet::new();
+        for (_, explanation) in &decided {
+            explanation.iter().for_each(|tree| add_codes(&tree.root, &mut numbers));
         }
-        Ok(trees)
+        let codes = numbers.into_iter().filter_map(|number| Some((number, generation.code_texts(number)?)));
+        Ok(Decided { outcomes: decided, codes: codes.collect(), evidence: None })
+    }
+
+    /// Evaluates each subject from the content of an evidence bundle.
+    fn decide_with_evidence(
+        &self,
+        session: &mut RuleSession,
+        generation: &Generation,
+        subjects: &[&SubjectFacts],
+    ) -> Result<Decided, Failure> {
+        let (references, as_of) = (session.references().to_vec(), days_since_epoch(self.as_of));
+        let batches = subjects.iter().map(|subject| layout::batch(&self.schema, &references, &[*subject], as_of));
+        let batches: Vec<Batch> = batches.collect::<Result<_, _>>()?;
+        let answers = check::bindings(generation, session.questions(), &BTreeSet::new()).map_err(refused)?.answers;
+        let questions = session.questions().iter().map(|placed| placed.question.clone()).zip(answers).collect();
+        let facts = EngineFacts { schema: &self.schema, as_of: self.as_of, questions, batches, generation };
+        let content = Content::new(&self.request, session.engine_name(), facts)?;
+        let inputs = content.inputs().map_err(AppError::internal)?;
+        let outcomes = inputs.decide(session)?;
+        Ok(Decided { outcomes, codes: inputs.codes_by_number(), evidence: Some(Box::new(content)) })
     }
 
     /// Returns the active vocabularies, with the contents of packs of open vocabularies for the codes of inline records
@@ -316,25 +365,50 @@ pub(super) fn reads_programs(references: &[Reference]) -> bool {
     references.iter().any(|reference| reference.space == RowSpace::Programs)
 }
 
-fn results(
-    subjects: Vec<Result<SubjectFacts, AppError>>,
-    outcomes: &Outcomes,
-    explanations: Vec<Option<ExplanationTree>>,
-) -> Vec<SubjectResult> {
-    let mut row = 0;
-    let mut explanations = explanations.into_iter();
-    let mut results = Vec::with_capacity(subjects.len());
-    for subject in subjects {
-        match subject {
-            Ok(_) => {
-                let explanation = explanations.next().flatten().map(Box::new);
-                results.push(SubjectResult::Outcome { outcome: outcomes.of(row), explanation });
-                row += 1;
-            }
-            Err(error) => results.push(SubjectResult::NotFound(error)),
-        }
+/// The outcomes of the subjects with facts, in order.
+struct Decided {
+    outcomes: Vec<ExplainedOutcome>,
+    codes: BTreeMap<CodeNumber, CodeTexts>,
+    evidence: Option<Box<Content>>,
+}
+
+/// The outcome for one subject with its explanation, if requested.
+pub(super) type ExplainedOutcome = (RowOutcome, Option<ExplanationTree>);
+
+fn results(subjects: Vec<Result<SubjectFacts, AppError>>, outcomes: Vec<ExplainedOutcome>) -> Vec<SubjectResult> {
+    let mut outcomes = outcomes.into_iter();
+    let result = |subject: Result<SubjectFacts, AppError>| match subject {
+        Ok(_) => outcomes.next().map(SubjectResult::from),
+        Err(error) => Some(SubjectResult::NotFound(error)),
+    };
+    subjects.into_iter().filter_map(result).collect()
+}
+
+/// Returns the explanation of the result for the only subject of a batch. `parts` counts the parts of a response.
+pub(super) fn explained(
+    session: &mut RuleSession,
+    expression: &str,
+    batch: &Batch,
+    parts: &mut usize,
+) -> Result<Option<ExplanationTree>, Failure> {
+    let explanation = session.explain(batch, 0)?;
+    *parts += explanation.parts.len();
+    if *parts > EXPLAINED_PARTS_MAX {
+        return Err(Failure::App(budget_problem(format!(
+            "its explanations exhausted the budget of {EXPLAINED_PARTS_MAX} for `explained_parts`; ask about fewer subjects"
+        ))));
     }
-    results
+    Ok(tree(expression, explanation))
+}
+
+/// Adds the codes of a part and of its child parts. A tree has few levels, so the function may be recursive.
+fn add_codes(node: &Node, numbers: &mut BTreeSet<CodeNumber>) {
+    let values = node.part.seen.iter().map(|fact| &fact.value).chain([&node.part.value]);
+    numbers.extend(values.filter_map(|value| match value {
+        ExplainedValue::Code(number) => Some(*number),
+        _ => None,
+    }));
+    node.children.iter().for_each(|child| add_codes(child, numbers));
 }
 
 /// Evaluates the expression of a program for a beneficiary on the current day, with the authority of the program.
@@ -356,6 +430,7 @@ pub async fn ask_program(
         as_of: None,
         explain: false,
         repeated: None,
+        evidence: false,
     };
     let evaluated = evaluate_for(ctx, registry, engine, request, Authority::Program).await?;
     match evaluated.results.into_iter().next() {
@@ -445,7 +520,6 @@ fn tree(expression: &str, explanation: Explanation) -> Option<ExplanationTree> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use daftar_domain::explanation::ExplainedValue;
 
     fn part(parent: Option<usize>, text: std::ops::Range<usize>) -> ExplainedPart {
         let value = ExplainedValue::Boolean(true);

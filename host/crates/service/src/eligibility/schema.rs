@@ -38,6 +38,11 @@ pub fn schema(subject: Subject, extension: &ExtensionFields) -> Schema {
             fields.extend(extension.iter().map(|field| of_module(space, field)));
         }
     }
+    of_fields(subject, fields)
+}
+
+/// Returns the schema of these fields, with its digest.
+pub(super) fn of_fields(subject: Subject, fields: Vec<Field>) -> Schema {
     Schema { version: digest(subject, &fields), subject, fields }
 }
 

@@ -244,6 +244,7 @@ async fn outcomes(
         as_of: None,
         explain: false,
         repeated: None,
+        evidence: false,
     };
     let Evaluated { results, .. } = evaluate::evaluate(ctx, &side.registry, &side.engine, request).await?;
     let verdict = |result: SubjectResult| match result {

@@ -104,7 +104,7 @@ pub fn read(
     }
     reader.finish(problems);
     let repeated = repeated.map(Arc::new);
-    EvaluateRequest { expression, program, subject, subjects: inputs, as_of, explain, repeated }
+    EvaluateRequest { expression, program, subject, subjects: inputs, as_of, explain, repeated, evidence: false }
 }
 
 /// Returns the minimum number of individuals in the inline records of some subjects, counted before they are read.

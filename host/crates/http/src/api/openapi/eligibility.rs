@@ -7,7 +7,7 @@ use daftar_api_types::public::preview::{PreviewLine, PreviewRequest};
 use super::individual;
 use super::operation::{DocumentedResponse, Operation, Tag};
 use super::record::{self, code_sent_of, fields_sent, list_sent};
-use super::shape::{self, Shape, any_of, by_name, list, named, null, object, of_type, whole, word};
+use super::shape::{self, Shape, any_object, any_of, by_name, list, named, null, object, of_type, text, whole, word};
 use crate::api::dto::eligibility::membership_fields;
 use crate::api::dto::field::Level;
 use crate::api::extract::accept::LINES;
@@ -36,6 +36,18 @@ pub fn evaluate() -> Operation {
             any_of(["EvaluationOfIndividuals", "EvaluationOfGroups", "EvaluationOfProgram"].map(named)),
         )
         .responses("One result for each subject, in order, and the inputs that repeat the decision.", named("Evaluated"))
+        .refuses(&[404, 409])
+}
+
+/// `POST /Eligibility/$evidence`
+pub fn evidence() -> Operation {
+    Operation::new(Tag::Eligibility, "exportEvidence", "Export the evidence of a decision")
+        .says("Evaluates a body of `$evaluate` with at most 100 subjects, with the same scopes and grants, and returns a signed bundle: the rule, the engine's name and digest, the facts that the rule reads and the client may see, the codes with the answers of the vocabularies, and the bytes of the response of `$evaluate`. `daftar replay` verifies the signature and repeats the evaluation without the register. A subject that does not exist or is hidden is 404. Save the body unchanged: its signature covers its exact bytes.")
+        .body(
+            "The rule and its subjects.",
+            any_of(["EvaluationOfIndividuals", "EvaluationOfGroups", "EvaluationOfProgram"].map(named)),
+        )
+        .responses("The evidence bundle.", named("EvidenceBundle"))
         .refuses(&[404, 409])
 }
 
@@ -71,7 +83,18 @@ pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
         .may("expression", null());
     let membership =
         object("A membership in a program.").needs("program", record::reference_sent(&[RecordKind::Program]));
+    let key = object("The public key of the signature, a JSON Web Key.")
+        .needs("kty", word(["OKP"]))
+        .needs("crv", word(["Ed25519"]))
+        .needs("kid", text())
+        .needs("x", text());
+    let bundle = object("A signed evidence bundle.")
+        .needs("daftar_evidence", whole(1).about("The version of the format."))
+        .needs("key", key)
+        .needs("seal", text().about("The key id and the signature of `content`."))
+        .needs("content", any_object("The inputs of the engine, and the response of `$evaluate` as a text."));
     let requests = [
+        ("EvidenceBundle", bundle),
         ("EvaluationOfIndividuals", people.may_or_null("subject", person.clone())),
         ("EvaluationOfGroups", groups.needs("subject", group.clone())),
         ("EvaluationOfProgram", of_program),

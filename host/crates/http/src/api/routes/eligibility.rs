@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc::channel;
@@ -28,7 +29,8 @@ use daftar_domain::subject::Subject;
 use daftar_service::codes::LanguagePreference;
 use daftar_service::eligibility::check::check;
 use daftar_service::eligibility::decision::{Sealer, not_authentic};
-use daftar_service::eligibility::evaluate::evaluate as decide;
+use daftar_service::eligibility::evaluate::{EXPLAINED_MAX, EvaluateRequest, Evaluated, evaluate as decide};
+use daftar_service::eligibility::evidence::{BUNDLE_BYTES_MAX, sign};
 use daftar_service::eligibility::preview::{Preview, PreviewEvent, PreviewRequest, SubjectSelection, prepare};
 use daftar_service::{program, records};
 
@@ -61,7 +63,49 @@ pub async fn evaluate(
 }
 
 /// Handles a body of `$evaluate`.
-pub async fn evaluated(ctx: &OpContext, app: &AppState, mut members: Map<String, Value>) -> ApiResult {
+pub async fn evaluated(ctx: &OpContext, app: &AppState, members: Map<String, Value>) -> ApiResult {
+    let Decided { names, evaluated, seal } = decided(ctx, app, members, false).await?;
+    Ok(Json(response::evaluated(&names, &evaluated, seal)).into_response())
+}
+
+/// Returns the evidence bundle of an evaluation.
+pub async fn evidence(
+    call: Auth<scope::EligibilityRead>,
+    _: NoParameters,
+    JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
+) -> ApiResult {
+    evidenced(&call.ctx, &call.app, members).await
+}
+
+/// Handles a body of `$evidence`: evaluates it like a body of `$evaluate`, and signs the inputs and the response.
+pub async fn evidenced(ctx: &OpContext, app: &AppState, members: Map<String, Value>) -> ApiResult {
+    let Decided { names, mut evaluated, seal } = decided(ctx, app, members, true).await?;
+    let content = evaluated.evidence.take().ok_or_else(|| AppError::internal("a decision without its evidence"))?;
+    let defect = |error: serde_json::Error| AppError::Internal(error.into());
+    let response = serde_json::to_string(&response::evaluated(&names, &evaluated, seal)).map_err(defect)?;
+    let content = content.complete(&names, &app.public_url, response);
+    let bundle = sign(&app.decision_keys.load(), &content).map_err(defect)?;
+    if bundle.len() > BUNDLE_BYTES_MAX {
+        let message = format!("the evidence bundle would have more than {BUNDLE_BYTES_MAX} bytes; name fewer subjects");
+        return Err(AppError::invalid("subjects", "too_many", message).into());
+    }
+    Ok(([(CONTENT_TYPE, "application/json")], bundle).into_response())
+}
+
+/// An evaluation with the names of its subjects and the seal of its decision.
+struct Decided {
+    names: Vec<String>,
+    evaluated: Evaluated,
+    seal: String,
+}
+
+/// Evaluates a body of `$evaluate`.
+async fn decided(
+    ctx: &OpContext,
+    app: &AppState,
+    mut members: Map<String, Value>,
+    evidence: bool,
+) -> Result<Decided, AppError> {
     let mut problems = Problems::default();
     let sealer = Sealer::new(ctx, &app.decision_keys);
     // Before any other member is used, including the version of a program's rule.
@@ -80,13 +124,17 @@ pub async fn evaluated(ctx: &OpContext, app: &AppState, mut members: Map<String,
     };
     let fields = app.registry.vocabularies.current();
     let request = body::read(members, program.as_ref(), repeated, fields.extension_fields(), &mut problems);
-    let request = problems.finish(request)?;
+    if evidence && request.subjects.len() > EXPLAINED_MAX {
+        let message = format!("an evidence bundle is about at most {EXPLAINED_MAX} subjects");
+        problems.add("subjects", "too_many", message);
+    }
+    let request = EvaluateRequest { evidence, ..problems.finish(request)? };
     let names = response::subject_names(&request);
     let evaluated = decide(ctx, &app.registry, &app.engine, request).await?;
     // A repeated decision has the same seal, even if the key was replaced since.
     let same = sent.filter(|sent| sent.decision == evaluated.decision);
     let seal = same.map_or_else(|| sealer.seal(&evaluated.decision), |sent| sent.seal);
-    Ok(Json(response::evaluated(&names, &evaluated, seal)).into_response())
+    Ok(Decided { names, evaluated, seal })
 }
 
 /// Checks that a decision sent back was issued to this client or its organization.

@@ -1,17 +1,19 @@
 //! Responses of `$validate` and `$evaluate`, and their parts in common with `$preview`.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use daftar_api_types::public::eligibility as body;
 use serde_json::{Map, Number, Value};
 
 use super::decision;
 use daftar_domain::calendar::date_from_days;
-use daftar_domain::eligibility::{Diagnostic, RowError, Severity, Verdict};
+use daftar_domain::code::CodeNumber;
+use daftar_domain::eligibility::{CodeTexts, Diagnostic, RowError, Severity, Verdict};
 use daftar_domain::explanation::{Cost, ExplainedValue};
 use daftar_service::eligibility::check::Checked;
 use daftar_service::eligibility::evaluate::{EvaluateRequest, Evaluated, Node, SubjectInput, SubjectResult};
-use daftar_service::vocabulary::Generation;
+use daftar_service::eligibility::evidence::{Content, Replayed};
 
 /// The response of `$validate`.
 #[must_use]
@@ -51,23 +53,23 @@ pub fn diagnostics(diagnostics: &[Diagnostic]) -> Vec<body::Diagnostic<'_>> {
 }
 
 /// The explanation of an outcome. A tree has few levels, so the function may be recursive.
-fn explanation<'a>(generation: &Generation, node: &'a Node, is_cut: bool) -> body::Explanation<'a> {
+fn explanation<'a>(codes: &Codes, node: &'a Node, is_cut: bool) -> body::Explanation<'a> {
     let Node { text, part, children } = node;
     body::Explanation {
         text: Cow::Borrowed(text),
         item: part.item,
-        value: value(generation, &part.value),
-        seen: part.seen.iter().map(|fact| (fact.name.clone(), value(generation, &fact.value))).collect(),
+        value: value(codes, &part.value),
+        seen: part.seen.iter().map(|fact| (fact.name.clone(), value(codes, &fact.value))).collect(),
         missing: Cow::Borrowed(&part.missing),
         error: part.error.as_deref().map(Cow::Borrowed),
-        children: children.iter().map(|child| explanation(generation, child, false)).collect(),
+        children: children.iter().map(|child| explanation(codes, child, false)).collect(),
         truncated: is_cut,
     }
 }
 
 /// The value of an expression part: plain JSON where possible, `null` if unknown, an object for a code, a list and a
 /// record.
-fn value(generation: &Generation, value: &ExplainedValue) -> Value {
+fn value(codes: &Codes, value: &ExplainedValue) -> Value {
     match value {
         ExplainedValue::Unknown => Value::Null,
         ExplainedValue::Boolean(truth) => Value::Bool(*truth),
@@ -77,7 +79,7 @@ fn value(generation: &Generation, value: &ExplainedValue) -> Value {
             None => Value::String(number.to_string()),
         },
         ExplainedValue::Day(days) => date_from_days(*days).map_or(Value::Null, |day| Value::String(day.to_string())),
-        ExplainedValue::Code(number) => generation.code_texts(*number).map_or(Value::Null, |code| {
+        ExplainedValue::Code(number) => codes.get(number).map_or(Value::Null, |code| {
             serde_json::json!({
                 "uri": format!("{}#{}", code.namespace, code.code), "code": code.code, "display": code.display,
                 "namespace": code.namespace,
@@ -120,9 +122,11 @@ pub fn subject_names(request: &EvaluateRequest) -> Vec<String> {
         .collect()
 }
 
-/// The response of `$evaluate`; the decision is sealed for the client of the request.
-#[must_use]
-pub fn evaluated<'a>(names: &'a [String], evaluated: &'a Evaluated, seal: String) -> body::Evaluated<'a> {
+/// The codes in explanations.
+type Codes = BTreeMap<CodeNumber, CodeTexts>;
+
+/// The results of subjects with these names.
+fn results<'a>(names: &'a [String], results: &'a [SubjectResult], codes: &Codes) -> Vec<body::SubjectResult<'a>> {
     let result = |(subject, result): (&'a String, &'a SubjectResult)| {
         let subject = Cow::Borrowed(subject.as_str());
         match result {
@@ -131,7 +135,7 @@ pub fn evaluated<'a>(names: &'a [String], evaluated: &'a Evaluated, seal: String
                 outcome: Some(outcome(decided.verdict)),
                 missing: Some(Cow::Borrowed(&decided.missing)),
                 errors: row_errors(&decided.errors),
-                explanation: tree.as_deref().map(|tree| explanation(&evaluated.generation, &tree.root, tree.is_cut)),
+                explanation: tree.as_deref().map(|tree| explanation(codes, &tree.root, tree.is_cut)),
                 error: None,
             },
             SubjectResult::NotFound(error) => {
@@ -141,9 +145,38 @@ pub fn evaluated<'a>(names: &'a [String], evaluated: &'a Evaluated, seal: String
             }
         }
     };
+    names.iter().zip(results).map(result).collect()
+}
+
+/// The response of `$evaluate`; the decision is sealed for the client of the request.
+#[must_use]
+pub fn evaluated<'a>(names: &'a [String], evaluated: &'a Evaluated, seal: String) -> body::Evaluated<'a> {
     body::Evaluated {
-        results: names.iter().zip(&evaluated.results).map(result).collect(),
+        results: results(names, &evaluated.results, &evaluated.codes),
         decision: decision::write(&evaluated.decision, seal),
         warnings: diagnostics(&evaluated.warnings),
     }
+}
+
+/// The bytes of the response to a repeated evaluation. The versions of records and the digests of vocabularies are those
+/// of the recorded response, since they are not inputs of the engine; everything else was computed again.
+///
+/// # Errors
+/// The recorded response is not a response of `$evaluate`; one sentence.
+pub fn replayed(content: &Content, replayed: &Replayed) -> Result<Vec<u8>, String> {
+    let recorded: body::Evaluated<'_> = serde_json::from_str(&content.response)
+        .map_err(|error| format!("`response` is not a response of `$evaluate`: {error}"))?;
+    let names: Vec<String> = content.subjects.iter().map(|subject| subject.subject.clone()).collect();
+    let repeated = body::Evaluated {
+        results: results(&names, &replayed.results, &replayed.codes),
+        decision: body::Decision {
+            expression_digest: Cow::Borrowed(&replayed.expression_digest),
+            engine: Cow::Borrowed(&replayed.engine),
+            schema: Cow::Borrowed(&replayed.schema),
+            as_of: Cow::Borrowed(&content.as_of),
+            ..recorded.decision
+        },
+        warnings: diagnostics(&replayed.warnings),
+    };
+    serde_json::to_vec(&repeated).map_err(|error| error.to_string())
 }
