@@ -14,6 +14,7 @@
 mod clients;
 mod document;
 mod linked;
+mod promises;
 mod session;
 
 use std::path::{Path, PathBuf};
