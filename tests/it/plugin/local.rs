@@ -98,7 +98,7 @@ fn cases_of_a_pack_are_compared_with_it() {
     let source = folder.path().join("source-1.0.0");
     let source = source.to_str().unwrap();
     let none = daftar(folder.path(), &["plugin", "test", source]);
-    assert_eq!(none.code, 66, "{none:?}");
+    assert!(none.code == 66 && none.stderr.contains("tests/cases.toml`, each a `[[case]]`"), "{none:?}");
     let tests = folder.path().join("source-1.0.0/tests");
     std::fs::create_dir(&tests).unwrap();
     let cases = "[[case]]\ncode = \"urn:test:small#A\"\nexpect = { labels = { en = \"First\" } }\n\

@@ -148,6 +148,13 @@ pub fn bench(global: &GlobalArgs, args: &BenchArgs) -> Result<(), CliError> {
 /// Runs the cases of a plugin and reports the failed ones.
 pub fn test(global: &GlobalArgs, args: &TestArgs) -> Result<(), CliError> {
     let cases = args.dir.join("tests");
+    if args.dir.is_dir() && !cases.is_dir() {
+        return Err(CliError::input(format_args!(
+            "`{}` has no cases yet: write them to `{}`, each a `[[case]]` with a `code` and what to `expect` of it, or the `error`",
+            args.dir.display(),
+            cases.join("cases.toml").display()
+        )));
+    }
     if !args.dir.join("pack.toml").is_file() {
         let manifest = plugin_files::manifest_in(&args.dir).map_err(CliError::input)?;
         let file = args.file.clone().unwrap_or_else(|| args.dir.join(format!("{}.wasm", manifest.name)));
