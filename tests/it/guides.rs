@@ -14,6 +14,7 @@
 mod clients;
 mod document;
 mod linked;
+mod promises;
 mod session;
 
 use std::path::{Path, PathBuf};
@@ -60,8 +61,12 @@ guides! {
     first_rule => "host/docs/tutorials/first-rule.md",
     nginx => "host/docs/how-to/nginx.md",
     payment_client => "host/docs/how-to/payment-client.md",
+    plugin_languages => "host/docs/how-to/plugin-languages.md",
+    plugin_cookbook => "host/docs/how-to/plugin-cookbook.md",
     undetermined => "host/docs/how-to/undetermined.md",
     a_plugin_in_c => "examples/c-plugin/README.md",
+    a_plugin_in_cpp => "examples/cpp-plugin/README.md",
+    a_plugin_in_zig => "examples/zig-plugin/README.md",
     a_plugin_in_assemblyscript => "examples/assemblyscript-plugin/README.md",
     a_farmer_registry => "examples/farmer/README.md",
     a_household_survey => "examples/household-survey/README.md",
@@ -92,6 +97,10 @@ fn programs(document: &Document) -> Vec<&'static str> {
     // The compiler of AssemblyScript is a package of the clients in JavaScript.
     if document.calls("asc") {
         called.extend(["node", "npm"]);
+    }
+    // The compiler of Zig is a package of the clients in Python.
+    if document.calls("python-zig") {
+        called.push("python3");
     }
     called.sort_unstable();
     called.dedup();

@@ -22,10 +22,10 @@ pub struct Tool {
 pub const TOOLS: [Tool; 15] = [
     tool("bash", "bash", "guides, completions"),
     tool("chromium", "chromium", "workbench"),
-    tool("clang", "clang", "guides on plugins in C"),
+    tool("clang", "clang", "guides on plugins in C and C++"),
     tool("curl", "curl", "clients, demo, guides, quick start"),
     tool("initdb", "postgresql", "PostgreSQL: store, index, many"),
-    tool("make", "make", "guides on plugins in C"),
+    tool("make", "make", "guides on plugins in C and C++"),
     tool("mount", "mount", "full and read-only disks"),
     tool("node", "nodejs npm", "clients, guides, workbench"),
     tool("npm", "npm", "packages of clients and of the workbench"),
@@ -34,7 +34,7 @@ pub const TOOLS: [Tool; 15] = [
     tool("python3", "python3 python3-venv", "clients, guides"),
     tool("setpriv", "util-linux", "PostgreSQL: store, index, many"),
     tool("systemd-analyze", "systemd", "the systemd unit"),
-    tool("wasm-ld", "lld", "guides on plugins in C"),
+    tool("wasm-ld", "lld", "guides on plugins in C and C++"),
 ];
 
 /// A program that does not exist, for the tests of this crate.

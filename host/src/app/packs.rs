@@ -120,6 +120,7 @@ pub fn import(
     pack::check(&new)?;
     if is_taken {
         would_lose(missing_from(&new, folder).map_err(failed)?)?;
+        copy_folder(&folder.join(CASES), &new.join(CASES)).map_err(failed)?;
         swap(temporary, &new, folder).map_err(failed)?;
     } else {
         std::fs::rename(&new, folder).map_err(failed)?;
@@ -164,6 +165,9 @@ pub fn write_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Files that an import writes and may replace.
 const WRITTEN: [&str; 4] = ["pack.toml", "LICENSE-DATA.md", "codes", "labels"];
 
+/// The folder of the cases of `plugin test`, which an import retains.
+const CASES: &str = "tests";
+
 /// Number of names a message lists.
 const NAMES_MAX: usize = 20;
 
@@ -173,7 +177,7 @@ const NAMES_MAX: usize = 20;
 /// The folder cannot be read.
 fn other_files_of(folder: &Path) -> io::Result<Vec<String>> {
     let names = names(folder)?;
-    Ok(names.into_iter().filter(|name| !WRITTEN.contains(&name.as_str())).collect())
+    Ok(names.into_iter().filter(|name| !WRITTEN.contains(&name.as_str()) && name != CASES).collect())
 }
 
 /// Returns the languages (`labels/fr`) and tables of the old source that the new one does not have, sorted.
@@ -227,6 +231,19 @@ fn swap(temporary: TempDir, new: &Path, folder: &Path) -> io::Result<()> {
     Err(io::Error::new(error.kind(), reason))
 }
 
+/// Copies a folder with its content, if there is one.
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    if !from.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir(to)?;
+    for name in names(from)? {
+        let (from, to) = (from.join(&name), to.join(&name));
+        if from.is_dir() { copy_folder(&from, &to)? } else { drop(fs::copy(&from, &to)?) }
+    }
+    Ok(())
+}
+
 fn names(folder: &Path) -> io::Result<BTreeSet<String>> {
     fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
@@ -256,7 +273,17 @@ mod tests {
         write(&new, &["labels/es/tools.tsv"]);
         assert_eq!(other_files_of(&old).unwrap(), [""; 0]);
         assert_eq!(missing_from(&new, &old).unwrap(), [""; 0]);
-        write(&old, &[".git/config", "README.md", "codes/own.tsv", "labels/en/own.tsv", "labels/fr/tools.tsv"]);
+        write(
+            &old,
+            &[
+                "tests/cases.toml",
+                ".git/config",
+                "README.md",
+                "codes/own.tsv",
+                "labels/en/own.tsv",
+                "labels/fr/tools.tsv",
+            ],
+        );
         assert_eq!(other_files_of(&old).unwrap(), [".git", "README.md"]);
         let missing = missing_from(&new, &old).unwrap();
         assert_eq!(missing, ["codes/own.tsv", "labels/en/own.tsv", "labels/fr"]);

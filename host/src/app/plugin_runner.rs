@@ -1,12 +1,14 @@
 //! Runs the file of a plugin without a server: in the sandbox of the server, with its limits and its checks.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tempfile::TempDir;
 
 use daftar_domain::code::{Code, Namespace};
+use daftar_domain::config::plugin_limits::PluginLimitsConfig;
 use daftar_domain::context::{Cancellation, Clock, SystemClock};
-use daftar_domain::manifest::PluginManifest;
+use daftar_domain::manifest::{PluginManifest, PluginName};
 use daftar_sandbox::{
     CodeResolution, CompileIn, EngineError, InstalledPlugin, PluginHost, PluginHostSettings, PluginLibrary,
     PluginOffer, PluginUsage, Priority, RuleRequest, RuleSession, UnsignedPlugins,
@@ -23,14 +25,16 @@ pub struct PluginRunner {
 }
 
 impl PluginRunner {
-    /// Runs the steps of an installation on a file, in a temporary folder. Every log line of the plugin is logged.
+    /// Runs the steps of an installation on a file, in a temporary folder, with the limits that the operator set for
+    /// plugins. Every log line of the plugin is logged.
     ///
     /// # Errors
     /// The step that rejects it, with the reason.
-    pub fn start(bytes: Vec<u8>) -> Result<Self, String> {
+    pub fn start(bytes: Vec<u8>, limits: BTreeMap<PluginName, PluginLimitsConfig>) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder can be created: {error}"))?;
         let compile_in = CompileIn::this_program();
-        let settings = PluginHostSettings { compile_in, shows_all_lines: true, ..PluginHostSettings::default() };
+        let settings =
+            PluginHostSettings { compile_in, limits, shows_all_lines: true, ..PluginHostSettings::default() };
         let host = Arc::new(PluginHost::start(settings).map_err(|error| error.to_string())?);
         let library = PluginLibrary::open(host.clone(), folder.path(), None).map_err(|error| error.to_string())?;
         let offer = PluginOffer { unsigned: UnsignedPlugins::Allowed, ..bytes.into() };

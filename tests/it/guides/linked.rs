@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{files_below, sources};
 
 /// Texts and targets of the links of a text.
-fn links(text: &str) -> Vec<(&str, &str)> {
+pub(super) fn links(text: &str) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("](") {
         let target = text[at + 2..].split(')').next().unwrap_or_default();
@@ -43,33 +43,6 @@ fn every_link_between_documents_leads_somewhere() {
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
-}
-
-#[test]
-fn every_claim_of_the_security_model_names_a_test_that_there_is() {
-    let guide = sources().join("host/docs/guides/security.md");
-    let text = std::fs::read_to_string(&guide).unwrap();
-    let claims: Vec<(&str, &str)> = links(&text).into_iter().filter(|(_, target)| target.ends_with(".rs")).collect();
-    assert!(claims.len() >= 30, "only {} tests are named", claims.len());
-    for (label, target) in claims {
-        let name = label.trim_matches('`');
-        let source = std::fs::read_to_string(guide.parent().unwrap().join(target)).unwrap();
-        assert!(is_test(&source, name), "`{target}` has no test `{name}`");
-    }
-    // Every threat has one.
-    for row in text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| threat")) {
-        assert!(row.contains(".rs)"), "nothing holds: {row}");
-    }
-}
-
-/// Tests whether a function of that name is right below a line that makes it a test.
-fn is_test(source: &str, name: &str) -> bool {
-    let lines: Vec<&str> = source.lines().map(str::trim).collect();
-    let is_marked = |line: &&str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");
-    let declares = |line: &str| line.contains(&format!("fn {name}("));
-    lines.iter().enumerate().any(|(number, line)| {
-        declares(line) && lines[..number].iter().rev().take_while(|line| line.starts_with("#[")).any(is_marked)
-    })
 }
 
 #[test]

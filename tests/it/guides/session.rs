@@ -49,6 +49,8 @@ impl Session {
             shell.env_remove(name);
         }
         shell.env("PYTHONDONTWRITEBYTECODE", "1").env("LC_ALL", "C.UTF-8");
+        // Beside the reader's files instead of the home folder.
+        shell.env("ZIG_GLOBAL_CACHE_DIR", folder.path().join("zig-cache"));
         let spawned = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut shell = spawned.unwrap_or_else(|error| panic!("bash cannot be run, install it: {error}"));
         let mut input = shell.stdin.take().unwrap();

@@ -61,6 +61,18 @@ fn a_fault_of_a_plugin_has_its_exact_reason() {
 }
 
 #[test]
+fn limits_of_the_configuration_apply_without_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let pack = packs::build(folder.path(), "1.0.0", None);
+    let config = folder.path().join("limits.toml");
+    std::fs::write(&config, "[plugins.limits.small]\noutput_bytes = 10\n").unwrap();
+    let config = ["--config", config.to_str().unwrap()];
+    let arguments = [&["plugin", "call", pack.to_str().unwrap(), "contents"], config.as_slice()].concat();
+    let refused = daftar(folder.path(), &arguments);
+    assert!(refused.code == 1 && refused.stderr.contains("output_too_large"), "{refused:?}");
+}
+
+#[test]
 fn a_rule_is_evaluated_by_an_engine_without_a_server() {
     let folder = tempfile::tempdir().unwrap();
     let records = folder.path().join("people.json");
@@ -86,7 +98,7 @@ fn cases_of_a_pack_are_compared_with_it() {
     let source = folder.path().join("source-1.0.0");
     let source = source.to_str().unwrap();
     let none = daftar(folder.path(), &["plugin", "test", source]);
-    assert_eq!(none.code, 66, "{none:?}");
+    assert!(none.code == 66 && none.stderr.contains("tests/cases.toml`, each a `[[case]]`"), "{none:?}");
     let tests = folder.path().join("source-1.0.0/tests");
     std::fs::create_dir(&tests).unwrap();
     let cases = "[[case]]\ncode = \"urn:test:small#A\"\nexpect = { labels = { en = \"First\" } }\n\

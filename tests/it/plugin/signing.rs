@@ -177,6 +177,7 @@ fn a_file_is_inspected_without_a_server_and_without_running_it() {
     }
     assert_eq!(seen["size_bytes"], fs::metadata(&pack).unwrap().len());
     assert!(seen["compiled_bytes"].as_u64().unwrap() > seen["code_bytes"].as_u64().unwrap(), "{seen}");
+    assert!(seen["compile_ms"].is_u64(), "{seen}");
     assert_eq!((&seen["signature"]["state"], &seen["signature"]["key_id"]), (&"signed".into(), &reported["key_id"]));
     assert!(seen["exports"][0].as_str().unwrap().starts_with("daftar:plugin/vocabulary@"), "{seen}");
     let unknown = inspect(folder.path(), &pack, &["--json"]).expect_success().json();
@@ -199,6 +200,7 @@ fn a_file_is_inspected_without_a_server_and_without_running_it() {
     assert!(import.code == 1 && import.stderr.contains("step `imports`"), "{import:?}");
     let import = import.json();
     assert_eq!((&import["refusal"]["step"], &import["compiled_bytes"]), (&json!("imports"), &Value::Null), "{import}");
+    assert_eq!(import["compile_ms"], Value::Null);
     assert_eq!(import["imports"], json!(["acme:pack/disk", "acme:pack/network"]));
     fs::write(folder.path().join("broken.wasm"), b"broken").unwrap();
     let broken = inspect(folder.path(), &folder.path().join("broken.wasm"), &[]);

@@ -3,6 +3,7 @@
 //! Rust bindings leave a custom section in a module that names its WIT world. A compiler without component support
 //! leaves none; then the manifest determines the world, and the module must use its export names.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use wasm_encoder::reencode::{Reencode as _, RoundtripReencoder};
@@ -44,6 +45,12 @@ pub enum WrapError {
     /// An export to rename is missing, or the names collide.
     #[error("its exports cannot be renamed: {0}")]
     Export(String),
+    /// It imports functions of a system or a runtime.
+    #[error(
+        "it imports {0}, which no server grants; a plugin may import `daftar:plugin/log@{VERSION}` alone: \
+         compile it without WASI and without the functions of a runtime"
+    )]
+    Imports(String),
     /// The initialisation of the module failed.
     #[error("the module cannot be initialised: {0}")]
     Initialisation(String),
@@ -75,12 +82,37 @@ pub fn wrap(file: &[u8], exports: &[ExportName], manifest: &PluginManifest) -> R
     }
     let renamed = if exports.is_empty() { None } else { Some(renamed(file, exports).map_err(WrapError::Export)?) };
     let core = renamed.as_deref().unwrap_or(file);
+    check_imports(core)?;
     let initialised = pack::initialised(core).map_err(|error| WrapError::Initialisation(error.to_string()))?;
     let core = initialised.as_deref().unwrap_or(core);
     let described = described(core, manifest).map_err(WrapError::Component)?;
     let core = described.as_deref().unwrap_or(core);
     let component = pack::component(core).map_err(WrapError::Component)?;
     Ok(append_manifest(&component, manifest)?)
+}
+
+/// Rejects imports that are not of the component model, such as `wasi_snapshot_preview1`, and names all of them. Imports
+/// of other interfaces are listed at an install.
+fn check_imports(core: &[u8]) -> Result<(), WrapError> {
+    let mut foreign: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for payload in Parser::new(0).parse_all(core) {
+        // An invalid module is reported by a later step.
+        let Ok(Payload::ImportSection(imports)) = payload else { continue };
+        for import in imports.into_imports().flatten() {
+            if !import.module.contains(':') && import.module != ROOT {
+                foreign.entry(import.module.to_owned()).or_default().push(import.name.to_owned());
+            }
+        }
+    }
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    let module = |(module, names): (&String, &Vec<String>)| {
+        let shown: Vec<&str> = names.iter().map(String::as_str).take(NAMES_LISTED_MAX).collect();
+        let more = if names.len() > shown.len() { " and others" } else { "" };
+        format!("`{module}` ({}{more})", shown.join(", "))
+    };
+    Err(WrapError::Imports(foreign.iter().map(module).collect::<Vec<_>>().join(", ")))
 }
 
 /// Renames exports of a module; all other sections are unchanged.
@@ -103,7 +135,7 @@ fn renamed_exports(exports: ExportSectionReader<'_>, names: &[ExportName]) -> Re
     let has = |name: &str| exports.iter().any(|export| export.name == name);
     for ExportName { from, to } in names {
         if !has(from) {
-            let there: Vec<&str> = exports.iter().map(|export| export.name).take(EXPORTS_LISTED_MAX).collect();
+            let there: Vec<&str> = exports.iter().map(|export| export.name).take(NAMES_LISTED_MAX).collect();
             return Err(format!("there is no export `{from}`; there are {}", there.join(", ")));
         }
         if has(to) || names.iter().filter(|other| other.to == *to).count() > 1 {
@@ -119,8 +151,10 @@ fn renamed_exports(exports: ExportSectionReader<'_>, names: &[ExportName]) -> Re
     Ok(section)
 }
 
-/// The most exports that a message lists.
-const EXPORTS_LISTED_MAX: usize = 20;
+/// The most exports, or imports of one module, that a message lists.
+const NAMES_LISTED_MAX: usize = 20;
+/// The import module of functions that belong to a world itself.
+const ROOT: &str = "$root";
 
 /// The supported version of the interface.
 const VERSION: &str = "0.1.0";
@@ -208,6 +242,21 @@ mod tests {
         let engine = guest::manifest("test", "1.0.0", PluginKind::EligibilityEngine);
         let refused = wrap(&wat::parse_str(MODULE).unwrap(), &[], &engine).unwrap_err().to_string();
         assert!(refused.contains("daftar:plugin"), "{refused}");
+    }
+
+    #[test]
+    fn imports_of_a_system_are_rejected_and_all_are_named() {
+        let manifest = guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
+        let imports = r#"(module
+            (import "wasi_snapshot_preview1" "fd_write" (func (param i32 i32 i32 i32) (result i32)))
+            (import "wasi_snapshot_preview1" "clock_time_get" (func (param i32 i64 i32) (result i32)))
+            (import "env" "abort" (func))"#;
+        let module = wat::parse_str(MODULE.replace("(module", imports)).unwrap();
+        let refused = wrap(&module, &[], &manifest).unwrap_err().to_string();
+        assert!(refused.contains("`env` (abort), `wasi_snapshot_preview1` (fd_write, clock_time_get)"), "{refused}");
+        assert!(refused.contains("`daftar:plugin/log@0.1.0` alone"), "{refused}");
+        let log = r#"(module (import "daftar:plugin/log@0.1.0" "write" (func (param i32 i32 i32)))"#;
+        assert!(wrap(&wat::parse_str(MODULE.replace("(module", log)).unwrap(), &[], &manifest).is_ok());
     }
 
     #[test]

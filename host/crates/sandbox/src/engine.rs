@@ -96,6 +96,8 @@ fn config(allocation: Allocation) -> Config {
         .consume_fuel(true)
         .epoch_interruption(true)
         .max_wasm_stack(STACK_BYTES)
+        // The bits of a NaN differ between processors otherwise, and a guest can read them.
+        .cranelift_nan_canonicalization(true)
         // Guest backtraces are not used; collecting them takes time at each trap.
         .wasm_backtrace_max_frames(None);
     if let Allocation::Pooled = allocation {

@@ -5,6 +5,7 @@
 //! the size of its machine code, which is discarded.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::compile::{CodeCache, CompileIn, Compiler};
 use super::engine::compiling_engine;
@@ -27,6 +28,8 @@ pub struct Inspection {
     pub size_bytes: usize,
     /// The size of its machine code on this machine, in bytes; none if it is rejected.
     pub compiled_bytes: Option<usize>,
+    /// The time that its compilation took, with the start of the process that compiles; none if it is rejected.
+    pub compile_time: Option<Duration>,
     /// Its imports and exports; none if they cannot be read.
     pub surface: Option<Surface>,
     /// The state of its signature.
@@ -112,20 +115,23 @@ impl Inspection {
         let manifest = candidate.manifest.clone();
         let (digest, size_bytes, surface) = (candidate.digest, candidate.bytes.len(), candidate.surface());
         let signature = SignatureState::of(&candidate, signature, trust);
-        let (compiled_bytes, refusal) = match compiled_size(candidate, compile_in) {
-            Ok(bytes) => (Some(bytes), None),
+        let (compiled, refusal) = match compile(candidate, compile_in) {
+            Ok(compiled) => (Some(compiled), None),
             Err(refusal) => (None, Some(refusal)),
         };
-        Ok(Self { manifest, digest, size_bytes, compiled_bytes, surface, signature, refusal })
+        let (compiled_bytes, compile_time) = compiled.unzip();
+        Ok(Self { manifest, digest, size_bytes, compiled_bytes, compile_time, surface, signature, refusal })
     }
 }
 
-/// The size of the machine code of a file that passes the checks.
-fn compiled_size(candidate: Candidate, compile_in: &CompileIn) -> Result<usize, InstallError> {
+/// Compiles a file that passes the checks. Returns the size of its machine code, and the time that it took.
+fn compile(candidate: Candidate, compile_in: &CompileIn) -> Result<(usize, Duration), InstallError> {
     let package = candidate.check()?;
     let failed = |error| InstallError::of(&package.manifest.name, InstallStep::Compile, error);
     let engine = compiling_engine().map_err(failed)?;
-    Compiler::new(compile_in.clone(), None).measure(&engine, &package)
+    let started = Instant::now();
+    let bytes = Compiler::new(compile_in.clone(), None).measure(&engine, &package)?;
+    Ok((bytes, started.elapsed()))
 }
 
 /// An installed plugin and the state of its file.

@@ -12,7 +12,7 @@ use std::ops::Deref;
 use sha2::{Digest as _, Sha256};
 use wasmparser::component_types::ComponentEntityType;
 use wasmparser::types::Types;
-use wasmparser::{Encoding, Parser, Payload, Validator};
+use wasmparser::{Encoding, Instance, Parser, Payload, Validator};
 
 use super::engine::FEATURES;
 use super::fault::excerpt;
@@ -20,6 +20,7 @@ use super::install::{InstallError, InstallStep};
 use super::section::{ManifestError, read_manifest};
 use super::wit::InterfaceVersion;
 use crate::inspect::supported_versions;
+use daftar_domain::config::plugin_limits::CORE_INSTANCES_CEILING as CORE_INSTANCES_MAX;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 
 /// Maximum size of a file that is read, in bytes. The largest known list results in a pack of 40 MB.
@@ -127,6 +128,8 @@ pub struct Surface {
     pub functions: usize,
     /// The size of their code, in bytes.
     pub code_bytes: usize,
+    /// The number of instances of core modules that an instance of it consists of.
+    pub core_instances: usize,
     /// True if components inside it have modules of their own.
     pub is_composed: bool,
 }
@@ -195,6 +198,13 @@ impl Surface {
                 Payload::CodeSectionStart { count, size, .. } => {
                     surface.functions = surface.functions.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
                     surface.code_bytes = surface.code_bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
+                }
+                Payload::InstanceSection(section) => {
+                    for instance in section {
+                        let instance = instance.map_err(|error| error.to_string())?;
+                        let counts = matches!(instance, Instance::Instantiate { .. });
+                        surface.core_instances = surface.core_instances.saturating_add(usize::from(counts));
+                    }
                 }
                 // The validator has checked everything else.
                 _ => {}
@@ -265,13 +275,18 @@ fn check_export(
 }
 
 fn check_code(surface: &Surface, plugin: &PluginName) -> Result<(), InstallError> {
-    let Surface { functions, code_bytes, .. } = surface;
+    let Surface { functions, code_bytes, core_instances, .. } = surface;
     if *code_bytes > CODE_BYTES_MAX {
         let reason = format!("it has {code_bytes} bytes of code; the limit is {CODE_BYTES_MAX}");
         return Err(InstallError::of(plugin, InstallStep::TooLarge, reason));
     }
     if *functions > FUNCTIONS_MAX {
         let reason = format!("it has {functions} functions; the limit is {FUNCTIONS_MAX}");
+        return Err(InstallError::of(plugin, InstallStep::TooLarge, reason));
+    }
+    // No setting allows more: the pool of instances has no slots for them.
+    if *core_instances > CORE_INSTANCES_MAX {
+        let reason = format!("it consists of {core_instances} core instances; the limit is {CORE_INSTANCES_MAX}");
         return Err(InstallError::of(plugin, InstallStep::TooLarge, reason));
     }
     Ok(())
@@ -351,5 +366,20 @@ mod tests {
         assert!(check_size(PACKAGE_BYTES_MAX - 1).is_ok());
         assert!(check_size(PACKAGE_BYTES_MAX).is_ok());
         assert_eq!(check_size(PACKAGE_BYTES_MAX + 1).unwrap_err().step, InstallStep::TooLarge);
+    }
+
+    #[test]
+    fn a_component_of_more_core_instances_than_the_pool_has_is_too_large() {
+        let checked = |count: usize| {
+            let instances = "(core instance (instantiate $m))".repeat(count);
+            let file = wat::parse_str(format!("(component (core module $m) {instances})")).unwrap();
+            let surface = Surface::of(&file).unwrap();
+            assert_eq!(surface.core_instances, count);
+            check_code(&surface, &PluginName::parse("test").unwrap())
+        };
+        assert!(checked(CORE_INSTANCES_MAX).is_ok());
+        let refused = checked(CORE_INSTANCES_MAX + 1).unwrap_err();
+        assert_eq!(refused.step, InstallStep::TooLarge);
+        assert!(refused.reason.contains("9 core instances; the limit is 8"), "{refused}");
     }
 }

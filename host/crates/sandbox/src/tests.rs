@@ -4,6 +4,7 @@ mod breaker;
 mod code_cache;
 mod crash;
 mod faults;
+mod isolation;
 mod library;
 mod limits;
 mod logs;

@@ -34,13 +34,15 @@ pub fn run(global: &GlobalArgs, args: &InspectArgs) -> Result<(), CliError> {
 
 /// Returns the members of the manifest, and the other findings of the inspection.
 fn body(inspection: &Inspection) -> Result<Value, CliError> {
-    let Inspection { manifest, digest, size_bytes, compiled_bytes, surface, signature, refusal } = inspection;
+    let Inspection { manifest, digest, size_bytes, compiled_bytes, compile_time, surface, signature, refusal } =
+        inspection;
     let surface = surface.as_ref();
     let body = serde_json::to_value(manifest).map_err(CliError::failed)?;
     let found = json!({
         "digest": digest.to_string(),
         "size_bytes": size_bytes,
         "compiled_bytes": compiled_bytes,
+        "compile_ms": compile_time.map(|time| time.as_millis()),
         "code_bytes": surface.map(|surface| surface.code_bytes),
         "functions": surface.map(|surface| surface.functions),
         "imports": surface.map(|surface| &surface.imports),
@@ -65,7 +67,8 @@ fn reason(signature: &SignatureState) -> Option<&str> {
 }
 
 fn print(inspection: &Inspection) {
-    let Inspection { manifest, digest, size_bytes, compiled_bytes, surface, signature, refusal } = inspection;
+    let Inspection { manifest, digest, size_bytes, compiled_bytes, compile_time, surface, signature, refusal } =
+        inspection;
     let row = |name: &str, value: &dyn std::fmt::Display| output::line(format_args!("{name:<18}{value}"));
     row("name", &manifest.name);
     row("version", &manifest.version);
@@ -78,8 +81,8 @@ fn print(inspection: &Inspection) {
     row("digest", digest);
     row("signature", &signature_text(signature));
     row("size", &format_args!("{size_bytes} bytes"));
-    if let Some(compiled_bytes) = compiled_bytes {
-        row("compiled", &format_args!("{compiled_bytes} bytes"));
+    if let (Some(compiled_bytes), Some(compile_time)) = (compiled_bytes, compile_time) {
+        row("compiled", &format_args!("{compiled_bytes} bytes in {} ms", compile_time.as_millis()));
     }
     if let Some(surface) = surface {
         row("code", &format_args!("{} bytes in {} functions", surface.code_bytes, surface.functions));

@@ -148,6 +148,13 @@ pub fn bench(global: &GlobalArgs, args: &BenchArgs) -> Result<(), CliError> {
 /// Runs the cases of a plugin and reports the failed ones.
 pub fn test(global: &GlobalArgs, args: &TestArgs) -> Result<(), CliError> {
     let cases = args.dir.join("tests");
+    if args.dir.is_dir() && !cases.is_dir() {
+        return Err(CliError::input(format_args!(
+            "`{}` has no cases yet: write them to `{}`, each a `[[case]]` with a `code` and what to `expect` of it, or the `error`",
+            args.dir.display(),
+            cases.join("cases.toml").display()
+        )));
+    }
     if !args.dir.join("pack.toml").is_file() {
         let manifest = plugin_files::manifest_in(&args.dir).map_err(CliError::input)?;
         let file = args.file.clone().unwrap_or_else(|| args.dir.join(format!("{}.wasm", manifest.name)));
@@ -158,11 +165,11 @@ pub fn test(global: &GlobalArgs, args: &TestArgs) -> Result<(), CliError> {
             engine.close();
             return ended;
         }
-        let runner = PluginRunner::start(read(&file)?).map_err(CliError::failed)?;
+        let runner = runner(global, read(&file)?)?;
         return run_cases(global, &Pack::open(runner)?, &cases);
     }
     let bytes = packs::build(&args.dir, None).map_err(CliError::input)?;
-    let runner = PluginRunner::start(bytes).map_err(CliError::failed)?;
+    let runner = runner(global, bytes)?;
     run_cases(global, &Pack::open(runner)?, &cases)
 }
 
@@ -176,7 +183,7 @@ impl Target {
     fn open(global: &GlobalArgs, file: &Path, function: &Function) -> Result<Self, CliError> {
         match function {
             Function::Contents | Function::Lookup { .. } => {
-                let runner = PluginRunner::start(read(file)?).map_err(CliError::failed)?;
+                let runner = runner(global, read(file)?)?;
                 Ok(Self::Pack(Box::new(runner)))
             }
             Function::Evaluate { packs, .. } => {
@@ -235,6 +242,7 @@ impl Engine {
         let mut config = Config::default();
         config.plugins.engine = Some(manifest.name.clone());
         config.plugins.allow_unsigned = true;
+        config.plugins.limits = global.config()?.plugins.limits;
         let plugins_dir = packs.map(Path::to_owned);
         let options = global.app_options(folder.path().to_owned());
         let options = AppOptions { plugins_dir, shows_all_lines: true, ..options };
@@ -265,6 +273,11 @@ impl Engine {
 
 fn read(file: &Path) -> Result<Vec<u8>, CliError> {
     Ok(plugin_files::read(file).map_err(CliError::input)?.bytes)
+}
+
+/// Starts a plugin with the limits of the configuration, if one is named.
+fn runner(global: &GlobalArgs, bytes: Vec<u8>) -> Result<PluginRunner, CliError> {
+    PluginRunner::start(bytes, global.config()?.plugins.limits).map_err(CliError::failed)
 }
 
 /// Returns the concept of a listed code, or of a code that the open vocabulary resolves.

@@ -180,6 +180,9 @@ fn the_next_edition_retains_manual_additions_to_the_source() {
     let field = "[[extension_field]]\npath = \"farm.tool\"\ntype = \"coded\"\n";
     let added = format!("{first}extensible = true\n\n{field}vocabulary = {namespace}\n");
     std::fs::write(&settings, added).unwrap();
+    let cases = folder.path().join("out/tests/more/cases.toml");
+    std::fs::create_dir_all(cases.parent().unwrap()).unwrap();
+    std::fs::write(&cases, "ours").unwrap();
     let replaced = [SAID, &["--replace"]].concat();
     let reported = import(folder.path(), "tsv", &file, &replaced).expect_success().stdout;
     assert!(
@@ -188,6 +191,7 @@ fn the_next_edition_retains_manual_additions_to_the_source() {
     );
     let again = std::fs::read_to_string(&settings).unwrap();
     assert!(again.contains(field) && again.contains("extensible = true"), "{again}");
+    assert_eq!(std::fs::read_to_string(&cases).unwrap(), "ours");
     let third = import(folder.path(), "tsv", &file, &replaced).expect_success().stdout;
     assert_eq!((reported, again), (third, std::fs::read_to_string(&settings).unwrap()), "the same once more");
 

@@ -48,6 +48,25 @@ fn declared() -> ExtensionFields {
 }
 
 #[test]
+fn an_engine_gets_the_columns_that_a_rule_reads_and_no_others() {
+    let name = Values::default().with(person_name::FAMILY, "Diallo".to_owned());
+    let details = IndividualDetails::default()
+        .with(BIRTH_DATE, parse_date("1970-01-11").unwrap())
+        .with(NAME, name)
+        .with(GENDER, coded(3));
+    let household = vec![person(details.clone(), Some(7))];
+    let subject =
+        SubjectFacts { me: Me::Person(person(details, None)), members: Some(household), programs: Some(Vec::new()) };
+    let schema = schema(Subject::Individual, &ExtensionFields::default());
+    let batch = batch(&schema, &[reference(RowSpace::Me, "birth_date")], &[&subject], 0).unwrap();
+    let columns: Vec<&str> = batch.columns.iter().map(|column| column.path.as_str()).collect();
+    assert_eq!(columns, ["birth_date"]);
+    assert!(batch.members.is_none() && batch.programs.is_none(), "{batch:?}");
+    let is_hidden = |path: &str| path.starts_with("identifier") || path.starts_with("photo");
+    assert!(!schema.fields.iter().any(|field| is_hidden(&field.path)), "no rule can name these");
+}
+
+#[test]
 fn lays_out_relationships_with_the_days_of_their_periods() {
     let day = |text: &str| parse_date(text).ok();
     let related = |kind: u32, period: Option<Period>| -> Values {
