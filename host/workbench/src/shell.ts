@@ -55,9 +55,7 @@ export class Shell {
     })
     api.on('limited', () => this.#countDown())
     api.on('unreachable', (isUnreachable) => this.#unreachable(isUnreachable))
-    api.on('budget', ({ limit, remaining }) => {
-      this.#budget.textContent = t.budget(remaining, limit)
-    })
+    api.on('budget', () => this.#showBudget())
     guardFocus(document.body, this.#main)
     addEventListener('hashchange', () => {
       if (this.#isSignedIn) void this.#show(true)
@@ -69,6 +67,7 @@ export class Shell {
     this.api.language = currentLanguage()
     fill(document.body, ...this.#frame(notice))
     if (this.#isUnreachable) this.#unreachable(true)
+    this.#showBudget()
     if (this.#isSignedIn) void this.#show(isMove)
     else this.#main.querySelector('input')?.focus()
   }
@@ -112,7 +111,6 @@ export class Shell {
     this.#close?.()
     this.#close = undefined
     this.api.signOut()
-    this.#budget.textContent = ''
     state.forget()
     forgetPeople(this.api)
     for (const dialog of document.querySelectorAll('dialog')) dialog.close()
@@ -125,6 +123,11 @@ export class Shell {
     await setLanguage(tag).catch(() => {})
     this.begin()
     document.querySelector<HTMLElement>('header select')?.focus()
+  }
+
+  #showBudget(): void {
+    const { budget } = this.api
+    this.#budget.textContent = budget ? t.budget(budget.remaining, budget.limit) : ''
   }
 
   /** Shows or hides the banner about a server that cannot be reached. */

@@ -72,7 +72,7 @@ export const oneCase: View = ({ api, say }) => {
       ]
       return [
         h('p', {}, h('strong', {}, h('bdi', {}, name)), ' ', h('span', { class: 'hint' }, about(record, on)), ' ', h('code', { class: 'id', title: reference }, subject.value)),
-        ...(related.length > 0 ? [h('p', { class: 'hint' }, `${t.case.household}: `), h('ul', { class: 'related' }, related)] : []),
+        ...(related.length > 0 ? [h('ul', { class: 'related' }, h('li', {}, `${t.case.household}:`), related)] : []),
       ]
     } catch {
       return [plain]

@@ -99,10 +99,15 @@ function show(context: Context, question: Question & { b: string }, compared: Co
     h('dl', { class: 'counts moves-of' }, MOVES.map((move) => card(context, question, compared, move, all[move]))),
     h('p', { class: 'hint' }, t.compare.under(compared.a, compared.b)),
     cost(compared.b - compared.a),
-    byGender.length > 0 && table(t.reach.byGender, t.reach.gender, [all, ...byGender]),
-    byAge.length > 0 && table(t.reach.byAge, t.reach.age, [all, ...byAge]),
+    byGender.length > 0 && table(t.reach.byGender, t.reach.gender, withMoves(all, byGender)),
+    byAge.length > 0 && table(t.reach.byAge, t.reach.age, withMoves(all, byAge)),
     ruleOf(question.expression, question.b),
   ]
+}
+
+/** The rows of a table: those without any subject of the rules are left out. */
+function withMoves(all: Moves, rows: Moves[]): Moves[] {
+  return [all, ...rows.filter((row) => MOVES.some((move) => row[move] > 0))]
 }
 
 function card(context: Context, question: Question & { b: string }, compared: Compared, move: Move, count: number): HTMLElement {
@@ -112,7 +117,7 @@ function card(context: Context, question: Question & { b: string }, compared: Co
     'div',
     { class: move },
     h('dt', {}, h('span', { class: `mark ${move}`, 'aria-hidden': 'true' }), name),
-    h('dd', {}, count === 0 ? number(count) : h('button', { type: 'button', 'aria-label': t.reach.open(name, count), on: { click: open } }, number(count))),
+    h('dd', {}, count === 0 ? number(count) : h('button', { type: 'button', on: { click: open } }, h('span', { class: 'visually-hidden' }, `${name}: `), number(count))),
   )
 }
 

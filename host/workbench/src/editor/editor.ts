@@ -40,7 +40,7 @@ export interface RuleEditor {
 }
 
 const theme = EditorView.theme({
-  '&': { backgroundColor: 'var(--field)', color: 'var(--text)', fontSize: '1rem' },
+  '&': { backgroundColor: 'var(--field)', color: 'var(--text)', fontSize: '1rem', borderRadius: '4px' },
   '&.cm-focused': { outline: '2px solid var(--focus)', outlineOffset: '-1px' },
   '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.6', minHeight: '7.5rem' },
   '.cm-content': { caretColor: 'var(--text)', padding: '0.5rem 0' },

@@ -2,7 +2,7 @@
 // code compared with a text that no code has, and a concept group without any code of the field.
 
 import type { Api, Diagnostic } from '../api'
-import { conceptGroups, groupsOf, nameOf, searchVocabularies } from '../codes'
+import { type FoundCode, conceptGroups, groupsOf, nameOf, searchVocabularies } from '../codes'
 import { t } from '../i18n'
 import { type Schema, type Subject, valueField } from './schema'
 
@@ -28,7 +28,7 @@ export async function localWarnings(api: Api, schema: Schema, subject: Subject, 
     if (vocabularies.length === 0 || (await hasCode(api, vocabularies, code))) continue
     const warning = at(text, found, t.rule.neverCode(`${found.path}.code`, code))
     const named = code.trim() ? await codeNamed(api, vocabularies, code) : undefined
-    warnings.push(named === undefined ? warning : { ...warning, suggestion: named })
+    warnings.push(named === undefined ? warning : { ...warning, suggestion: named.code, name: named.display })
   }
   const groups = matches(text, GROUP, 1, 2)
   const all = groups.length > 0 ? await conceptGroups(api) : []
@@ -60,10 +60,10 @@ async function hasCode(api: Api, vocabularies: string[], code: string): Promise<
 }
 
 /** The code of that name, if there is exactly one. */
-async function codeNamed(api: Api, vocabularies: string[], name: string): Promise<string | undefined> {
+async function codeNamed(api: Api, vocabularies: string[], name: string): Promise<FoundCode | undefined> {
   const found = await searchVocabularies(api, vocabularies, name)
   const same = found.filter(({ display }) => display.toLowerCase() === name.trim().toLowerCase())
-  return same.length === 1 ? same[0]?.code : undefined
+  return same.length === 1 ? same[0] : undefined
 }
 
 function at(text: string, { literal, at }: Found, message: string): Diagnostic {

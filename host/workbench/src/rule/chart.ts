@@ -59,12 +59,13 @@ function columns(label: string, width: string, all: Column[]): HTMLElement | fal
 function column(one: Column, most: number): HTMLElement {
   const name = t.reach.bar(one.label, one.eligible, one.total, one.undetermined)
   const inside = [
-    h('span', { class: 'share' }, one.eligible > 0 ? percentOf(one) : '\u00a0'),
+    h('span', { class: 'visually-hidden' }, name),
+    h('span', { class: 'share', 'aria-hidden': 'true' }, one.eligible > 0 ? percentOf(one) : '\u00a0'),
     bar(one, most),
-    h('span', { class: 'short-name' }, one.short),
+    h('span', { class: 'short-name', 'aria-hidden': 'true' }, one.short),
   ]
-  if (!one.open || one.total === 0) return h('div', { class: 'column', role: 'img', 'aria-label': name, title: name }, inside)
-  return h('button', { type: 'button', class: 'column', 'aria-label': name, title: name, on: { click: one.open } }, inside)
+  if (!one.open || one.total === 0) return h('div', { class: 'column', title: name }, inside)
+  return h('button', { type: 'button', class: 'column', title: name, on: { click: one.open } }, inside)
 }
 
 /** The share without a fraction: the columns are narrow. */

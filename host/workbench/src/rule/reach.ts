@@ -125,7 +125,7 @@ export class Reach {
         'div',
         { class: outcome },
         h('dt', {}, h('span', { class: `mark ${outcome}`, 'aria-hidden': 'true' }), label),
-        h('dd', {}, count === 0 ? shown : h('button', { type: 'button', 'aria-label': t.reach.open(label, count), on: { click: open } }, shown)),
+        h('dd', {}, count === 0 ? shown : h('button', { type: 'button', on: { click: open } }, h('span', { class: 'visually-hidden' }, `${label}: `), shown)),
       )
     }
     return h('dl', { class: 'counts' }, OUTCOMES.map(card))
@@ -163,8 +163,7 @@ export class Reach {
         { title: t.reach.missingLead },
         result.missing.map(({ field, count }) => {
           const open = this.#open(field, question, asOf, ({ missing }) => missing.includes(field))
-          const label = t.reach.open(field, count)
-          return h('li', {}, h('button', { type: 'button', 'aria-label': label, on: { click: open } }, h('code', {}, field), ` ${number(count)}`))
+          return h('li', {}, h('button', { type: 'button', on: { click: open } }, h('code', {}, field), ` ${number(count)}`))
         }),
       ),
     )
@@ -206,7 +205,7 @@ export function headline({ subject }: Question, result: Previewed): string {
   const first = t.reach.headline(eligible, total, percent(eligible, total), subject === 'individual')
   if (undetermined === 0) return `${first}.`
   const facts = missing.map(({ field, count }) => `${field.replace(/^me\./, '')} (${number(count)})`)
-  return `${first}; ${facts.length > 0 ? t.reach.undecided(undetermined, either(facts)) : t.reach.undecidedOnly(undetermined)}.`
+  return `${first}${t.reach.semicolon}${facts.length > 0 ? t.reach.undecided(undetermined, either(facts)) : t.reach.undecidedOnly(undetermined)}.`
 }
 
 function breakdowns(result: Previewed): (HTMLElement | false)[] {

@@ -136,6 +136,7 @@ export const ar: Strings = {
     headline: (eligible, total, share, isPeople) =>
       `${number(eligible)} من أصل ${isPeople ? people(total) : groups(total)} مستحقون (${share})`,
     undecided: (count, facts) => `ولا يمكن الحسم في ${number(count)} لعدم تسجيل ${facts}`,
+    semicolon: '؛ ',
     undecidedOnly: (count) => `ولا يمكن الحسم في ${number(count)}`,
     nobody: 'لا سجل يطابق المرشحات.',
     on: (day) => `في ${day}`,
@@ -147,7 +148,6 @@ export const ar: Strings = {
     numbers: 'كل الأرقام',
     bar: (label, eligible, total, undetermined) =>
       `${label}: ${number(eligible)} من ${number(total)} مستحقون، و${number(undetermined)} غير محسومين`,
-    open: (label, count) => `${label}: قائمة من ${number(count)}`,
     errors: (count) => `فشلت القاعدة في ${number(count)} من غير المحسومين، مثلًا بسبب قسمة على صفر.`,
     consent: 'لا يُحتسب إلا من تسمح الموافقات لهذا العميل برؤيتهم.',
     withheld: (fields) => `غير معروض لأن هذا العميل لا يحق له قراءته: ${fields}`,

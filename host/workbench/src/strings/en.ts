@@ -123,6 +123,7 @@ export const en = {
     headline: (eligible: number, total: number, share: string, isPeople: boolean) =>
       `${number(eligible)} of ${plural(total, isPeople ? 'person' : 'group', isPeople ? 'people' : 'groups')} ${eligible === 1 ? 'is' : 'are'} eligible (${share})`,
     undecided: (count: number, facts: string) => `${number(count)} cannot be decided because ${facts} is missing`,
+    semicolon: '; ',
     undecidedOnly: (count: number) => `${number(count)} cannot be decided`,
     nobody: 'The filters match no record.',
     on: (day: string) => `on ${day}`,
@@ -134,7 +135,6 @@ export const en = {
     numbers: 'All numbers',
     bar: (label: string, eligible: number, total: number, undetermined: number) =>
       `${label}: ${number(eligible)} of ${number(total)} eligible, ${number(undetermined)} undetermined`,
-    open: (label: string, count: number) => `${label}: list of ${number(count)}`,
     errors: (count: number) => `The rule failed for ${number(count)} of the undetermined subjects, for example by a division by zero.`,
     consent: 'Only subjects that consents let this client see are counted.',
     withheld: (fields: string) => `Not shown, because this client may not read it: ${fields}`,

@@ -123,6 +123,7 @@ export const es: Strings = {
     headline: (eligible, total, share, isPeople) =>
       `${number(eligible)} de ${plural(total, isPeople ? 'persona' : 'grupo', isPeople ? 'personas' : 'grupos')} ${eligible === 1 ? 'es elegible' : 'son elegibles'} (${share})`,
     undecided: (count, facts) => `de ${number(count)} no se puede decidir porque falta ${facts}`,
+    semicolon: '; ',
     undecidedOnly: (count) => `de ${number(count)} no se puede decidir`,
     nobody: 'Ningún registro coincide con los filtros.',
     on: (day) => `el ${day}`,
@@ -134,7 +135,6 @@ export const es: Strings = {
     numbers: 'Todos los números',
     bar: (label, eligible, total, undetermined) =>
       `${label}: ${number(eligible)} de ${number(total)} elegibles, ${number(undetermined)} indeterminados`,
-    open: (label, count) => `${label}: lista de ${number(count)}`,
     errors: (count) => `La regla falló para ${number(count)} de los indeterminados, por ejemplo por una división por cero.`,
     consent: 'Solo se cuentan los sujetos que los consentimientos permiten ver a este cliente.',
     withheld: (fields) => `No se muestra, porque este cliente no puede leerlo: ${fields}`,

@@ -124,6 +124,7 @@ export const fr: Strings = {
     headline: (eligible, total, share, isPeople) =>
       `${number(eligible)} ${isPeople ? 'personnes' : 'groupes'} sur ${number(total)} sont éligibles (${share})`,
     undecided: (count, facts) => `on ne peut décider pour ${number(count)}, car il manque ${facts}`,
+    semicolon: ' ; ',
     undecidedOnly: (count) => `on ne peut décider pour ${number(count)}`,
     nobody: 'Aucune fiche ne correspond aux filtres.',
     on: (day) => `au ${day}`,
@@ -135,7 +136,6 @@ export const fr: Strings = {
     numbers: 'Tous les nombres',
     bar: (label, eligible, total, undetermined) =>
       `${label} : ${number(eligible)} éligibles sur ${number(total)}, ${number(undetermined)} indéterminés`,
-    open: (label, count) => `${label} : liste de ${number(count)}`,
     errors: (count) => `La règle a échoué pour ${number(count)} des indéterminés, par exemple par une division par zéro.`,
     consent: 'Seuls sont comptés les sujets que des consentements rendent visibles à ce client.',
     withheld: (fields) => `Non montré, car ce client ne peut pas le lire : ${fields}`,

@@ -123,6 +123,7 @@ export const pt: Strings = {
     headline: (eligible, total, share, isPeople) =>
       `${number(eligible)} de ${plural(total, isPeople ? 'pessoa' : 'grupo', isPeople ? 'pessoas' : 'grupos')} ${eligible === 1 ? 'é elegível' : 'são elegíveis'} (${share})`,
     undecided: (count, facts) => `de ${number(count)} não se pode decidir porque falta ${facts}`,
+    semicolon: '; ',
     undecidedOnly: (count) => `de ${number(count)} não se pode decidir`,
     nobody: 'Nenhum registo corresponde aos filtros.',
     on: (day) => `em ${day}`,
@@ -134,7 +135,6 @@ export const pt: Strings = {
     numbers: 'Todos os números',
     bar: (label, eligible, total, undetermined) =>
       `${label}: ${number(eligible)} de ${number(total)} elegíveis, ${number(undetermined)} indeterminados`,
-    open: (label, count) => `${label}: lista de ${number(count)}`,
     errors: (count) => `A regra falhou para ${number(count)} dos indeterminados, por exemplo por uma divisão por zero.`,
     consent: 'Só se contam os sujeitos que os consentimentos permitem que este cliente veja.',
     withheld: (fields) => `Não mostrado, porque este cliente não o pode ler: ${fields}`,
