@@ -262,7 +262,8 @@ export class Api {
           return response
         }
       } catch (error) {
-        if (isAbort(error) || init.signal?.aborted || !isRepeatable) throw error
+        if (init.signal?.aborted) throw new DOMException('', 'AbortError')
+        if (!isRepeatable) throw error
       }
       if (!this.#isUnreachable) {
         this.#isUnreachable = true
