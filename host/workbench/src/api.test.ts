@@ -49,7 +49,7 @@ test('a request over the rate limit is sent again after the time that the server
   assert.deepEqual(events, ['0 of 60', 'limited 1'])
 })
 
-test('a busy server is asked a few times', async () => {
+test('a request to a busy server is repeated a few times', async () => {
   const busy = () => json({ detail: 'busy' }, 503, { 'Retry-After': '0.001' })
   const { api, sent } = serving(busy(), json({ ok: true }))
   assert.deepEqual(await api.read('Group'), { ok: true })
