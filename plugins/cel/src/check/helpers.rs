@@ -90,10 +90,8 @@ impl Checker<'_> {
         if !self.is_code(name, &value) {
             return None;
         }
-        if let Question::DescendsFrom(uri) = &question
-            && !self.can_descend_from(&value, uri, literal)
-        {
-            return None;
+        if let Question::DescendsFrom(uri) = &question {
+            self.warn_of_other_hierarchy(&value, uri, literal);
         }
         let question = self.ask(question, literal)?;
         Some(Node { kind: Kind::IsAmong(Box::new(value), question), value: Type::Boolean, span, at })

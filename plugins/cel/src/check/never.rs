@@ -48,10 +48,10 @@ impl Checker<'_> {
         these.iter().any(|this| this == namespace)
     }
 
-    /// Reports a hierarchy of another vocabulary than those of the field.
-    pub(super) fn can_descend_from(&mut self, field: &Node, uri: &str, literal: Span) -> bool {
+    /// Warns of a hierarchy of another vocabulary than those of the field.
+    pub(super) fn warn_of_other_hierarchy(&mut self, field: &Node, uri: &str, literal: Span) {
         if self.can_hold_code(field, uri) {
-            return true;
+            return;
         }
         let these = self.namespaces_of(field).unwrap_or_default();
         let namespace = uri.split_once('#').map_or(uri, |(namespace, _)| namespace);
@@ -60,8 +60,7 @@ impl Checker<'_> {
             self.quote(field.span),
             these.join("` or `")
         );
-        self.error(Fault::NeverTrue, literal, message);
-        false
+        self.diagnostics.push(Diagnostic::warning(Fault::NeverTrue, literal, message));
     }
 
     /// Reports a code compared with a text that is not a URI. The suggestion is the code of that name or number in the
