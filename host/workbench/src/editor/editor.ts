@@ -102,6 +102,8 @@ export function makeEditor(settings: EditorSettings): RuleEditor {
     ],
   })
   const view = new EditorView({ state, root, parent: root })
+  // A rule that is there already is validated without the pause after a key, once the caller has the editor.
+  queueMicrotask(() => forceLinting(view))
   /** The value that is expected at the cursor, and the text that it replaces. */
   const atCursor = () => {
     const { from, to } = view.state.selection.main
