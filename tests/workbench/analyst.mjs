@@ -33,8 +33,28 @@ async function signIn({ client_id: id, client_secret: secret }, expected = 'in')
 }
 
 async function count(outcome) {
-  const text = await page.locator(`.counts .${outcome} dd`).first().evaluate((dd) => dd.firstChild.textContent)
+  const text = await page.locator(`.counts .${outcome} dd`).first().evaluate((dd) => {
+    const shown = [...(dd.querySelector('button') ?? dd).childNodes].filter((node) => node.nodeType === Node.TEXT_NODE)
+    return shown.map((node) => node.textContent).join('')
+  })
   return Number(text.replaceAll(/\D/g, ''))
+}
+
+// The element that has the focus; the body means that it was lost.
+const focused = () => page.evaluate(() => document.activeElement.tagName)
+
+// The names of the options of the editor.
+async function offered() {
+  await page.locator('.cm-tooltip-autocomplete li').first().waitFor()
+  return page.locator('.cm-tooltip-autocomplete .cm-completionLabel').allInnerTexts()
+}
+
+// The list behind a number.
+async function openList(button) {
+  await button.click()
+  await page.locator('dialog .sample li').first().waitFor()
+  const rows = await page.locator('dialog .hint').first().innerText()
+  return Number(/\d+/.exec(rows)[0])
 }
 
 await lead(async () => {
@@ -82,6 +102,42 @@ await lead(async () => {
   await page.locator('.verdict .good').waitFor()
   step('completed a concept group and a code by its name')
 
+  // Codes and concept groups are those of the field's own vocabularies.
+  for (const [text, all] of [
+    ['me.gender == ', /^(Not Known|Male|Female|Not Applicable)$/],
+    ["in_group(me.gender, '", /^(feminine|masculine)_gender$/],
+    ["descends_from(me.occupation, 'farm", /farm/i],
+  ]) {
+    await write('')
+    await editor().click()
+    await page.keyboard.type(text)
+    const options = await offered()
+    assert.ok(options.length > 0 && options.every((option) => all.test(option)), `${text}: ${options}`)
+    assert.ok(!options.includes('Farmer lung'), text)
+    await page.keyboard.press('Escape')
+  }
+  step('was offered the codes of a field')
+
+  // Every quick fix yields a valid rule of the meaning that it names, and focuses the editor.
+  for (const [faulty, use, fixed] of [
+    ['age_years(me.birth_date) => 60', 'Use >=', 'age_years(me.birth_date) >= 60'],
+    ["me.gender == 'female'", "Use code('urn:iso:std:iso:5218#2') (Female)", "me.gender == code('urn:iso:std:iso:5218#2')"],
+    ["me.gender.code == 'female'", "Use '2' (Female)", "me.gender.code == '2'"],
+    ["in_group(me.gender, 'femine_gender')", "Use 'feminine_gender'", "in_group(me.gender, 'feminine_gender')"],
+    ["me.birth_date < '1960-01-01'", "Use date('1960-01-01')", "me.birth_date < date('1960-01-01')"],
+    ['is_femal(me)', 'Use is_female', 'is_female(me)'],
+  ]) {
+    await write(faulty)
+    await page.locator('.diagnostics').getByRole('button', { name: use, exact: true }).click()
+    await page.locator('.verdict .good').waitFor()
+    assert.equal(await page.locator('.diagnostics li').count(), 0, faulty)
+    assert.equal((await editor().innerText()).trim(), fixed)
+    assert.equal(await page.evaluate(() => document.activeElement.className), 'editor')
+  }
+  await write("in_group(me.occupation, 'feminine_gender')")
+  await page.locator('.diagnostics', { hasText: 'is never in feminine_gender' }).or(page.locator('.diagnostics', { hasText: 'never true' })).first().waitFor()
+  step('applied every quick fix')
+
   await write('me.health_conditions.exists(c, c == ')
   // Tab leaves the editor.
   await page.keyboard.press('Tab')
@@ -119,45 +175,110 @@ await lead(async () => {
   await page.locator('progress').first().waitFor()
   await say('button', 'Cancel').click()
   await page.getByRole('alert').filter({ hasText: 'cancelled' }).waitFor()
+  assert.equal(await focused(), 'BUTTON')
   release()
   await page.unrouteAll({ behavior: 'ignoreErrors' })
   step('cancelled a preview')
 
-  await say('button', 'Preview').click()
+  // By keyboard; the text stays as it is.
+  await editor().click()
+  await page.keyboard.press('Control+Enter')
   await page.locator('.counts').waitFor()
+  assert.equal((await editor().innerText()).trim(), given.rule)
   const counts = { eligible: await count('eligible'), not_eligible: await count('not_eligible'), undetermined: await count('undetermined') }
   assert.deepEqual(counts, given.counts)
+  const headline = await page.locator('.headline').innerText()
+  assert.ok(headline.startsWith(`${counts.eligible} of `) && headline.includes(`${counts.undetermined} cannot be decided because`), headline)
+  assert.match(await page.locator('.reach .context').innerText(), /\d{4} · all people · \d+ evaluated/)
+  await page.setViewportSize({ width: 1366, height: 850 })
+  const [bottom, height] = await page.evaluate(() => [document.querySelector('.chart').getBoundingClientRect().bottom, document.documentElement.scrollHeight])
+  assert.ok(bottom < 850, `the chart ends at ${bottom}`)
+  assert.ok(height < 1400, `the page is ${height} high`)
+  await page.setViewportSize({ width: 1440, height: 900 })
+  await page.getByText('All numbers').click()
   const genders = await page.locator('table', { hasText: 'By gender' }).locator('td[data-outcome="eligible"]').allInnerTexts()
   const sum = genders.map((text) => Number(/\d+/.exec(text)[0])).reduce((all, one) => all + one, 0)
   assert.equal(sum, counts.eligible, 'the bars say what the counts say')
-  assert.match(await page.locator('table', { hasText: 'Missing facts' }).innerText(), /me\.birth_date\s+\d/)
   await lookAtAll('reach')
+  await page.getByText('All numbers').click()
+
+  // Every number opens the list behind it, with names, and the focus returns to it.
+  const eligible = page.locator('.counts .eligible button')
+  assert.equal(await openList(eligible), counts.eligible)
+  await page.locator('dialog .sample', { hasText: 'Amina Diallo' }).waitFor()
+  await lookAtAll('list')
   const download = page.waitForEvent('download')
-  await page.getByLabel('Eligible only').check()
   await page.getByRole('button', { name: /CSV/ }).click()
   const csv = readFileSync(await (await download).path(), 'utf8').trimEnd().split('\r\n')
   assert.equal(csv[0], 'subject,outcome,missing')
   assert.equal(csv.length - 1, counts.eligible)
-  step('previewed and took the list')
+  await page.keyboard.press('Escape')
+  assert.equal(await eligible.evaluate((button) => button === document.activeElement), true)
+  const missing = page.locator('.missing-facts button', { hasText: 'me.birth_date' })
+  assert.equal(await openList(missing), Number((await missing.innerText()).match(/\d+$/)[0]))
+  await page.keyboard.press('Escape')
+  for (const group of ['Gender', 'Age']) {
+    const column = page.getByRole('group', { name: group }).getByRole('button').nth(1)
+    const total = Number(/of (\d+) eligible/.exec(await column.innerText())[1])
+    assert.equal(await openList(column), total)
+    await page.keyboard.press('Escape')
+  }
+  step('previewed, opened the lists and took one')
+
+  // A changed rule marks the result; a case of it is explained by the rule of the result, and says so.
+  await write('age_years(me.birth_date) >= 99')
+  await page.locator('.reach .notice', { hasText: 'has changed since this result' }).waitFor()
+  await page.locator('.sample li').first().getByRole('button').click()
+  await page.locator('.tree').waitFor()
+  assert.equal(await page.locator('pre.rule').first().innerText(), given.rule)
+  await page.locator('.notice', { hasText: 'the rule has changed since' }).waitFor()
+  await say('button', 'Explain by the current rule').click()
+  await page.locator('.tree', { hasText: '>= 99' }).waitFor()
+  await go('rule')
+  await page.locator('.reach .headline').waitFor()
+  await write(given.rule)
+  await page.locator('.verdict .good').waitFor()
 
   // A case of the sample, and facts that would change its outcome.
   await page.locator('.sample li', { hasText: 'Not eligible' }).first().getByRole('button').click()
   await page.locator('.tree').waitFor()
   await page.locator('.changes', { hasText: 'must be true' }).waitFor()
   await page.locator('.tree .seen', { hasText: 'me.' }).first().waitFor()
+  await page.locator('.person', { hasText: 'Amina Diallo' }).waitFor()
   await lookAtAll('case')
-  step('opened a case')
+  // A person is found by an identifier without its system, and by words of the name.
+  const finder = page.getByRole('combobox', { name: 'Person or group' })
+  await finder.fill('W-0002')
+  await page.keyboard.press('Enter')
+  await page.locator('.person', { hasText: 'W-0002' }).waitFor()
+  await finder.fill('dial')
+  await page.getByRole('option', { name: /Amina Diallo/ }).first().waitFor()
+  await page.keyboard.press('Escape')
+  step('opened a case and found people')
 
   await go('compare')
   await write(given.other, 'Rule B')
   await page.locator('.verdict .good').nth(1).waitFor()
   await say('button', 'Compare').click()
   await page.locator('.counts').waitFor()
-  assert.deepEqual({ gained: await count('gained'), lost: await count('lost'), kept: await count('kept') }, given.moves)
+  const { gained, refused, undetermined, kept } = given.moves
+  for (const move of ['gained', 'refused', 'undetermined', 'kept']) assert.equal(await count(move), given.moves[move], move)
+  for (const move of ['gained', 'undetermined']) {
+    assert.equal(await openList(page.locator(`.counts .${move} button`)), given.moves[move])
+    await page.keyboard.press('Escape')
+  }
+  assert.match(await page.locator('.context').innerText(), /all people/)
   await page.getByLabel('Amount per head and month').fill('10.5')
-  const added = (given.moves.gained - given.moves.lost) * 10.5
+  const added = (gained - refused - undetermined) * 10.5
   await page.locator('output', { hasText: new Intl.NumberFormat('en').format(Math.abs(added)) }).waitFor()
   await lookAtAll('compare')
+  // The result survives a change of view, and is marked when a rule changes.
+  await go('rule')
+  await go('compare')
+  assert.equal(await count('kept'), kept)
+  assert.equal(await page.locator('.notice', { hasText: 'has changed since' }).isVisible(), false)
+  await write(`${given.other} && me.active`, 'Rule B')
+  await page.locator('.notice', { hasText: 'has changed since' }).waitFor()
 
   await go('vocabularies')
   await page.locator('.choices').first().getByRole('button', { name: /ISCO-08|Occupation/i }).first().click()
@@ -165,6 +286,14 @@ await lead(async () => {
   await page.locator('.codes summary').first().click()
   await page.locator('.codes .codes li').first().waitFor()
   await lookAtAll('vocabularies')
+  // A code becomes a condition of the rule, by the field that has it.
+  await say('combobox', 'Search all codes').fill('female')
+  await page.getByRole('option', { name: /^Female urn:iso/ }).click()
+  await say('button', 'Add to the rule').click()
+  await page.locator('.verdict .good').waitFor()
+  assert.match(await editor().innerText(), /&& me\.gender == code\('urn:iso:std:iso:5218#2'\)$/)
+  await write(given.rule)
+  await go('vocabularies')
 
   // The same in French, rules and all.
   await page.getByLabel('Language').selectOption('fr')
@@ -175,22 +304,50 @@ await lead(async () => {
   assert.match(await page.getByRole('textbox', { name: 'Expression de la règle' }).innerText(), /age_years/)
   await page.locator('.verdict .good').waitFor()
   await lookAtAll('rule-fr')
-  await page.getByLabel('Langue').selectOption('en')
+  // From right to left, with the rule from left to right.
+  await page.getByLabel('Langue').selectOption('ar')
+  await page.locator('html[dir="rtl"]').waitFor()
+  assert.equal(await focused(), 'SELECT', 'the focus stays on the choice of the language')
+  await page.locator('.verdict .good').waitFor()
+  await lookAtAll('rule-ar')
+  for (const [tag, preview] of [['es', 'Vista previa'], ['pt', 'Pré-visualizar']]) {
+    await page.locator('header select').selectOption(tag)
+    await say('button', preview).waitFor()
+  }
+  await page.locator('header select').selectOption('en')
+  await page.locator('html[lang="en"]').waitFor()
 
   // By keyboard alone: the skip link, and the way through the views.
-  await page.keyboard.press('Escape')
-  await page.evaluate(() => document.activeElement.blur())
-  await page.keyboard.press('Tab')
+  // The focus is on the choice of the language, which is the first control after the link.
+  await page.keyboard.press('Shift+Tab')
   assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Skip to the content')
   await page.keyboard.press('Enter')
   assert.equal(await page.evaluate(() => document.activeElement.id), 'main')
   for (const landmark of ['banner', 'navigation', 'main', 'contentinfo']) await page.getByRole(landmark).first().waitFor()
+
+  // An unreachable server: one banner in the words of the page, and all of it continues when the server is back.
+  await page.context().setOffline(true)
+  await write('is_male(me)')
+  await page.locator('.wait', { hasText: 'The server cannot be reached' }).waitFor()
+  await say('button', 'Preview').click()
+  assert.ok(!(await page.locator('body').innerText()).includes('Failed to fetch'))
+  await look('unreachable')
+  await accessible('unreachable')
+  await page.context().setOffline(false)
+  await page.locator('.verdict .good').waitFor({ timeout: 3_000 })
+  await page.locator('.wait').waitFor({ state: 'hidden' })
+  await page.locator('.reach .notice').waitFor({ state: 'hidden' })
+  assert.notEqual(await focused(), 'BODY')
+  await write(given.rule)
+  await page.locator('.verdict .good').waitFor()
+  step('continued after the server was unreachable')
 
   // After a token is revoked, signing in again finds the rules unchanged.
   await please('revoke')
   await page.getByRole('button', { name: 'Preview' }).click()
   await page.getByRole('alert').filter({ hasText: 'Your session has expired' }).waitFor()
   assert.equal(await page.locator('.counts').count(), 0, 'nothing that was answered is left')
+  assert.equal(await focused(), 'INPUT')
   step('lost the token')
 
   // A client with a limit of three requests per minute: the page shows how long to wait, and the rule is checked then.

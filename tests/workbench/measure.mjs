@@ -52,9 +52,12 @@ await lead(async () => {
     await page.locator('.counts').waitFor()
   })
   await timed('list', async () => {
+    await page.locator('.counts .not_eligible button').click()
+    await page.locator('dialog .sample li').first().waitFor()
     const download = page.waitForEvent('download')
     await page.getByRole('button', { name: /CSV/ }).click()
     await (await download).path()
+    await page.keyboard.press('Escape')
   })
   await timed('case', async () => {
     await page.locator('.sample button').first().click()

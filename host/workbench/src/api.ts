@@ -1,6 +1,11 @@
 // The public API, with the token of the signed-in user.
 //
 // The token is stored in this object only: not in browser storage, a URL or a cookie.
+//
+// A request waits while the rate limit is exceeded or the server cannot be reached, and is then sent again: callers see
+// a slow response, not an error.
+
+import { t } from './i18n'
 
 /** An error response of the server. */
 export class Refusal extends Error {
@@ -23,6 +28,8 @@ export interface Diagnostic {
   column: number
   length: number
   suggestion?: string
+  /** The name of a suggested code. */
+  name?: string
 }
 
 /** The remaining requests of the client and the limit, in the window that ends first. */
@@ -32,6 +39,8 @@ export interface Budget {
 }
 
 interface Events {
+  /** Called with true when the server cannot be reached, and with false when it responds again. */
+  unreachable: boolean
   /** Called when the token is rejected. */
   expired: void
   /** Called when the rate limit is exceeded, with the seconds to wait. */
@@ -51,12 +60,25 @@ const FRESH_MS = 60_000
 const KEPT_MAX = 500
 /** The longest uninterrupted reading of response lines before the page may render, in milliseconds. */
 const TURN_MS = 12
+/** The pause before a request to an unreachable server is repeated, in milliseconds. */
+const RETRY_MS = 2_000
+/** The statuses of a proxy whose server cannot be reached. */
+const OF_PROXY = [502, 504]
+/** How often a request is repeated because the server is busy. */
+const BUSY_MAX = 3
+
+/** A response that ended before it was complete. */
+export class Interrupted extends Error {}
 
 export class Api {
   #token: string | undefined
   #kept = new Map<string, Kept>()
   #listeners: { [K in keyof Events]?: ((value: Events[K]) => void)[] } = {}
   #waitsUntil = 0
+  #isUnreachable = false
+  #signedOut = new AbortController()
+  /** The remaining requests, once a response has reported them. */
+  budget: Budget | undefined
   scopes: string[] = []
   clientId = ''
   language = 'en'
@@ -80,11 +102,12 @@ export class Api {
   }
 
   async signIn(clientId: string, secret: string): Promise<void> {
-    const response = await fetch(new URL('oauth/token', this.base), {
+    const response = await this.#reach(new URL('oauth/token', this.base), {
       method: 'POST',
       headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
       body: new URLSearchParams({ grant_type: 'client_credentials', client_id: clientId, client_secret: secret }),
       credentials: 'omit',
+      signal: this.#signedOut.signal,
     })
     const body = await response.json().catch(() => ({}))
     if (!response.ok) {
@@ -108,6 +131,11 @@ export class Api {
 
   signOut(): void {
     this.#token = undefined
+    // Requests that are still repeated would be without a token.
+    this.#signedOut.abort()
+    this.#signedOut = new AbortController()
+    this.#reached()
+    this.budget = undefined
     this.#kept.clear()
     this.scopes = []
     this.#waitsUntil = 0
@@ -162,7 +190,9 @@ export class Api {
     let rest = ''
     let begun = performance.now()
     for (;;) {
-      const { done, value } = await reader.read()
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        throw isAbort(error) ? error : new Interrupted()
+      })
       rest += decoder.decode(value, { stream: !done })
       let end = rest.indexOf('\n')
       let from = 0
@@ -195,24 +225,68 @@ export class Api {
     if (this.#token !== undefined) sent['Authorization'] = `Bearer ${this.#token}`
     const isFile = body instanceof Blob
     if (body !== undefined && !isFile) sent['Content-Type'] = 'application/json'
-    const response = await fetch(new URL(path, this.base), {
+    const init: RequestInit = {
       method,
       headers: sent,
       body: isFile ? body : body === undefined ? null : JSON.stringify(body),
       credentials: 'omit',
-      signal: signal ?? null,
-    })
-    this.#note(response)
-    if (response.ok || response.status === 304) return response
-    const problem = await response.json().catch(() => ({}))
-    if (response.status === 401) this.#tell('expired', undefined)
-    const message = [problem.detail ?? response.statusText, ...fieldProblems(problem, response.status)].join(' · ')
-    throw new Refusal(response.status, message, problem.diagnostics ?? [], retryAfter(response))
+      signal: AbortSignal.any([this.#signedOut.signal, ...(signal ? [signal] : [])]),
+    }
+    // A change is not repeated by itself: its first attempt may have been executed.
+    const isRepeatable = method === 'GET' || path.startsWith('Eligibility/') || path === '$batch'
+    for (let attempt = 1; ; attempt += 1) {
+      await pause(this.waitMs, init.signal)
+      const response = await this.#reach(new URL(path, this.base), init, isRepeatable)
+      this.#note(response, path)
+      if (response.ok || response.status === 304) return response
+      const seconds = retryAfter(response)
+      const isLimited = response.status === 429 && seconds !== undefined
+      if (isRepeatable && isLimited) continue
+      if (isRepeatable && response.status === 503 && attempt <= BUSY_MAX) {
+        await pause((seconds ?? 1) * 1000, init.signal)
+        continue
+      }
+      const problem = await response.json().catch(() => ({}))
+      if (response.status === 401) this.#tell('expired', undefined)
+      throw new Refusal(response.status, message(problem, response), problem.diagnostics ?? [], seconds)
+    }
   }
 
-  #note(response: Response): void {
+  /** Sends a request, again and again while the server cannot be reached. */
+  async #reach(url: URL, init: RequestInit, isRepeatable = true): Promise<Response> {
+    for (;;) {
+      try {
+        const response = await fetch(url, init)
+        if (!OF_PROXY.includes(response.status) || !isRepeatable) {
+          this.#reached()
+          return response
+        }
+      } catch (error) {
+        if (init.signal?.aborted) throw new DOMException('', 'AbortError')
+        if (!isRepeatable) throw error
+      }
+      if (!this.#isUnreachable) {
+        this.#isUnreachable = true
+        this.#tell('unreachable', true)
+      }
+      await pause(RETRY_MS, init.signal, true)
+    }
+  }
+
+  #reached(): void {
+    if (!this.#isUnreachable) return
+    this.#isUnreachable = false
+    this.#tell('unreachable', false)
+  }
+
+  #note(response: Response, path: string): void {
+    // The description of the API is counted by address, not by client.
+    if (path === 'openapi.json') return
     const [limit, remaining] = ['X-RateLimit-Limit', 'X-RateLimit-Remaining'].map((name) => response.headers.get(name))
-    if (limit && remaining) this.#tell('budget', { limit: Number(limit), remaining: Number(remaining) })
+    if (limit && remaining) {
+      this.budget = { limit: Number(limit), remaining: Number(remaining) }
+      this.#tell('budget', this.budget)
+    }
     if (response.status !== 429) return
     const seconds = retryAfter(response) ?? 1
     this.#waitsUntil = Date.now() + seconds * 1000
@@ -222,6 +296,32 @@ export class Api {
   #tell<K extends keyof Events>(event: K, value: Events[K]): void {
     for (const listener of this.#listeners[event] ?? []) listener(value)
   }
+}
+
+/** Waits, until a signal aborts the wait, or if requested until the browser is online again. */
+function pause(ms: number, signal?: AbortSignal | null, untilOnline = false): Promise<void> {
+  if (signal?.aborted) return Promise.reject(new DOMException('', 'AbortError'))
+  if (ms <= 0) return Promise.resolve()
+  return new Promise((resolve, reject) => {
+    const end = (act: () => void) => () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+      if (untilOnline) removeEventListener('online', go)
+      act()
+    }
+    const go = end(resolve)
+    const abort = end(() => reject(new DOMException('', 'AbortError')))
+    const timer = setTimeout(go, ms)
+    signal?.addEventListener('abort', abort)
+    if (untilOnline) addEventListener('online', go)
+  })
+}
+
+/** The detail of an error, with the fields that it does not name itself. */
+function message(problem: { detail?: string; errors?: { field?: string; message?: string }[] }, response: Response): string {
+  const detail = problem.detail ?? response.statusText
+  const fields = fieldProblems(problem, response.status).filter((field) => !detail.includes(field))
+  return [detail, ...fields].join(' · ')
 }
 
 function retryAfter(response: Response): number | undefined {
@@ -237,6 +337,8 @@ function fieldProblems(body: { errors?: { field?: string; message?: string }[] }
 
 /** The error as a sentence. */
 export function sentence(error: unknown): string {
+  // The browser's own words for a failed connection are in its language and name no cause.
+  if (error instanceof TypeError || error instanceof Interrupted) return t.unreachable
   return error instanceof Error ? error.message : String(error)
 }
 

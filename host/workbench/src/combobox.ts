@@ -1,32 +1,41 @@
-// A search field for codes with a list of results: the combobox of the ARIA authoring practices.
+// A search field with a list of results: the combobox of the ARIA authoring practices. One for codes is below.
 
 import { type Api, isAbort, sentence } from './api'
-import { type FoundCode, searchCodes } from './codes'
-import { field, fill, freshId, h } from './dom'
+import { type FoundCode, searchCodes, searchVocabularies } from './codes'
+import { type Child, field, fill, freshId, h } from './dom'
 import { t } from './i18n'
 
 /** The pause after the last key, in milliseconds. */
 const PAUSE_MS = 300
 
-export interface CodeSearch {
-  api: Api
+export interface Searching<T> {
   label: string
   hint: string
-  onChoose: (code: FoundCode) => void
+  value?: string
+  search: (text: string, signal: AbortSignal) => Promise<T[]>
+  /** The content of an option. */
+  option: (item: T) => Child[]
+  /** The sentence about the result. */
+  status: (found: T[]) => string
+  /** Returns the text of the field after the choice. */
+  onChoose: (item: T) => string
 }
 
-export function codeSearch({ api, label, hint, onChoose }: CodeSearch): HTMLElement {
-  const id = freshId('codes')
-  let found: FoundCode[] = []
+export function combobox<T>({ label, hint, value, search, option, status: statusOf, onChoose }: Searching<T>): HTMLElement {
+  const id = freshId('options')
+  let found: T[] = []
   let active = -1
   let timer: ReturnType<typeof setTimeout> | undefined
   let asking: AbortController | undefined
+  /** Enter was pressed before there was a result: the only one is chosen then. */
+  let isEntered = false
 
   const list = h('ul', { id, role: 'listbox', 'aria-label': label, class: 'options', hidden: true })
   const status = h('p', { role: 'status', class: 'hint' })
   const input = h('input', {
     type: 'text',
     role: 'combobox',
+    value: value ?? '',
     autocomplete: 'off',
     spellcheck: 'false',
     'aria-expanded': 'false',
@@ -34,6 +43,7 @@ export function codeSearch({ api, label, hint, onChoose }: CodeSearch): HTMLElem
     'aria-autocomplete': 'list',
     on: {
       input: () => {
+        isEntered = false
         clearTimeout(timer)
         timer = setTimeout(() => void ask(), PAUSE_MS)
       },
@@ -51,15 +61,13 @@ export function codeSearch({ api, label, hint, onChoose }: CodeSearch): HTMLElem
       status.textContent = ''
       return
     }
-    if (api.waitMs > 0) {
-      timer = setTimeout(() => void ask(), api.waitMs)
-      return
-    }
     try {
-      found = await searchCodes(api, text, asking.signal)
+      found = await search(text, asking.signal)
       if (input.value !== text) return
-      show()
-      status.textContent = found.length ? t.rule.codesFound(found.length) : t.rule.noCodes
+      status.textContent = statusOf(found)
+      if (isEntered && found.length === 1) choose(0)
+      else show()
+      isEntered = false
     } catch (error) {
       if (!isAbort(error)) status.textContent = sentence(error)
     }
@@ -69,7 +77,7 @@ export function codeSearch({ api, label, hint, onChoose }: CodeSearch): HTMLElem
     active = -1
     fill(
       list,
-      found.map((code, index) =>
+      found.map((item, index) =>
         h(
           'li',
           {
@@ -84,8 +92,7 @@ export function codeSearch({ api, label, hint, onChoose }: CodeSearch): HTMLElem
               },
             },
           },
-          h('span', { class: 'name' }, code.display),
-          h('code', {}, code.uri),
+          option(item),
         ),
       ),
     )
@@ -112,12 +119,12 @@ export function codeSearch({ api, label, hint, onChoose }: CodeSearch): HTMLElem
   }
 
   function choose(index: number): void {
-    const code = found[index]
-    if (!code) return
-    input.value = ''
+    const item = found[index]
+    if (item === undefined) return
+    input.value = onChoose(item)
     status.textContent = ''
+    found = []
     shut()
-    onChoose(code)
   }
 
   function onKey(event: KeyboardEvent): void {
@@ -128,6 +135,11 @@ export function codeSearch({ api, label, hint, onChoose }: CodeSearch): HTMLElem
     } else if (event.key === 'Enter' && !list.hidden) {
       event.preventDefault()
       choose(Math.max(active, 0))
+    } else if (event.key === 'Enter' && !event.ctrlKey && !event.metaKey && input.value.trim()) {
+      event.preventDefault()
+      isEntered = true
+      clearTimeout(timer)
+      void ask()
     } else if (event.key === 'Escape' && !list.hidden) {
       event.preventDefault()
       shut()
@@ -138,4 +150,34 @@ export function codeSearch({ api, label, hint, onChoose }: CodeSearch): HTMLElem
   whole.classList.add('combobox')
   whole.append(list, status)
   return whole
+}
+
+export interface CodeSearch {
+  api: Api
+  label: string
+  hint: string
+  /** The field whose codes are searched; all vocabularies if there is none. */
+  about?: () => { path: string; vocabularies: string[] } | undefined
+  onChoose: (code: FoundCode) => void
+}
+
+export function codeSearch({ api, label, hint, about, onChoose }: CodeSearch): HTMLElement {
+  let field: ReturnType<NonNullable<CodeSearch['about']>>
+  return combobox<FoundCode>({
+    label,
+    hint,
+    search: (text, signal) => {
+      field = about?.()
+      return field ? searchVocabularies(api, field.vocabularies, text, signal) : searchCodes(api, text, signal)
+    },
+    option: (code) => [h('span', { class: 'name' }, code.display), h('code', {}, code.uri)],
+    status: (found) => {
+      const count = found.length ? t.rule.codesFound(found.length) : t.rule.noCodes
+      return field ? `${t.rule.codesOf(field.path)} ${count}` : count
+    },
+    onChoose: (code) => {
+      onChoose(code)
+      return ''
+    },
+  })
 }

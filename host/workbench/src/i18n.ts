@@ -1,11 +1,22 @@
-// The language of the page: strings, numbers, and labels of codes.
+// The language of the page: strings, direction, numbers, dates and lists.
 
 import { en, type Strings } from './strings/en'
-import { fr } from './strings/fr'
 
-export const LANGUAGES: Record<string, { name: string; strings: Strings }> = {
-  en: { name: 'English', strings: en },
-  fr: { name: 'Français', strings: fr },
+interface Language {
+  name: string
+  /** Its tag for numbers and dates, if it differs: codes and rules have Latin digits, so the page has them too. */
+  format?: string
+  isRightToLeft?: boolean
+  load: () => Promise<Strings>
+}
+
+/** Other languages than English are loaded when they are chosen. */
+export const LANGUAGES: Record<string, Language> = {
+  en: { name: 'English', load: () => Promise.resolve(en) },
+  fr: { name: 'Français', load: async () => (await import('./strings/fr')).fr },
+  es: { name: 'Español', load: async () => (await import('./strings/es')).es },
+  pt: { name: 'Português', load: async () => (await import('./strings/pt')).pt },
+  ar: { name: 'العربية', format: 'ar-u-nu-latn', isRightToLeft: true, load: async () => (await import('./strings/ar')).ar },
 }
 
 let language = 'en'
@@ -18,24 +29,48 @@ export function preferred(): string {
   return wanted.find((tag) => tag in LANGUAGES) ?? 'en'
 }
 
-export function setLanguage(tag: string): void {
+/** Activates a language; if its strings cannot be loaded the previous one stays. */
+export async function setLanguage(tag: string): Promise<void> {
   const known = LANGUAGES[tag]
   if (!known) return
-  language = tag
-  t = known.strings
+  useStrings(tag, await known.load())
   document.documentElement.lang = tag
+  document.documentElement.dir = known.isRightToLeft ? 'rtl' : 'ltr'
   document.title = t.title
+}
+
+export function useStrings(tag: string, strings: Strings): void {
+  language = tag
+  t = strings
 }
 
 export function currentLanguage(): string {
   return language
 }
 
+/** The tag of numbers, dates and lists. */
+function format(): string {
+  return LANGUAGES[language]?.format ?? language
+}
+
 export function number(value: number, digits = 0): string {
-  return new Intl.NumberFormat(language, { maximumFractionDigits: digits }).format(value)
+  return new Intl.NumberFormat(format(), { maximumFractionDigits: digits }).format(value)
 }
 
 export function percent(part: number, whole: number): string {
   if (whole === 0) return '–'
-  return new Intl.NumberFormat(language, { style: 'percent', maximumFractionDigits: 1 }).format(part / whole)
+  return new Intl.NumberFormat(format(), { style: 'percent', maximumFractionDigits: 1 }).format(part / whole)
+}
+
+/** A day such as `2026-01-31`, written out. */
+export function day(date: string): string {
+  const parsed = new Date(`${date}T00:00:00Z`)
+  if (Number.isNaN(parsed.getTime())) return date
+  return new Intl.DateTimeFormat(format(), { dateStyle: 'long', timeZone: 'UTC' }).format(parsed)
+}
+
+/** `a, b or c`; each item keeps its own direction. */
+export function either(items: string[]): string {
+  const isolated = items.map((item) => `\u2068${item}\u2069`)
+  return new Intl.ListFormat(language, { type: 'disjunction' }).format(isolated)
 }

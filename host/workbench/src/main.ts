@@ -6,7 +6,11 @@ import { Api } from './api'
 import { preferred, setLanguage } from './i18n'
 import { Shell } from './shell'
 
-setLanguage(preferred())
 // The page is at `/workbench` beside the API, and on the admin listener at `/admin/workbench` beside the admin API.
 const isAdmin = location.pathname.endsWith('/admin/workbench')
-new Shell(new Api(new URL(isAdmin ? 'v1/' : 'api/v2/', location.href)), isAdmin).begin()
+const shell = new Shell(new Api(new URL(isAdmin ? 'v1/' : 'api/v2/', location.href)), isAdmin)
+// If the strings cannot be loaded the page is in English.
+void setLanguage(preferred()).then(
+  () => shell.begin(),
+  () => shell.begin(),
+)

@@ -2,8 +2,10 @@
 
 import { type Api, sentence } from './api'
 import { fill, h } from './dom'
+import { focus, guardFocus } from './focus'
 import { LANGUAGES, currentLanguage, setLanguage, t } from './i18n'
 import { signIn } from './sign-in'
+import { forgetPeople } from './rule/people'
 import { state } from './state'
 
 /** The interface between a view and the shell. */
@@ -38,6 +40,7 @@ export class Shell {
   #main = h('main', { id: 'main', tabindex: '-1' })
   #live = h('p', { role: 'status', class: 'visually-hidden' })
   #wait = h('p', { role: 'alert', class: 'wait', hidden: true })
+  #isUnreachable = false
   #budget = h('span', {})
 
   #views: readonly ViewName[]
@@ -51,18 +54,22 @@ export class Shell {
       if (this.#isSignedIn) this.#signOut(t.signIn.expired)
     })
     api.on('limited', () => this.#countDown())
-    api.on('budget', ({ limit, remaining }) => {
-      this.#budget.textContent = t.budget(remaining, limit)
-    })
+    api.on('unreachable', (isUnreachable) => this.#unreachable(isUnreachable))
+    api.on('budget', () => this.#showBudget())
+    guardFocus(document.body, this.#main)
     addEventListener('hashchange', () => {
       if (this.#isSignedIn) void this.#show(true)
     })
   }
 
-  begin(notice?: string): void {
+  /** Shows the page; `isMove` moves the focus to its content. */
+  begin(notice?: string, isMove = false): void {
     this.api.language = currentLanguage()
     fill(document.body, ...this.#frame(notice))
-    if (this.#isSignedIn) void this.#show(false)
+    if (this.#isUnreachable) this.#unreachable(true)
+    this.#showBudget()
+    if (this.#isSignedIn) void this.#show(isMove)
+    else this.#main.querySelector('input')?.focus()
   }
 
   #frame(notice?: string): HTMLElement[] {
@@ -71,7 +78,7 @@ export class Shell {
       {
         'aria-label': t.language,
         value: currentLanguage(),
-        on: { change: (event) => this.#speak((event.target as HTMLSelectElement).value) },
+        on: { change: (event) => void this.#speak((event.target as HTMLSelectElement).value) },
       },
       Object.entries(LANGUAGES).map(([tag, { name }]) => h('option', { value: tag, lang: tag }, name)),
     )
@@ -96,7 +103,7 @@ export class Shell {
 
   #enter(): void {
     this.#isSignedIn = true
-    this.begin()
+    this.begin(undefined, true)
   }
 
   #signOut(notice?: string): void {
@@ -105,15 +112,31 @@ export class Shell {
     this.#close = undefined
     this.api.signOut()
     state.forget()
+    forgetPeople(this.api)
+    for (const dialog of document.querySelectorAll('dialog')) dialog.close()
     this.#wait.hidden = true
     clearInterval(this.#timer)
     this.begin(notice)
   }
 
-  #speak(tag: string): void {
-    setLanguage(tag)
+  async #speak(tag: string): Promise<void> {
+    await setLanguage(tag).catch(() => {})
     this.begin()
-    document.querySelector('header select')?.dispatchEvent(new Event('focus'))
+    document.querySelector<HTMLElement>('header select')?.focus()
+  }
+
+  #showBudget(): void {
+    const { budget } = this.api
+    this.#budget.textContent = budget ? t.budget(budget.remaining, budget.limit) : ''
+  }
+
+  /** Shows or hides the banner about a server that cannot be reached. */
+  #unreachable(isUnreachable: boolean): void {
+    this.#isUnreachable = isUnreachable
+    clearInterval(this.#timer)
+    fill(this.#wait, isUnreachable && t.unreachable)
+    this.#wait.hidden = !isUnreachable
+    this.#live.textContent = isUnreachable ? '' : t.reachable
   }
 
   #skip(event: Event): void {
@@ -148,9 +171,10 @@ export class Shell {
       })
       this.#close = close
       fill(this.#main, dom)
-      if (isMove) this.#main.focus()
+      if (isMove) focus(this.#main)
     } catch (error) {
       fill(this.#main, h('p', { class: 'problem', role: 'alert' }, sentence(error)))
+      if (isMove) focus(this.#main)
     }
   }
 

@@ -1,7 +1,7 @@
 // The sign-in: by client id and secret, through the token endpoint of all clients; on the admin listener with the admin
 // token.
 
-import { type Api, Refusal } from './api'
+import { type Api, Refusal, sentence } from './api'
 import { field, h } from './dom'
 import { t } from './i18n'
 
@@ -12,21 +12,39 @@ export function signIn(api: Api, isAdmin: boolean, onDone: () => void, notice?: 
   const problem = h('p', { role: 'alert', class: 'problem' }, notice)
   problem.hidden = notice === undefined
 
+  let isBusy = false
   async function go(): Promise<void> {
+    if (isBusy) return
+    isBusy = true
     problem.hidden = true
-    submit.disabled = true
+    submit.setAttribute('aria-disabled', 'true')
     submit.textContent = t.signIn.busy
     try {
-      if (isAdmin) await api.signInAsAdministrator(secret.value.trim())
-      else await api.signIn(id.value.trim(), secret.value)
+      await attempt()
       secret.value = ''
       onDone()
     } catch (error) {
-      problem.textContent = told(error)
+      problem.textContent = sentence(error)
       problem.hidden = false
     } finally {
-      submit.disabled = false
+      isBusy = false
+      submit.removeAttribute('aria-disabled')
       submit.textContent = t.signIn.submit
+    }
+  }
+
+  /** Signs in; after too many attempts it waits as long as the server requires. */
+  async function attempt(): Promise<void> {
+    for (;;) {
+      try {
+        return await (isAdmin ? api.signInAsAdministrator(secret.value.trim()) : api.signIn(id.value.trim(), secret.value))
+      } catch (error) {
+        if (!(error instanceof Refusal) || error.status !== 429 || error.retryAfterS === undefined) throw error
+        problem.textContent = t.signIn.wait(error.retryAfterS)
+        problem.hidden = false
+        await new Promise((resolve) => setTimeout(resolve, (error.retryAfterS ?? 1) * 1000))
+        problem.hidden = true
+      }
     }
   }
 
@@ -52,9 +70,4 @@ export function signIn(api: Api, isAdmin: boolean, onDone: () => void, notice?: 
     ),
     h('p', { class: 'hint' }, t.signIn.memory),
   )
-}
-
-function told(error: unknown): string {
-  if (!(error instanceof Refusal)) return t.signIn.unreachable
-  return error.status === 429 && error.retryAfterS !== undefined ? t.signIn.wait(error.retryAfterS) : error.message
 }

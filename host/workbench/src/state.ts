@@ -2,6 +2,7 @@
 // only; responses of the server do not.
 
 import type { Subject } from './editor/schema'
+import type { Compared } from './compare/compared'
 import type { Previewed, Question } from './rule/preview'
 
 const KEY = 'daftar-workbench'
@@ -18,6 +19,10 @@ class State {
   reach: { question: Question; result: Previewed } | undefined
   /** The subject of the view of one case. */
   case = ''
+  /** The request of the preview from which that subject was opened; by default the current rule. */
+  caseQuestion: Question | undefined
+  /** The last comparison, with its rules and population. */
+  compared: { question: Question & { b: string }; result: Compared } | undefined
 
   constructor() {
     try {
@@ -40,12 +45,24 @@ class State {
   /** State derived from responses; it is cleared when another user signs in. */
   forget(): void {
     this.reach = undefined
+    this.compared = undefined
     this.case = ''
+    this.caseQuestion = undefined
   }
 
   /** The request of a preview of rule A. */
   get question(): Question {
     return { expression: this.a, subject: this.subject, filter: this.filter, asOf: this.asOf }
+  }
+
+  /** The request of a comparison. */
+  get comparison(): Question & { b: string } {
+    return { ...this.question, b: this.b }
+  }
+
+  /** Whether the last comparison had other rules or another population than the next one would have. */
+  get isComparisonStale(): boolean {
+    return this.compared !== undefined && JSON.stringify(this.compared.question) !== JSON.stringify(this.comparison)
   }
 
   /** Whether the last preview had another request than the next one would have. */

@@ -6,6 +6,7 @@ mod rules {
     mod columns;
     mod diagnostics;
     mod explain;
+    mod fixes;
     mod generated;
     mod helpers;
     mod hostile;

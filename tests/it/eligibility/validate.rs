@@ -67,6 +67,75 @@ fn faults_are_reported_with_position_and_closest_name() {
     }
 }
 
+/// The expression with the suggestion of its first diagnostic in place of the faulty text, as clients apply it: between
+/// the quotation marks of a literal unless the suggestion is an expression itself.
+fn fixed(expression: &str, diagnostic: &Value) -> Option<String> {
+    let suggestion = diagnostic["suggestion"].as_str()?;
+    let at = |name: &str| usize::try_from(diagnostic[name].as_u64().unwrap()).unwrap();
+    let characters: Vec<char> = expression.chars().collect();
+    let (before, rest) = characters.split_at(at("column") - 1);
+    let (text, after) = rest.split_at(at("length"));
+    let is_literal = text.first() == Some(&'\'') && !suggestion.contains('\'');
+    let written = if is_literal { format!("'{suggestion}'") } else { suggestion.to_owned() };
+    let join = |characters: &[char]| characters.iter().collect::<String>();
+    Some(format!("{}{written}{}", join(before), join(after)))
+}
+
+#[test]
+fn every_suggestion_yields_a_valid_rule_of_that_meaning() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    for (faulty, expected) in [
+        ("age_years(me.birth_date) => 60", "age_years(me.birth_date) >= 60"),
+        ("me.gender == 'female'", "me.gender == code('urn:iso:std:iso:5218#2')"),
+        ("me.gender == 'Féminin'", "me.gender == code('urn:iso:std:iso:5218#2')"),
+        ("'1' == me.gender", "code('urn:iso:std:iso:5218#1') == me.gender"),
+        ("members.exists(m, m.role == 'head')", "members.exists(m, m.role == code('urn:svc:vocab:relationship#head'))"),
+        ("me.gender == 'urn:iso:std:iso:5218#2'", "me.gender == code('urn:iso:std:iso:5218#2')"),
+        ("in_group(me.gender, 'femine_gender')", "in_group(me.gender, 'feminine_gender')"),
+        ("me.birth_date < '1960-01-01'", "me.birth_date < date('1960-01-01')"),
+        ("is_femal(me)", "is_female(me)"),
+        ("me.birthdate < as_of", "me.birth_date < as_of"),
+    ] {
+        let diagnostic = &validate(&client, faulty, "individual")["diagnostics"][0];
+        let fixed = fixed(faulty, diagnostic).unwrap_or_else(|| panic!("{faulty}: {diagnostic}"));
+        assert_eq!(fixed, expected, "{faulty}: {diagnostic}");
+        let checked = validate(&client, &fixed, "individual");
+        assert_eq!((&checked["valid"], &checked["diagnostics"]), (&json!(true), &json!([])), "{fixed}");
+    }
+    for faulty in ["me.gender == 'woman of honour'", "me.gender == 'urn:iso:std:iso:639#ar'"] {
+        let checked = validate(&client, faulty, "individual");
+        assert_eq!(
+            (&checked["valid"], &checked["diagnostics"][0]["suggestion"]),
+            (&json!(false), &Value::Null),
+            "{faulty}: {checked}"
+        );
+    }
+    let refused = client.post("/Eligibility/$preview", &json!({"expression": "me.gender == 'female'"})).expect(422);
+    assert_eq!(refused.json()["diagnostics"][0]["suggestion"], "code('urn:iso:std:iso:5218#2')", "{}", refused.text());
+}
+
+#[test]
+fn codes_that_a_field_never_has_are_reported_by_every_function() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    for (expression, expected) in [
+        ("me.occupation == code('urn:iso:std:iso:5218#2')", "error never_true 1:18+30"),
+        ("descends_from(me.occupation, 'urn:iso:std:iso:5218#2')", "warning never_true 1:30+24"),
+        ("in_group(me.occupation, 'feminine_gender')", "warning never_true 1:25+17"),
+        ("me.occupation.uri == 'urn:iso:std:iso:5218#2'", "warning never_true 1:22+24"),
+    ] {
+        assert_eq!(problems(&validate(&client, expression, "individual")), [expected], "{expression}");
+    }
+    for expression in [
+        "descends_from(me.occupation, 'urn:ilo:isco-08#6')",
+        "in_group(me.occupation, 'agricultural_workers')",
+        "in_group(me.gender, 'feminine_gender') && me.occupation == code('urn:ilo:isco-08#6')",
+    ] {
+        assert_eq!(validate(&client, expression, "individual")["diagnostics"], json!([]), "{expression}");
+    }
+}
+
 #[test]
 fn a_group_that_is_not_set_is_a_warning_until_it_is() {
     let app = TestApp::start();

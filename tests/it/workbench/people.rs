@@ -13,14 +13,16 @@ pub(super) struct Person {
     number: i16,
     is_female: Option<bool>,
     born: Option<i16>,
+    has_income: bool,
 }
 
-/// All people: some without a gender, some without a day of birth, of every age.
+/// All people: some without a gender, a day of birth or an income, of every age.
 pub(super) fn all_people() -> Vec<Person> {
     let one = |number: i16| Person {
         number,
         is_female: (number % 30 != 7).then_some(number % 2 == 0),
         born: (number % 21 != 3).then_some(1930 + (number * 7) % 90),
+        has_income: number % 5 != 0,
     };
     (0..COUNT).map(one).collect()
 }
@@ -41,6 +43,9 @@ impl Person {
             // On the first of January: the year alone determines the age.
             line["birth_date"] = json!(format!("{born}-01-01"));
         }
+        if self.has_income {
+            line["income"] = json!({"amount": 500.0, "period": "month"});
+        }
         line
     }
 
@@ -55,6 +60,15 @@ impl Person {
             (Some(false), _) | (_, Some(false)) => Some(false),
             (Some(true), Some(true)) => Some(true),
             (_, _) => None,
+        }
+    }
+
+    /// Tests whether a person is at least this old and has a low income, as all incomes are.
+    pub(super) fn is_poor_of(&self, age: i16, year: i16) -> Option<bool> {
+        match self.is_at_least(age, year) {
+            Some(true) => self.has_income.then_some(true),
+            Some(false) => Some(false),
+            None => None,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! decision.
 
 pub mod check;
+mod codes;
 pub mod decision;
 pub mod evaluate;
 pub mod evidence;

@@ -3,7 +3,7 @@
 import { h } from '../dom'
 import { t } from '../i18n'
 import type { Explanation } from './changes'
-import { shown } from './values'
+import { counted, shown } from './values'
 
 /** The depth that is open initially. */
 const OPEN_DEPTH = 3
@@ -40,9 +40,9 @@ function node(part: Explanation, depth: number): HTMLElement {
       h(
         'dl',
         { class: 'seen' },
-        seen.map(([fact, value]) => h('div', {}, h('dt', {}, h('code', {}, fact)), h('dd', {}, shown(value)))),
+        seen.map(([fact, value]) => h('div', {}, h('dt', {}, h('code', {}, counted(fact))), h('dd', {}, shown(value)))),
       ),
-    part.missing && part.missing.length > 0 && h('p', { class: 'missing' }, `${t.case.missing}: ${part.missing.join(', ')}`),
+    part.missing && part.missing.length > 0 && h('p', { class: 'missing' }, `${t.case.missing}: ${part.missing.map(counted).join(', ')}`),
     part.error && h('p', { class: 'problem' }, t.case.failed(part.error.code, part.error.line, part.error.column)),
   ]
   if (part.children.length === 0) return h('li', {}, h('div', { class: 'part' }, head), below)

@@ -16,3 +16,8 @@ export function shown(value: unknown): string {
   // A person is an object without content.
   return keys.length === 0 ? '…' : JSON.stringify(object)
 }
+
+/** The name of a fact with its items counted from 1, as everywhere else: the server's `members[0]` is the first. */
+export function counted(fact: string): string {
+  return fact.replaceAll(/\[(\d+)\]/g, (_, index: string) => `[${Number(index) + 1}]`)
+}

@@ -1,14 +1,18 @@
-// The view of one case: explains the outcome of the rule for one subject, and the changes that would affect it.
+// The view of one case: finds a person or group, explains the outcome of the rule for it, and the changes that would
+// affect it.
 
-import { field, fill, h } from '../dom'
-import { t } from '../i18n'
+import { combobox } from '../combobox'
+import { fill, h, onRunKey } from '../dom'
+import { day, t } from '../i18n'
+import { type Kind, type RecordShown, about, described, fullName, mayRead, parts, path } from '../rule/people'
+import type { Outcome, Question } from '../rule/preview'
 import { Running } from '../rule/running'
-import type { Outcome } from '../rule/preview'
 import type { View } from '../shell'
 import { state } from '../state'
 import { type Change, type Explanation, changes } from './changes'
+import { type FoundSubject, findSubjects } from './find'
 import { tree } from './tree'
-import { shown } from './values'
+import { counted, shown } from './values'
 
 interface Result {
   subject: string
@@ -19,53 +23,132 @@ interface Result {
   error?: { status: number; detail: string }
 }
 
+interface Evaluated {
+  results: Result[]
+  decision?: { as_of?: string }
+}
+
+/** Today, for the age of a person where the server reports no day. */
+const today = () => new Date().toISOString().slice(0, 10)
+
 export const oneCase: View = ({ api, say }) => {
   const result = h('div', { class: 'result' })
-  const reference = h('input', {
-    value: state.case,
-    spellcheck: 'false',
-    autocapitalize: 'off',
-    on: {
-      input: () => {
-        state.case = reference.value
-        running.enable(isReady())
-      },
-      keydown: (event) => {
-        if (event.key === 'Enter') running.dom.querySelector('button')?.click()
-      },
-    },
-  })
-  const isReady = () => state.a.trim() !== '' && reference.value.trim() !== ''
+  const rule = h('div', {})
+  const kind = (): Kind => (state.subject === 'group' ? 'Group' : 'Individual')
+  /** A case that was opened from a preview is explained by the rule of the preview. */
+  const question = (): Question => state.caseQuestion ?? state.question
+  const isReady = () => question().expression.trim() !== '' && parts(state.case) !== undefined
+
   const running = new Running(t.case.run, async (signal) => {
-    const body: Record<string, unknown> = { expression: state.a, subject: state.subject, subjects: [reference.value.trim()], explain: true }
-    if (state.asOf) body['as_of'] = state.asOf
-    const answer = await api.post<{ results: Result[] }>('Eligibility/$evaluate', body, signal)
+    const { expression, subject, asOf } = question()
+    const body: Record<string, unknown> = { expression, subject, subjects: [state.case], explain: true }
+    if (asOf) body['as_of'] = asOf
+    const answer = await api.post<Evaluated>('Eligibility/$evaluate', body, signal)
     const evaluated = answer.results[0]
     if (!evaluated) return
     if (evaluated.error) throw new Error(evaluated.error.detail)
-    fill(result, ...show(evaluated))
+    const on = answer.decision?.as_of ?? (asOf || today())
+    const head = h('div', { class: 'person' })
+    fill(result, head, ...show(evaluated))
+    fill(head, ...(await card(evaluated.subject, on, signal)))
     if (evaluated.outcome) say(t.answer[evaluated.outcome])
   })
-  running.enable(isReady())
+
+  /** Name, age, place and household, where the client may read them. */
+  async function card(reference: string, on: string, signal: AbortSignal): Promise<HTMLElement[]> {
+    const subject = parts(reference)
+    const plain = h('p', {}, h('strong', {}, h('bdi', {}, described(api, reference, on).name)), ' ', h('code', { class: 'id' }, reference))
+    if (!subject || !mayRead(api, subject.kind)) return [plain]
+    try {
+      const record = await api.get<RecordShown>(path(subject), signal)
+      const name = fullName(record) || subject.value
+      const groups = (record.group_membership ?? []).filter(({ inactive }) => !inactive)
+      const members = (record.member ?? []).filter(({ inactive }) => !inactive)
+      const of = (one: { display?: string; reference?: string } | undefined, role: string | undefined) =>
+        h('li', {}, h('bdi', {}, one?.display ?? one?.reference ?? ''), role ? ` (${role})` : '')
+      const related = [
+        ...groups.map(({ group, role }) => of(group, role?.display)),
+        ...members.map(({ entity, role }) => of(entity, role?.display)),
+      ]
+      return [
+        h('p', {}, h('strong', {}, h('bdi', {}, name)), ' ', h('span', { class: 'hint' }, about(record, on)), ' ', h('code', { class: 'id', title: reference }, subject.value)),
+        ...(related.length > 0 ? [h('ul', { class: 'related' }, h('li', {}, `${t.case.household}:`), related)] : []),
+      ]
+    } catch {
+      return [plain]
+    }
+  }
+
+  function showRule(): void {
+    const { expression, asOf } = question()
+    const isOld = state.caseQuestion !== undefined && JSON.stringify(state.caseQuestion) !== JSON.stringify(state.question)
+    const current = h(
+      'button',
+      {
+        type: 'button',
+        on: {
+          click: () => {
+            state.caseQuestion = undefined
+            showRule()
+            running.run()
+          },
+        },
+      },
+      t.case.currentRule,
+    )
+    fill(
+      rule,
+      expression.trim()
+        ? h('pre', { class: 'rule', tabindex: '0', 'aria-label': t.rule.heading }, expression)
+        : h('p', { class: 'notice' }, t.case.noRule),
+      asOf && h('p', { class: 'context' }, t.reach.on(day(asOf))),
+      isOld && h('div', { class: 'notice', role: 'status' }, h('p', {}, t.case.oldRule), current),
+    )
+    running.enable(isReady())
+  }
+
+  function choose(reference: string): void {
+    state.case = reference
+    state.caseQuestion = undefined
+    showRule()
+    running.run()
+  }
+
+  const finder = combobox<FoundSubject>({
+    label: t.case.reference,
+    hint: t.case.referenceHint,
+    value: state.case,
+    search: (text, signal) => findSubjects(api, kind(), text.trim(), signal),
+    option: ({ reference, record }) => [
+      h('span', { class: 'name' }, h('bdi', {}, (record && fullName(record)) || reference), ' ', h('small', {}, record ? about(record, today()) : '')),
+      h('code', {}, parts(reference)?.value ?? reference),
+    ],
+    status: (found) => (found.length === 0 ? t.case.notFound : t.case.found(found.length)),
+    onChoose: ({ reference }) => {
+      choose(reference)
+      return reference
+    },
+  })
+  showRule()
   const dom = h(
     'section',
-    { class: 'card', 'aria-labelledby': 'case' },
+    { class: 'card', 'aria-labelledby': 'case', on: { keydown: onRunKey(() => running.run()) } },
     h('h1', { id: 'case' }, t.case.heading),
     h('p', {}, t.case.lead),
-    state.a.trim() ? h('pre', { class: 'rule', tabindex: '0', 'aria-label': t.rule.heading }, state.a) : h('p', { class: 'notice' }, t.case.noRule),
-    field(t.case.reference, reference, t.case.referenceHint),
+    rule,
+    finder,
     running.dom,
     result,
   )
-  if (isReady()) running.dom.querySelector('button')?.click()
+  if (isReady()) running.run()
   return { dom, close: () => running.cancel() }
 }
 
 function show(evaluated: Result): (HTMLElement | false | undefined)[] {
   const { outcome, explanation } = evaluated
   return [
-    outcome && h('p', { class: 'answer' }, h('span', { class: `badge ${outcome}` }, t.answer[outcome]), ' ', h('code', {}, evaluated.subject)),
-    evaluated.missing !== undefined && evaluated.missing.length > 0 && h('p', {}, `${t.case.missing}: `, evaluated.missing.map((fact) => h('code', {}, fact))),
+    outcome && h('p', { class: 'answer' }, h('span', { class: `badge ${outcome}` }, t.answer[outcome])),
+    evaluated.missing !== undefined && evaluated.missing.length > 0 && h('p', {}, `${t.case.missing}: `, evaluated.missing.map((fact) => h('code', {}, counted(fact)))),
     ...(evaluated.errors ?? []).map(({ code, line, column }) => h('p', { class: 'problem' }, t.case.failed(code, line, column))),
     explanation &&
       h(
@@ -85,7 +168,7 @@ function whatWould(explanation: Explanation): HTMLElement {
 }
 
 function line(change: Change): HTMLElement {
-  if (change.kind === 'record') return h('li', {}, t.case.record(change.fact))
+  if (change.kind === 'record') return h('li', {}, t.case.record(counted(change.fact)))
   if (change.kind !== 'part') {
     const head = change.kind === 'all' ? t.case.allOf : t.case.oneOf
     return h('li', {}, h('span', { class: 'joined' }, `${head}:`), h('ul', {}, change.changes.map(line)))
@@ -98,6 +181,6 @@ function line(change: Change): HTMLElement {
     h('code', {}, change.text),
     ` ${t.case.mustBe(change.wanted ? t.case.true : t.case.false)}`,
     seen.length > 0 &&
-      h('span', { class: 'hint' }, ` (${seen.map(([fact, value]) => `${fact} ${t.case.isNow(shown(value))}`).join('; ')})`),
+      h('span', { class: 'hint' }, ` (${seen.map(([fact, value]) => `${counted(fact)} ${t.case.isNow(shown(value))}`).join('; ')})`),
   )
 }

@@ -1,37 +1,53 @@
-// Two rules side by side, with the subjects gained and lost.
+// Two rules side by side, with the subjects gained and lost. Every number opens the list behind it.
 
-import { field, fill, h } from '../dom'
+import { field, fill, h, onRunKey } from '../dom'
 import { type RuleEditor, makeEditor } from '../editor/editor'
 import { currentLanguage, number, t } from '../i18n'
+import { contextLine, ruleOf } from '../rule/context'
+import { openList } from '../rule/list'
+import { type Outcome, type Question, preview } from '../rule/preview'
 import { Running } from '../rule/running'
 import { showVerdict } from '../rule/verdict'
-import type { View } from '../shell'
+import type { Context, View } from '../shell'
 import { state } from '../state'
-import { type Compared, type Moves, compare as compareRules } from './compared'
+import { type Compared, MOVES, type Move, type Moves, STEPS, compare as compareRules } from './compared'
 
-const SHOWN = ['gained', 'lost', 'kept'] as const
+const label = (move: Move) => ({ gained: t.compare.gained, refused: t.compare.nowRefused, undetermined: t.compare.nowUndetermined, kept: t.compare.kept })[move]
 
-export const compare: View = ({ api, say }) => {
+export const compare: View = (context) => {
+  const { api, say } = context
   const editors: RuleEditor[] = []
-  const result = h('div', { class: 'result' }, h('p', { class: 'hint' }, t.compare.none))
+  const result = h('div', { class: 'result' })
+  const stale = h('p', { class: 'notice', role: 'status' }, t.compare.stale)
   const step = h('p', { class: 'hint', role: 'status' })
   const isReady = () => state.a.trim() !== '' && state.b.trim() !== ''
   const running = new Running(t.compare.run, async (signal, onProgress) => {
+    const question = state.comparison
     try {
-      const compared = await compareRules(api, state.a, state.b, state, {
+      const compared = await compareRules(api, question.expression, question.b, question, {
         signal,
         onProgress: (part, done, total) => {
-          step.textContent = t.compare.step(part)
-          onProgress(done + (part - 1) * total, 3 * total)
+          step.textContent = t.compare.step(part, STEPS)
+          onProgress(done + (part - 1) * total, STEPS * total)
         },
       })
-      fill(result, ...show(compared))
-      say(`${t.compare.gained}: ${number(compared.all.gained)}, ${t.compare.lost}: ${number(compared.all.lost)}`)
+      state.compared = { question, result: compared }
+      showResult()
+      say(sentenceOf(compared))
     } finally {
       step.textContent = ''
     }
   })
-  running.enable(isReady())
+  const changed = () => {
+    stale.hidden = !state.isComparisonStale
+    result.classList.toggle('stale', state.isComparisonStale)
+    running.enable(isReady())
+  }
+  const showResult = () => {
+    if (state.compared) fill(result, ...show(context, state.compared.question, state.compared.result))
+    else fill(result, h('p', { class: 'hint' }, t.compare.none))
+    changed()
+  }
   const rule = (which: 'a' | 'b'): HTMLElement => {
     const verdict = h('div', { class: 'verdict', 'aria-live': 'polite' })
     const editor: RuleEditor = makeEditor({
@@ -42,7 +58,7 @@ export const compare: View = ({ api, say }) => {
       onChange: (text) => {
         state[which] = text
         state.save()
-        running.enable(isReady())
+        changed()
       },
       onVerdict: (current) => showVerdict(verdict, current, editor),
     })
@@ -51,14 +67,16 @@ export const compare: View = ({ api, say }) => {
   }
   const dom = h(
     'section',
-    { class: 'card', 'aria-labelledby': 'compare' },
+    { class: 'card', 'aria-labelledby': 'compare', on: { keydown: onRunKey(() => running.run()) } },
     h('h1', { id: 'compare' }, t.compare.heading),
     h('p', {}, t.compare.lead, ' ', t.compare.aIs),
     h('div', { class: 'columns even' }, rule('a'), rule('b')),
     running.dom,
     step,
+    stale,
     result,
   )
+  showResult()
   return {
     dom,
     close: () => {
@@ -68,20 +86,71 @@ export const compare: View = ({ api, say }) => {
   }
 }
 
-function show(compared: Compared): (HTMLElement | false)[] {
+function sentenceOf({ all }: Compared): string {
+  return `${t.compare.headline(all.gained, all.refused, all.undetermined)}.`
+}
+
+function show(context: Context, question: Question & { b: string }, compared: Compared): (HTMLElement | false)[] {
   const { all, byGender, byAge } = compared
   return [
+    h('p', { class: 'headline' }, sentenceOf(compared)),
+    contextLine(question, compared.asOf, compared.total),
     !compared.isSteady && h('p', { class: 'notice' }, t.compare.moved),
-    h(
-      'dl',
-      { class: 'counts' },
-      SHOWN.map((what) => h('div', { class: what }, h('dt', {}, h('span', { class: `mark ${what}`, 'aria-hidden': 'true' }), t.compare[what]), h('dd', {}, number(all[what])))),
-    ),
+    h('dl', { class: 'counts moves-of' }, MOVES.map((move) => card(context, question, compared, move, all[move]))),
     h('p', { class: 'hint' }, t.compare.under(compared.a, compared.b)),
     cost(compared.b - compared.a),
-    byGender.length > 0 && table(t.reach.byGender, t.reach.gender, [all, ...byGender]),
-    byAge.length > 0 && table(t.reach.byAge, t.reach.age, [all, ...byAge]),
+    byGender.length > 0 && table(t.reach.byGender, t.reach.gender, withMoves(all, byGender)),
+    byAge.length > 0 && table(t.reach.byAge, t.reach.age, withMoves(all, byAge)),
+    ruleOf(question.expression, question.b),
   ]
+}
+
+/** The rows of a table: those without any subject of the rules are left out. */
+function withMoves(all: Moves, rows: Moves[]): Moves[] {
+  return [all, ...rows.filter((row) => MOVES.some((move) => row[move] > 0))]
+}
+
+function card(context: Context, question: Question & { b: string }, compared: Compared, move: Move, count: number): HTMLElement {
+  const name = label(move)
+  const open = () => openMoved(context, question, compared, move)
+  return h(
+    'div',
+    { class: move },
+    h('dt', {}, h('span', { class: `mark ${move}`, 'aria-hidden': 'true' }), name),
+    h('dd', {}, count === 0 ? number(count) : h('button', { type: 'button', on: { click: open } }, h('span', { class: 'visually-hidden' }, `${name}: `), number(count))),
+  )
+}
+
+/** The outcomes of B of each kind of move, and whether A makes them eligible. */
+const OUTCOME_OF: Record<Move, { byB: Outcome; byA: boolean }> = {
+  gained: { byB: 'eligible', byA: false },
+  refused: { byB: 'not_eligible', byA: true },
+  undetermined: { byB: 'undetermined', byA: true },
+  kept: { byB: 'eligible', byA: true },
+}
+
+/** The list of the subjects of a move: those of B, once the eligible ones of A are known. */
+function openMoved(context: Context, question: Question & { b: string }, compared: Compared, move: Move): void {
+  const { expression, b, subject, filter, asOf } = question
+  const { byB, byA } = OUTCOME_OF[move]
+  const ofA = new Set<string>()
+  openList({
+    context,
+    title: `${label(move)}: ${number(compared.all[move])}`,
+    question: { expression: b, subject, filter, asOf },
+    asOf: compared.asOf,
+    prepare: async (signal) => {
+      await preview(context.api, { expression, subject, filter, asOf }, {
+        signal,
+        onProgress: () => {},
+        onRestart: () => ofA.clear(),
+        onSubject: (decided) => {
+          if (decided.outcome === 'eligible') ofA.add(decided.subject)
+        },
+      })
+    },
+    isOf: (decided) => decided.outcome === byB && ofA.has(decided.subject) === byA,
+  })
 }
 
 /** The cost of the change, once an amount per head is set. */
@@ -100,11 +169,12 @@ function cost(heads: number): HTMLElement {
       },
     },
   })
-  return h('div', { class: 'row' }, field(t.compare.amount, amount), output)
+  return h('div', { class: 'row' }, field(t.compare.amount, amount, t.compare.costNote), output)
 }
 
 function table(caption: string, head: string, rows: Moves[]): HTMLElement {
-  const most = Math.max(...rows.slice(1).map((row) => Math.max(row.gained, row.lost)), 1)
+  const lost = (row: Moves) => row.refused + row.undetermined
+  const most = Math.max(...rows.slice(1).map((row) => Math.max(row.gained, lost(row))), 1)
   const signed = (count: number) => `${count > 0 ? '+' : count < 0 ? '−' : ''}${number(Math.abs(count))}`
   return h(
     'div',
@@ -120,7 +190,7 @@ function table(caption: string, head: string, rows: Moves[]): HTMLElement {
           'tr',
           {},
           h('th', { scope: 'col' }, head),
-          SHOWN.map((what) => h('th', { scope: 'col', class: 'number' }, t.compare[what])),
+          MOVES.map((move) => h('th', { scope: 'col', class: 'number' }, label(move))),
           h('th', { scope: 'col', class: 'number' }, t.compare.change),
         ),
       ),
@@ -139,12 +209,12 @@ function table(caption: string, head: string, rows: Moves[]): HTMLElement {
                 h(
                   'div',
                   { class: 'meters', 'aria-hidden': 'true' },
-                  h('meter', { class: 'lost', min: 0, max: most, value: row.lost }),
+                  h('meter', { class: 'lost', min: 0, max: most, value: lost(row) }),
                   h('meter', { class: 'gained', min: 0, max: most, value: row.gained }),
                 ),
             ),
-            SHOWN.map((what) => h('td', { class: 'number' }, h('span', { class: 'short' }, t.compare[what]), number(row[what]))),
-            h('td', { class: 'number' }, h('span', { class: 'short' }, t.compare.change), signed(row.gained - row.lost)),
+            MOVES.map((move) => h('td', { class: 'number' }, h('span', { class: 'short' }, label(move)), number(row[move]))),
+            h('td', { class: 'number' }, h('span', { class: 'short' }, t.compare.change), signed(row.gained - lost(row))),
           ),
         ),
       ),

@@ -1,5 +1,5 @@
-// Completion: fields after a dot, helpers and keywords elsewhere, concept groups and codes in quotes, and codes by
-// their names for words that are not part of the language.
+// Completion: fields after a dot, helpers and keywords elsewhere, and where a coded field is compared or tested the codes
+// and concept groups of its vocabularies. A word that is not part of the language is searched among the names of codes.
 
 import {
   type Completion,
@@ -11,10 +11,10 @@ import {
 import type { Extension } from '@codemirror/state'
 
 import type { Api } from '../api'
-import { conceptGroups, searchCodes, written } from '../codes'
-import { currentLanguage } from '../i18n'
-import { type Schema, type Subject, fieldsBelow } from './schema'
-import { WORDS, type Word } from './words'
+import { type FoundCode, conceptGroups, groupsOf, searchCodes, searchVocabularies, written } from '../codes'
+import { type Expected, expected } from './expected'
+import { type Schema, type Subject, fieldsBelow, valueField } from './schema'
+import { WORDS, type Word, says } from './words'
 
 export interface Completed {
   api: Api
@@ -22,9 +22,9 @@ export interface Completed {
   schema: () => Schema | undefined
 }
 
-/** The minimum length of a word that is searched among the names of codes. */
+/** The minimum length of a word that is searched among the names of all codes. */
 const NAME_LETTERS_MIN = 4
-/** The pause before that search, in milliseconds. */
+/** The pause before a search, in milliseconds. */
 const PAUSE_MS = 300
 
 export function completion(completed: Completed): Extension {
@@ -37,16 +37,37 @@ export function completion(completed: Completed): Extension {
 }
 
 async function complete(context: CompletionContext, completed: Completed): Promise<CompletionResult | null> {
-  const before = context.matchBefore(/(\w+\(\s*|\w+\((?:[^()'"]|\([^()]*\))*,\s*)['"][^'"]*$/)
-  if (before) return quoted(context, before.text, completed)
+  const doc = context.state.doc
+  const value = expected(doc.sliceString(0, context.pos), doc.sliceString(context.pos, context.pos + 200))
+  const known = value && knownField(value, doc.toString(), completed)
+  if (value && value.form !== 'code') return quoted(context, value, known, completed)
+  if (value && known) return compared(context, value, known, completed)
   const path = context.matchBefore(/[A-Za-z_]\w*(\.\w*)+$/)
   if (path) return fields(path, context, completed)
   const word = context.matchBefore(/[\p{L}_][\p{L}\p{N}_]*$/u)
   if (!word) return context.explicit ? { from: context.pos, options: words('') } : null
   const options = words('')
   const isKnown = options.some((option) => option.label.startsWith(word.text.toLowerCase()))
-  if (isKnown || word.text.length < NAME_LETTERS_MIN) return { from: word.from, options, validFor: /^\w*$/ }
+  // Where a field is compared that has no codes, a word is not the name of one.
+  if (isKnown || value?.path || word.text.length < NAME_LETTERS_MIN) return { from: word.from, options, validFor: /^\w*$/ }
   return named(word, context, completed)
+}
+
+export interface CodedField {
+  path: string
+  vocabularies: string[]
+}
+
+/** The coded field whose codes are expected; undefined if it is not known which. */
+export function knownField({ path }: Expected, text: string, { schema, subject }: Pick<Completed, 'schema' | 'subject'>): CodedField | undefined {
+  const fields = schema()
+  const field = path && fields ? valueField(fields, subject(), text, path) : undefined
+  return field && path && field.vocabularies.length > 0 ? { path, vocabularies: field.vocabularies } : undefined
+}
+
+/** The text that inserts a code. */
+export function inserted({ form }: Pick<Expected, 'form'>, code: { uri: string; code: string }): string {
+  return form === 'code' ? written(code.uri) : form === 'part' ? code.code : code.uri
 }
 
 /** Keywords and helpers, and the methods of lists after a dot. */
@@ -55,10 +76,9 @@ function words(kind: 'method' | ''): Completion[] {
 }
 
 function option(word: Word): Completion {
-  const says = word.says[currentLanguage() === 'fr' ? 'fr' : 'en']
-  const completion: Completion = { label: word.name, type: word.kind, detail: word.form, info: says }
+  const completion: Completion = { label: word.name, type: word.kind, detail: word.form, info: says(word) }
   if (!word.inserts.includes('|')) return { ...completion, apply: word.inserts }
-  return snippetCompletion(word.inserts.replace('|', '${}'), completion)
+  return snippetCompletion(word.inserts.replaceAll('|', '${}'), completion)
 }
 
 function fields(
@@ -76,22 +96,51 @@ function fields(
   return { from, options: [...ofRecord, ...words('method')], validFor: /^\w*$/ }
 }
 
-/** In quotes: the values that the function accepts. */
-async function quoted(context: CompletionContext, text: string, { api }: Completed): Promise<CompletionResult | null> {
-  const name = /^\w+/.exec(text)?.[0]
-  const inside = text.slice(Math.max(text.lastIndexOf("'"), text.lastIndexOf('"')) + 1)
-  const from = context.pos - inside.length
+/** In quotes: the values that the function or the comparison accepts. */
+async function quoted(
+  context: CompletionContext,
+  value: Expected,
+  known: CodedField | undefined,
+  { api }: Completed,
+): Promise<CompletionResult | null> {
   if (!api.may('vocabulary:read') || api.waitMs > 0) return null
-  if (name === 'in_group') {
-    const groups = await conceptGroups(api).catch(() => [])
+  if (value.form === 'group') {
+    const all = await conceptGroups(api).catch(() => [])
+    const groups = known ? groupsOf(all, known.vocabularies) : all
     const options = groups.map(({ name, description }): Completion => ({ label: name, type: 'group', info: description }))
-    return { from, options, validFor: /^\w*$/ }
+    return { from: value.from, options, validFor: /^\w*$/ }
   }
-  if (name !== 'code' && name !== 'descends_from') return null
-  const asked = inside.includes('#') ? inside.slice(inside.lastIndexOf('#') + 1) : inside
-  const found = await search(context, asked, api)
-  const options = found.map((code) => ({ ...shown(code), apply: code.uri }))
-  return options.length ? { from, options, filter: false } : null
+  const asked = value.written.includes('#') ? value.written.slice(value.written.lastIndexOf('#') + 1) : value.written
+  const found = await search(context, asked, api, known)
+  const options = found.map((code) => ({ ...shown(code), apply: inserted(value, code) }))
+  return options.length ? { from: value.from, options, filter: false } : null
+}
+
+/** Where a coded field is compared: its codes, and the words of the language that begin so. */
+async function compared(
+  context: CompletionContext,
+  value: Expected,
+  known: CodedField,
+  { api }: Completed,
+): Promise<CompletionResult | null> {
+  const text = value.written
+  const isQuoted = value.from < context.pos - text.length
+  const others = text && !isQuoted ? words('').filter(({ label }) => label.startsWith(text.toLowerCase())) : []
+  const canSearch = api.may('vocabulary:read') && api.waitMs === 0
+  const found = canSearch ? await search(context, text, api, known) : []
+  const codes = found.map((code): Completion => ({ ...shown(code), apply: replacing(inserted(value, code)) }))
+  const options = [...codes, ...others]
+  return options.length ? { from: value.from, options, filter: false } : null
+}
+
+/** Inserts a code; a quotation mark that the editor closed by itself is replaced too. */
+function replacing(text: string): Completion['apply'] {
+  return (view, _completion, from, to) => {
+    const opening = view.state.sliceDoc(from, from + 1)
+    const isClosed = /['"]/.test(opening) && view.state.sliceDoc(to, to + 1) === opening
+    const end = isClosed ? to + 1 : to
+    view.dispatch({ changes: { from, to: end, insert: text }, selection: { anchor: from + text.length }, userEvent: 'input.complete' })
+  }
 }
 
 /** A word that may be the name of a code, which then replaces it. */
@@ -101,17 +150,18 @@ async function named(
   { api }: Completed,
 ): Promise<CompletionResult | null> {
   if (!api.may('vocabulary:read') || api.waitMs > 0) return null
-  const found = await search(context, word.text, api)
+  const found = await search(context, word.text, api, undefined)
   const options = found.map((code) => ({ ...shown(code), apply: written(code.uri) }))
   return options.length ? { from: word.from, options, filter: false } : null
 }
 
-async function search(context: CompletionContext, text: string, api: Api) {
+async function search(context: CompletionContext, text: string, api: Api, known: CodedField | undefined): Promise<FoundCode[]> {
   const stop = new AbortController()
   context.addEventListener('abort', () => stop.abort(), { onDocChange: true })
-  if (!context.explicit) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+  if (!context.explicit && text) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
   if (context.aborted) return []
-  return searchCodes(api, text, stop.signal).catch(() => [])
+  const found = known ? searchVocabularies(api, known.vocabularies, text, stop.signal) : searchCodes(api, text, stop.signal)
+  return found.catch(() => [])
 }
 
 function shown(code: { uri: string; display: string; namespace: string; code: string }): Completion {

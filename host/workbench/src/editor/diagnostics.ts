@@ -5,9 +5,11 @@ import { linter, type Diagnostic as Mark } from '@codemirror/lint'
 import { type EditorState, type Extension, StateEffect, type Text } from '@codemirror/state'
 import { EditorView } from '@codemirror/view'
 
-import { type Api, type Diagnostic, Refusal, sentence } from '../api'
+import { type Api, type Diagnostic, isAbort, sentence } from '../api'
+import { nameOf } from '../codes'
 import { t } from '../i18n'
-import type { Subject } from './schema'
+import { localWarnings, merged } from './local'
+import { type Subject, schemaOf } from './schema'
 
 export interface Validated {
   valid: boolean
@@ -70,21 +72,39 @@ export function diagnostics({ api, subject, onVerdict }: Checked): Extension {
 }
 
 async function validate(api: Api, expression: string, subject: Subject): Promise<Validated | { message: string }> {
-  for (;;) {
-    if (api.waitMs > 0) await new Promise((resolve) => setTimeout(resolve, api.waitMs))
-    try {
-      return await api.post<Validated>('Eligibility/$validate', { expression, subject })
-    } catch (error) {
-      if (!(error instanceof Refusal) || error.status !== 429) return { message: sentence(error) }
-    }
+  try {
+    const validated = await api.post<Validated>('Eligibility/$validate', { expression, subject })
+    return { ...validated, diagnostics: await completed(api, expression, subject, validated.diagnostics) }
+  } catch (error) {
+    // After a sign-out the rule is validated again by the next client.
+    return { message: isAbort(error) ? t.rule.checking : sentence(error) }
   }
+}
+
+/** Adds the warnings of the page, and the names of suggested codes. Without vocabularies the diagnostics are as they are. */
+async function completed(api: Api, expression: string, subject: Subject, diagnostics: Diagnostic[]): Promise<Diagnostic[]> {
+  const schema = await schemaOf(api)
+  if (!api.may('vocabulary:read') || !schema) return diagnostics
+  try {
+    const all = merged(diagnostics, await localWarnings(api, schema, subject, expression))
+    return await Promise.all(all.map((diagnostic) => withName(api, diagnostic)))
+  } catch (error) {
+    if (isAbort(error)) throw error
+    return diagnostics
+  }
+}
+
+async function withName(api: Api, diagnostic: Diagnostic): Promise<Diagnostic> {
+  const uri = /^(?:code\(['"])?([^'"()\s]+#[^'"()]+)(?:['"]\))?$/.exec(diagnostic.suggestion ?? '')?.[1]
+  const name = uri === undefined ? undefined : await nameOf(api, uri)
+  return name === undefined ? diagnostic : { ...diagnostic, name }
 }
 
 function mark(state: EditorState, diagnostic: Diagnostic): Mark {
   const { from, to } = range(state.doc, diagnostic)
   const replacement = suggested(state.doc, diagnostic)
   const action = replacement && {
-    name: t.rule.use(replacement.text),
+    name: t.rule.use(replacement.text, diagnostic.name ?? ''),
     apply: (view: EditorView) =>
       view.dispatch({ changes: { from: replacement.from, to: replacement.to, insert: replacement.text } }),
   }
@@ -103,11 +123,14 @@ export function range(doc: Text, { line, column, length }: Diagnostic): { from: 
   return from < doc.length ? { from, to: from + 1 } : { from: Math.max(0, from - 1), to: from }
 }
 
-/** The replacement of a suggestion: inside quotes it stays inside them. */
+/** The replacement of a suggestion. A name or a URI in place of a text stays between its quotation marks; an expression
+ * such as `code('…')` replaces them too. */
 export function suggested(doc: Text, diagnostic: Diagnostic): { from: number; to: number; text: string } | undefined {
-  if (diagnostic.suggestion === undefined || diagnostic.length === 0) return undefined
+  const { suggestion } = diagnostic
+  if (suggestion === undefined || diagnostic.length === 0) return undefined
   const { from, to } = range(doc, diagnostic)
   const quote = doc.sliceString(from, from + 1)
-  const isQuoted = (quote === "'" || quote === '"') && doc.sliceString(to - 1, to) === quote
-  return { from, to, text: isQuoted ? `${quote}${diagnostic.suggestion}${quote}` : diagnostic.suggestion }
+  const isQuoted = (quote === "'" || quote === '"') && to - from > 1 && doc.sliceString(to - 1, to) === quote
+  const isText = isQuoted && !/['"]/.test(suggestion)
+  return { from, to, text: isText ? `${quote}${suggestion}${quote}` : suggestion }
 }

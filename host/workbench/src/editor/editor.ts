@@ -1,20 +1,21 @@
 // The rule editor. It is in a shadow root, where its styles are constructed style sheets, which the content security
 // policy permits, unlike style elements.
 
-import { closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete'
+import { acceptCompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { bracketMatching } from '@codemirror/language'
 import { forceLinting, lintKeymap } from '@codemirror/lint'
-import { EditorState } from '@codemirror/state'
+import { EditorState, Prec } from '@codemirror/state'
 import { EditorView, drawSelection, keymap, placeholder } from '@codemirror/view'
 
 import type { Api } from '../api'
 import { h } from '../dom'
-import { completion } from './completion'
+import { type CodedField, completion, inserted, knownField } from './completion'
 import { type Verdict, askAgain, diagnostics } from './diagnostics'
 import { hover } from './hover'
 import { language } from './language'
-import { type Schema, type Subject, readSchema } from './schema'
+import { expected } from './expected'
+import { type Schema, type Subject, schemaOf } from './schema'
 
 export interface EditorSettings {
   api: Api
@@ -28,8 +29,10 @@ export interface EditorSettings {
 export interface RuleEditor {
   dom: HTMLElement
   view: EditorView
-  /** Inserts a text at the cursor. */
-  insert: (text: string) => void
+  /** The coded field whose code is expected at the cursor. */
+  fieldAtCursor: () => CodedField | undefined
+  /** Inserts a code at the cursor, in the form that is expected there. */
+  insertCode: (code: { uri: string; code: string }) => void
   replace: (from: number, to: number, text: string) => void
   goTo: (from: number, to: number) => void
   /** Repeats the validation, for example after a change of the subject kind. */
@@ -37,8 +40,8 @@ export interface RuleEditor {
 }
 
 const theme = EditorView.theme({
-  '&': { backgroundColor: 'var(--field)', color: 'var(--text)', fontSize: '1rem' },
-  '&.cm-focused': { outline: '3px solid var(--focus)', outlineOffset: '1px' },
+  '&': { backgroundColor: 'var(--field)', color: 'var(--text)', fontSize: '1rem', borderRadius: '4px' },
+  '&.cm-focused': { outline: '2px solid var(--focus)', outlineOffset: '-1px' },
   '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.6', minHeight: '7.5rem' },
   '.cm-content': { caretColor: 'var(--text)', padding: '0.5rem 0' },
   '.cm-line': { padding: '0 0.75rem' },
@@ -65,27 +68,12 @@ const theme = EditorView.theme({
   '.cm-diagnosticAction': { backgroundColor: 'var(--accent)', color: 'var(--on-accent)', padding: '0.15rem 0.5rem', fontSize: 'inherit' },
 })
 
-/** The fields of records, loaded once for all editors of a session. */
-const schemas = new WeakMap<Api, Promise<Schema | undefined>>()
-
-function schemaOf(api: Api): Promise<Schema | undefined> {
-  let reading = schemas.get(api)
-  if (!reading) {
-    // Without it field completion is unavailable; everything else works.
-    reading = readSchema(api).catch(() => undefined)
-    schemas.set(api, reading)
-  }
-  return reading
-}
-
 export function makeEditor(settings: EditorSettings): RuleEditor {
   const { api, subject } = settings
   let known: Schema | undefined
-  void schemaOf(api).then((schema) => {
-    known = schema
-    if (!schema) schemas.delete(api)
-  })
-  const host = h('div', { class: 'editor' })
+  void schemaOf(api).then((schema) => (known = schema))
+  // Rules are written from left to right in every language.
+  const host = h('div', { class: 'editor', dir: 'ltr' })
   const root = host.attachShadow({ mode: 'open' })
   const state = EditorState.create({
     doc: settings.text,
@@ -102,7 +90,10 @@ export function makeEditor(settings: EditorSettings): RuleEditor {
       completion({ api, subject, schema: () => known }),
       hover(() => known, subject),
       diagnostics({ api, subject, onVerdict: settings.onVerdict }),
-      // Tab leaves the editor, so that keyboard users are not trapped in it.
+      // The view runs the rule; the default would insert a line.
+      Prec.highest(keymap.of([{ key: 'Mod-Enter', run: () => true }])),
+      // Tab accepts a completion; otherwise it leaves the editor, so that keyboard users are not trapped in it.
+      keymap.of([{ key: 'Tab', run: acceptCompletion }]),
       keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
       EditorView.updateListener.of((update) => {
         if (update.docChanged) settings.onChange(update.state.doc.toString())
@@ -111,14 +102,31 @@ export function makeEditor(settings: EditorSettings): RuleEditor {
     ],
   })
   const view = new EditorView({ state, root, parent: root })
+  // A rule that is there already is validated without the pause after a key, once the caller has the editor.
+  queueMicrotask(() => forceLinting(view))
+  /** The value that is expected at the cursor, and the text that it replaces. */
+  const atCursor = () => {
+    const { from, to } = view.state.selection.main
+    const value = expected(view.state.sliceDoc(0, from), view.state.sliceDoc(to, to + 200))
+    return { value, from: value && from === to ? value.from : from, to }
+  }
   return {
     dom: host,
     view,
-    insert: (text) => {
-      view.dispatch(view.state.replaceSelection(text), { userEvent: 'input' })
+    fieldAtCursor: () => {
+      const { value } = atCursor()
+      return value && knownField(value, view.state.doc.toString(), { schema: () => known, subject })
+    },
+    insertCode: (code) => {
+      const { value, from, to } = atCursor()
+      const text = inserted(value ?? { form: 'code' }, code)
+      view.dispatch({ changes: { from, to, insert: text }, selection: { anchor: from + text.length }, userEvent: 'input' })
       view.focus()
     },
-    replace: (from, to, text) => view.dispatch({ changes: { from, to, insert: text } }),
+    replace: (from, to, text) => {
+      view.dispatch({ changes: { from, to, insert: text }, selection: { anchor: from + text.length } })
+      view.focus()
+    },
     goTo: (from, to) => {
       view.dispatch({ selection: { anchor: from, head: to }, scrollIntoView: true })
       view.focus()

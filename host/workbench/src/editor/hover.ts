@@ -4,9 +4,8 @@ import type { Extension } from '@codemirror/state'
 import { hoverTooltip } from '@codemirror/view'
 
 import { h } from '../dom'
-import { currentLanguage } from '../i18n'
 import { type Schema, type Subject, findField } from './schema'
-import { lookUp } from './words'
+import { lookUp, says } from './words'
 
 export function hover(schema: () => Schema | undefined, subject: () => Subject): Extension {
   return hoverTooltip((view, position) => {
@@ -36,5 +35,5 @@ function describe(path: string[], text: string, schema: Schema | undefined, subj
   if (!word) return undefined
   // A field may have the name of a helper.
   if (path.length > 1 && word.kind !== 'method') return undefined
-  return { name: word.form, says: word.says[currentLanguage() === 'fr' ? 'fr' : 'en'] }
+  return { name: word.form, says: says(word) }
 }

@@ -9,6 +9,8 @@ export interface Field {
   type: string
   /** Its description and vocabularies. */
   says: string
+  /** The namespaces of its codes, or of the codes in a list; empty if it has none or any. */
+  vocabularies: string[]
   /** Its fields, by name. */
   fields: Map<string, Field>
 }
@@ -58,7 +60,9 @@ export async function readSchema(api: Api): Promise<Schema> {
       return { ...item, type: 'list', says: shape.description ?? item.says }
     }
     const isCode = given.$ref?.endsWith('/Code') === true
-    return { name, type: isCode ? 'code' : typeOf(shape), says: shape.description ?? '', fields: fieldsOf(shape, depth) }
+    const says = shape.description ?? ''
+    const vocabularies = isCode ? vocabulariesIn(says) : []
+    return { name, type: isCode ? 'code' : typeOf(shape), says, vocabularies, fields: fieldsOf(shape, depth) }
   }
   const without = (fields: Fields): Fields => new Map([...fields].filter(([name]) => !UNREAD.has(name)))
   const named = (name: string): Fields => fieldsOf(shapes[name] ?? {}, DEPTH_MAX)
@@ -67,6 +71,28 @@ export async function readSchema(api: Api): Promise<Schema> {
   if (role) person.set('role', { ...role, says: role.says || 'The place in the household.' })
   const membership = new Map([...named('ProgramMembership')].filter(([name]) => MEMBERSHIP.includes(name)))
   return { person, group: without(named('Group')), membership }
+}
+
+/** The vocabularies in the description of a field: "A code of `urn:a` or `urn:b`." */
+function vocabulariesIn(says: string): string[] {
+  if (!says.startsWith('A code of ')) return []
+  return [...says.matchAll(/`([^`]+)`/g)].map((found) => found[1] ?? '')
+}
+
+/** The fields of records, read once for a session. */
+const schemas = new WeakMap<Api, Promise<Schema | undefined>>()
+
+export function schemaOf(api: Api): Promise<Schema | undefined> {
+  let reading = schemas.get(api)
+  if (!reading) {
+    // Without it completion knows no fields; everything else works.
+    reading = readSchema(api).catch(() => undefined)
+    schemas.set(api, reading)
+    void reading.then((schema) => {
+      if (!schema) schemas.delete(api)
+    })
+  }
+  return reading
 }
 
 function typeOf(shape: Shape): string {
@@ -106,15 +132,21 @@ function variableFields(
   macros: number,
 ): Fields | undefined {
   if (macros === 0 || !/^\w+$/.test(variable)) return undefined
+  const path = listOf(text, variable)
+  if (!path) return undefined
+  if (path[0] === 'members') return schema.person
+  if (path[0] === 'programs') return schema.membership
+  return fieldsBelow(schema, subject, text, path, macros - 1)
+}
+
+/** The path of the list whose macro declares a variable. */
+function listOf(text: string, variable: string): string[] | undefined {
   const macro = new RegExp(`\\.(?:exists|all|exists_one|filter|map)\\(\\s*${variable}\\s*,`).exec(text)
   if (!macro) return undefined
   const chain = chainBefore(text, macro.index)
   // `map` may change the type of items; `filter` does not.
   if (chain.includes('map')) return undefined
-  const path = chain.filter((name) => name !== 'filter')
-  if (path[0] === 'members') return schema.person
-  if (path[0] === 'programs') return schema.membership
-  return fieldsBelow(schema, subject, text, path, macros - 1)
+  return chain.filter((name) => name !== 'filter')
 }
 
 /** The names of a chain that ends at a position, without the content of parentheses: `members.filter(…)` is `members`, `filter`. */
@@ -140,4 +172,13 @@ export function findField(schema: Schema, subject: Subject, text: string, path: 
   const name = path.at(-1)
   if (name === undefined || path.length < 2 || lookUp(path[0] ?? '')?.kind === 'function') return undefined
   return fieldsBelow(schema, subject, text, path.slice(0, -1))?.get(name)
+}
+
+/** The field whose values a path has: `me.gender`, or a variable for the items of a list of codes. */
+export function valueField(schema: Schema, subject: Subject, text: string, path: string): Field | undefined {
+  const names = path.split('.')
+  if (names.length > 1) return findField(schema, subject, text, names)
+  if (lookUp(path) || !/^\w+$/.test(path)) return undefined
+  const list = listOf(text, path)
+  return list && findField(schema, subject, text, list)
 }

@@ -30,7 +30,7 @@ function bar(row: Row, most: number, pattern: string): SVGElement {
   return svg('svg', { class: 'bars', height: HEIGHT, width: '100%', 'aria-hidden': 'true', focusable: 'false' }, hatching(pattern), ...parts)
 }
 
-function hatching(id: string): SVGElement {
+export function hatching(id: string): SVGElement {
   const line = svg('path', { d: 'M0 6L6 0M-1 1L1 -1M5 7L7 5', class: 'hatch' })
   return svg('defs', {}, svg('pattern', { id, width: 6, height: 6, patternUnits: 'userSpaceOnUse' }, line))
 }

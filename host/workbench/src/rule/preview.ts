@@ -1,6 +1,6 @@
 // A preview: a rule over all subjects that match the filters, streamed line by line.
 
-import { type Api, Refusal } from '../api'
+import { type Api, Interrupted, Refusal } from '../api'
 import type { Subject } from '../editor/schema'
 import { t } from '../i18n'
 
@@ -49,9 +49,14 @@ export interface Watching {
   signal: AbortSignal
   sample?: number
   onProgress: (done: number, total: number) => void
+  /** Called when a response was interrupted and the request is sent again. */
+  onRestart?: () => void
   /** Called for each subject, if a list is requested. */
   onSubject?: (decided: Decided) => void
 }
+
+/** The number of requests of a preview whose response is interrupted each time. */
+const ATTEMPTS_MAX = 3
 
 /** Parses filters with one `name=value` per line; a repeated name has several values. */
 export function readFilter(text: string): Record<string, string | string[]> {
@@ -72,13 +77,20 @@ export async function preview(api: Api, question: Question, watching: Watching):
   if (asOf) body['as_of'] = asOf
   if (watching.sample) body['sample'] = watching.sample
   if (watching.onSubject) body['subjects'] = true
-  let result: Previewed | undefined
-  await api.lines('Eligibility/$preview', body, watching.signal, (line: Line) => {
-    if (line.progress) watching.onProgress(line.progress.done, line.progress.total)
-    else if (line.error) throw new Refusal(line.error.status, line.error.detail)
-    else if (line.subject !== undefined) watching.onSubject?.(line as unknown as Decided)
-    else if (line.total !== undefined) result = line as unknown as Previewed
-  })
-  if (!result) throw new Refusal(0, t.signIn.unreachable)
-  return result
+  for (let attempt = 1; ; attempt += 1) {
+    let result: Previewed | undefined
+    try {
+      await api.lines('Eligibility/$preview', body, watching.signal, (line: Line) => {
+        if (line.progress) watching.onProgress(line.progress.done, line.progress.total)
+        else if (line.error) throw new Refusal(line.error.status, line.error.detail)
+        else if (line.subject !== undefined) watching.onSubject?.(line as unknown as Decided)
+        else if (line.total !== undefined) result = line as unknown as Previewed
+      })
+      if (result) return result
+      throw new Interrupted()
+    } catch (error) {
+      if (!(error instanceof Interrupted) || attempt === ATTEMPTS_MAX) throw error
+      watching.onRestart?.()
+    }
+  }
 }

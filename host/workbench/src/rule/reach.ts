@@ -1,23 +1,30 @@
-// The reach of a rule: the counts of a preview by gender, age and region, missing facts, a sample, and the list.
+// The reach of a rule: one sentence, the counts, a chart by gender and age, missing facts and a sample. Every number
+// opens the list behind it.
 
-import type { Api } from '../api'
 import { field, fill, h } from '../dom'
-import { number, percent, t } from '../i18n'
+import { schemaOf } from '../editor/schema'
+import { either, number, percent, t } from '../i18n'
 import type { Context } from '../shell'
 import { state } from '../state'
 import { type Row, bars, legend } from './bars'
-import { Csv, save } from './csv'
-import { OUTCOMES, type Previewed, type Question, preview } from './preview'
+import { chart } from './chart'
+import { contextLine, ruleOf } from './context'
+import { ageFilters, narrowed, openList } from './list'
+import { type Decided, OUTCOMES, type Outcome, type Previewed, type Question, preview } from './preview'
 import { Running } from './running'
+import { items } from './subjects'
 
-/** The number of subjects in a sample. */
+/** The number of subjects in a sample, and of those that are shown at first. */
 const SAMPLE = 20
+const SAMPLE_SHOWN = 6
 
 export class Reach {
   readonly dom: HTMLElement
   #running: Running
   #result = h('div', { class: 'result' })
-  #stale = h('p', { class: 'notice', hidden: true }, t.reach.stale)
+  #stale = h('p', { class: 'notice', role: 'status', hidden: true }, t.reach.stale)
+  #names = new AbortController()
+  #isInvalid = false
 
   constructor(private readonly context: Context) {
     const filter = h('textarea', {
@@ -36,9 +43,8 @@ export class Reach {
     this.dom = h(
       'section',
       { class: 'card reach', 'aria-labelledby': 'reach' },
-      h('h2', { id: 'reach' }, t.reach.heading),
+      h('div', { class: 'head' }, h('h2', { id: 'reach' }, t.reach.heading), this.#running.dom),
       h('details', { open: state.filter !== '' }, h('summary', {}, t.reach.who), field(t.reach.filter, filter, t.reach.filterHint)),
-      this.#running.dom,
       this.#stale,
       this.#result,
     )
@@ -47,14 +53,26 @@ export class Reach {
     this.changed()
   }
 
-  /** Called when the rule or its filters have changed. */
+  /** Called when the rule, its day or its population has changed. */
   changed(): void {
     this.#stale.hidden = !state.isStale
-    this.#running.enable(state.a.trim() !== '')
+    this.#result.classList.toggle('stale', state.isStale)
+    this.#running.enable(state.a.trim() !== '' && !this.#isInvalid)
+  }
+
+  /** Called when the rule was validated: an invalid one has no preview. */
+  validated(isInvalid: boolean): void {
+    this.#isInvalid = isInvalid
+    this.changed()
+  }
+
+  run(): void {
+    this.#running.run()
   }
 
   close(): void {
     this.#running.cancel()
+    this.#names.abort()
   }
 
   async #run(signal: AbortSignal, onProgress: (done: number, total: number) => void): Promise<void> {
@@ -63,61 +81,131 @@ export class Reach {
     state.reach = { question, result }
     this.#show(question, result)
     this.changed()
-    this.context.say(`${number(result.eligible)} ${t.outcome.eligible}, ${t.reach.total(result.total)}`)
+    this.context.say(headline(question, result))
   }
 
   #show(question: Question, result: Previewed): void {
+    this.#names.abort()
+    this.#names = new AbortController()
+    const asOf = result.decision.as_of
+    const context = contextLine(question, asOf, result.total)
+    if (result.total === 0) {
+      fill(this.#result, h('p', { class: 'headline' }, t.reach.nobody), context, ruleOf(question.expression))
+      return
+    }
     fill(
       this.#result,
-      h(
-        'dl',
-        { class: 'counts' },
-        OUTCOMES.map((outcome) =>
-          h(
-            'div',
-            { class: outcome },
-            h('dt', {}, h('span', { class: `mark ${outcome}`, 'aria-hidden': 'true' }), t.outcome[outcome]),
-            h('dd', {}, number(result[outcome]), h('small', {}, percent(result[outcome], result.total))),
-          ),
-        ),
-      ),
-      h('p', { class: 'hint' }, t.reach.total(result.total)),
+      h('p', { class: 'headline' }, headline(question, result)),
+      context,
+      this.#counts(question, result),
       result.errors > 0 && h('p', { class: 'notice' }, t.reach.errors(result.errors)),
       result.decision.visibility === 'consent' && h('p', { class: 'notice' }, t.reach.consent),
       result.withheld.length > 0 && h('p', { class: 'notice' }, t.reach.withheld(result.withheld.join(', '))),
-      breakdowns(result),
-      missing(result),
-      this.#sample(result),
-      new List(this.context.api, question).dom,
+      this.#chart(question, result),
+      this.#missing(question, result),
+      this.#sample(question, result),
+      h('details', { class: 'numbers' }, h('summary', {}, t.reach.numbers), breakdowns(result)),
+      ruleOf(question.expression),
     )
   }
 
-  #sample(result: Previewed): HTMLElement | false {
-    if (result.sample.length === 0) return false
-    const open = (subject: string) => {
-      state.case = subject
-      this.context.go('case')
+  /** Opens the list of the subjects of a part of the population. */
+  #open(title: string, question: Question, asOf: string, isOf: (decided: Decided) => boolean): () => void {
+    return () => openList({ context: this.context, title, question, asOf, isOf })
+  }
+
+  #counts(question: Question, result: Previewed): HTMLElement {
+    const asOf = result.decision.as_of
+    const card = (outcome: Outcome) => {
+      const count = result[outcome]
+      const label = t.outcome[outcome]
+      const open = this.#open(`${label}: ${number(count)}`, question, asOf, (decided) => decided.outcome === outcome)
+      const shown = [number(count), h('small', {}, percent(count, result.total))]
+      return h(
+        'div',
+        { class: outcome },
+        h('dt', {}, h('span', { class: `mark ${outcome}`, 'aria-hidden': 'true' }), label),
+        h('dd', {}, count === 0 ? shown : h('button', { type: 'button', on: { click: open } }, h('span', { class: 'visually-hidden' }, `${label}: `), shown)),
+      )
     }
+    return h('dl', { class: 'counts' }, OUTCOMES.map(card))
+  }
+
+  #chart(question: Question, result: Previewed): HTMLElement | false {
+    const asOf = result.decision.as_of
+    const everyone = () => true
+    return chart(result, {
+      gender: ({ code, display }) => {
+        if (code === null) return undefined
+        return () => {
+          void schemaOf(this.context.api).then((schema) => {
+            const vocabulary = schema?.person.get('gender')?.vocabularies[0]
+            if (vocabulary) this.#open(display ?? code, narrowed(question, `gender=${vocabulary}#${code}`), asOf, everyone)()
+          })
+        }
+      },
+      age: (row) => {
+        const filters = ageFilters(row, asOf)
+        return filters && this.#open(t.reach.years(row.from ?? 0, row.to), narrowed(question, ...filters), asOf, everyone)
+      },
+    })
+  }
+
+  #missing(question: Question, result: Previewed): HTMLElement | false {
+    if (result.missing.length === 0) return false
+    const asOf = result.decision.as_of
     return h(
       'section',
-      { 'aria-labelledby': 'sample' },
-      h('h3', { id: 'sample' }, t.reach.sample),
-      h('p', { class: 'hint' }, t.reach.sampleLead),
+      { class: 'missing-facts', 'aria-labelledby': 'missing-facts' },
+      h('h3', { id: 'missing-facts' }, t.reach.missing),
       h(
         'ul',
-        { class: 'sample' },
-        result.sample.map(({ subject, outcome, missing }) =>
-          h(
-            'li',
-            {},
-            h('button', { type: 'button', class: 'link', on: { click: () => open(subject) } }, subject),
-            h('span', { class: `badge ${outcome}` }, t.answer[outcome]),
-            missing.length > 0 && h('code', {}, missing.join(', ')),
-          ),
-        ),
+        { title: t.reach.missingLead },
+        result.missing.map(({ field, count }) => {
+          const open = this.#open(field, question, asOf, ({ missing }) => missing.includes(field))
+          return h('li', {}, h('button', { type: 'button', on: { click: open } }, h('code', {}, field), ` ${number(count)}`))
+        }),
       ),
     )
   }
+
+  #sample(question: Question, result: Previewed): HTMLElement | false {
+    if (result.sample.length === 0) return false
+    const listed = { context: this.context, question, asOf: result.decision.as_of }
+    const list = h('ul', { class: 'sample' }, items(result.sample.slice(0, SAMPLE_SHOWN), listed, this.#names.signal))
+    const rest = result.sample.slice(SAMPLE_SHOWN)
+    const more = h(
+      'button',
+      {
+        type: 'button',
+        on: {
+          click: () => {
+            const added = items(rest, listed, this.#names.signal)
+            list.append(...added)
+            added[0]?.querySelector('button')?.focus()
+            more.remove()
+          },
+        },
+      },
+      t.list.more(rest.length),
+    )
+    return h(
+      'section',
+      { 'aria-labelledby': 'sample' },
+      h('h3', { id: 'sample', title: t.reach.sampleLead }, t.reach.sample),
+      list,
+      rest.length > 0 && more,
+    )
+  }
+}
+
+/** The result in a sentence. */
+export function headline({ subject }: Question, result: Previewed): string {
+  const { eligible, total, undetermined, missing } = result
+  const first = t.reach.headline(eligible, total, percent(eligible, total), subject === 'individual')
+  if (undetermined === 0) return `${first}.`
+  const facts = missing.map(({ field, count }) => `${field.replace(/^me\./, '')} (${number(count)})`)
+  return `${first}${t.reach.semicolon}${facts.length > 0 ? t.reach.undecided(undetermined, either(facts)) : t.reach.undecidedOnly(undetermined)}.`
 }
 
 function breakdowns(result: Previewed): (HTMLElement | false)[] {
@@ -135,58 +223,3 @@ function breakdowns(result: Previewed): (HTMLElement | false)[] {
     regions.some((row) => row.label !== unknown) && bars(t.reach.byRegion, t.reach.region, regions),
   ]
 }
-
-function missing(result: Previewed): HTMLElement | false {
-  if (result.missing.length === 0) return false
-  return h(
-    'div',
-    { class: 'breakdown' },
-    h(
-      'table',
-      {},
-      h('caption', {}, t.reach.missing, h('p', { class: 'hint' }, t.reach.missingLead)),
-      h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, t.reach.fact), h('th', { scope: 'col', class: 'number' }, t.reach.subjects))),
-      h(
-        'tbody',
-        {},
-        result.missing.map(({ field, count }) =>
-          h('tr', {}, h('th', { scope: 'row' }, h('code', {}, field)), h('td', { class: 'number' }, number(count))),
-        ),
-      ),
-    ),
-  )
-}
-
-/** The list of all subjects of a preview, for which the request is repeated. */
-class List {
-  readonly dom: HTMLElement
-  #isEligibleOnly = h('input', { type: 'checkbox' })
-
-  constructor(
-    private readonly api: Api,
-    private readonly question: Question,
-  ) {
-    const running = new Running(t.reach.csv, (signal, onProgress) => this.#fetch(signal, onProgress))
-    running.enable(true)
-    this.dom = h(
-      'div',
-      { class: 'list' },
-      h('label', { class: 'check' }, this.#isEligibleOnly, t.reach.csvEligible),
-      running.dom,
-    )
-  }
-
-  async #fetch(signal: AbortSignal, onProgress: (done: number, total: number) => void): Promise<void> {
-    const csv = new Csv()
-    const isEligibleOnly = this.#isEligibleOnly.checked
-    await preview(this.api, this.question, {
-      signal,
-      onProgress,
-      onSubject: (decided) => {
-        if (!isEligibleOnly || decided.outcome === 'eligible') csv.add(decided)
-      },
-    })
-    save(csv.file(), `${t.reach.csvFile}.csv`)
-  }
-}
-

@@ -4,9 +4,12 @@ import test from 'node:test'
 import { Text } from '@codemirror/state'
 
 import { range, suggested } from '../editor/diagnostics'
-import { joined } from '../compare/compared'
+import { type Moves, joined } from '../compare/compared'
 import { Csv } from './csv'
+import { ageFilters, narrowed } from './list'
+import { about, age, fullName, parts } from './people'
 import { type Previewed, readFilter } from './preview'
+import { headline } from './reach'
 
 const at = (column: number, length: number, suggestion?: string, line = 1) =>
   ({ severity: 'error', code: 'x', message: '', line, column, length, ...(suggestion === undefined ? {} : { suggestion }) }) as const
@@ -25,6 +28,8 @@ test('a suggestion for a text stays between its quotation marks', () => {
   assert.equal(suggested(doc, at(13, 7, 'feminine_gender'))?.text, "'feminine_gender'")
   assert.equal(suggested(doc, at(28, 2, 'age'))?.text, 'age')
   assert.equal(suggested(doc, at(28, 0, 'age')), undefined)
+  // An expression replaces the quotation marks too.
+  assert.equal(suggested(Text.of(["me.gender == '2'"]), at(14, 3, "code('a#2')"))?.text, "code('a#2')")
 })
 
 test('filters stand one a line, and one that stands twice has two values', () => {
@@ -43,22 +48,55 @@ test('cells of the list are quoted where they must be, and are never formulas', 
   assert.equal(text, 'subject,outcome,missing\r\n"Individual/urn:x|a,""b""",eligible,\r\n\'=1+1,undetermined,me.gender members\r\n')
 })
 
-test('who is gained and lost follows from three counts, in every breakdown', () => {
+test('the gained and lost subjects follow from four counts, in every breakdown', () => {
   const of = (total: number, women: number, men: number) =>
     ({
       total,
       eligible: women + men,
+      decision: { as_of: '2026-01-01' },
       by_gender: [
         { code: '2', display: 'Female', eligible: women },
         { code: '1', display: 'Male', eligible: men },
       ],
     }) as unknown as Previewed
-  const compared = joined(of(10, 4, 2), of(10, 3, 5), of(10, 2, 1))
-  assert.deepEqual([compared.all.gained, compared.all.lost, compared.all.kept], [5, 3, 3])
-  assert.deepEqual(compared.byGender.map(({ label, gained, lost, kept }) => [label, gained, lost, kept]), [
-    ['Female', 1, 2, 2],
-    ['Male', 4, 1, 1],
+  const compared = joined([of(10, 4, 2), of(10, 3, 5), of(10, 2, 1), of(10, 1, 1)])
+  const numbers = ({ label, gained, refused, undetermined, kept }: Moves) => [label, gained, refused, undetermined, kept]
+  assert.deepEqual(numbers(compared.all).slice(1), [5, 2, 1, 3])
+  assert.deepEqual(compared.byGender.map(numbers), [
+    ['Female', 1, 1, 1, 2],
+    ['Male', 4, 1, 0, 1],
   ])
   assert.equal(compared.isSteady, true)
-  assert.equal(joined(of(10, 4, 2), of(11, 3, 5), of(11, 2, 1)).isSteady, false)
+  assert.equal(joined([of(10, 4, 2), of(11, 3, 5), of(11, 2, 1), of(11, 1, 1)]).isSteady, false)
+})
+
+test('a sentence says the result, and which facts are missing', () => {
+  const question = { expression: 'x', subject: 'individual', filter: '', asOf: '' } as const
+  const result = { total: 1001, eligible: 105, not_eligible: 869, undetermined: 27, missing: [] } as unknown as Previewed
+  assert.equal(headline(question, { ...result, undetermined: 0 }), '105 of 1,001 people are eligible (10.5%).')
+  const missing = [
+    { field: 'me.birth_date', count: 25 },
+    { field: 'me.gender', count: 2 },
+  ]
+  const text = headline(question, { ...result, missing }).replaceAll(/[\u2068\u2069]/g, '')
+  assert.equal(text, '105 of 1,001 people are eligible (10.5%); 27 cannot be decided because birth_date (25) or gender (2) is missing.')
+})
+
+test('an age is a range of dates of birth', () => {
+  assert.deepEqual(ageFilters({ from: 60, to: 64 }, '2026-11-28'), ['birth_date=le1966-11-28', 'birth_date=gt1961-11-28'])
+  assert.deepEqual(ageFilters({ from: 80, to: null }, '2026-11-28'), ['birth_date=le1946-11-28'])
+  assert.equal(ageFilters({ from: null, to: null }, '2026-11-28'), undefined)
+  const narrow = narrowed({ expression: 'x', subject: 'individual', filter: 'active=true\n', asOf: '' }, 'gender=a#2')
+  assert.equal(narrow.filter, 'active=true\ngender=a#2')
+})
+
+test('a person is shown by name, age and place', () => {
+  assert.equal(age('1966-11-28', '2026-11-28'), 60)
+  assert.equal(age('1966-11-29', '2026-11-28'), 59)
+  assert.equal(age(undefined, '2026-11-28'), undefined)
+  assert.equal(fullName({ name: { given: 'Hassan', family: 'النجار' } }), 'Hassan النجار')
+  const record = { birth_date: '1966-11-28', gender: { display: 'Male' }, address: [{ district: 'East', region: 'North' }] }
+  assert.equal(about(record, '2026-11-28'), '60 y · Male · East, North')
+  assert.deepEqual(parts('Individual/urn:a#b|X|1'), { kind: 'Individual', identifier: 'urn:a#b|X|1', value: '1' })
+  assert.equal(parts('DEMO-000001'), undefined)
 })

@@ -34,6 +34,11 @@ export class Running {
     this.#begin.disabled = !isEnabled || this.#stop !== undefined
   }
 
+  /** Starts the work, as the button does. */
+  run(): void {
+    if (this.#isEnabled) void this.#run()
+  }
+
   cancel(): void {
     this.#stop?.abort()
   }
@@ -43,8 +48,10 @@ export class Running {
     const stop = new AbortController()
     this.#stop = stop
     this.#problem.hidden = true
-    this.#begin.disabled = true
+    const hadBegun = document.activeElement === this.#begin
     this.#cancel.hidden = false
+    if (hadBegun) this.#cancel.focus()
+    this.#begin.disabled = true
     this.#bar.removeAttribute('value')
     this.#count.textContent = ''
     const shown = setTimeout(() => (this.#progress.hidden = false), SHOWN_AFTER_MS)
@@ -62,9 +69,9 @@ export class Running {
       this.#stop = undefined
       this.#progress.hidden = true
       const hadFocus = document.activeElement === this.#cancel
-      this.#cancel.hidden = true
       this.enable(this.#isEnabled)
       if (hadFocus) this.#begin.focus()
+      this.#cancel.hidden = true
     }
   }
 }

@@ -29,12 +29,13 @@ function diagnosticsOf(validated: Validated, editor: RuleEditor): (HTMLElement |
   const { diagnostics, cost, references } = validated
   const errors = diagnostics.filter(({ severity }) => severity === 'error').length
   const warnings = diagnostics.length - errors
+  const isRefused = diagnostics.some(({ code }) => code === 'missing_scope' || code === 'field_not_granted')
   const parts = [
-    validated.valid ? t.rule.valid : t.rule.problems(errors),
+    validated.valid ? (isRefused ? t.rule.notRunnable : t.rule.valid) : t.rule.problems(errors),
     warnings > 0 ? t.rule.warnings(warnings) : '',
   ]
   return [
-    h('p', { class: `state ${validated.valid ? 'good' : 'bad'}` }, parts.filter(Boolean).join(' · ')),
+    h('p', { class: `state ${validated.valid ? (isRefused ? 'doubtful' : 'good') : 'bad'}` }, parts.filter(Boolean).join(' · ')),
     diagnostics.length > 0 && h('ul', { class: 'diagnostics' }, diagnostics.map((one) => line(one, editor))),
     validated.valid &&
       h(
@@ -63,7 +64,7 @@ function line(diagnostic: Diagnostic, editor: RuleEditor): HTMLElement {
       h(
         'button',
         { type: 'button', on: { click: () => editor.replace(replacement.from, replacement.to, replacement.text) } },
-        t.rule.use(diagnostic.suggestion ?? ''),
+        t.rule.use(replacement.text, diagnostic.name ?? ''),
       ),
   )
 }

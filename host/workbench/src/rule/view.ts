@@ -1,8 +1,7 @@
 // The first view: a rule, its diagnostics, and its reach.
 
 import { codeSearch } from '../combobox'
-import { written } from '../codes'
-import { field, h } from '../dom'
+import { field, h, onRunKey } from '../dom'
 import { makeEditor, type RuleEditor } from '../editor/editor'
 import type { Verdict } from '../editor/diagnostics'
 import type { Subject } from '../editor/schema'
@@ -26,7 +25,10 @@ export const rule: View = (context) => {
       state.save()
       reach.changed()
     },
-    onVerdict: (told: Verdict) => showVerdict(verdict, told, editor),
+    onVerdict: (told: Verdict) => {
+      showVerdict(verdict, told, editor)
+      reach.validated(told.kind === 'validated' && !told.validated.valid)
+    },
   })
   const subject = h(
     'select',
@@ -59,12 +61,13 @@ export const rule: View = (context) => {
         api,
         label: t.rule.insertCode,
         hint: t.rule.insertCodeHint,
-        onChoose: ({ uri }) => editor.insert(written(uri)),
+        about: () => editor.fieldAtCursor(),
+        onChoose: (code) => editor.insertCode(code),
       })
     : h('p', { class: 'hint' }, t.rule.noVocabulary)
   const dom = h(
     'div',
-    { class: 'columns' },
+    { class: 'columns', on: { keydown: onRunKey(() => reach.run()) } },
     h(
       'section',
       { class: 'card stays', 'aria-labelledby': 'rule' },

@@ -2,12 +2,14 @@
 
 import { sentence } from '../api'
 import { codeSearch } from '../combobox'
-import { type ConceptGroup, type FoundCode, type Page, conceptGroups, written } from '../codes'
+import { type ConceptGroup, type FoundCode, type Page, conceptGroups } from '../codes'
 import { fill, h, reveal } from '../dom'
+import { schemaOf } from '../editor/schema'
 import { number, t } from '../i18n'
 import type { Context, View } from '../shell'
 import { state } from '../state'
 import { Branch } from './branch'
+import { conditionOf, withCondition } from './condition'
 
 export interface Vocabulary {
   namespace: string
@@ -49,6 +51,7 @@ export const vocabularies: View = (context) => {
     .then((all) => fill(groups, all.map((one) => choice(one.name, one.unset ? t.vocabularies.unset : number(one.code_count), choose(() => describeGroup(context, one))))))
     .catch(fail)
   const showFound = (code: FoundCode) => {
+    for (const other of dom.querySelectorAll('.choices button')) other.removeAttribute('aria-current')
     fill(detail, found(context, code))
     reveal(detail)
   }
@@ -125,20 +128,21 @@ function describeGroup({ api }: Context, group: ConceptGroup): HTMLElement[] {
 }
 
 /** A code found by a search. */
-function found({ say }: Context, code: FoundCode): HTMLElement[] {
-  const use = h(
-    'button',
-    {
-      type: 'button',
-      on: {
-        click: () => {
-          state.a += `${state.a && !/\s$/.test(state.a) ? ' ' : ''}${written(code.uri)}`
-          state.save()
-          say(t.vocabularies.inserted(code.uri))
-        },
-      },
-    },
-    t.vocabularies.copy,
-  )
-  return [h('h2', {}, code.display), h('p', {}, h('code', {}, code.uri)), use]
+function found({ api, go }: Context, code: FoundCode): HTMLElement[] {
+  const use = h('button', { type: 'button', disabled: true }, t.vocabularies.copy)
+  const note = h('p', { class: 'hint' })
+  void schemaOf(api).then((schema) => {
+    const condition = schema && conditionOf(schema, state.subject, code)
+    use.disabled = condition === undefined
+    if (condition === undefined) note.textContent = t.vocabularies.noField(code.namespace)
+    else {
+      use.addEventListener('click', () => {
+        state.a = withCondition(state.a, condition)
+        state.save()
+        go('rule')
+      })
+      fill(note, h('code', {}, condition))
+    }
+  })
+  return [h('h2', {}, code.display), h('p', {}, h('code', {}, code.uri)), note, use]
 }

@@ -1,7 +1,7 @@
 //! The registry's helpers: codes, people, dates.
 
 use super::Checker;
-use super::operators::has_order;
+use super::operators::{can_be_date, has_order};
 use super::signature::Function;
 use crate::calendar::parse_date;
 use crate::diagnostic::{Diagnostic, Fault};
@@ -90,6 +90,9 @@ impl Checker<'_> {
         if !self.is_code(name, &value) {
             return None;
         }
+        if let Question::DescendsFrom(uri) = &question {
+            self.warn_of_other_hierarchy(&value, uri, literal);
+        }
         let question = self.ask(question, literal)?;
         Some(Node { kind: Kind::IsAmong(Box::new(value), question), value: Type::Boolean, span, at })
     }
@@ -165,7 +168,7 @@ impl Checker<'_> {
         let text = date.span.text(self.source);
         let suggestion = match &date.value {
             Type::Date => return Some(date),
-            Type::Text => Some(format!("date({text})")),
+            Type::Text => can_be_date(&date).then(|| format!("date({text})")),
             Type::Record(record) => {
                 let has_birth_date = self.schema.field(record.space, "birth_date").is_some();
                 (record.prefix.is_empty() && has_birth_date).then(|| format!("{text}.birth_date"))

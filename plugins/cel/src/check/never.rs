@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, Fault};
 use crate::facts::Fact;
 use crate::plan::Question;
 use crate::span::Span;
-use crate::tree::{Comparison, Constant, Kind, Node, Type};
+use crate::tree::{CodePart, Comparison, Constant, Kind, Node, Type};
 
 /// The values of a part for which a comparison is true.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +40,73 @@ impl Checker<'_> {
         );
         self.error(Fault::NeverTrue, other.span, message);
         false
+    }
+
+    /// Returns true unless the code is of a vocabulary that the field does not use.
+    pub(super) fn can_hold_code(&self, field: &Node, uri: &str) -> bool {
+        let (Some(these), Some((namespace, _))) = (self.namespaces_of(field), uri.split_once('#')) else { return true };
+        these.iter().any(|this| this == namespace)
+    }
+
+    /// Warns of a hierarchy of another vocabulary than those of the field.
+    pub(super) fn warn_of_other_hierarchy(&mut self, field: &Node, uri: &str, literal: Span) {
+        if self.can_hold_code(field, uri) {
+            return;
+        }
+        let these = self.namespaces_of(field).unwrap_or_default();
+        let namespace = uri.split_once('#').map_or(uri, |(namespace, _)| namespace);
+        let message = format!(
+            "{} holds codes of `{}`, so it never descends from a code of `{namespace}`",
+            self.quote(field.span),
+            these.join("` or `")
+        );
+        self.diagnostics.push(Diagnostic::warning(Fault::NeverTrue, literal, message));
+    }
+
+    /// Reports a code compared with a text that is not a URI. The suggestion is the code of that name or number in the
+    /// field's vocabulary; the host removes it if there is none.
+    pub(super) fn compared_with_text(&mut self, field: &Node, text: &Node, written: &str) -> Option<Node> {
+        let namespace = self.only_vocabulary(field)?;
+        let message = format!("{} is a code; compare it with a code, `code('{namespace}#…')`", self.quote(field.span));
+        let is_plain = !written.trim().is_empty() && !written.contains(['\'', '\\', '#']);
+        let suggestion = is_plain.then(|| format!("code('{namespace}#{written}')"));
+        self.report(Diagnostic::error(Fault::WrongType, text.span, message).suggest(suggestion))
+    }
+
+    /// The vocabulary of a field, if it has exactly one.
+    pub(super) fn only_vocabulary(&self, node: &Node) -> Option<String> {
+        match self.namespaces_of(node)?.as_slice() {
+            [namespace] if !matches!(node.kind, Kind::Code(_)) => Some(namespace.clone()),
+            _ => None,
+        }
+    }
+
+    /// Warns of a part of a code compared with a text that no code of the field has: another vocabulary, or a URI where
+    /// `.code` is the code alone.
+    pub(super) fn warn_of_other_text(&mut self, left: &Node, right: &Node) {
+        for (one, other) in [(left, right), (right, left)] {
+            let (Kind::CodeText(part, code), Kind::Constant(Constant::Text(text))) = (&one.kind, &other.kind) else {
+                continue;
+            };
+            let Some(namespaces) = self.namespaces_of(code) else { continue };
+            let is_of_field = |namespace: &str| namespaces.iter().any(|this| this == namespace);
+            let can_be = match part {
+                CodePart::Display => true,
+                CodePart::Namespace => is_of_field(text),
+                CodePart::Uri => text.split_once('#').is_some_and(|(namespace, _)| is_of_field(namespace)),
+                CodePart::Code => text.split_once('#').is_none_or(|(namespace, _)| !is_of_field(namespace)),
+            };
+            if can_be {
+                continue;
+            }
+            let message = format!(
+                "{} is never {}; its codes are of `{}`",
+                self.quote(one.span),
+                self.quote(other.span),
+                namespaces.join("` or `")
+            );
+            self.diagnostics.push(Diagnostic::warning(Fault::NeverTrue, other.span, message));
+        }
     }
 
     /// Reports bounds of `between` in the wrong order.

@@ -1,6 +1,7 @@
 //! Operators: logic, comparison, arithmetic, the ternary.
 
 use super::{Checker, origin};
+use crate::calendar::parse_date;
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::foreign::call;
 use crate::span::Span;
@@ -140,6 +141,9 @@ impl Checker<'_> {
         if is_equality && !self.can_be_same_code(&left, &right) {
             return None;
         }
+        if is_equality {
+            self.warn_of_other_text(&left, &right);
+        }
         let span = left.span.to(right.span);
         let kind = Kind::Compare(comparison, Box::new(left), Box::new(right));
         let node = Node { kind, value: Type::Boolean, span, at };
@@ -153,9 +157,15 @@ impl Checker<'_> {
             match (&one.value, &other.value, &other.kind) {
                 (Type::Coded(_), Type::Text, Kind::Constant(Constant::Text(text))) if text.contains('#') => {
                     let message = format!("{} is a code; compare it with `code(…)`", self.quote(one.span));
-                    let suggestion = format!("code({})", other.span.text(self.source));
+                    let suggestion =
+                        self.can_hold_code(one, text).then(|| format!("code({})", other.span.text(self.source)));
                     let fault = Diagnostic::error(Fault::WrongType, other.span, message);
-                    return self.report(fault.suggest(Some(suggestion)));
+                    return self.report(fault.suggest(suggestion));
+                }
+                (Type::Coded(_), Type::Text, Kind::Constant(Constant::Text(text)))
+                    if self.only_vocabulary(one).is_some() =>
+                {
+                    return self.compared_with_text(one, other, text);
                 }
                 (Type::Coded(_), Type::Text, _) => {
                     let code = one.span.text(self.source);
@@ -168,9 +178,9 @@ impl Checker<'_> {
                 }
                 (Type::Date, Type::Text, _) => {
                     let message = format!("{} is a date; compare it with `date(…)`", self.quote(one.span));
-                    let suggestion = format!("date({})", other.span.text(self.source));
+                    let suggestion = can_be_date(other).then(|| format!("date({})", other.span.text(self.source)));
                     let fault = Diagnostic::error(Fault::WrongType, other.span, message);
-                    return self.report(fault.suggest(Some(suggestion)));
+                    return self.report(fault.suggest(suggestion));
                 }
                 (Type::Record(_) | Type::List(_), _, _) => {
                     let message = format!("{operator} cannot compare this: {}", self.describe(one));
@@ -230,6 +240,14 @@ impl Checker<'_> {
         let suggestion = if is_decimal { format!("{text}.0") } else { format!("double({text})") };
         let message = format!("{} does not mix whole numbers with fractions; write `{suggestion}`", self.quote(at));
         self.report(Diagnostic::error(Fault::WrongType, integer.span, message).suggest(Some(suggestion)))
+    }
+}
+
+/// Returns true if a text may be a day: a constant must be one, other texts are read at evaluation.
+pub(super) fn can_be_date(text: &Node) -> bool {
+    match &text.kind {
+        Kind::Constant(Constant::Text(written)) => parse_date(written).is_some(),
+        _ => true,
     }
 }
 

@@ -139,17 +139,23 @@ impl Scanner<'_> {
     }
 
     fn stray(&self, character: char) -> Diagnostic {
-        let span = Span::new(self.offset, self.offset + character.len_utf8());
-        let (hint, suggestion) = match character {
-            '=' => ("; two values are compared with `==`", Some("==")),
-            '&' => ("; both of two is `&&` or `and`", Some("&&")),
-            '|' => ("; either of two is `||` or `or`", Some("||")),
-            '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' => ("; texts stand between straight quotes", Some("'")),
-            '`' => ("; only a field may stand between two of them, such as .`content-type`", None),
-            _ => ("", None),
+        let after = self.rest.get(character.len_utf8()..).and_then(|rest| rest.chars().next());
+        let (hint, length, suggestion) = match (character, after) {
+            ('=', Some('>')) => ("; at least as much is `>=`", 2, Some(">=".to_owned())),
+            ('=', Some('<')) => ("; at most as much is `<=`", 2, Some("<=".to_owned())),
+            ('=', Some('!')) => ("; two values differ with `!=`", 2, Some("!=".to_owned())),
+            ('=', _) => ("; two values are compared with `==`", 1, Some("==".to_owned())),
+            ('&', _) => ("; both of two is `&&` or `and`", 1, Some("&&".to_owned())),
+            ('|', _) => ("; either of two is `||` or `or`", 1, Some("||".to_owned())),
+            ('\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}', _) => {
+                let (length, suggestion) = straight(self.rest);
+                ("; texts stand between straight quotes", length, suggestion)
+            }
+            ('`', _) => ("; only a field may stand between two of them, such as .`content-type`", 1, None),
+            _ => ("", character.len_utf8(), None),
         };
         let message = format!("`{}` has no meaning here{hint}", character.escape_debug());
-        Diagnostic::error(Fault::Syntax, span, message).suggest(suggestion.map(str::to_owned))
+        Diagnostic::error(Fault::Syntax, Span::new(self.offset, self.offset + length), message).suggest(suggestion)
     }
 
     /// A quoted field name, such as the one in ``map.`content-type` ``.
@@ -286,6 +292,22 @@ fn unterminated(start: usize, end: usize) -> Diagnostic {
     Diagnostic::error(Fault::Syntax, Span::new(start, end), "this text has no closing quote")
 }
 
+/// A text between typographic quotation marks: its length in bytes, and the same text between straight ones. Without a
+/// closing mark there is no replacement, and the length is that of the opening one.
+fn straight(rest: &str) -> (usize, Option<String>) {
+    let mut characters = rest.char_indices();
+    let opening = characters.next().map_or(0, |(_, mark)| mark.len_utf8());
+    let is_closing = |mark: char| matches!(mark, '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}');
+    let Some((end, mark)) = characters.find(|(_, character)| is_closing(*character)) else { return (opening, None) };
+    let is_apostrophe = rest.get(end + mark.len_utf8()..).is_some_and(|after| after.starts_with(char::is_alphanumeric));
+    match rest.get(opening..end) {
+        Some(inside) if !is_apostrophe && !inside.contains(['\'', '\\']) => {
+            (end + mark.len_utf8(), Some(format!("'{inside}'")))
+        }
+        _ => (opening, None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,7 +337,13 @@ mod tests {
             ("a = b", 2, 3, Some("==")),
             ("a & b", 2, 3, Some("&&")),
             ("a @ b", 2, 3, None),
-            ("x == ‘a’", 5, 8, Some("'")),
+            ("x == ‘a’", 5, 12, Some("'a'")),
+            ("x == “a”", 5, 12, Some("'a'")),
+            ("x == ‘a", 5, 8, None),
+            ("x == ‘it’s’", 5, 8, None),
+            ("a => b", 2, 4, Some(">=")),
+            ("a =< b", 2, 4, Some("<=")),
+            ("a =! b", 2, 4, Some("!=")),
             ("a.`b", 2, 3, None),
             ("a.`b\u{e9}`", 2, 3, None),
             ("'abc", 0, 4, None),

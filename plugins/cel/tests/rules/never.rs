@@ -45,6 +45,47 @@ fn a_code_of_another_vocabulary_is_never_that_of_a_field() {
 }
 
 #[test]
+fn a_code_descends_from_none_of_another_vocabulary() {
+    for (expression, text) in [
+        ("descends_from(me.gender, 'urn:lang#ar')", "'urn:lang#ar'"),
+        ("me.languages.exists(l, descends_from(l, 'urn:role#head'))", "'urn:role#head'"),
+        ("members.exists(m, descends_from(m.role, 'urn:lang#ar'))", "'urn:lang#ar'"),
+    ] {
+        let (severity, found, message) = remark(expression).expect(expression);
+        assert_eq!((severity, found.as_str()), (Severity::Warning, text), "{expression}: {message}");
+    }
+    for sound in [
+        "descends_from(me.gender, 'urn:iso:std:iso:5218#2')",
+        "me.languages.exists(l, descends_from(l, 'urn:lang#ar'))",
+        "descends_from(me.pregnancy_status, 'urn:any#thing')",
+    ] {
+        assert_eq!(remark(sound), None, "{sound}");
+    }
+}
+
+#[test]
+fn a_part_of_a_code_is_of_a_vocabulary_of_its_field() {
+    for (expression, text) in [
+        ("me.gender.code == 'urn:iso:std:iso:5218#2'", "'urn:iso:std:iso:5218#2'"),
+        ("me.gender.uri == 'urn:lang#ar'", "'urn:lang#ar'"),
+        ("'2' == me.gender.uri", "'2'"),
+        ("me.gender.namespace == 'urn:lang'", "'urn:lang'"),
+    ] {
+        let (severity, found, message) = remark(expression).expect(expression);
+        assert_eq!((severity, found.as_str()), (Severity::Warning, text), "{expression}: {message}");
+    }
+    for sound in [
+        "me.gender.code == '2'",
+        "me.gender.uri == 'urn:iso:std:iso:5218#2'",
+        "me.gender.namespace == 'urn:iso:std:iso:5218'",
+        "me.gender.display == 'Female'",
+        "me.pregnancy_status.namespace == 'urn:any'",
+    ] {
+        assert_eq!(remark(sound), None, "{sound}");
+    }
+}
+
+#[test]
 fn bounds_stand_the_right_way_round() {
     let (severity, text, message) = remark("between(age_years(me.birth_date), 60, 18)").unwrap();
     assert_eq!((severity, text.as_str()), (Severity::Error, "between(age_years(me.birth_date), 60, 18)"));

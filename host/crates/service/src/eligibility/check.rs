@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::codes::{never_in_group, with_known_codes};
 use super::decision::expression_digest;
 use super::failure::{Failure, RequestIdentity, refused, unless_exhausted};
 use super::schema::{gaps, schema};
@@ -68,6 +69,7 @@ pub async fn check(
         match run_rule(engine.as_ref(), Priority::Interactive, rule, checking).await {
             Ok(checked) => Ok(checked?),
             Err(EngineError::Diagnostics(diagnostics)) => {
+                let diagnostics = with_known_codes(&registry.vocabularies.current(), diagnostics);
                 Ok(Checked { summary: None, references: Vec::new(), diagnostics })
             }
             Err(other) => Err(Failure::Engine(other)),
@@ -102,6 +104,7 @@ fn checked(
     let generation = consulted(registry, || codes_of(session.questions()))?;
     let mut diagnostics = session.warnings().to_vec();
     diagnostics.extend(diagnostics_of(&generation, session.questions()));
+    diagnostics.extend(never_in_group(&generation, registry, subject, session.questions(), session.references()));
     diagnostics.extend(gaps(ctx, subject, session.references()));
     diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
     Ok(Checked { summary: Some(session.summary().clone()), references: names(session.references()), diagnostics })

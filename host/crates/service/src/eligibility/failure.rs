@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::codes::with_known_codes;
 use crate::registry::Registry;
 use daftar_domain::audit::Actor;
 use daftar_domain::client::ClientId;
@@ -60,7 +61,12 @@ pub(super) async fn unless_exhausted<T>(
             if let Some(message) = exhaustion(&error) {
                 registry.exhausted.remember(&ctx.actor, requested, message, ctx.now);
             }
-            engine_error(error)
+            match error {
+                EngineError::Diagnostics(diagnostics) => {
+                    refused(with_known_codes(&registry.vocabularies.current(), diagnostics))
+                }
+                other => engine_error(other),
+            }
         }
     })
 }

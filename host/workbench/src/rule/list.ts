@@ -1,0 +1,115 @@
+// The list behind a number, in a dialog: its first rows, and all of it as CSV. The preview is repeated with a line per
+// subject.
+
+import { isAbort, sentence } from '../api'
+import { fill, freshId, h } from '../dom'
+import { t } from '../i18n'
+import { Csv, save } from './csv'
+import { type Decided, type Question, preview } from './preview'
+import { type Listed, items } from './subjects'
+
+/** The rows that are shown at a time, and at most. */
+const PAGE = 20
+const SHOWN_MAX = 500
+
+export interface Listing extends Listed {
+  title: string
+  /** Called before the first subject. */
+  prepare?: (signal: AbortSignal) => Promise<void>
+  /** Returns true for the subjects of the list. */
+  isOf: (decided: Decided) => boolean
+}
+
+export function openList(listing: Listing): void {
+  const { context } = listing
+  const stop = new AbortController()
+  const id = freshId('list')
+  const body = h('div', {}, h('p', { role: 'status', class: 'hint' }, t.list.reading))
+  const dialog = h(
+    'dialog',
+    { class: 'card', 'aria-labelledby': id },
+    h(
+      'div',
+      { class: 'row' },
+      h('h2', { id }, listing.title),
+      h('button', { type: 'button', on: { click: () => dialog.close() } }, t.close),
+    ),
+    body,
+  )
+  dialog.addEventListener('close', () => {
+    stop.abort()
+    dialog.remove()
+  })
+  document.body.append(dialog)
+  dialog.showModal()
+  void read(listing, stop.signal, (progress) => fill(body, h('p', { role: 'status', class: 'hint' }, progress)))
+    .then(({ rows, csv, count }) => {
+      fill(body, ...content({ ...listing, onOpen: () => dialog.close() }, rows, csv, count, stop.signal))
+      context.say(t.list.found(count))
+    })
+    .catch((error: unknown) => {
+      if (!isAbort(error)) fill(body, h('p', { class: 'problem', role: 'alert' }, sentence(error)))
+    })
+}
+
+interface Read {
+  rows: Decided[]
+  csv: Csv
+  count: number
+}
+
+async function read({ context, question, prepare, isOf }: Listing, signal: AbortSignal, say: (progress: string) => void): Promise<Read> {
+  let found: Read = { rows: [], csv: new Csv(), count: 0 }
+  await prepare?.(signal)
+  await preview(context.api, question, {
+    signal,
+    onProgress: (done, total) => say(`${t.list.reading} ${t.reach.progress(done, total)}`),
+    onRestart: () => (found = { rows: [], csv: new Csv(), count: 0 }),
+    onSubject: (decided) => {
+      if (!isOf(decided)) return
+      found.count += 1
+      found.csv.add(decided)
+      if (found.rows.length < SHOWN_MAX) found.rows.push(decided)
+    },
+  })
+  return found
+}
+
+function content(listing: Listing, rows: Decided[], csv: Csv, count: number, signal: AbortSignal): (HTMLElement | false)[] {
+  if (count === 0) return [h('p', {}, t.list.none)]
+  const list = h('ul', { class: 'sample' })
+  let shown = 0
+  const more = h('button', { type: 'button', on: { click: () => show() } })
+  const show = () => {
+    const page = rows.slice(shown, shown + PAGE)
+    list.append(...items(page, listing, signal))
+    shown += page.length
+    const left = Math.min(PAGE, rows.length - shown)
+    more.hidden = left === 0
+    more.textContent = t.list.more(left)
+  }
+  show()
+  return [
+    h(
+      'div',
+      { class: 'row' },
+      h('p', { class: 'hint' }, count > rows.length ? t.list.shown(rows.length, count) : t.list.found(count)),
+      h('button', { type: 'button', on: { click: () => save(csv.file(), `${t.reach.csvFile}.csv`) } }, t.list.csv),
+    ),
+    list,
+    more,
+  ]
+}
+
+/** The same request for a part of its population. */
+export function narrowed(question: Question, ...filters: string[]): Question {
+  return { ...question, filter: [question.filter.trim(), ...filters].filter(Boolean).join('\n') }
+}
+
+/** The filters of an age in completed years on a day. */
+export function ageFilters({ from, to }: { from: number | null; to: number | null }, asOf: string): string[] | undefined {
+  if (from === null) return undefined
+  const before = (years: number) => `${String(Number(asOf.slice(0, 4)) - years).padStart(4, '0')}${asOf.slice(4).replace('-02-29', '-02-28')}`
+  const youngest = `birth_date=le${before(from)}`
+  return to === null ? [youngest] : [youngest, `birth_date=gt${before(to + 1)}`]
+}
