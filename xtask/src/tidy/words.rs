@@ -20,6 +20,7 @@ const UNCHECKED: [&str; 8] = [
     "LICENSE",
     "host/docs/figures/",
     "tests/data/",
+    "tests/fuzz/corpus/",
     "vocab-packs/",
     "host/workbench/package-lock.json",
 ];

@@ -1,0 +1,162 @@
+//! A full disk during each kind of write. Records are in `faults`, restores too.
+
+use daftar_tests::process::run;
+use daftar_tests::{Server, packs};
+
+use super::{Register, assert_reported, names};
+use crate::faults::SmallDisk;
+
+/// Exit code of a file that cannot be written.
+const CANNOT_WRITE: i32 = 73;
+
+/// The disk with `checkpoints` is full. The server works and stops normally; the next start reads the records.
+///
+/// 1. Free space. Nothing else has to be done.
+#[test]
+fn a_checkpoint_that_does_not_fit_stops_nothing() {
+    let register = Register::new();
+    let checkpoints = register.data_dir().join("checkpoints");
+    std::fs::remove_dir_all(&checkpoints).unwrap();
+    std::fs::create_dir(&checkpoints).unwrap();
+    let Some(disk) = SmallDisk::mount_at(&checkpoints, "64k") else { return };
+    let filler = disk.fill(0);
+    let server = register.serve();
+    register.create(&server, &["1", "2"]);
+    let stopped = server.stop().expect_success();
+    assert_reported(&stopped, &["a checkpoint cannot be written"]);
+    assert_eq!(names(&checkpoints), ["filler"], "no part of a checkpoint uses the disk");
+    std::fs::remove_file(filler).unwrap();
+    let server = register.serve();
+    assert_eq!(register.statuses(&server, ["1", "2"]), [200, 200]);
+    assert_reported(&server.stop().expect_success(), &["a checkpoint was written"]);
+    drop(run(&register.data_dir(), &["verify"]).expect_success());
+}
+
+/// The disk with `keys` is full while a key is rotated: the rotation fails, and the key from before signs.
+///
+/// 1. Free space.
+/// 2. `daftar key rotate` again.
+#[test]
+fn a_key_that_does_not_fit_is_not_rotated() {
+    let register = Register::new();
+    let keys = register.data_dir().join("keys");
+    let stored = register.folder.path().join("stored");
+    std::fs::rename(&keys, &stored).unwrap();
+    std::fs::create_dir(&keys).unwrap();
+    let Some(disk) = SmallDisk::mount_at(&keys, "64k") else { return };
+    for name in names(&stored) {
+        super::copy(&stored.join(&name), &keys.join(&name));
+    }
+    let before = names(&keys);
+    let server = register.serve();
+    let token = register.token(&server);
+    let listed = || run(&register.data_dir(), &["key", "list", "--json"]).expect_success().stdout;
+    let keys_before = listed();
+    let filler = disk.fill(0);
+    let refused = run(&register.data_dir(), &["key", "rotate"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert_reported(&refused, &["error: "]);
+    assert_eq!(listed(), keys_before, "the key from before signs");
+    let status = || server.connection().request("GET", "/api/v2/Individual").bearer(&token).send().status;
+    assert_eq!(status(), 200);
+    std::fs::remove_file(filler).unwrap();
+    assert_eq!(names(&keys), before, "no part of a key file is left");
+    drop(run(&register.data_dir(), &["key", "rotate"]).expect_success());
+    assert_ne!(listed(), keys_before);
+    assert_eq!(status(), 200, "the replaced key is accepted");
+    drop(server.stop().expect_success());
+    let server = register.serve();
+    assert_eq!(register.statuses(&server, ["1"]), [404]);
+    drop(server.stop().expect_success());
+}
+
+/// The disk with `plugins` is full while a plugin is installed: it is rejected at step `store`, and the installed ones
+/// serve.
+///
+/// 1. Free space.
+/// 2. `daftar plugin install FILE` again.
+#[test]
+fn a_plugin_that_does_not_fit_is_not_installed() {
+    let register = Register::new();
+    let (plugins, stored) = (register.data_dir().join("plugins"), register.folder.path().join("stored"));
+    std::fs::rename(&plugins, &stored).unwrap();
+    std::fs::create_dir(&plugins).unwrap();
+    let Some(disk) = SmallDisk::mount_at(&plugins, "512m") else { return };
+    for name in names(&stored) {
+        super::copy(&stored.join(&name), &plugins.join(&name));
+    }
+    let pack = packs::build(register.folder.path(), "1.0.0", None);
+    let server = register.serve();
+    let before = names(&plugins);
+    let filler = disk.fill(4_096);
+    let install = || run(&register.data_dir(), &["plugin", "install", pack.to_str().unwrap(), "--allow-unsigned"]);
+    let refused = install();
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert_reported(&refused, &["`small`", "at step `store`", "disk"]);
+    std::fs::remove_file(filler).unwrap();
+    assert_eq!(names(&plugins), before, "no part of it is left");
+    let installed = || {
+        let list = run(&register.data_dir(), &["plugin", "list", "--json"]).expect_success().json();
+        assert_eq!(list["unloaded"].as_array().map(Vec::len), Some(0), "{list}");
+        list["data"].as_array().unwrap().iter().any(|plugin| plugin["name"] == "small")
+    };
+    assert!(!installed());
+    drop(install().expect_success());
+    assert!(installed());
+    drop(server.stop().expect_success());
+    let server = register.serve();
+    assert!(installed());
+    drop(server.stop().expect_success());
+}
+
+/// The disk of a backup is full: the command says so, and leaves no file.
+///
+/// 1. Free space, or name a file on another disk.
+/// 2. `daftar backup FILE` again.
+#[test]
+fn a_backup_that_does_not_fit_leaves_no_file() {
+    let register = Register::new();
+    let target = register.folder.path().join("backups");
+    std::fs::create_dir(&target).unwrap();
+    let Some(disk) = SmallDisk::mount_at(&target, "64m") else { return };
+    let filler = disk.fill(8_192);
+    let server = register.serve();
+    register.create(&server, &["1"]);
+    let file = disk.path().join("register.daftar");
+    let back_up = || run(&register.data_dir(), &["backup", file.to_str().unwrap()]);
+    let refused = back_up();
+    assert_eq!(refused.code, CANNOT_WRITE, "{refused:?}");
+    assert_reported(&refused, &["the disk is full"]);
+    assert_eq!(names(&target), ["filler"]);
+    std::fs::remove_file(filler).unwrap();
+    drop(back_up().expect_success());
+    drop(run(&register.data_dir(), &["backup", file.to_str().unwrap(), "--check"]).expect_success());
+    register.create(&server, &["2"]);
+    drop(server.stop().expect_success());
+}
+
+/// A server that is started while the disk with the machine code of plugins is full compiles them in memory.
+///
+/// 1. Free space; the next start compiles once more and stores the code.
+#[test]
+fn compiled_code_that_does_not_fit_stops_nothing() {
+    let register = Register::new();
+    let compiled = register.data_dir().join("compiled");
+    std::fs::remove_dir_all(&compiled).unwrap();
+    std::fs::create_dir(&compiled).unwrap();
+    let Some(disk) = SmallDisk::mount_at(&compiled, "64k") else { return };
+    let _filler = disk.fill(0);
+    let folder = register.folder.path().join("one");
+    std::fs::create_dir(&folder).unwrap();
+    let pack = packs::build(register.folder.path(), "1.0.0", None);
+    std::fs::copy(&pack, folder.join("small.wasm")).unwrap();
+    let data_dir = register.folder.path().join("other");
+    std::fs::create_dir(&data_dir).unwrap();
+    std::os::unix::fs::symlink(&compiled, data_dir.join("compiled")).unwrap();
+    let server = super::plugin::serve(&data_dir, &folder, "[plugins]\nallow_unsigned = true\n");
+    let list = run(&data_dir, &["plugin", "list", "--json"]).expect_success().json();
+    assert_eq!(list["data"][0]["name"], "small", "{list}");
+    let stopped: daftar_tests::Finished = Server::stop(server).expect_success();
+    assert_reported(&stopped, &[]);
+    assert!(names(&compiled).iter().all(|name| !name.ends_with(".code")), "{:?}", names(&compiled));
+}
