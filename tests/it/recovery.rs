@@ -1,5 +1,5 @@
 //! Recovery drills: a part of an installation is lost, and the steps of an operator bring the register back.
-//! `host/docs/how-to/recovery.md` describes the same steps.
+//! `host/docs/RECOVERY.md` describes the same steps.
 
 mod clock;
 mod database;
@@ -86,7 +86,7 @@ fn assert_reported(finished: &Finished, texts: &[&str]) {
 #[test]
 fn every_drill_on_the_page_is_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let page = std::fs::read_to_string(root.join("host/docs/how-to/recovery.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("host/docs/RECOVERY.md")).unwrap();
     let named: Vec<&str> = page.split('`').filter(|text| text.contains("::") && !text.contains(' ')).collect();
     assert!(named.len() >= 15, "{named:?}");
     for name in named {

@@ -1,4 +1,4 @@
-//! `cargo xtask nightly`: the checks that take long, and a page about them.
+//! `cargo xtask nightly`: the checks that take long, and a page with their results.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

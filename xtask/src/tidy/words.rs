@@ -20,7 +20,6 @@ const UNCHECKED: [&str; 8] = [
     "LICENSE",
     "host/docs/figures/",
     "tests/data/",
-    "tests/fuzz/corpus/",
     "vocab-packs/",
     "host/workbench/package-lock.json",
 ];
