@@ -1,7 +1,7 @@
 //! A full disk during each kind of write. Records are in `faults`, restores too.
 
+use daftar_tests::packs;
 use daftar_tests::process::run;
-use daftar_tests::{Server, packs};
 
 use super::{Register, assert_reported, names};
 use crate::faults::SmallDisk;
@@ -138,28 +138,43 @@ fn a_backup_that_does_not_fit_leaves_no_file() {
     drop(server.stop().expect_success());
 }
 
-/// A server that is started while the disk with the machine code of plugins is full compiles them in memory.
+/// The disk with `compiled` is full after an upgrade: the server compiles the plugins and cannot store their code, so that
+/// the next start compiles them again.
 ///
-/// 1. Free space; the next start compiles once more and stores the code.
+/// 1. Free space. Nothing else has to be done.
 #[test]
 fn compiled_code_that_does_not_fit_stops_nothing() {
-    let register = Register::new();
-    let compiled = register.data_dir().join("compiled");
+    let folder = tempfile::tempdir().unwrap();
+    let (data_dir, plugins) = (folder.path().join("data"), folder.path().join("plugins"));
+    std::fs::create_dir(&plugins).unwrap();
+    std::fs::copy(packs::build(folder.path(), "1.0.0", None), plugins.join("small.wasm")).unwrap();
+    let serve = || super::plugin::serve(&data_dir, &plugins, "[plugins]\nallow_unsigned = true\n");
+    drop(serve().stop().expect_success());
+    let compiled = data_dir.join("compiled");
+    let stored = names(&compiled);
+    let has_code = |names: &[String]| names.iter().any(|name| name.ends_with(".code"));
+    assert!(has_code(&stored), "{stored:?}");
+
+    let key = folder.path().join("key");
+    std::fs::rename(compiled.join("key"), &key).unwrap();
     std::fs::remove_dir_all(&compiled).unwrap();
     std::fs::create_dir(&compiled).unwrap();
     let Some(disk) = SmallDisk::mount_at(&compiled, "64k") else { return };
-    let _filler = disk.fill(0);
-    let folder = register.folder.path().join("one");
-    std::fs::create_dir(&folder).unwrap();
-    let pack = packs::build(register.folder.path(), "1.0.0", None);
-    std::fs::copy(&pack, folder.join("small.wasm")).unwrap();
-    let data_dir = register.folder.path().join("other");
-    std::fs::create_dir(&data_dir).unwrap();
-    std::os::unix::fs::symlink(&compiled, data_dir.join("compiled")).unwrap();
-    let server = super::plugin::serve(&data_dir, &folder, "[plugins]\nallow_unsigned = true\n");
-    let list = run(&data_dir, &["plugin", "list", "--json"]).expect_success().json();
-    assert_eq!(list["data"][0]["name"], "small", "{list}");
-    let stopped: daftar_tests::Finished = Server::stop(server).expect_success();
-    assert_reported(&stopped, &[]);
-    assert!(names(&compiled).iter().all(|name| !name.ends_with(".code")), "{:?}", names(&compiled));
+    super::copy(&key, &compiled.join("key"));
+    let filler = disk.fill(0);
+    let active = || run(&data_dir, &["plugin", "list", "--json"]).expect_success().json()["data"][0]["name"] == "small";
+    for _ in 0..2 {
+        let server = serve();
+        assert!(active());
+        drop(server.stop().expect_success());
+        assert_eq!(names(&compiled), ["filler", "key"], "no part of the code is left");
+    }
+    std::fs::remove_file(filler).unwrap();
+    // The code of one small pack does not fit into 64 KiB, and that of all plugins into more.
+    drop(disk);
+    super::copy(&key, &compiled.join("key"));
+    let server = serve();
+    assert!(active());
+    drop(server.stop().expect_success());
+    assert!(has_code(&names(&compiled)));
 }
