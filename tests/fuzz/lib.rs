@@ -37,6 +37,13 @@ mod checks {
     pub mod record_body;
 }
 
+/// A temporary folder, in memory where the machine has such a place: a check writes many files.
+fn temporary() -> tempfile::TempDir {
+    let memory = std::path::Path::new("/dev/shm");
+    let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    folder.expect("a temporary folder can be made")
+}
+
 /// Maximum length of an input, in bytes, for most targets.
 const INPUT_BYTES_MAX: usize = 4 << 10;
 

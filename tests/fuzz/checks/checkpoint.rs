@@ -35,7 +35,7 @@ struct Base {
 }
 
 static BASE: LazyLock<Base> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::temporary();
     let checkpoints = CheckpointFolder::open(folder.path().join("base")).unwrap();
     checkpoints.write(&register().image(), MARK).unwrap();
     let file = checkpoints.newest_first().unwrap().remove(0).unwrap();

@@ -25,8 +25,12 @@ fn read(bytes: &[u8]) {
         assert!(groups.len() <= bytes.len(), "each group takes bytes");
     }
     let Ok(descriptions) = blob.descriptions() else { return };
-    for description in &descriptions {
+    for (index, description) in descriptions.iter().enumerate() {
         assert!(description.languages.contains(&description.default_language));
+        // Of vocabularies with one namespace the first one is read.
+        if descriptions.iter().take(index).any(|earlier| earlier.namespace == description.namespace) {
+            continue;
+        }
         let page = |cursor| blob.page(&description.namespace, cursor, PAGE_CONCEPTS);
         let mut cursor = 0;
         for _ in 0..PAGES_MAX {

@@ -28,7 +28,7 @@ const FORMATS: [ImportFormat; 10] = [
     ImportFormat::Csv,
 ];
 
-static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+static FOLDER: LazyLock<TempDir> = LazyLock::new(crate::temporary);
 
 pub fn check(input: &[u8]) {
     let Some((choice, rest)) = input.split_first() else { return };

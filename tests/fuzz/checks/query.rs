@@ -1,7 +1,5 @@
 //! Query strings of searches: decoding, filters, order and page.
 
-use std::fmt::Debug;
-
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::record::RecordKind;
 use daftar_domain::search::order::sort_fields;
@@ -58,7 +56,7 @@ fn of_kind(kind: RecordKind, parameters: &Parameters) {
 }
 
 /// The value; none for an error, which must have a short text.
-fn read_or_explained<T: Debug>(read: Result<T, ApiError>) -> Option<T> {
+fn read_or_explained<T>(read: Result<T, ApiError>) -> Option<T> {
     read.inspect_err(|error| {
         let detail = &error.0.detail;
         assert!(!detail.is_empty() && detail.len() <= MESSAGE_BYTES_MAX, "{} bytes: {detail}", detail.len());
