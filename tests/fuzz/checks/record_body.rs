@@ -6,9 +6,8 @@ use daftar_domain::consent::ConsentId;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::extension::ExtensionFields;
 use daftar_http::api::dto::reader::Problems;
-use daftar_http::api::dto::record::merge;
-use daftar_http::api::dto::record::read::{
-    Purpose, read_consent, read_group, read_individual, read_membership, read_program,
+use daftar_http::api::dto::record::{
+    Purpose, merge, read_consent, read_group, read_individual, read_membership, read_program,
 };
 use daftar_http::api::extract::body::parse_object;
 
