@@ -1,8 +1,8 @@
 //! Checks of everything that parses input: each target takes arbitrary bytes and asserts a property of the parser.
 //!
 //! A fuzzer runs the targets with inputs that it generates (`cargo xtask fuzz`, the package in `runner`), and the test
-//! `replay` runs them with the inputs in `corpus`, in every run of the tests. An input for which a check failed stays in
-//! the corpus.
+//! `replay` runs them with the inputs in `corpus` and some [`mutation`]s of each, in every run of the tests. An input for
+//! which a check failed stays in the corpus.
 //!
 //! **Invariant:** a check is deterministic: it reads no clock, and the same bytes have the same outcome.
 
@@ -13,6 +13,8 @@
     clippy::indexing_slicing,
     reason = "a panic is how a check fails"
 )]
+
+pub mod mutation;
 
 mod checks {
     pub mod checkpoint;

@@ -1,4 +1,5 @@
-//! Runs every target with the inputs of its corpus: seeds, and inputs for which a check failed once.
+//! Runs every target with the inputs of its corpus (seeds, and inputs for which a check failed once) and with mutations of
+//! them.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
@@ -7,10 +8,14 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
+use daftar_fuzz::mutation::mutated;
 use daftar_fuzz::{PROGRAMS, Target};
 
 /// Maximum size of an input in the corpus, in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 10;
+
+/// Number of mutations of each target, without another one in the environment.
+const MUTATIONS: u64 = 500;
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
@@ -28,12 +33,21 @@ fn replay(name: &str) {
     let (program, target) = targets().find(|(_, target)| target.name == name).unwrap();
     let inputs = entries(&corpus().join(program).join(name));
     assert!(!inputs.is_empty(), "`corpus/{program}/{name}` has no input");
-    let fails = |path: &PathBuf| {
-        let bytes = fs::read(path).unwrap();
-        catch_unwind(|| (target.check)(&bytes)).is_err()
-    };
-    let failed: Vec<PathBuf> = inputs.into_iter().filter(fails).collect();
+    let read: Vec<Vec<u8>> = inputs.iter().map(|path| fs::read(path).unwrap()).collect();
+    let fails = |bytes: &[u8]| catch_unwind(|| (target.check)(bytes)).is_err();
+    let failed: Vec<&PathBuf> =
+        inputs.iter().zip(&read).filter(|(_, bytes)| fails(bytes)).map(|(path, _)| path).collect();
     assert!(failed.is_empty(), "these inputs fail: {failed:#?}");
+    for number in 0..mutations() {
+        let bytes = mutated(&read, number, target.bytes_max);
+        assert!(!fails(&bytes), "mutation {number} fails: \"{}\"", bytes.escape_ascii());
+    }
+}
+
+/// Number of mutations of each target.
+fn mutations() -> u64 {
+    let number = std::env::var_os("DAFTAR_FUZZ_MUTATIONS");
+    number.map_or(MUTATIONS, |number| number.to_str().unwrap().parse().unwrap())
 }
 
 /// Every target with its program.
