@@ -49,14 +49,14 @@ pub fn mutated(inputs: &[Vec<u8>], number: u64, bytes_max: usize) -> Vec<u8> {
             // A range again, somewhere else.
             4 => {
                 let copied = bytes[dice.range(bytes.len())].to_vec();
-                bytes.splice(at..at, copied);
+                drop(bytes.splice(at..at, copied));
             }
             // A range of another input.
             5 => {
                 let other = &inputs[dice.below(inputs.len())];
                 let taken = other[dice.range(other.len())].to_vec();
                 let replaced = dice.range(bytes.len());
-                bytes.splice(replaced, taken);
+                drop(bytes.splice(replaced, taken));
             }
             6 => bytes.truncate(at),
             _ => match bytes.iter().skip(at).position(u8::is_ascii_digit) {
