@@ -1,6 +1,6 @@
 //! Full or read-only disks, folders in use, truncated files: the messages for the operator, and the remaining files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use daftar_tests::process::{command, create_client, finish, run};
@@ -116,24 +116,48 @@ fn a_file_that_may_not_grow_stops_writes_and_loses_nothing() {
     fill(Server::start(limited), &data_dir, &token);
 }
 
-/// A separate disk of this size in bytes; a test is not run if this process may not mount one.
-struct SmallDisk(tempfile::TempDir);
+/// A separate disk of limited size; a test is not run if this process may not mount one.
+pub struct SmallDisk {
+    path: PathBuf,
+    /// The mount point, where it is a folder of its own.
+    _folder: Option<tempfile::TempDir>,
+}
 
 impl SmallDisk {
     fn mount(megabytes: u32) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
+        let disk = Self::mount_at(folder.path(), &format!("{megabytes}m"))?;
+        Some(Self { _folder: Some(folder), ..disk })
+    }
+
+    /// Mounts a disk of this size, such as `64k`, on an existing folder, whose files are hidden then.
+    pub fn mount_at(folder: &Path, size: &str) -> Option<Self> {
         let mut mount = Command::new(daftar_test_needs::program("mount")?);
-        mount.args(["-t", "tmpfs", "-o", &format!("size={megabytes}m,mode=700"), "tmpfs"]).arg(folder.path());
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size},mode=700"), "tmpfs"]).arg(folder);
         let is_mounted = mount.output().is_ok_and(|output| output.status.success());
         if !is_mounted {
             daftar_test_needs::not_run("the right to mount a file system", "run the tests as root, with CAP_SYS_ADMIN");
         }
-        is_mounted.then_some(Self(folder))
+        is_mounted.then(|| Self { path: folder.to_owned(), _folder: None })
+    }
+
+    /// The folder where it is mounted.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Fills all but this number of bytes with a file, and returns its path.
+    pub fn fill(&self, left: u64) -> PathBuf {
+        let filler = self.path.join("filler");
+        let mut file = std::fs::File::create(&filler).unwrap();
+        let bytes = free_bytes(&self.path).saturating_sub(left);
+        std::io::copy(&mut std::io::Read::take(std::io::repeat(1), bytes), &mut file).unwrap();
+        filler
     }
 
     fn remount(&self, options: &str) {
         let mut mount = Command::new("mount");
-        mount.args(["-o", &format!("remount,{options}")]).arg(self.0.path());
+        mount.args(["-o", &format!("remount,{options}")]).arg(&self.path);
         assert!(mount.status().unwrap().success());
     }
 }
@@ -141,23 +165,18 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         let mut unmount = Command::new("umount");
-        let _is_unmounted = unmount.arg("-l").arg(self.0.path()).status().is_ok();
+        let _is_unmounted = unmount.arg("-l").arg(&self.path).status().is_ok();
     }
 }
 
 #[test]
 fn a_full_disk_stops_writes_and_loses_nothing() {
     let Some(disk) = SmallDisk::mount(1_024) else { return };
-    let data_dir = disk.0.path().join("data");
+    let data_dir = disk.path().join("data");
     let token = register(&data_dir);
     let server = Server::serve(&data_dir, &[]);
-    let filler = disk.0.path().join("filler");
-    let free = free_bytes(disk.0.path());
-    let file = std::fs::File::create(&filler).unwrap();
     // All but a few megabytes is used by another file.
-    std::io::copy(&mut std::io::Read::take(std::io::repeat(1), free.saturating_sub(5 << 20)), &mut &file).unwrap();
-    // An open handle keeps the space allocated.
-    drop(file);
+    let filler = disk.fill(5 << 20);
     // The space is freed before the server starts again, as when an operator clears the disk.
     disk_is_cleared_when(server, &data_dir, &token, &filler);
 }
@@ -200,7 +219,7 @@ fn a_backup_without_free_space_reports_the_required_space_and_leaves_nothing_tha
     drop(run(&data_dir, &["backup", backup]).expect_success());
     assert!(std::fs::metadata(&file).unwrap().len() < 40 << 20, "packed it would fit");
 
-    let target = disk.0.path().join("restored");
+    let target = disk.path().join("restored");
     let reported = run(&target, &["restore", backup]);
     assert_eq!((reported.code, reported.stdout.as_str()), (73, ""), "{reported:?}");
     let sentence = format!("error: the disk of `{}` is full: ", target.join("store").display());
@@ -235,7 +254,7 @@ fn free_bytes(folder: &Path) -> u64 {
 #[test]
 fn a_read_only_folder_is_refused_and_named() {
     let Some(disk) = SmallDisk::mount(1_024) else { return };
-    let data_dir = disk.0.path().join("data");
+    let data_dir = disk.path().join("data");
     let _token = register(&data_dir);
     disk.remount("ro");
     let before = files(&data_dir.join("store"));

@@ -50,6 +50,7 @@ mod power;
 mod program;
 mod program_membership;
 mod receipt;
+mod recovery;
 mod secret;
 mod sign_in;
 mod token;

@@ -21,6 +21,7 @@ mod docs;
 mod failure;
 mod fields;
 mod files;
+mod fuzz;
 mod guests;
 mod nightly;
 mod packs;
@@ -54,7 +55,9 @@ usage: cargo xtask <command>
                       tests need; ARGS go to nextest, such as a part of a test's name
   tools               print the Debian packages of the programs that tests need and this machine lacks
   nightly             what takes long: advisories, reproducible builds, conformance, benchmarks as a smoke test, torture,
-                      power cuts
+                      power cuts, fuzzing; the results are in nightly/report.md of the target folder
+  fuzz [TARGET …] [--seconds N]
+                      run the targets of tests/fuzz, or the named ones, with generated inputs, N (180) seconds each
   bench [ARGS]        build (release) and run the benchmarks
   conformance [ARGS]  lint the API's description and fuzz a server with it (needs python3, node and npm); ARGS go to the fuzzer
   torture [--rounds N | --power-cuts N] [--seed S]
@@ -92,6 +95,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("test", rest) => test::run(&workspace, &steps, rest),
         ("tools", []) => tools::print_missing(),
         ("nightly", []) => nightly::run(&workspace, &steps),
+        ("fuzz", rest) => fuzz::run(&workspace, &steps, rest),
         ("bench", rest) => bench::run(&workspace, &steps, rest),
         ("conformance", rest) => conformance::run(&workspace, &steps, rest),
         ("torture", rest) => torture::run(&workspace, &steps, rest),

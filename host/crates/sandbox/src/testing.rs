@@ -11,3 +11,12 @@
 pub mod guest;
 pub mod pack_guest;
 pub mod rule_guest;
+
+/// The static checks of an install, from the size of a file to the amount of its code: nothing is compiled and no code
+/// of the plugin runs.
+///
+/// # Errors
+/// The step that failed.
+pub fn check_statically(bytes: Vec<u8>) -> Result<(), crate::InstallError> {
+    crate::Candidate::read(bytes)?.check().map(drop)
+}

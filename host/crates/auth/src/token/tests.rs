@@ -229,6 +229,13 @@ fn bounds_the_size_before_anything_else() {
     assert_eq!(defect(&fixture, &"a.".repeat(1 << 20), at(1)), TokenDefect::TooLong);
     let long_header = json!({"alg": "HS256", "typ": "at+jwt", "kid": "k".repeat(400)}).to_string();
     assert_eq!(defect(&fixture, &forge(&long_header, "{}", Signature::Key(&key)), at(1)), TokenDefect::Shape);
+    // White space is JSON too; four characters of base64 stand for three bytes.
+    let padded = |bytes: usize| format!("{header}{}", " ".repeat(bytes - header.len()));
+    let of_header = |header: String| forge(&header, &good_claims().to_string(), Signature::Key(&key));
+    let longest = of_header(padded(HEADER_BYTES_MAX / 4 * 3));
+    assert!(verify(&longest, &fixture.keys, &fixture.config, at(1)).is_ok());
+    let longer = of_header(padded(HEADER_BYTES_MAX / 4 * 3 + 1));
+    assert_eq!(defect(&fixture, &longer, at(1)), TokenDefect::Shape);
     let nested = format!("{}{}", "[".repeat(180), "]".repeat(180));
     assert_eq!(defect(&fixture, &forge(&nested, "{}", Signature::Key(&key)), at(1)), TokenDefect::Header);
 }

@@ -1,0 +1,66 @@
+//! Query strings of searches: decoding, filters, order and page.
+
+use daftar_domain::extension::ExtensionFields;
+use daftar_domain::record::RecordKind;
+use daftar_domain::search::order::sort_fields;
+use daftar_http::api::error::ApiError;
+use daftar_http::api::extract::filters::{self, ENVELOPE, Filters, NamedFilter};
+use daftar_http::api::extract::query::Parameters;
+
+/// Maximum length of a message, in bytes: it may list every parameter of a call.
+const MESSAGE_BYTES_MAX: usize = 8_000;
+/// Maximum number of words of one filter.
+const WORDS_MAX: usize = 50;
+
+static NAMED: [NamedFilter; 4] =
+    [("identifier", None), ("name", Some("name")), ("active", Some("active")), ("address", Some("address"))];
+
+pub fn check(input: &[u8]) {
+    let Ok(text) = str::from_utf8(input) else { return };
+    let Some(parameters) = read_or_explained(Parameters::parse(text)) else { return };
+    let written = parameters.encode_without(&[]);
+    let again = Parameters::parse(&written).expect("a query that was read can be written");
+    assert_eq!(again.encode_without(&[]), written);
+    assert!(again.names().eq(parameters.names()), "the names are the same");
+    assert_eq!(again.sorted_without(&[]), parameters.sorted_without(&[]));
+    for kind in [RecordKind::Individual, RecordKind::Group] {
+        of_kind(kind, &parameters);
+    }
+    if let Some(page) = read_or_explained(parameters.page()) {
+        assert!(page.count >= 1);
+    }
+    let _updated = read_or_explained(filters::last_updated(&parameters));
+}
+
+fn of_kind(kind: RecordKind, parameters: &Parameters) {
+    let filters = Filters::new(kind, &NAMED, &ExtensionFields::default());
+    let names = filters.names();
+    let known: Vec<&str> = names.iter().map(String::as_str).chain(ENVELOPE).collect();
+    let is_known = read_or_explained(parameters.expect_only(&known)).is_some();
+    assert_eq!(is_known, parameters.names().all(|name| known.contains(&name)));
+    if let Some(codes) = read_or_explained(filters.codes(parameters)) {
+        assert!(codes.len() <= parameters.names().count(), "a condition for each parameter at most");
+    }
+    if let Some(texts) = read_or_explained(filters.texts(parameters)) {
+        assert!(texts.name_words.len() <= WORDS_MAX && texts.address_words.len() <= WORDS_MAX);
+    }
+    let _dates = read_or_explained(filters.dates(parameters));
+    let _identifiers = read_or_explained(filters::identifiers(parameters, "identifier"));
+    if let Some(keys) = read_or_explained(filters::sort(parameters, sort_fields(kind))) {
+        let mut fields: Vec<_> = keys.iter().map(|key| key.field.name()).collect();
+        let count = fields.len();
+        fields.sort_unstable();
+        fields.dedup();
+        assert_eq!(fields.len(), count, "no field sorts twice");
+    }
+}
+
+/// The value; none for an error, which must have a short text.
+fn read_or_explained<T>(read: Result<T, ApiError>) -> Option<T> {
+    read.inspect_err(|error| {
+        let detail = &error.0.detail;
+        assert!(!detail.is_empty() && detail.len() <= MESSAGE_BYTES_MAX, "{} bytes: {detail}", detail.len());
+        assert!(!detail.contains(char::is_control), "{detail:?} is one line");
+    })
+    .ok()
+}

@@ -1,0 +1,115 @@
+//! The clock of the machine is wrong for a while.
+
+use daftar_tests::process::run;
+use daftar_tests::records::{path, person};
+use daftar_tests::{ApiClient, TestApp};
+use serde_json::{Value, json};
+
+const DAY_S: i64 = 86_400;
+const KEY: &str = "18c2e1f0-clock";
+
+fn create(client: &ApiClient, key: &str, id: &str) -> (u16, String) {
+    let request = client.request("POST", "/Individual").header("Idempotency-Key", key);
+    let response = request.json(&person(id, json!({}))).send();
+    (response.status, response.text())
+}
+
+fn entries(app: &TestApp, query: &str) -> Vec<Value> {
+    let page = app.admin().get(&format!("/audit?_count=1000&{query}")).expect(200).json();
+    page["data"].as_array().unwrap().clone()
+}
+
+/// The clock jumps ahead by a day, over the end of a month, and is set back.
+///
+/// 1. Set the clock right (NTP), and restart the server.
+/// 2. Clients whose token was issued in the wrong time get 401 and fetch another one by themselves.
+/// 3. `daftar verify` finds nothing. Audit entries of the wrong time keep it, in their order of writing.
+#[test]
+fn a_clock_that_jumps_a_day_ahead_and_back_loses_nothing() {
+    let mut app = TestApp::start();
+    app.advance_seconds(30 * DAY_S);
+    let client = app.client(&["individual:all"]);
+    let first = create(&client, KEY, "before");
+    assert_eq!(first.0, 201);
+
+    app.advance_seconds(DAY_S);
+    assert_eq!(client.get("/Individual").status, 401, "its token has expired");
+    let later = app.client_of(client.credentials());
+    let during = create(&later, "18c2e1f0-later", "during");
+    assert_eq!(during.0, 201);
+    let patch = json!({"name": {"family": "Diallo"}});
+    drop(later.request("PATCH", &path("Individual", "before")).json(&patch).send().expect(200));
+
+    app.advance_seconds(-DAY_S);
+    assert_eq!(later.get("/Individual").status, 401, "its token is of the future");
+    assert_eq!(client.get("/Individual").expect(200).json()["total"], 2, "its token is valid again");
+    app.restart();
+    let client = app.client_of(client.credentials());
+    assert_eq!(create(&client, KEY, "before").0, 201, "a repetition is answered as the first request");
+    assert_eq!(create(&client, "18c2e1f0-later", "during"), during);
+    assert_eq!(create(&client, "18c2e1f0-after", "after").0, 201);
+    drop(client.request("PATCH", &path("Individual", "before")).json(&json!({"active": true})).send().expect(200));
+    assert_eq!(client.get("/Individual").expect(200).json()["total"], 3);
+
+    let of = |from: &str, to: &str, id: &str| {
+        let found = entries(&app, &format!("action=create&from={from}&to={to}"));
+        found.iter().any(|entry| entry["records"].to_string().contains(&format!("|{id}\"")))
+    };
+    for (id, is_later) in [("before", false), ("during", true), ("after", false)] {
+        assert_eq!(of("2026-03-31", "2026-04-01", id), !is_later, "{id}");
+        assert_eq!(of("2026-04-01", "2026-04-02", id), is_later, "{id}");
+    }
+    app.stop();
+    let verified = run(app.data_dir(), &["verify"]);
+    assert!(verified.code == 0 && verified.stdout.contains("no errors"), "{verified:?}");
+}
+
+/// The quota of a day is that of the day which the clock shows, and each has its own.
+#[test]
+fn each_day_that_the_clock_shows_has_its_own_quota() {
+    let mut app = TestApp::start();
+    let limits =
+        json!({"name": "n", "scopes": ["individual:read"], "rate_limit_per_minute": 1_000, "rate_limit_per_day": 20});
+    let credentials = app.admin().create_client(&limits);
+    let used = |app: &TestApp, calls: usize| {
+        let client = app.client_of(&credentials);
+        (0..calls).filter(|_| client.get("/Individual").status == 200).count()
+    };
+    assert_eq!(used(&app, 15), 15);
+    app.advance_seconds(DAY_S);
+    assert_eq!(used(&app, 30), 20);
+    app.advance_seconds(-DAY_S);
+    assert_eq!(used(&app, 30), 5, "the first day continues at its count");
+    app.restart();
+    assert_eq!(used(&app, 30), 0);
+    app.advance_seconds(2 * DAY_S);
+    assert_eq!(used(&app, 30), 20);
+}
+
+/// Audit entries are removed by the clock: a jump of a day removes those of a day, which are lost.
+///
+/// 1. Before a start with a wrong clock, set it right: `daftar doctor` compares it with the last write.
+/// 2. Entries that were removed are in the last backup.
+#[test]
+fn a_jump_of_a_day_removes_the_audit_entries_of_a_day_and_no_others() {
+    let mut app = TestApp::start();
+    drop(app.client(&["individual:read"]));
+    app.advance_seconds(2 * DAY_S);
+    drop(app.client(&["individual:read"]));
+    let count = |app: &TestApp, query: &str| entries(app, query).len();
+    let (first, third) = ("to=2026-03-02", "from=2026-03-03&to=2026-03-04");
+    let (old, other) = (count(&app, first), count(&app, third));
+    assert!(old > 0 && other > 0);
+    app.advance_seconds(28 * DAY_S);
+    app.restart_with(|config| config.audit.retention_days = 30);
+    assert_eq!(count(&app, first), old, "exactly 30 days old");
+    app.advance_seconds(DAY_S);
+    app.restart();
+    let removal = (0..2_000).find_map(|_| entries(&app, "action=audit&actor=system").into_iter().next());
+    assert!(removal.is_some(), "the removal runs during the requests");
+    assert_eq!((count(&app, first), count(&app, third)), (0, other));
+    app.advance_seconds(-DAY_S);
+    app.restart();
+    assert_eq!((count(&app, first), count(&app, third)), (0, other));
+    assert_eq!(run(app.data_dir(), &["verify"]).code, 0);
+}

@@ -1,0 +1,109 @@
+//! An installed plugin that cannot be loaded any more.
+
+use std::path::Path;
+
+use daftar_tests::process::{command, run};
+use daftar_tests::{Server, artifacts, packs, token};
+use serde_json::json;
+
+use super::{Register, assert_reported, names};
+
+/// Starts a server with these plugins and settings. No plugin is compiled beforehand.
+pub fn serve(data_dir: &Path, plugins: &Path, settings: &str) -> Server {
+    let config = data_dir.with_extension("toml");
+    std::fs::write(&config, settings).unwrap();
+    let mut serve = command(data_dir, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    serve.arg("--plugins").arg(plugins).arg("--config").arg(config);
+    Server::start(serve)
+}
+
+fn unloaded(data_dir: &Path) -> Vec<(String, String)> {
+    let list = run(data_dir, &["plugin", "list", "--json"]).expect_success().json();
+    let unloaded = list["unloaded"].as_array().unwrap().iter();
+    unloaded.map(|plugin| (plugin["name"].as_str().unwrap().to_owned(), plugin["reason"].to_string())).collect()
+}
+
+/// After an upgrade the plugins are compiled again, and one of them needs more than the limits of the compiler allow.
+///
+/// 1. The server starts and serves records; `daftar plugin list` names the plugin and the limit, and its calls get 503.
+/// 2. Raise `[plugins] compile_memory_mib` or `compile_seconds`.
+/// 3. Restart the server.
+#[test]
+fn a_plugin_that_no_longer_compiles_is_named_and_returns_with_a_higher_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data_dir, plugins) = (folder.path().join("data"), folder.path().join("plugins"));
+    std::fs::create_dir(&plugins).unwrap();
+    std::fs::copy(artifacts::plugin("eligibility-cel"), plugins.join("eligibility-cel.wasm")).unwrap();
+    let server = serve(&data_dir, &plugins, "");
+    let credentials = daftar_tests::process::create_client(&data_dir, &["individual:all", "eligibility:all"]);
+    let evaluate = |server: &Server| {
+        let token = token::fetch(&server.connection(), &credentials);
+        let rule = json!({"expression": "has(me.name)", "subject": "individual", "subjects": [{"type": "individual"}]});
+        server.connection().request("POST", "/api/v2/Eligibility/$evaluate").bearer(&token).json(&rule).send().status
+    };
+    assert_eq!(evaluate(&server), 200);
+    drop(server.stop().expect_success());
+
+    // As after an upgrade: no machine code of this version of the engine.
+    std::fs::remove_dir_all(data_dir.join("compiled")).unwrap();
+    let server = serve(&data_dir, &plugins, "[plugins]\ncompile_memory_mib = 64\n");
+    let found = unloaded(&data_dir);
+    assert!(
+        matches!(found.as_slice(), [(name, reason)] if name == "eligibility-cel" && reason.contains("64 MiB")),
+        "{found:?}"
+    );
+    assert_eq!(evaluate(&server), 503);
+    let token = token::fetch(&server.connection(), &credentials);
+    assert_eq!(server.connection().request("GET", "/api/v2/Individual").bearer(&token).send().status, 200);
+    let doctor = run(&data_dir, &["doctor", "--json"]);
+    assert!(doctor.code != 0 && doctor.stdout.contains("eligibility-cel"), "{doctor:?}");
+    assert_reported(&server.stop().expect_success(), &["eligibility-cel"]);
+
+    let server = serve(&data_dir, &plugins, "");
+    assert_eq!(unloaded(&data_dir), []);
+    assert_eq!(evaluate(&server), 200);
+    drop(server.stop().expect_success());
+}
+
+/// The file of an installed plugin is damaged on the disk.
+///
+/// 1. The server starts without it, `daftar plugin list` and `daftar doctor` name it.
+/// 2. `daftar plugin install FILE` with the same file, from the release or from a backup.
+#[test]
+fn a_damaged_file_of_a_plugin_is_named_and_installed_again() {
+    let register = Register::new();
+    let data_dir = register.data_dir();
+    let pack = packs::build(register.folder.path(), "1.0.0", None);
+    let install = || run(&data_dir, &["plugin", "install", pack.to_str().unwrap(), "--allow-unsigned"]);
+    let server = register.serve();
+    drop(install().expect_success());
+    drop(server.stop().expect_success());
+    let bytes = std::fs::read(&pack).unwrap();
+    let plugins = data_dir.join("plugins");
+    let files = names(&plugins).into_iter().map(|name| plugins.join(name));
+    let file = files.into_iter().find(|file| std::fs::read(file).is_ok_and(|found| found == bytes)).unwrap();
+    let mut damaged = bytes.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    std::fs::write(&file, &damaged).unwrap();
+
+    let server = register.serve();
+    let vocabulary = |server: &Server| {
+        let target = format!("/api/v2/Vocabulary/{}", packs::NAMESPACE);
+        server.connection().request("GET", &target).bearer(&register.token(server)).send().status
+    };
+    let found = unloaded(&data_dir);
+    assert!(matches!(found.as_slice(), [(name, _)] if name == "small"), "{found:?}");
+    assert_eq!(vocabulary(&server), 404);
+    let doctor = run(&data_dir, &["doctor", "--json"]);
+    assert!(doctor.code != 0 && doctor.stdout.contains("small"), "{doctor:?}");
+    register.create(&server, &["1"]);
+
+    drop(install().expect_success());
+    assert_eq!(unloaded(&data_dir), []);
+    assert_eq!(vocabulary(&server), 200);
+    drop(server.stop().expect_success());
+    let server = register.serve();
+    assert_eq!((unloaded(&data_dir), vocabulary(&server)), (Vec::new(), 200));
+    drop(server.stop().expect_success());
+}
