@@ -171,6 +171,11 @@ pub enum AppError {
         "no eligibility engine is active; the administrator installs one with `daftar plugin install`, or selects one of several as `engine` in `[plugins]`"
     )]
     NoEngine,
+    /// The eligibility engine is being compiled, for some seconds after a start.
+    #[error(
+        "the eligibility engine `{0}` is being compiled, which takes some seconds after a start; repeat the request"
+    )]
+    EngineCompiling(PluginName),
     /// The pack that resolves the codes of an open vocabulary does not respond.
     #[error(
         "the pack of the open vocabulary `{0}` does not respond; retry later, or use a code that the vocabulary lists"
@@ -254,6 +259,7 @@ impl AppError {
             Self::Expression(problem) if problem.diagnostics.is_empty() => ErrorCode::EvaluationFailed,
             Self::Expression(_) => ErrorCode::InvalidExpression,
             Self::NoEngine => ErrorCode::NoEligibilityEngine,
+            Self::EngineCompiling(_) => ErrorCode::EngineCompiling,
             Self::VocabularyUnavailable(_) => ErrorCode::VocabularyUnavailable,
             Self::VocabularyFailed(_) => ErrorCode::VocabularyFailed,
             Self::PluginSuspended { .. } => ErrorCode::PluginSuspended,

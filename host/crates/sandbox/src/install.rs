@@ -6,8 +6,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use wasmtime::ResourcesRequired;
+
 use super::breaker::Breaker;
-use super::compile::Compiled;
+use super::compile::{Code, Compiled};
 use super::contents;
 use super::engine::SandboxEngine;
 use super::fault::{FaultKind, PluginFault, excerpt};
@@ -97,7 +99,7 @@ pub struct LoadedPlugin {
     digest: Digest,
     /// The size of its file, in bytes.
     pub size_bytes: usize,
-    /// The size of its machine code, in bytes.
+    /// The size of its machine code, in bytes. Packs with the same code share it.
     pub compiled_bytes: usize,
     limits: PluginLimits,
     pub(super) stats: Arc<PluginStats>,
@@ -105,6 +107,8 @@ pub struct LoadedPlugin {
     /// The circuit breaker, which suspends it after repeated faults of its own.
     pub(super) breaker: Arc<Breaker>,
     pub(super) linked: Linked,
+    /// Its machine code, which packs with the same code share.
+    pub(super) code: Arc<Code>,
 }
 
 impl LoadedPlugin {
@@ -179,22 +183,26 @@ pub(super) fn link(
     if let Some(config) = settings.limits.get(name) {
         limits = limits.with(config);
     }
-    check_resources(&compiled.component, &limits)
+    check_resources(compiled.required.as_ref(), &limits)
         .map_err(|reason| InstallError::of(name, InstallStep::TooLarge, reason))?;
-    let linked =
-        wit::link(package.version, manifest.kind, engine.wasmtime(), &compiled.component).map_err(|error| {
-            InstallError::of(name, InstallStep::InterfaceVersion, excerpt(&error.root_cause().to_string()))
-        })?;
+    if compiled.data.is_some() {
+        // Its data are a second core instance, which no author or operator counts.
+        limits.core_instances = limits.core_instances.max(2);
+    }
+    let linked = wit::link(package.version, manifest.kind, engine.wasmtime(), compiled).map_err(|error| {
+        InstallError::of(name, InstallStep::InterfaceVersion, excerpt(&error.root_cause().to_string()))
+    })?;
     Ok(LoadedPlugin {
         manifest: manifest.clone(),
         digest: package.digest,
         size_bytes: package.bytes.len(),
-        compiled_bytes: compiled.code_bytes,
+        compiled_bytes: compiled.code.bytes,
         limits,
         stats: Arc::new(PluginStats::new(clock.clone(), durations)),
         log: Arc::new(PluginLog::new(manifest, clock.clone()).showing(settings.shows_all_lines)),
         breaker: Arc::new(Breaker::new(clock)),
         linked,
+        code: compiled.code.clone(),
     })
 }
 
@@ -219,8 +227,8 @@ pub(super) fn try_out(plugin: &LoadedPlugin, engine: &SandboxEngine) -> Result<O
 }
 
 /// Rejects a component that exceeds its limits already at its start.
-fn check_resources(component: &wasmtime::component::Component, limits: &PluginLimits) -> Result<(), String> {
-    let Some(required) = component.resources_required() else { return Ok(()) };
+fn check_resources(required: Option<&ResourcesRequired>, limits: &PluginLimits) -> Result<(), String> {
+    let Some(required) = required else { return Ok(()) };
     // Wasmtime reports it in pages of 64 KiB; other page sizes are a disabled feature.
     let memory_bytes = required.max_initial_memory_size.unwrap_or(0).saturating_mul(65_536);
     if memory_bytes > u64::try_from(limits.memory_bytes).unwrap_or(u64::MAX) {

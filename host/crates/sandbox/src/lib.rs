@@ -114,6 +114,9 @@ pub struct PluginHostSettings {
     pub clock: Option<HostClock>,
     /// The recorder of call durations for the metrics; none by default.
     pub recorder: Option<CallRecorder>,
+    /// True if an installed eligibility engine without cached code is not loaded when a library is opened, but by
+    /// [`PluginLibrary::load_pending`], so that a server can serve records while it is compiled.
+    pub compiles_engines_later: bool,
     /// True if the log has every line of a plugin: for its author, on a machine without a register. A server suppresses
     /// lines above a rate limit and lines that may contain data of a caller.
     pub shows_all_lines: bool,
@@ -246,10 +249,10 @@ impl PluginHost {
         Ok((install::link(package, &self.engine, &compiled, &self.settings)?, code))
     }
 
-    /// Loads an installed plugin. If its machine code is cached, its file is not validated again: the code was compiled
-    /// after the same bytes had passed every check.
+    /// Loads an installed plugin. If the machine code of its file is cached, the file is not validated again: the code
+    /// was compiled after the same bytes had passed every check.
     fn load_installed(&self, candidate: Candidate) -> Result<LoadedPlugin, InstallError> {
-        if let Some(compiled) = self.compiler.cached(self.engine.wasmtime(), candidate.digest) {
+        if let Some(compiled) = self.compiler.cached(self.engine.wasmtime(), &candidate) {
             return install::link(&candidate.checked_before()?, &self.engine, &compiled, &self.settings);
         }
         self.load(&candidate.check()?)
@@ -258,7 +261,7 @@ impl PluginHost {
     /// Compiles and links a package that is installed.
     fn load(&self, package: &Package) -> Result<LoadedPlugin, InstallError> {
         let (loaded, code) = self.load_new(package)?;
-        self.compiler.cache(self.engine.wasmtime(), package.digest, code.as_ref());
+        self.compiler.cache(self.engine.wasmtime(), code.as_ref());
         Ok(loaded)
     }
 

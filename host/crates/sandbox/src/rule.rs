@@ -364,6 +364,9 @@ pub enum EngineError {
     /// The queue of the plugin threads is full.
     #[error("too many rules are being evaluated, retry later")]
     Busy,
+    /// The only engine is being compiled, for some seconds after a start.
+    #[error("the eligibility engine `{0}` is being compiled, retry in some seconds")]
+    Compiling(PluginName),
     /// No engine is active.
     #[error("no eligibility engine is active: install one, or name one of several as `engine` in `[plugins]`")]
     NoEngine,
@@ -392,8 +395,8 @@ pub trait EligibilityEngine: Send + Sync {
     /// number of batches is unbounded.
     ///
     /// # Errors
-    /// [`EngineError::Busy`], [`EngineError::Suspended`] or [`EngineError::NoEngine`]; the task is then dropped without
-    /// having run.
+    /// [`EngineError::Busy`], [`EngineError::Suspended`], [`EngineError::Compiling`] or [`EngineError::NoEngine`]; the
+    /// task is then dropped without having run.
     fn submit(
         &self,
         priority: Priority,
@@ -406,7 +409,10 @@ pub trait EligibilityEngine: Send + Sync {
     fn background_threads(&self) -> usize;
 
     /// The active engine, as the decision block names it: `name@version sha256:…`.
-    fn engine_name(&self) -> Option<String>;
+    ///
+    /// # Errors
+    /// [`EngineError::Compiling`] or [`EngineError::NoEngine`].
+    fn engine_name(&self) -> Result<String, EngineError>;
 }
 
 /// Runs `task` on a plugin thread with the compiled rule, and waits for its value. If the future is dropped, a task

@@ -7,6 +7,7 @@ mod faults;
 mod library;
 mod limits;
 mod logs;
+mod pending;
 mod refusals;
 mod rules;
 mod trust;

@@ -13,13 +13,14 @@ mod v0_1;
 
 use v0_1 as latest;
 use wasmtime::Engine;
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::Linker;
 
 use super::sandbox::HostState;
 pub(super) use crate::bindings::engine::EligibilityEngine as Rules;
 use crate::bindings::engine::EligibilityEnginePre;
 pub(super) use crate::bindings::pack::VocabularyPack as Pack;
 use crate::bindings::pack::VocabularyPackPre;
+use crate::compile::{Compiled, DATA_IMPORT};
 use crate::fault::excerpt;
 use crate::sandbox::CallError;
 use daftar_domain::manifest::{PluginKind, PluginVersion};
@@ -87,14 +88,17 @@ pub(super) fn link(
     version: &InterfaceVersion,
     kind: PluginKind,
     engine: &Engine,
-    component: &Component,
+    compiled: &Compiled,
 ) -> wasmtime::Result<Linked> {
     let mut linker = Linker::<HostState>::new(engine);
     for import in version.type_imports {
         linker.instance(import)?;
     }
     latest::link(&mut linker)?;
-    let pre = linker.instantiate_pre(component)?;
+    if let Some(data) = &compiled.data {
+        linker.root().module(DATA_IMPORT, data)?;
+    }
+    let pre = linker.instantiate_pre(&compiled.code.component)?;
     Ok(match kind {
         PluginKind::VocabularyPack => Linked::Pack(LinkedPack::new(pre)?),
         PluginKind::EligibilityEngine => Linked::Engine(LinkedEngine::new(pre)?),

@@ -218,7 +218,7 @@ pub struct BrokenRule {
 /// Checks the rule of every program, and returns the invalid ones.
 ///
 /// # Errors
-/// [`AppError::NoEngine`] and [`AppError::Busy`]: then no rule is checked.
+/// [`AppError::NoEngine`], [`AppError::EngineCompiling`] and [`AppError::Busy`]: then no rule is checked.
 pub async fn broken_rules(
     ctx: &OpContext,
     registry: &Registry,

@@ -66,7 +66,13 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
         let remedy = "put certificate and key that belong together into the files; the server takes them by itself";
         checks.push(Check::problem(CheckArea::Certificate, "in_use", message, remedy));
     }
+    let compiling = app.plugins.compiling();
     for unloaded in app.plugins.unloaded() {
+        if compiling.contains(&unloaded.name) {
+            let message = format!("the plugin `{}` is being compiled since the server started", unloaded.name);
+            checks.push(Check::warning(CheckArea::Plugins, "active", message, "wait some seconds"));
+            continue;
+        }
         let message = format!("the plugin `{}` is installed and not active: {}", unloaded.name, unloaded.reason);
         let remedy = format!(
             "install a version that goes with the others, or `daftar plugin remove {} --data-dir {data_dir}`",
@@ -91,11 +97,11 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
 }
 
 /// Checks the rules of programs, which a change of packs, concept groups or the engine may have invalidated; `None`
-/// without an engine.
+/// without an active engine.
 async fn rules(app: &StateParts) -> Result<Option<Check>, AppError> {
     let broken = match broken_rules(&app.system_context(), &app.registry, &app.engine).await {
         Ok(broken) => broken,
-        Err(AppError::NoEngine) => return Ok(None),
+        Err(AppError::NoEngine | AppError::EngineCompiling(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
     let named: Vec<String> = broken.iter().take(NAMED_MAX).map(|rule| format!("`{}`", rule.program)).collect();

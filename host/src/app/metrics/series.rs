@@ -344,7 +344,7 @@ impl MetricsSnapshot {
             /// Threads that run plugins.
             gauge "daftar_plugin_threads" = number(pool.threads);
             /// 1 while an eligibility engine is active; without one, requests that evaluate an expression get 503.
-            gauge "daftar_eligibility_engine_active" = flag(app.engine.engine_name().is_some());
+            gauge "daftar_eligibility_engine_active" = flag(app.engine.engine_name().is_ok());
             /// Installed plugins that cannot be loaded; the log contains the reason.
             gauge "daftar_plugins_not_loaded" = number(app.plugins.unloaded().len());
         }

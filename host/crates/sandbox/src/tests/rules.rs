@@ -291,7 +291,7 @@ fn too_many_requests_of_one_engine_are_rejected_immediately() {
 fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
     let test = TestLibrary::new();
     assert_eq!(verdicts(&test, "all", 1), Err(EngineError::NoEngine));
-    assert_eq!(test.library.engine_name(), None);
+    assert_eq!(test.library.engine_name(), Err(EngineError::NoEngine));
     test.library.install(letters("one", "1.0.0"), now(), &|_| Ok(())).unwrap();
     assert!(test.library.engine_name().unwrap().starts_with("one@1.0.0 sha256:"));
     let second = || letters("two", "2.0.0");
@@ -313,7 +313,7 @@ fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
     named.install(second(), now(), &|_| Ok(())).unwrap();
     assert!(named.engine_name().unwrap().starts_with("two@2.0.0 sha256:"));
     drop(named);
-    assert_eq!(open(None).engine_name(), None);
+    assert_eq!(open(None).engine_name(), Err(EngineError::NoEngine));
 }
 
 #[tokio::test]

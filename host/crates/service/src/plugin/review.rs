@@ -95,8 +95,8 @@ impl EligibilityEngine for ReviewedEngine {
         self.host.pool_usage().background_threads_max
     }
 
-    fn engine_name(&self) -> Option<String> {
-        Some(self.plugin.reference())
+    fn engine_name(&self) -> Result<String, EngineError> {
+        Ok(self.plugin.reference())
     }
 }
 
