@@ -3,21 +3,21 @@
 //! **Invariant:** no code of a plugin runs before its package passed all static checks; and an error at any step leaves
 //! the active plugins untouched, because this module only returns a new value.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use super::breaker::Breaker;
 use super::compile::Compiled;
-use super::contents;
 use super::engine::SandboxEngine;
 use super::fault::{FaultKind, PluginFault, excerpt};
 use super::host::PluginLog;
+use super::kind::{Linked, row};
 use super::limits::PluginLimits;
 use super::package::{Digest, Package};
-use super::rule;
 use super::sandbox::SandboxOf;
 use super::stats::{PluginStats, PluginUsage};
-use super::wit::{self, Linked};
+use super::wit;
 use crate::PluginHostSettings;
 use daftar_domain::context::SystemClock;
 use daftar_domain::manifest::{PluginManifest, PluginName};
@@ -104,7 +104,7 @@ pub struct LoadedPlugin {
     log: Arc<PluginLog>,
     /// The circuit breaker, which suspends it after repeated faults of its own.
     pub(super) breaker: Arc<Breaker>,
-    pub(super) linked: Linked,
+    linked: Box<dyn Linked>,
 }
 
 impl LoadedPlugin {
@@ -141,6 +141,37 @@ impl LoadedPlugin {
     #[must_use]
     pub fn reference(&self) -> String {
         format!("{}@{} {}", self.manifest.name, self.manifest.version, self.digest)
+    }
+
+    /// True if a fault of that kind is the plugin's own, never caused by the input of a client.
+    #[must_use]
+    pub fn is_own_fault(&self, kind: FaultKind) -> bool {
+        (row(self.manifest.kind).is_own_fault)(kind)
+    }
+
+    /// Its linked form, if it has the kind of `L`.
+    pub(super) fn linked<L: Linked>(&self) -> Option<&L> {
+        let linked: &dyn Any = &*self.linked;
+        linked.downcast_ref()
+    }
+
+    /// Calls it with input of the host: see [`Linked::smoke`].
+    pub(super) fn smoke(&self, engine: &SandboxEngine) -> Result<(), PluginFault> {
+        self.linked.smoke(self, engine)
+    }
+
+    /// Reads its codes: see [`Linked::contents`].
+    pub(super) fn contents(&self, engine: &SandboxEngine) -> Result<Option<PackContents>, PluginFault> {
+        self.linked.contents(self, engine)
+    }
+
+    /// Calls it for the first time, and reads its codes if its kind has any.
+    ///
+    /// # Errors
+    /// An error at step `smoke` or `content`.
+    pub(super) fn try_out(&self, engine: &SandboxEngine) -> Result<Option<PackContents>, InstallError> {
+        self.smoke(engine).map_err(|fault| InstallError::from_fault(InstallStep::Smoke, fault))?;
+        self.contents(engine).map_err(|fault| InstallError::from_fault(InstallStep::Content, fault))
     }
 
     /// The parts of its instances.
@@ -196,26 +227,6 @@ pub(super) fn link(
         breaker: Arc::new(Breaker::new(clock)),
         linked,
     })
-}
-
-/// Calls a plugin for the first time and, if it is a pack, reads its contents. Runs guest code: only on a plugin
-/// thread.
-///
-/// # Errors
-/// An error at step `smoke` or `content`.
-pub(super) fn try_out(plugin: &LoadedPlugin, engine: &SandboxEngine) -> Result<Option<PackContents>, InstallError> {
-    match &plugin.linked {
-        Linked::Pack(pack) => {
-            contents::describe(plugin, pack, engine)
-                .map_err(|fault| InstallError::from_fault(InstallStep::Smoke, fault))?;
-            let contents = contents::read(plugin, pack, engine);
-            contents.map(Some).map_err(|fault| InstallError::from_fault(InstallStep::Content, fault))
-        }
-        Linked::Engine(rules) => {
-            let smoke = rule::try_out(plugin, rules, engine);
-            smoke.map(|()| None).map_err(|fault| InstallError::from_fault(InstallStep::Smoke, fault))
-        }
-    }
 }
 
 /// Rejects a component that exceeds its limits already at its start.

@@ -8,9 +8,8 @@ use daftar_domain::audit::AuditOutcome;
 use daftar_domain::audit::query::{AuditPosition, AuditQuery};
 use daftar_domain::checkup::{Check, CheckArea};
 use daftar_domain::error::AppError;
-use daftar_domain::manifest::PluginKind;
 use daftar_http::state::StateParts;
-use daftar_sandbox::{BreakerState, FaultKind, is_suspicious};
+use daftar_sandbox::BreakerState;
 use daftar_service::backup::TARGET as BACKUP;
 use daftar_service::follow::ClockDifference;
 use daftar_service::plugin::InstalledPlugin;
@@ -230,12 +229,11 @@ fn plugin_checks(plugin: &InstalledPlugin, data_dir: &str) -> Vec<Check> {
             checks.push(Check::warning(CheckArea::Plugins, "breaker", message, &show));
         }
     }
-    // Exhausted budgets of expressions are caused by the clients; only the host calls a pack.
-    let is_own = |kind: FaultKind| plugin.manifest().kind == PluginKind::VocabularyPack || is_suspicious(kind);
+    // Exhausted budgets of expressions are caused by the clients.
     let own: Vec<String> = usage
         .faults
         .iter()
-        .filter(|(kind, count)| *count > 0 && is_own(*kind))
+        .filter(|(kind, count)| *count > 0 && plugin.loaded().is_own_fault(*kind))
         .map(|(kind, count)| format!("{count} × {}", kind.name()))
         .collect();
     if !own.is_empty() {

@@ -10,15 +10,16 @@ use std::sync::Arc;
 
 use wasmtime::Store;
 
-use super::breaker::{Suspended, Trial};
-use super::engine::SandboxEngine;
-use super::fault::{Blame, FaultKind, PluginFault};
-use super::install::LoadedPlugin;
-use super::limits::{PluginLimits, STACK_BYTES};
-use super::pool::Priority;
-use super::sandbox::{CallError, HostState, Sandbox};
-use super::stats::Usage;
-use super::wit::{LinkedEngine, RuleHandle, Rules};
+use super::{LinkedEngine, RuleHandle, Rules};
+use crate::breaker::Suspended;
+use crate::engine::SandboxEngine;
+use crate::fault::{Blame, FaultKind, PluginFault};
+use crate::install::LoadedPlugin;
+use crate::limits::{PluginLimits, STACK_BYTES};
+use crate::pool::Priority;
+use crate::sandbox::{CallError, HostState, Sandbox};
+use crate::stats::Usage;
+use crate::suspension::{is_suspicious, report_own_fault};
 use daftar_domain::audit::Actor;
 use daftar_domain::context::Cancellation;
 use daftar_domain::eligibility::{
@@ -195,14 +196,6 @@ impl RuleSession {
     }
 }
 
-/// Returns true if the engine itself may be the cause of a fault under a caller's expression. It is not if the
-/// expression exhausted a budget.
-#[must_use]
-pub fn is_suspicious(kind: FaultKind) -> bool {
-    use FaultKind::{Instances, InvalidAnswer, Table, Timeout, Trap};
-    matches!(kind, Timeout | Table | Instances | Trap | InvalidAnswer)
-}
-
 /// Starts an instance of an engine. The start has no input of a caller, so a fault counts against the engine.
 fn started(
     plugin: &LoadedPlugin,
@@ -218,52 +211,6 @@ fn started(
             Blame::Host => EngineError::Fault(fault),
         }
     })
-}
-
-/// Counts a fault that no caller can have caused.
-pub(super) fn report_own_fault(plugin: &LoadedPlugin, fault: &PluginFault) {
-    if plugin.breaker.record_fault() {
-        tracing::error!(
-            plugin.name = %fault.plugin, plugin.fault = fault.kind.name(),
-            "plugin suspended after repeated faults"
-        );
-    }
-}
-
-/// Tests a suspended plugin with `try_out`, which calls it with the host's own input.
-///
-/// # Errors
-/// It still fails, and is suspended for longer.
-pub(super) fn tried_again(
-    trial: Trial,
-    plugin: &LoadedPlugin,
-    try_out: impl FnOnce() -> Result<(), PluginFault>,
-) -> Result<(), Suspended> {
-    match try_out() {
-        Ok(()) => {
-            trial.succeeded();
-            tracing::info!(plugin.name = %plugin.manifest().name, "plugin works again, suspension lifted");
-            Ok(())
-        }
-        Err(fault) => {
-            tracing::warn!(
-                plugin.name = %plugin.manifest().name, plugin.fault = fault.kind.name(),
-                "plugin still fails, suspension extended"
-            );
-            Err(trial.failed())
-        }
-    }
-}
-
-/// Checks a plugin that failed under a caller's input with the host's own input: if this call fails too, the plugin is
-/// the cause and not the input.
-pub(super) fn check(plugin: &LoadedPlugin, try_out: impl FnOnce() -> Result<(), PluginFault>) {
-    if plugin.breaker.should_check()
-        && let Err(fault) = try_out()
-        && fault.kind.blame() == Blame::Guest
-    {
-        report_own_fault(plugin, &fault);
-    }
 }
 
 /// The approximate size of outcomes, as the host counts it.
