@@ -9,6 +9,7 @@
 //! **Invariant:** a [`PluginSet`] is immutable: a caller keeps the plugins that it contained when it was returned.
 
 mod archive;
+mod engines;
 mod records;
 mod sync;
 
@@ -29,13 +30,10 @@ pub use self::sync::{SyncReport, SyncedFile};
 use super::PluginHost;
 use super::files::{FolderError, crash_point, private_folder, remove_unfinished, write_whole};
 use super::install::{InstallError, InstallStep};
-use super::kind::eligibility_engine::rule::{EligibilityEngine, EngineError, RuleRequest, RuleTask};
 use super::package::{Candidate, Digest};
-use super::pool::Priority;
 use super::signature::{Signer, UnsignedPlugins};
 use crate::install::LoadedPlugin;
 use crate::{MachineCode, PackContents};
-use daftar_domain::context::Cancellation;
 use daftar_domain::manifest::{PluginKind, PluginManifest, PluginName};
 
 const LIST_FILE: &str = "installed.json";
@@ -158,7 +156,7 @@ impl PluginLibrary {
         }
         if let Some(serving) = self.current().engine_displaced_by(&candidate.manifest) {
             let reason = format!(
-                "the eligibility engine `{serving}` is already installed, and with two engines none is active; set `engine` in `[plugins]` to the one to use, or remove `{serving}` first"
+                "the eligibility engine `{serving}` is already installed, and with two engines rules that name none have none; set `engine` in `[plugins]` to the one that decides them, or remove `{serving}` first"
             );
             return Err(InstallError::of(&candidate.manifest.name, InstallStep::Content, reason));
         }
@@ -313,28 +311,6 @@ impl PluginLibrary {
     }
 }
 
-impl EligibilityEngine for PluginLibrary {
-    fn submit(
-        &self,
-        priority: Priority,
-        request: RuleRequest,
-        cancellation: Cancellation,
-        task: RuleTask,
-    ) -> Result<(), EngineError> {
-        let set = self.current.load();
-        let engine = set.engine().ok_or(EngineError::NoEngine)?;
-        self.host.submit_rule(priority, engine.loaded(), request, cancellation, task)
-    }
-
-    fn background_threads(&self) -> usize {
-        self.host.pool_usage().background_threads_max
-    }
-
-    fn engine_name(&self) -> Option<String> {
-        self.current.load().engine().map(|engine| engine.loaded().reference())
-    }
-}
-
 impl std::fmt::Debug for PluginLibrary {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("PluginLibrary").field("folder", &self.folder).finish_non_exhaustive()
@@ -388,24 +364,6 @@ impl PluginSet {
     /// The vocabulary packs, by name.
     pub fn packs(&self) -> impl Iterator<Item = &InstalledPlugin> {
         self.iter().filter(|plugin| plugin.manifest().kind == PluginKind::VocabularyPack)
-    }
-
-    /// The engine that is active because it is the only one, and would not be beside a plugin of that manifest.
-    fn engine_displaced_by(&self, manifest: &PluginManifest) -> Option<&PluginName> {
-        let is_unnamed_engine = manifest.kind == PluginKind::EligibilityEngine && self.wanted_engine.is_none();
-        let serving = &self.engine()?.manifest().name;
-        (is_unnamed_engine && *serving != manifest.name).then_some(serving)
-    }
-
-    /// The active eligibility engine: the one that the configuration names, else the only one.
-    #[must_use]
-    pub fn engine(&self) -> Option<&InstalledPlugin> {
-        let mut engines = self.iter().filter(|plugin| plugin.manifest().kind == PluginKind::EligibilityEngine);
-        if let Some(wanted) = &self.wanted_engine {
-            return engines.find(|plugin| plugin.manifest().name == *wanted);
-        }
-        let first = engines.next();
-        if engines.next().is_some() { None } else { first }
     }
 }
 

@@ -535,6 +535,7 @@ mod tests {
             AppError::Unavailable("a disk".into()),
             AppError::internal("a defect"),
             AppError::NoEngine,
+            AppError::EngineNotInstalled("gear".to_owned()),
             AppError::VocabularyUnavailable(namespace),
             AppError::PluginSuspended {
                 plugin: daftar_domain::manifest::PluginName::parse("cel").unwrap(),

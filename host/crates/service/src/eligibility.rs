@@ -6,6 +6,7 @@
 
 pub mod check;
 pub mod decision;
+pub mod engine;
 pub mod evaluate;
 pub mod facts;
 mod failure;

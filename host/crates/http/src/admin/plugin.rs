@@ -101,7 +101,7 @@ fn signature_of(headers: &HeaderMap) -> ApiResult<Option<String>> {
     text.map(|text| Some(text.to_owned())).ok_or_else(|| Problem::malformed(detail.to_owned()).into())
 }
 
-/// Removes a plugin; `force=true` also when records use its codes.
+/// Removes a plugin; `force=true` also when records use its codes or programs name it.
 async fn remove(
     call: Administrator,
     KeyPath(name): KeyPath<PluginName>,

@@ -206,6 +206,7 @@ mod tests {
             Problem::new(ErrorCode::NotReady, "later"),
             Problem::from(AppError::Busy),
             Problem::from(AppError::NoEngine),
+            Problem::from(AppError::EngineNotInstalled("gear".to_owned())),
             Problem::from(AppError::VocabularyUnavailable(Namespace::parse("urn:x:y").unwrap())),
             Problem::from(AppError::Unavailable("the disk is full".into())),
             Problem::from(AppError::PluginSuspended { plugin: PluginName::parse("cel").unwrap(), retry_after_s: 7 }),

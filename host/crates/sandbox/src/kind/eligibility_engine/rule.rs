@@ -311,6 +311,14 @@ pub enum EngineError {
     /// The queue of the plugin threads is full.
     #[error("too many rules are being evaluated, retry later")]
     Busy,
+    /// No engine of the requested name is installed.
+    #[error("no eligibility engine `{engine}` is installed; {}", listed(.installed))]
+    NotInstalled {
+        /// The requested name.
+        engine: String,
+        /// The installed engines.
+        installed: Vec<PluginName>,
+    },
     /// No engine is active.
     #[error("no eligibility engine is active: install one, or name one of several as `engine` in `[plugins]`")]
     NoEngine,
@@ -329,7 +337,7 @@ impl EngineError {
 /// A task with a compiled rule, run on a plugin thread.
 pub type RuleTask = Box<dyn FnOnce(Result<&mut RuleSession, EngineError>) + Send>;
 
-/// Compiles and evaluates rules.
+/// Compiles and evaluates rules: the active engine, or one that a rule names.
 pub trait EligibilityEngine: Send + Sync {
     /// Runs `task` on a plugin thread with the compiled rule in its sandbox, or with the reason why the rule is not
     /// available. If the request is cancelled first, the task is dropped without having run.
@@ -339,7 +347,7 @@ pub trait EligibilityEngine: Send + Sync {
     /// number of batches is unbounded.
     ///
     /// # Errors
-    /// [`EngineError::Busy`], [`EngineError::Suspended`] or [`EngineError::NoEngine`]; the task is then dropped without
+    /// [`EngineError::Busy`], [`EngineError::Suspended`], [`EngineError::NotInstalled`] or [`EngineError::NoEngine`]; the task is then dropped without
     /// having run.
     fn submit(
         &self,
@@ -352,8 +360,14 @@ pub trait EligibilityEngine: Send + Sync {
     /// The most rules that can be evaluated concurrently in the background.
     fn background_threads(&self) -> usize;
 
-    /// The active engine, as the decision block names it: `name@version sha256:…`.
+    /// The engine, as the decision block names it: `name@version sha256:…`; none if it is not installed.
     fn engine_name(&self) -> Option<String>;
+
+    /// Returns the engine of that name, for a rule that names one.
+    ///
+    /// # Errors
+    /// [`EngineError::NotInstalled`].
+    fn named(self: Arc<Self>, name: &str) -> Result<Arc<dyn EligibilityEngine>, EngineError>;
 }
 
 /// Runs `task` on a plugin thread with the compiled rule, and waits for its value. If the future is dropped, a task
@@ -373,6 +387,11 @@ pub async fn run_rule<R: Send + 'static>(
     let answer = move |session: Result<&mut RuleSession, EngineError>| drop(sender.send(session.map(task)));
     engine.submit(priority, request, cancellation, Box::new(answer))?;
     receiver.await.map_err(|_| EngineError::Abandoned)?
+}
+
+fn listed(engines: &[PluginName]) -> String {
+    let names: Vec<String> = engines.iter().map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { "none is installed".to_owned() } else { format!("there are {}", names.join(", ")) }
 }
 
 fn first_error(diagnostics: &[Diagnostic]) -> String {
