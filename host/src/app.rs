@@ -28,7 +28,7 @@ use daftar_domain::context::{Clock, IdSource, RandomIds, SystemClock};
 use daftar_domain::error::AppError;
 pub use daftar_http::state::AppState;
 use daftar_http::state::{Program, StateParts};
-pub use daftar_sandbox::{CompileIn, PinnedDigests, WorkerBounds, run_worker};
+pub use daftar_sandbox::{CompileBounds, CompileIn, PinnedDigests, WorkerBounds, run_worker};
 use jiff::Timestamp;
 use tokio::task::AbortHandle;
 
@@ -119,6 +119,9 @@ pub struct AppOptions {
     pub built_from: Option<Timestamp>,
     /// Destination of spans and metrics: by default none.
     pub telemetry: Telemetry,
+    /// True if engines without cached code are compiled by [`serve::serve`], after the register is open. By default
+    /// false.
+    pub compiles_engines_later: bool,
     /// True if every log line of plugins is logged, for plugin authors. By default false.
     pub shows_all_lines: bool,
 }
@@ -137,6 +140,7 @@ impl AppOptions {
             pinned: PinnedDigests::default(),
             built_from: None,
             telemetry: Telemetry::default(),
+            compiles_engines_later: false,
             shows_all_lines: false,
         }
     }

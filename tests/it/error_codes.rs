@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 /// The codes that [`a_request_is_refused_with_the_code_of_its_reason`] does not produce: the file and the function of
 /// the tests that do.
-const ELSEWHERE: [(ErrorCode, &str, &str); 41] = [
+const ELSEWHERE: [(ErrorCode, &str, &str); 42] = [
     (TokenInvalid, "tests/it/forged_tokens.rs", "a_token_counts_in_one_authorization_header_and_nowhere_else"),
     (
         TokenExpired,
@@ -77,6 +77,11 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 41] = [
     (StorageUnavailable, "tests/it/faults.rs", "fill"),
     (NotReady, "tests/it/faults.rs", "fill"),
     (NoEligibilityEngine, "tests/it/discovery.rs", "a_register_without_an_engine_is_ready_and_reports_degraded_parts"),
+    (
+        EngineCompiling,
+        "tests/it/plugin/compiling.rs",
+        "records_are_served_while_an_engine_is_compiled_and_readiness_names_it",
+    ),
     (
         PluginSuspended,
         "tests/it/plugin/failing.rs",

@@ -120,14 +120,15 @@ fn a_file_that_may_not_grow_stops_writes_and_loses_nothing() {
 pub struct SmallDisk {
     path: PathBuf,
     /// The mount point, where it is a folder of its own.
-    _folder: Option<tempfile::TempDir>,
+    folder: Option<tempfile::TempDir>,
 }
 
 impl SmallDisk {
     fn mount(megabytes: u32) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Self::mount_at(folder.path(), &format!("{megabytes}m"))?;
-        Some(Self { _folder: Some(folder), ..disk })
+        let mut disk = Self::mount_at(folder.path(), &format!("{megabytes}m"))?;
+        disk.folder = Some(folder);
+        Some(disk)
     }
 
     /// Mounts a disk of this size, such as `64k`, on an existing folder, whose files are hidden then.
@@ -138,7 +139,7 @@ impl SmallDisk {
         if !is_mounted {
             daftar_test_needs::not_run("the right to mount a file system", "run the tests as root, with CAP_SYS_ADMIN");
         }
-        is_mounted.then(|| Self { path: folder.to_owned(), _folder: None })
+        is_mounted.then(|| Self { path: folder.to_owned(), folder: None })
     }
 
     /// The folder where it is mounted.

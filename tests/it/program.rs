@@ -1,5 +1,7 @@
 //! `/Program`, and administration of programs.
 
+mod engine;
+
 use daftar_tests::records::{NATIONAL_ID, path, with};
 use daftar_tests::{TestApp, errors, redacted};
 use serde_json::{Value, json};

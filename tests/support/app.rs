@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use daftar::app::serve::{Listeners, serve};
-use daftar::app::{App, AppOptions};
+use daftar::app::{App, AppOptions, CompileBounds, CompileIn};
 use daftar::config::{Config, ServerConfig};
 use daftar::context::FakeClock;
 use jiff::{SignedDuration, Timestamp};
@@ -30,6 +30,7 @@ pub struct TestAppBuilder {
     plugins_dir: Option<PathBuf>,
     config: Config,
     prepared: Option<TempDir>,
+    compiler: Option<PathBuf>,
 }
 
 impl TestAppBuilder {
@@ -56,6 +57,13 @@ impl TestAppBuilder {
         self
     }
 
+    /// Compiles plugins by that program in place of the test's process, and engines only once the server listens.
+    #[must_use]
+    pub fn compiling_engines_later(mut self, program: &Path) -> Self {
+        self.compiler = Some(program.to_owned());
+        self
+    }
+
     /// Starts the server.
     #[must_use]
     pub fn start(self) -> TestApp {
@@ -69,6 +77,7 @@ impl TestAppBuilder {
             clock: FakeClock::new(TestApp::begun()),
             plugins_dir: self.plugins_dir.unwrap_or_else(artifacts::plugins),
             config: self.config,
+            compiler: self.compiler,
             public_port: Arc::default(),
             admin_port: Arc::default(),
             metrics_port: Arc::default(),
@@ -86,6 +95,7 @@ pub struct TestApp {
     clock: FakeClock,
     plugins_dir: PathBuf,
     config: Config,
+    compiler: Option<PathBuf>,
     public_port: Arc<AtomicU16>,
     admin_port: Arc<AtomicU16>,
     metrics_port: Arc<AtomicU16>,
@@ -121,7 +131,7 @@ impl TestApp {
         config.server.admin_listen.set_port(0);
         // The guests of tests are not signed; signatures have tests of their own.
         config.plugins.allow_unsigned = true;
-        TestAppBuilder { plugins_dir: None, config, prepared: None }
+        TestAppBuilder { plugins_dir: None, config, prepared: None, compiler: None }
     }
 
     /// Stops the server and starts it again on the same folder. Clients stay usable: they use the new port.
@@ -223,6 +233,11 @@ impl TestApp {
             public_url: Some(listeners.public_url(&self.config.server)),
             plugins_dir: Some(self.plugins_dir.clone()),
             clock: Arc::new(self.clock.clone()),
+            compile_in: self.compiler.clone().map_or_else(CompileIn::default, |program| CompileIn::Child {
+                program,
+                bounds: CompileBounds::default(),
+            }),
+            compiles_engines_later: self.compiler.is_some(),
             ..AppOptions::new(self.data_dir.clone())
         };
         let config = self.config.clone();

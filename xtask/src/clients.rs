@@ -1,6 +1,6 @@
 //! The packages of third-party clients, for the tests in `tests/it/clients`, and the compilers of AssemblyScript and Zig,
-//! for the examples of plugins: `clients/python` and `clients/node` in the target folder; and of the scripts that drive a browser through the workbench, for those in `tests/it/workbench`:
-//! `clients/browser`.
+//! for the examples of plugins: `clients/python` and `clients/node` in the target folder; and of the scripts that drive a
+//! browser through the workbench, for those in `tests/it/workbench`: `clients/browser`.
 //!
 //! **Invariant:** exactly the packages of the lock files, each with its digest; installed again only if a lock file changes.
 

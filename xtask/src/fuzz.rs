@@ -129,7 +129,7 @@ fn build(workspace: &Workspace, steps: &Steps, program: &str) -> Result<(), Fail
     if program == SERVER {
         build.args(["--features", SERVER]);
     }
-    steps.compile(&format!("compile the fuzzer `{program}`"), build.arg(program))
+    steps.run(&format!("compile the fuzzer `{program}` (some minutes, the first time)"), build.arg(program))
 }
 
 /// A target and its program, as the folders of the corpus name them.

@@ -71,6 +71,7 @@ impl App {
             pinned,
             built_from,
             telemetry,
+            compiles_engines_later,
             shows_all_lines,
         } = options;
         let public_url = public_url.unwrap_or_else(|| format!("http://{}", config.server.listen));
@@ -108,6 +109,7 @@ impl App {
             limits: config.plugins.limits.clone(),
             clock: Some(clock.clone()),
             recorder: Some(metrics.plugin_calls()),
+            compiles_engines_later,
             shows_all_lines,
             ..PluginHostSettings::default()
         };
@@ -127,7 +129,9 @@ impl App {
         };
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone()).with_shared(shared.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
-        library.forget_unused_code();
+        if plugins.compiling().is_empty() {
+            library.forget_unused_code();
+        }
 
         let requests = Requests::new(config.server.idempotency_keys_max);
         let requests = Arc::new(if shared.is_some() { requests.with_other_servers() } else { requests });

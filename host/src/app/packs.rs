@@ -239,7 +239,11 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
     for name in names(from)? {
         let (from, to) = (from.join(&name), to.join(&name));
-        if from.is_dir() { copy_folder(&from, &to)? } else { drop(fs::copy(&from, &to)?) }
+        if from.is_dir() {
+            copy_folder(&from, &to)?;
+        } else {
+            fs::copy(&from, &to)?;
+        }
     }
     Ok(())
 }

@@ -37,6 +37,9 @@ const ADMIN_WRITE_TIMEOUT_MS: u64 = 300_000;
 /// second by default.
 const SLOW_PART: u32 = 30;
 
+/// Delay of the next attempt to install engines after a failure of the store.
+const ENGINES_AGAIN: Duration = Duration::from_secs(5);
+
 /// Bound sockets. They are bound before anything is loaded, so that an address in use is reported immediately.
 #[derive(Debug)]
 pub struct Listeners {
@@ -125,6 +128,7 @@ pub async fn serve(
     }
     let requested = certificate.as_ref().and_then(|_| certificate::hangups());
     ready();
+    let engines = tokio::spawn(compile_engines(app.state.clone(), serving));
     let fresh = async {
         match certificate {
             Some(keeper) => keeper.keep_fresh(requested).await,
@@ -147,12 +151,29 @@ pub async fn serve(
         result = result.and(flatten(ended));
     }
     drop(announcement);
+    // Its writes precede the checkpoint. It ends soon: the running compilation is aborted.
+    app.plugins.stop_compiling();
+    if engines.await.is_err() {
+        tracing::warn!("the task that compiles engines failed");
+    }
     if let Err(error) = app.registry.audit.record_all_counts().await {
         tracing::warn!(error = %error, "the last counts of refusals could not be audited");
     }
     app.checkpoint().await;
     app.close();
     result
+}
+
+/// Compiles the engines that were left out when the register was opened; retries while the store fails.
+async fn compile_engines(app: AppState, mut serving: watch::Receiver<Phase>) {
+    while let Err(error) = app.plugins.finish_start(app.clock.now()).await {
+        if app.plugins.is_stopping() {
+            return;
+        }
+        tracing::warn!(error = %error, "engines could not be installed, retrying");
+        // Ends early when the server stops.
+        let _is_over = tokio::time::timeout(ENGINES_AGAIN, serving.changed()).await;
+    }
 }
 
 fn flatten(ended: Result<std::io::Result<()>, tokio::task::JoinError>) -> Result<(), StartError> {

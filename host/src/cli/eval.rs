@@ -41,6 +41,9 @@ pub struct EvalArgs {
     /// Kind of the subjects
     #[arg(long, value_parser = ["individual", "group"], conflicts_with_all = ["program", "cases"])]
     subject: Option<String>,
+    /// Eligibility engine of the expression, by its name; the active engine if absent
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["program", "cases"])]
+    engine: Option<String>,
     /// Take the rule of that program: `SYSTEM|VALUE`
     #[arg(long, value_name = "SYSTEM|VALUE", conflicts_with = "cases")]
     program: Option<String>,
@@ -100,7 +103,7 @@ pub(super) struct Trial<'a> {
 pub(super) fn evaluate_records(admin: &AdminClient, trial: &Trial<'_>) -> Result<Value, CliError> {
     let expression = read_expression(trial.expression)?;
     let subject = if trial.subject == "group" { SubjectKind::Group } else { SubjectKind::Individual };
-    let body = Validation { expression: Cow::Borrowed(&expression), subject: Some(subject) };
+    let body = Validation { expression: Cow::Borrowed(&expression), engine: None, subject: Some(subject) };
     let checked = admin.send_json("POST", "/eligibility/validate", &body)?;
     let checked: Validated<'_> = read(checked)?;
     complain(&expression, &checked);
@@ -145,6 +148,7 @@ impl Subjects {
 /// A rule with the data required to draw its diagnostics.
 struct Rule {
     expression: String,
+    engine: Option<String>,
     subject: SubjectKind,
     program: Option<String>,
 }
@@ -171,12 +175,16 @@ fn try_rule(
                 Some("group") => SubjectKind::Group,
                 _ => SubjectKind::Individual,
             };
-            Rule { expression, subject, program: None }
+            Rule { expression, engine: args.engine.clone(), subject, program: None }
         }
         (None, Some(program)) => rule_of(admin, program)?,
         (None, None) => return Err(CliError::usage("an expression or `--program` is needed")),
     };
-    let body = Validation { expression: Cow::Borrowed(&rule.expression), subject: Some(rule.subject) };
+    let body = Validation {
+        expression: Cow::Borrowed(&rule.expression),
+        engine: rule.engine.as_deref().map(Cow::Borrowed),
+        subject: Some(rule.subject),
+    };
     let answer = admin.send_json("POST", "/eligibility/validate", &body)?;
     let checked: Validated<'_> = read(answer.clone())?;
     let is_valid = checked.valid;
@@ -217,7 +225,10 @@ fn evaluate(
     };
     match &rule.program {
         Some(program) => evaluation.program = Some(Cow::Borrowed(program)),
-        None => evaluation.expression = Some(Cow::Borrowed(&rule.expression)),
+        None => {
+            evaluation.expression = Some(Cow::Borrowed(&rule.expression));
+            evaluation.engine = rule.engine.as_deref().map(Cow::Borrowed);
+        }
     }
     let answer = match &args.evidence {
         Some(file) => export(admin, &Trying { evaluation, sample }, file)?,
@@ -261,7 +272,8 @@ fn rule_of(admin: &AdminClient, id: &str) -> Result<Rule, CliError> {
     let Some(expression) = program.eligibility else {
         return Err(CliError::failed(format!("the program `{id}` has no eligibility expression")));
     };
-    Ok(Rule { expression, subject: program.target_type, program: Some(format!("Program/{id}")) })
+    let Program { target_type: subject, engine, .. } = program;
+    Ok(Rule { expression, engine, subject, program: Some(format!("Program/{id}")) })
 }
 
 /// The members of a program that its rule requires.
@@ -269,6 +281,7 @@ fn rule_of(admin: &AdminClient, id: &str) -> Result<Rule, CliError> {
 struct Program {
     target_type: SubjectKind,
     eligibility: Option<String>,
+    engine: Option<String>,
 }
 
 /// Returns a reference in the form of the API and adds the kind of record if it is missing; a record is returned

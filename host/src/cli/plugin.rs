@@ -80,7 +80,7 @@ pub enum PluginCommand {
     Remove {
         /// The plugin's name
         name: String,
-        /// Also when records use its codes
+        /// Also when records use its codes or programs name it
         #[arg(long)]
         force: bool,
     },

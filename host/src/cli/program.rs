@@ -59,6 +59,9 @@ pub struct MoreArgs {
     /// Eligibility rule, such as `age_years(me.birth_date) >= 60`; `@FILE` reads a file, `-` standard input
     #[arg(long, value_name = "EXPR", value_parser = read_expression)]
     eligibility: Option<String>,
+    /// Eligibility engine of the rule, by its name; the active engine if absent
+    #[arg(long, value_name = "NAME")]
+    engine: Option<String>,
     /// Reject enrolments that do not meet the eligibility rule
     #[arg(long)]
     enforce_eligibility: bool,
@@ -105,6 +108,7 @@ impl MoreArgs {
         let period = given(json!({"start": self.start, "end": self.end}));
         given(json!({
             "eligibility": self.eligibility,
+            "engine": self.engine,
             "description": self.description,
             "program_type": self.program_type,
             "enforce_eligibility": self.enforce_eligibility.then_some(true),
@@ -252,7 +256,7 @@ fn text(program: &Value, name: &'static str) -> String {
 }
 
 fn print(program: &Value) {
-    let names = ["identifier", "name", "active", "target_type", "eligibility", "enforced", "period"];
+    let names = ["identifier", "name", "active", "target_type", "eligibility", "engine", "enforced", "period"];
     output::labelled(11, names.map(|name| (name, text(program, name))));
     let warnings = program.get("warnings").and_then(Value::as_array).into_iter().flatten();
     output::labelled(11, warnings.map(|warning| ("warning", output::text_at(warning, "message"))));
@@ -275,6 +279,9 @@ pub struct UpdateArgs {
     /// Remove the expression
     #[arg(long, conflicts_with = "eligibility")]
     no_eligibility: bool,
+    /// Remove the engine: the active one decides
+    #[arg(long, conflicts_with = "engine")]
+    no_engine: bool,
     /// Remove the description
     #[arg(long, conflicts_with = "description")]
     no_description: bool,
@@ -335,6 +342,7 @@ impl UpdateArgs {
         })));
         let taken_out = [
             ("eligibility", self.no_eligibility),
+            ("engine", self.no_engine),
             ("description", self.no_description),
             ("program_type", self.no_program_type),
             ("period", self.no_period),

@@ -51,7 +51,8 @@ pub fn run(global: &GlobalArgs, args: &ReplayArgs) -> Result<(), CliError> {
         check_key(&key, path).map_err(rejected)?;
     }
     let inputs = content.inputs().map_err(|problem| rejected(format!("its content is invalid: {problem}")))?;
-    let runner = PluginRunner::start(engine(args.engine.as_deref(), &content.engine)?).map_err(CliError::failed)?;
+    let engine = engine(args.engine.as_deref(), &content.engine)?;
+    let runner = PluginRunner::start(engine, global.config()?.plugins.limits).map_err(CliError::failed)?;
     if runner.reference() != content.engine {
         return Err(rejected(format!("its engine is `{}`, but that file is `{}`", content.engine, runner.reference())));
     }

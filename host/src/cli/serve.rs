@@ -47,7 +47,13 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
         let url = listeners.public_url(&config.server);
         let plugins_dir = args.plugins.or_else(|| config.plugins.dir.clone()).or_else(default_plugins_dir);
         let public_url = Some(url.clone());
-        let options = AppOptions { public_url, plugins_dir, telemetry, ..global.app_options(global.data_dir.clone()) };
+        let options = AppOptions {
+            public_url,
+            plugins_dir,
+            telemetry,
+            compiles_engines_later: true,
+            ..global.app_options(global.data_dir.clone())
+        };
         let app = App::open(config, options).await?;
         let ready = if global.json {
             json!({"listening_on": url, "admin_on": listeners.offered_admin_url()}).to_string()

@@ -70,7 +70,20 @@ mod column;
 mod explanation;
 mod outcome;
 
-use crate::bindings::eligibility_engine as generated;
+/// The generated bindings of the world `eligibility-engine`.
+#[doc(hidden)]
+pub mod bindings {
+    wit_bindgen::generate!({
+        path: "../../wit/daftar-plugin/0.1.0",
+        world: "eligibility-engine",
+        pub_export_macro: true,
+        export_macro_name: "export_eligibility_engine",
+        default_bindings_module: "daftar_sdk::eligibility::bindings",
+        with: { "daftar:plugin/log@0.1.0": crate::log::bindings::daftar::plugin::log },
+    });
+}
+
+use self::bindings as generated;
 
 pub use explanation::COST_LIST_ITEMS;
 pub use generated::daftar::plugin::columns::{Batch, Children, Column, ColumnValues, TextValues};

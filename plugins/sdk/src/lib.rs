@@ -60,11 +60,9 @@
 // The export macros name this crate, in other crates and here.
 extern crate self as daftar_sdk;
 
-#[doc(hidden)]
-pub mod bindings;
 pub mod eligibility;
 pub mod log;
 pub mod vocabulary;
 
-pub use bindings::eligibility_engine::export_eligibility_engine;
-pub use bindings::vocabulary_pack::export_vocabulary_pack;
+pub use eligibility::bindings::export_eligibility_engine;
+pub use vocabulary::bindings::export_vocabulary_pack;

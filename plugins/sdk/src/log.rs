@@ -4,7 +4,22 @@
 //! drops lines above a rate limit. Outside the sandbox, where logic is tested natively, lines are written to standard
 //! error.
 
-use crate::bindings::imports::daftar::plugin::log as generated;
+/// The generated bindings of the imports of every plugin.
+#[doc(hidden)]
+pub mod bindings {
+    wit_bindgen::generate!({
+        path: "../../wit/daftar-plugin/0.1.0",
+        inline: "
+            package daftar:sdk;
+            world imports {
+                import daftar:plugin/log@0.1.0;
+            }
+        ",
+        generate_all,
+    });
+}
+
+use self::bindings::daftar::plugin::log as generated;
 
 pub use generated::Level;
 

@@ -3,7 +3,21 @@
 mod build;
 mod page;
 
-use crate::bindings::vocabulary_pack::exports::daftar::plugin::vocabulary as generated;
+/// The generated bindings of the world `vocabulary-pack`.
+#[doc(hidden)]
+pub mod bindings {
+    wit_bindgen::generate!({
+        path: "../../wit/daftar-plugin/0.1.0",
+        world: "vocabulary-pack",
+        pub_export_macro: true,
+        export_macro_name: "export_vocabulary_pack",
+        default_bindings_module: "daftar_sdk::vocabulary::bindings",
+        additional_derives: [PartialEq, Eq],
+        with: { "daftar:plugin/log@0.1.0": crate::log::bindings::daftar::plugin::log },
+    });
+}
+
+use self::bindings::exports::daftar::plugin::vocabulary as generated;
 
 pub use generated::{
     Completeness, Concept, ConceptGroup, ConceptPage, ConceptStatus, LocalizedText, PageError, Property, ResolveError,

@@ -41,8 +41,9 @@ fn administer(data_dir: &Path) {
         let refused = run(data_dir, &[&["program"], stale].concat());
         assert!(refused.code == 1 && refused.stderr.contains("version"), "{refused:?}");
     }
-    let bare = json_of(data_dir, &["update", ID, "--no-description", "--no-program-type", "--no-end"]);
-    assert_eq!((bare.get("description"), bare.get("program_type")), (None, None));
+    assert_eq!(json_of(data_dir, &["update", ID, "--engine", "eligibility-cel"])["engine"], "eligibility-cel");
+    let bare = json_of(data_dir, &["update", ID, "--no-description", "--no-program-type", "--no-engine", "--no-end"]);
+    assert_eq!((bare.get("description"), bare.get("program_type"), bare.get("engine")), (None, None, None));
     assert_eq!(bare["period"], json!({"start": "2026-01-01"}));
     assert_eq!(json_of(data_dir, &["update", ID, "--no-period"]).get("period"), None);
     drop(json_of(data_dir, &["update", ID, "--start", "2026-01-01"]));
@@ -71,6 +72,7 @@ fn administer(data_dir: &Path) {
     );
     for (arguments, what, code) in [
         (&["update", ID][..], "nothing to change", 2),
+        (&["update", ID, "--engine", "gear"], "there are `eligibility-cel`", 1),
         (&["show", "urn:x:y|1"], "unknown identifier system `urn:x:y`", 1),
         (&["update", ID, "--end-identifier", "urn:x:y|1", "--ended-on", "2026-02-28"], "no identifier `urn:x:y|1`", 1),
         (&["list", "--last-updated", "yesterday"], "`_last_updated`", 1),

@@ -111,7 +111,8 @@ fn every_suggestion_yields_a_valid_rule_of_that_meaning() {
             "{faulty}: {checked}"
         );
     }
-    let refused = client.post("/Eligibility/$preview", &json!({"expression": "me.gender == 'female'"})).expect(422);
+    let body = json!({"expression": "me.gender == 'female'", "subjects": [{"type": "individual"}]});
+    let refused = client.post("/Eligibility/$evaluate", &body).expect(422);
     assert_eq!(refused.json()["diagnostics"][0]["suggestion"], "code('urn:iso:std:iso:5218#2')", "{}", refused.text());
 }
 

@@ -193,7 +193,7 @@ fn of_program(sample: &Sample, _path: &str) -> Vec<Probe> {
     match sample.field.as_str() {
         "name" => all.push(Probe::get("/Program?name=one").aiming(Aim::Use)),
         "period" => all.push(Probe::get("/Program?status=current").aiming(Aim::Use)),
-        "eligibility" | "target_type" => {
+        "eligibility" | "engine" | "target_type" => {
             let program = format!("Program/{NATIONAL_ID}|{}", sample.name());
             let body = json!({"program": program, "subjects": [reference("p-1")]});
             all.push(Probe::send("POST", "/Eligibility/$evaluate", body).aiming(Aim::Use));

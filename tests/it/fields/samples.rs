@@ -171,6 +171,7 @@ fn of_program(field: &str) -> Values {
         "target_type" => Some(("target_type", [json!("individual"), json!("group")], false)),
         "eligibility" => Some(("eligibility", [json!("me.active"), json!("not me.active")], true)),
         "enforce_eligibility" => Some(("enforce_eligibility", [json!(true), json!(false)], true)),
+        "engine" => Some(("engine", [json!("eligibility-cel"), json!("misbehaving-engine")], true)),
         "period" => Some(("period", [json!({"end": "2026-01-31"}), json!({"start": "2026-01-01"})], true)),
         other => panic!("give `{other}` of programs two values in the samples of this test"),
     }

@@ -1,6 +1,7 @@
 //! Three registers that differ only in the value of one field of each of their records.
 
 use daftar::domain::field::fields_of;
+use daftar::domain::manifest::PluginName;
 use daftar::domain::scope::Resource;
 use daftar_tests::records::{NATIONAL_ID, person, reference, with};
 use daftar_tests::{ApiClient, Response, TestApp, artifacts, redacted};
@@ -23,7 +24,10 @@ pub struct World {
 impl World {
     /// A register with a record for each sample.
     pub fn new(variant: usize) -> Self {
-        let app = TestApp::start();
+        let active = PluginName::parse("eligibility-cel").ok();
+        let app = TestApp::builder().config(|config| config.plugins.engine = active).start();
+        let other = std::fs::read(artifacts::fixture("misbehaving-engine")).unwrap();
+        drop(app.admin().install(&other).expect(201));
         let farmer = std::fs::read(artifacts::module("farmer-registry")).unwrap();
         drop(app.admin().install(&farmer).expect(201));
         for (code, label) in [("pregnant", "Pregnant"), ("not", "Not pregnant")] {

@@ -91,7 +91,7 @@ fn a_new_eligibility_engine_builds_with_one_command_and_decides() {
 fn a_wrong_call_reports_the_right_usage() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, reported, code) in [
-        (&["plugin", "new", "--kind", "pack", "water"][..], "`vocabulary-pack`, `eligibility-engine`", 2),
+        (&["plugin", "new", "--kind", "pack", "water"][..], "vocabulary-pack, eligibility-engine", 2),
         (&["plugin", "new", "--kind", "vocabulary-pack", "Water"], "lower-case letters", 2),
         (&["plugin", "build", "nowhere"], "plugin.toml", 66),
         (&["plugin", "wrap", "none.wasm", "--manifest", "none.toml", "-o", "x.wasm"], "none.toml", 66),

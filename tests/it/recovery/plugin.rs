@@ -34,7 +34,8 @@ fn a_plugin_that_no_longer_compiles_is_named_and_returns_with_a_higher_limit() {
     let (data_dir, plugins) = (folder.path().join("data"), folder.path().join("plugins"));
     std::fs::create_dir(&plugins).unwrap();
     std::fs::copy(artifacts::plugin("eligibility-cel"), plugins.join("eligibility-cel.wasm")).unwrap();
-    let server = serve(&data_dir, &plugins, "");
+    let settings = "[plugins]\nallow_unsigned = true\n";
+    let server = serve(&data_dir, &plugins, settings);
     let credentials = daftar_tests::process::create_client(&data_dir, &["individual:all", "eligibility:all"]);
     let evaluate = |server: &Server| {
         let token = token::fetch(&server.connection(), &credentials);
@@ -46,7 +47,7 @@ fn a_plugin_that_no_longer_compiles_is_named_and_returns_with_a_higher_limit() {
 
     // As after an upgrade: no machine code of this version of the engine.
     std::fs::remove_dir_all(data_dir.join("compiled")).unwrap();
-    let server = serve(&data_dir, &plugins, "[plugins]\ncompile_memory_mib = 64\n");
+    let server = serve(&data_dir, &plugins, &format!("{settings}compile_memory_mib = 64\n"));
     let found = unloaded(&data_dir);
     assert!(
         matches!(found.as_slice(), [(name, reason)] if name == "eligibility-cel" && reason.contains("64 MiB")),
@@ -59,7 +60,7 @@ fn a_plugin_that_no_longer_compiles_is_named_and_returns_with_a_higher_limit() {
     assert!(doctor.code != 0 && doctor.stdout.contains("eligibility-cel"), "{doctor:?}");
     assert_reported(&server.stop().expect_success(), &["eligibility-cel"]);
 
-    let server = serve(&data_dir, &plugins, "");
+    let server = serve(&data_dir, &plugins, settings);
     assert_eq!(unloaded(&data_dir), []);
     assert_eq!(evaluate(&server), 200);
     drop(server.stop().expect_success());

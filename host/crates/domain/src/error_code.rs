@@ -213,6 +213,9 @@ error_codes! {
     NoEligibilityEngine: "no_eligibility_engine", 503,
         "No eligibility engine is active.",
         "The administrator installs one with `daftar plugin install`, or names one of several as `engine` in `[plugins]`.";
+    EngineCompiling: "engine_compiling", 503,
+        "The eligibility engine is being compiled: the server was started some seconds ago, and serves everything else.",
+        "Repeat the request after `Retry-After`. `/health/ready` names the engine until it is active.";
     PluginSuspended: "plugin_suspended", 503,
         "A plugin that the request requires keeps failing and is suspended for some seconds.",
         "Repeat the request after `Retry-After`. The administrator finds the reason in the server's log.";

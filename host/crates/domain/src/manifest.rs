@@ -40,29 +40,21 @@ pub struct PluginManifest {
     pub extension_fields: Vec<ExtensionField>,
 }
 
-/// The kind of a plugin: the world that it implements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PluginKind {
-    /// Provides code lists.
-    VocabularyPack,
-    /// Decides eligibility.
-    EligibilityEngine,
-}
-
-impl PluginKind {
-    /// Returns the name used in manifests and on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::VocabularyPack => "vocabulary-pack",
-            Self::EligibilityEngine => "eligibility-engine",
-        }
+named_enum! {
+    /// The kind of a plugin, named after the WIT world that it implements.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum PluginKind {
+        /// Provides code lists.
+        VocabularyPack = "vocabulary-pack",
+        /// Decides eligibility.
+        EligibilityEngine = "eligibility-engine",
     }
 }
 
-impl std::fmt::Display for PluginKind {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(self.as_str())
+impl fmt::Display for PluginKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
     }
 }
 

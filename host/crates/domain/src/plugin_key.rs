@@ -149,26 +149,44 @@ impl fmt::Display for PluginKey {
     }
 }
 
-named_enum! {
-    /// The kind of signed content.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-    #[serde(rename_all = "kebab-case")]
-    pub enum SignedKind {
-        /// A vocabulary pack.
-        VocabularyPack = "vocabulary-pack",
-        /// An eligibility engine.
-        EligibilityEngine = "eligibility-engine",
-        /// A backup of the register.
-        Backup = "backup",
+/// The kind of signed content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "&'static str")]
+pub enum SignedKind {
+    /// A plugin of that kind.
+    Plugin(PluginKind),
+    /// A backup of the register.
+    Backup,
+}
+
+impl SignedKind {
+    const BACKUP: &'static str = "backup";
+
+    /// Returns the name used in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plugin(kind) => kind.name(),
+            Self::Backup => Self::BACKUP,
+        }
     }
 }
 
-impl From<PluginKind> for SignedKind {
-    fn from(kind: PluginKind) -> Self {
-        match kind {
-            PluginKind::VocabularyPack => Self::VocabularyPack,
-            PluginKind::EligibilityEngine => Self::EligibilityEngine,
-        }
+impl From<SignedKind> for &'static str {
+    fn from(kind: SignedKind) -> Self {
+        kind.name()
+    }
+}
+
+impl TryFrom<String> for SignedKind {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let plugin = PluginKind::parse(&name).map(Self::Plugin);
+        plugin.or_else(|| (name == Self::BACKUP).then_some(Self::Backup)).ok_or_else(|| {
+            let known = PluginKind::NAMES.join("`, `");
+            format!("`{name}` is no kind of signed content; there are `{known}` and `{}`", Self::BACKUP)
+        })
     }
 }
 
@@ -222,7 +240,7 @@ impl TrustedKey {
     /// True if the key may sign a plugin of this name and kind.
     #[must_use]
     pub fn may_sign(&self, name: &PluginName, kind: PluginKind) -> bool {
-        self.names.as_ref().is_none_or(|names| names.contains(name)) && self.may_sign_kind(kind.into())
+        self.names.as_ref().is_none_or(|names| names.contains(name)) && self.may_sign_kind(SignedKind::Plugin(kind))
     }
 
     /// True if the key may sign backups: a key limited to names of plugins may not.

@@ -3,6 +3,7 @@
 use jiff::civil::Date;
 
 use super::calendar::Period;
+use super::manifest::PluginName;
 use super::record::{Fields, Record};
 use super::schema::{self, Field, Kind};
 use super::subject::Subject;
@@ -40,6 +41,9 @@ pub const ENFORCE_ELIGIBILITY: Key<bool> = Key::new(7);
 /// Period of operation.
 pub const PERIOD: Key<Period> = Key::new(8);
 
+/// Name of the eligibility engine of the rule; the active engine if absent.
+pub const ENGINE: Key<Text> = Key::new(9);
+
 /// The fields of a program.
 pub const FIELDS: &[Field] = &[
     Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is active.").filter(),
@@ -57,6 +61,8 @@ pub const FIELDS: &[Field] = &[
         .flag()
         .about("True if the server rejects enrolments against the result of the expression."),
     Field::new(PERIOD, "period", Kind::Struct(&schema::PERIOD)),
+    Field::new(ENGINE, "engine", Kind::Text(PluginName::LENGTH_MAX))
+        .about("The eligibility engine of the expression, by name; the active engine if absent."),
 ];
 
 /// The phase of a program on a day.

@@ -29,7 +29,7 @@ use daftar_domain::config::{Config, StoreBackend};
 use daftar_domain::context::audit_context::AuditContext;
 use daftar_domain::context::{Clock, IdSource, OpContext};
 use daftar_domain::error::AppError;
-use daftar_sandbox::EligibilityEngine;
+use daftar_sandbox::{EligibilityEngine, EngineError};
 use daftar_service::audit::AuditLog;
 use daftar_service::backup::Backups;
 use daftar_service::bulk::ImportScheduler;
@@ -218,10 +218,17 @@ impl StateParts {
             return Err("the register is being read into memory".to_owned());
         }
         let mut degraded = Vec::new();
-        if self.engine.engine_name().is_none() {
-            degraded.push("no eligibility engine is active, so calls that evaluate an expression are 503".to_owned());
+        match self.engine.engine_name() {
+            Ok(_) => {}
+            Err(EngineError::Compiling(engine)) => degraded.push(format!(
+                "the eligibility engine `{engine}` is being compiled, so calls that evaluate an expression are 503"
+            )),
+            Err(_) => degraded
+                .push("no eligibility engine is active, so calls that evaluate an expression are 503".to_owned()),
         }
-        let inactive = self.plugins.unloaded().len();
+        let compiling = self.plugins.compiling();
+        let inactive = self.plugins.unloaded();
+        let inactive = inactive.iter().filter(|plugin| !compiling.contains(&plugin.name)).count();
         if inactive > 0 {
             degraded.push(format!("installed plugins that are not active: {inactive}"));
         }

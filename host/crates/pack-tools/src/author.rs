@@ -13,6 +13,7 @@ use wit_component::{StringEncoding, embed_component_metadata};
 use wit_parser::{PackageId, Resolve, SourceMap};
 
 use crate::pack;
+use crate::scaffold::{INTERFACE, VERSION};
 use daftar_domain::manifest::PluginManifest;
 use daftar_sandbox::section::{ManifestError, append_manifest};
 
@@ -156,20 +157,8 @@ const NAMES_LISTED_MAX: usize = 20;
 /// The import module of functions that belong to a world itself.
 const ROOT: &str = "$root";
 
-/// The supported version of the interface.
-const VERSION: &str = "0.1.0";
 /// The prefix of the custom sections that name a module's world.
 const SECTION: &str = "component-type";
-
-macro_rules! interface {
-    ($($file:literal),+ $(,)?) => {
-        &[$(($file, include_str!(concat!("../../../../wit/daftar-plugin/0.1.0/", $file)))),+]
-    };
-}
-
-/// The WIT files of the interface.
-const INTERFACE: &[(&str, &str)] =
-    interface!["columns.wit", "eligibility.wit", "log.wit", "schema.wit", "vocabulary.wit", "worlds.wit"];
 
 /// Adds the section that names the world to a module; `None` if it has one.
 ///
@@ -190,7 +179,7 @@ fn described(core: &[u8], manifest: &PluginManifest) -> Result<Option<Vec<u8>>, 
     }
     let mut resolve = Resolve::default();
     let package = package(&mut resolve).map_err(|error| format!("{error:#}"))?;
-    let world = resolve.select_world(&[package], Some(manifest.kind.as_str())).map_err(|error| format!("{error:#}"))?;
+    let world = resolve.select_world(&[package], Some(manifest.kind.name())).map_err(|error| format!("{error:#}"))?;
     let mut module = core.to_vec();
     let embedded = embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8);
     embedded.map_err(|error| format!("{error:#}"))?;

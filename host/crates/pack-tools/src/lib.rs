@@ -5,4 +5,5 @@
 pub mod author;
 pub mod pack;
 pub mod publisher_files;
+pub mod scaffold;
 mod source_rules;

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::compile::{CodeCache, CompileIn, Compiler};
+use super::compile::{CodeCache, CompileIn, Compiler, code_digest};
 use super::engine::compiling_engine;
 use super::install::{InstallError, InstallStep};
 use super::library::{InstalledFile, RecordedPlugin, installed_files};
@@ -177,8 +177,10 @@ pub fn inspect_installed(
     let look = |installed: InstalledFile| {
         let untrusted = untrusted(&installed, trust);
         let InstalledFile { name, record: RecordedPlugin { kind, digest, .. }, bytes } = installed;
+        let candidate = bytes.clone().ok().and_then(|bytes| Candidate::read(bytes).ok());
+        let code = candidate.map_or(digest, |candidate| code_digest(&candidate));
         InspectedPlugin {
-            is_code_cached: engine.as_ref().is_some_and(|engine| CodeCache::is_cached(code_folder, engine, digest)),
+            is_code_cached: engine.as_ref().is_some_and(|engine| CodeCache::is_cached(code_folder, engine, code)),
             file: file_state(digest, bytes),
             untrusted,
             name,

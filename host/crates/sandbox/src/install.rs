@@ -3,21 +3,23 @@
 //! **Invariant:** no code of a plugin runs before its package passed all static checks; and an error at any step leaves
 //! the active plugins untouched, because this module only returns a new value.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use wasmtime::ResourcesRequired;
+
 use super::breaker::Breaker;
-use super::compile::Compiled;
-use super::contents;
+use super::compile::{Code, Compiled};
 use super::engine::SandboxEngine;
 use super::fault::{FaultKind, PluginFault, excerpt};
 use super::host::PluginLog;
+use super::kind::{Linked, row};
 use super::limits::PluginLimits;
 use super::package::{Digest, Package};
-use super::rule;
 use super::sandbox::SandboxOf;
 use super::stats::{PluginStats, PluginUsage};
-use super::wit::{self, Linked};
+use super::wit;
 use crate::PluginHostSettings;
 use daftar_domain::context::SystemClock;
 use daftar_domain::manifest::{PluginManifest, PluginName};
@@ -97,14 +99,16 @@ pub struct LoadedPlugin {
     digest: Digest,
     /// The size of its file, in bytes.
     pub size_bytes: usize,
-    /// The size of its machine code, in bytes.
+    /// The size of its machine code, in bytes. Packs with the same code share it.
     pub compiled_bytes: usize,
     limits: PluginLimits,
     pub(super) stats: Arc<PluginStats>,
     log: Arc<PluginLog>,
     /// The circuit breaker, which suspends it after repeated faults of its own.
     pub(super) breaker: Arc<Breaker>,
-    pub(super) linked: Linked,
+    linked: Box<dyn Linked>,
+    /// Its machine code, which packs with the same code share.
+    pub(super) code: Arc<Code>,
 }
 
 impl LoadedPlugin {
@@ -143,6 +147,37 @@ impl LoadedPlugin {
         format!("{}@{} {}", self.manifest.name, self.manifest.version, self.digest)
     }
 
+    /// True if a fault of that kind is the plugin's own, never caused by the input of a client.
+    #[must_use]
+    pub fn is_own_fault(&self, kind: FaultKind) -> bool {
+        (row(self.manifest.kind).is_own_fault)(kind)
+    }
+
+    /// Its linked form, if it has the kind of `L`.
+    pub(super) fn linked<L: Linked>(&self) -> Option<&L> {
+        let linked: &dyn Any = &*self.linked;
+        linked.downcast_ref()
+    }
+
+    /// Calls it with input of the host: see [`Linked::smoke`].
+    pub(super) fn smoke(&self, engine: &SandboxEngine) -> Result<(), PluginFault> {
+        self.linked.smoke(self, engine)
+    }
+
+    /// Reads its codes: see [`Linked::contents`].
+    pub(super) fn contents(&self, engine: &SandboxEngine) -> Result<Option<PackContents>, PluginFault> {
+        self.linked.contents(self, engine)
+    }
+
+    /// Calls it for the first time, and reads its codes if its kind has any.
+    ///
+    /// # Errors
+    /// An error at step `smoke` or `content`.
+    pub(super) fn try_out(&self, engine: &SandboxEngine) -> Result<Option<PackContents>, InstallError> {
+        self.smoke(engine).map_err(|fault| InstallError::from_fault(InstallStep::Smoke, fault))?;
+        self.contents(engine).map_err(|fault| InstallError::from_fault(InstallStep::Content, fault))
+    }
+
     /// The parts of its instances.
     pub(super) fn sandbox_of<'p>(&'p self, engine: &'p SandboxEngine) -> SandboxOf<'p> {
         SandboxOf {
@@ -179,48 +214,32 @@ pub(super) fn link(
     if let Some(config) = settings.limits.get(name) {
         limits = limits.with(config);
     }
-    check_resources(&compiled.component, &limits)
+    check_resources(compiled.required.as_ref(), &limits)
         .map_err(|reason| InstallError::of(name, InstallStep::TooLarge, reason))?;
-    let linked =
-        wit::link(package.version, manifest.kind, engine.wasmtime(), &compiled.component).map_err(|error| {
-            InstallError::of(name, InstallStep::InterfaceVersion, excerpt(&error.root_cause().to_string()))
-        })?;
+    if compiled.data.is_some() {
+        // Its data are a second core instance, which no author or operator counts.
+        limits.core_instances = limits.core_instances.max(2);
+    }
+    let linked = wit::link(package.version, manifest.kind, engine.wasmtime(), compiled).map_err(|error| {
+        InstallError::of(name, InstallStep::InterfaceVersion, excerpt(&error.root_cause().to_string()))
+    })?;
     Ok(LoadedPlugin {
         manifest: manifest.clone(),
         digest: package.digest,
         size_bytes: package.bytes.len(),
-        compiled_bytes: compiled.code_bytes,
+        compiled_bytes: compiled.code.bytes,
         limits,
         stats: Arc::new(PluginStats::new(clock.clone(), durations)),
         log: Arc::new(PluginLog::new(manifest, clock.clone()).showing(settings.shows_all_lines)),
         breaker: Arc::new(Breaker::new(clock)),
         linked,
+        code: compiled.code.clone(),
     })
 }
 
-/// Calls a plugin for the first time and, if it is a pack, reads its contents. Runs guest code: only on a plugin
-/// thread.
-///
-/// # Errors
-/// An error at step `smoke` or `content`.
-pub(super) fn try_out(plugin: &LoadedPlugin, engine: &SandboxEngine) -> Result<Option<PackContents>, InstallError> {
-    match &plugin.linked {
-        Linked::Pack(pack) => {
-            contents::describe(plugin, pack, engine)
-                .map_err(|fault| InstallError::from_fault(InstallStep::Smoke, fault))?;
-            let contents = contents::read(plugin, pack, engine);
-            contents.map(Some).map_err(|fault| InstallError::from_fault(InstallStep::Content, fault))
-        }
-        Linked::Engine(rules) => {
-            let smoke = rule::try_out(plugin, rules, engine);
-            smoke.map(|()| None).map_err(|fault| InstallError::from_fault(InstallStep::Smoke, fault))
-        }
-    }
-}
-
 /// Rejects a component that exceeds its limits already at its start.
-fn check_resources(component: &wasmtime::component::Component, limits: &PluginLimits) -> Result<(), String> {
-    let Some(required) = component.resources_required() else { return Ok(()) };
+fn check_resources(required: Option<&ResourcesRequired>, limits: &PluginLimits) -> Result<(), String> {
+    let Some(required) = required else { return Ok(()) };
     // Wasmtime reports it in pages of 64 KiB; other page sizes are a disabled feature.
     let memory_bytes = required.max_initial_memory_size.unwrap_or(0).saturating_mul(65_536);
     if memory_bytes > u64::try_from(limits.memory_bytes).unwrap_or(u64::MAX) {

@@ -32,25 +32,24 @@ macro_rules! named {
     };
 }
 
-mod bindings;
 mod breaker;
 mod compile;
-mod contents;
 mod engine;
 mod fault;
 mod files;
 mod host;
 mod inspect;
 mod install;
+mod kind;
 mod library;
 mod limits;
 mod package;
 mod pool;
-mod rule;
 mod sandbox;
 pub mod section;
 mod signature;
 mod stats;
+mod suspension;
 mod wit;
 
 #[cfg(any(test, feature = "testing"))]
@@ -64,12 +63,15 @@ use std::sync::Arc;
 
 pub use breaker::BreakerState;
 pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
-pub use contents::{CodeResolution, ResolveError};
 pub use fault::{Blame, FaultKind, PluginFault};
 pub use files::{FolderError, read_at_most};
 pub use inspect::{FileState, InspectedPlugin, inspect_installed, supported_versions};
 pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
+pub use kind::eligibility_engine::rule::{
+    EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, run_rule,
+};
+pub use kind::vocabulary_pack::contents::{CodeResolution, ResolveError};
 pub use library::{
     Accept, ArchivedPlugins, Downgrade, InstalledPlugin, LibraryError, LibraryRefill, Loss, PluginLibrary, PluginList,
     PluginOffer, PluginSet, Prepared, RecordedPlugin, RefusedPlugin, SyncReport, SyncedFile, is_in_use,
@@ -77,8 +79,6 @@ pub use library::{
 pub use limits::PluginLimits;
 pub use package::{Digest, PACKAGE_BYTES_MAX, Surface};
 pub use pool::{PoolUsage, Priority};
-pub use rule::is_suspicious;
-pub use rule::{EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, run_rule};
 pub use signature::{
     PinnedDigests, PluginSignature, PrivateKey, PrivateKeyError, SIGNATURE_BYTES_MAX, SIGNATURE_SUFFIX,
     SignatureProblem, Signer, TrustPolicy, UnsignedPlugins, read_signature_of,
@@ -88,13 +88,11 @@ pub use stats::{LastFault, PluginUsage, Usage};
 
 use compile::{CodeCache, Compiler, MachineCode};
 use daftar_domain::config::plugin_limits::PluginLimitsConfig;
-use daftar_domain::context::Cancellation;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 use daftar_domain::vocabulary::PackContents;
 use engine::SandboxEngine;
 use package::{Candidate, Package, check_size, manifest_of};
 use pool::{CallPool, Owner, PoolSize, THREADS_MIN};
-use wit::Linked;
 
 /// The configuration of a plugin host.
 #[derive(Clone, Default)]
@@ -114,6 +112,9 @@ pub struct PluginHostSettings {
     pub clock: Option<HostClock>,
     /// The recorder of call durations for the metrics; none by default.
     pub recorder: Option<CallRecorder>,
+    /// True if an installed eligibility engine without cached code is not loaded when a library is opened, but by
+    /// [`PluginLibrary::load_pending`], so that a server can serve records while it is compiled.
+    pub compiles_engines_later: bool,
     /// True if the log has every line of a plugin: for its author, on a machine without a register. A server suppresses
     /// lines above a rate limit and lines that may contain data of a caller.
     pub shows_all_lines: bool,
@@ -176,13 +177,13 @@ impl PluginHost {
         let plugin = installed.loaded().clone();
         let name = plugin.manifest().name.clone();
         let engine = self.engine.clone();
-        let read = move || match &plugin.linked {
-            Linked::Pack(pack) => contents::read(&plugin, pack, &engine).map_err(|fault| {
+        let read = move || match plugin.contents(&engine) {
+            Ok(contents) => contents.ok_or_else(|| no_codes(&plugin)),
+            Err(fault) => {
                 // The call has no input of a caller.
-                rule::report_own_fault(&plugin, &fault);
-                InstallError::from_fault(InstallStep::Content, fault)
-            }),
-            Linked::Engine(_) => Err(no_codes(&plugin)),
+                suspension::report_own_fault(&plugin, &fault);
+                Err(InstallError::from_fault(InstallStep::Content, fault))
+            }
         };
         let answer = self.pool.run(Priority::Background, &Owner::system(&name), read);
         answer.unwrap_or_else(|busy| Err(InstallError::of(&name, InstallStep::Content, busy)))
@@ -246,10 +247,10 @@ impl PluginHost {
         Ok((install::link(package, &self.engine, &compiled, &self.settings)?, code))
     }
 
-    /// Loads an installed plugin. If its machine code is cached, its file is not validated again: the code was compiled
-    /// after the same bytes had passed every check.
+    /// Loads an installed plugin. If the machine code of its file is cached, the file is not validated again: the code
+    /// was compiled after the same bytes had passed every check.
     fn load_installed(&self, candidate: Candidate) -> Result<LoadedPlugin, InstallError> {
-        if let Some(compiled) = self.compiler.cached(self.engine.wasmtime(), candidate.digest) {
+        if let Some(compiled) = self.compiler.cached(self.engine.wasmtime(), &candidate) {
             return install::link(&candidate.checked_before()?, &self.engine, &compiled, &self.settings);
         }
         self.load(&candidate.check()?)
@@ -258,7 +259,7 @@ impl PluginHost {
     /// Compiles and links a package that is installed.
     fn load(&self, package: &Package) -> Result<LoadedPlugin, InstallError> {
         let (loaded, code) = self.load_new(package)?;
-        self.compiler.cache(self.engine.wasmtime(), package.digest, code.as_ref());
+        self.compiler.cache(self.engine.wasmtime(), code.as_ref());
         Ok(loaded)
     }
 
@@ -267,59 +268,8 @@ impl PluginHost {
         let (tried, engine) = (plugin.clone(), self.engine.clone());
         let name = &plugin.manifest().name;
         let owner = Owner::system(name);
-        let answer = self.pool.run(Priority::Background, &owner, move || install::try_out(&tried, &engine));
+        let answer = self.pool.run(Priority::Background, &owner, move || tried.try_out(&engine));
         answer.unwrap_or_else(|busy| Err(InstallError::of(&plugin.manifest().name, InstallStep::Smoke, busy)))
-    }
-
-    /// Runs `task` with a rule of that engine, which need not be installed, on a plugin thread.
-    ///
-    /// # Errors
-    /// As [`EligibilityEngine::submit`].
-    pub fn submit_rule(
-        &self,
-        priority: Priority,
-        plugin: &Arc<LoadedPlugin>,
-        request: RuleRequest,
-        cancellation: Cancellation,
-        task: RuleTask,
-    ) -> Result<(), EngineError> {
-        let (stats, name) = (plugin.stats.clone(), plugin.manifest().name.clone());
-        let trial = plugin.breaker.admit().map_err(|aside| {
-            stats.record_rejected();
-            EngineError::suspended(&name, aside)
-        })?;
-        let admitted = stats.admit_request(plugin.limits().concurrent_requests).ok_or(EngineError::Busy)?;
-        let (plugin, engine) = (plugin.clone(), self.engine.clone());
-        let RuleRequest { actor, expression, schema } = request;
-        let terms = (priority, cancellation.clone());
-        let job = move || {
-            let _admitted = admitted;
-            let Linked::Engine(linked) = &plugin.linked else { return task(Err(EngineError::NoEngine)) };
-            if let Some(trial) = trial
-                && let Err(aside) = rule::tried_again(trial, &plugin, || rule::try_out(&plugin, linked, &engine))
-            {
-                return task(Err(EngineError::suspended(&plugin.manifest().name, aside)));
-            }
-            let is_suspicious = match RuleSession::compile(&plugin, linked, &engine, terms, &expression, &schema) {
-                Ok(mut rule) => {
-                    task(Ok(&mut rule));
-                    rule.has_suspicious_fault()
-                }
-                Err(error) => {
-                    let is_suspicious = matches!(&error, EngineError::Fault(fault) if is_suspicious(fault.kind));
-                    task(Err(error));
-                    is_suspicious
-                }
-            };
-            if is_suspicious {
-                rule::check(&plugin, || rule::try_out(&plugin, linked, &engine));
-            }
-        };
-        let owner = Owner { plugin: name, actor };
-        self.pool.submit(priority, &owner, cancellation, job).map_err(|_| {
-            stats.record_rejected();
-            EngineError::Busy
-        })
     }
 
     /// Returns the current load of the plugin threads.
@@ -329,9 +279,9 @@ impl PluginHost {
     }
 }
 
-fn no_codes(engine: &LoadedPlugin) -> InstallError {
-    let reason = "it is an eligibility engine and provides no codes";
-    InstallError::of(&engine.manifest().name, InstallStep::Content, reason)
+fn no_codes(plugin: &LoadedPlugin) -> InstallError {
+    let PluginManifest { name, kind, .. } = plugin.manifest();
+    InstallError::of(name, InstallStep::Content, format_args!("plugins of kind `{kind}` provide no codes"))
 }
 
 impl std::fmt::Debug for PluginHost {

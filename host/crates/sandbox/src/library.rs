@@ -9,10 +9,12 @@
 //! **Invariant:** a [`PluginSet`] is immutable: a caller keeps the plugins that it contained when it was returned.
 
 mod archive;
+mod engines;
+mod pending;
 mod records;
 mod sync;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,12 +32,9 @@ use super::PluginHost;
 use super::files::{FolderError, crash_point, private_folder, remove_unfinished, write_whole};
 use super::install::{InstallError, InstallStep};
 use super::package::{Candidate, Digest};
-use super::pool::Priority;
-use super::rule::{EligibilityEngine, EngineError, RuleRequest, RuleTask};
 use super::signature::{Signer, UnsignedPlugins};
 use crate::install::LoadedPlugin;
 use crate::{MachineCode, PackContents};
-use daftar_domain::context::Cancellation;
 use daftar_domain::manifest::{PluginKind, PluginManifest, PluginName};
 
 const LIST_FILE: &str = "installed.json";
@@ -56,19 +55,23 @@ pub enum LibraryError {
 
 /// The installed plugins.
 pub struct PluginLibrary {
-    host: Arc<PluginHost>,
+    pub(crate) host: Arc<PluginHost>,
     folder: PathBuf,
     records: Mutex<PluginList>,
-    /// The plugins that could not be loaded when the library was opened.
-    refused: Vec<InstallError>,
+    /// The plugins that could not be loaded since the library was opened.
+    refused: Mutex<Vec<InstallError>>,
+    /// The engines that are compiled after the library was opened.
+    pending: Mutex<BTreeSet<PluginName>>,
     current: ArcSwap<PluginSet>,
     /// Holds the file lock as long as the library exists.
     _lock: File,
 }
 
 impl PluginLibrary {
-    /// Opens the library in `folder` and loads the installed plugins. `engine` names the eligibility engine to use if
-    /// several are installed. May compile: not for async code.
+    /// Opens the library in `folder` and loads the installed plugins, except the engines that
+    /// [`PluginHostSettings::compiles_engines_later`](crate::PluginHostSettings::compiles_engines_later) leaves to
+    /// [`Self::load_pending`]. `engine` names the eligibility engine to use if several are installed. May compile: not
+    /// for async code.
     ///
     /// # Errors
     /// The folder cannot be used, or its list is corrupt. A plugin that cannot be loaded is not an error: it stays
@@ -84,7 +87,12 @@ impl PluginLibrary {
         }
         let mut set = PluginSet { plugins: BTreeMap::new(), wanted_engine: engine };
         let mut refused = Vec::new();
+        let mut pending = BTreeSet::new();
         for (name, record) in &records.installed {
+            if pending::is_left_for_later(&host, record.kind, record.digest) {
+                pending.insert(name.clone());
+                continue;
+            }
             match load_recorded(&host, folder, name, record) {
                 Ok(plugin) => drop(set.plugins.insert(name.clone(), plugin)),
                 Err(error) => refused.push(error),
@@ -92,7 +100,8 @@ impl PluginLibrary {
         }
         let current = ArcSwap::from_pointee(set);
         let (folder, records) = (folder.to_owned(), Mutex::new(records));
-        let library = Self { host, folder, records, refused, current, _lock: lock };
+        let (refused, pending) = (Mutex::new(refused), Mutex::new(pending));
+        let library = Self { host, folder, records, refused, pending, current, _lock: lock };
         library.sweep(&library.lock());
         Ok(library)
     }
@@ -100,7 +109,9 @@ impl PluginLibrary {
     /// Removes the cached code of plugins that are not installed. Called after the plugins of a folder are installed:
     /// their code may already be in the cache, for example after a restore.
     pub fn forget_unused_code(&self) {
-        self.host.compiler.retain(&self.lock().digests().into_iter().collect());
+        let mut used: BTreeSet<Digest> = self.lock().digests().into_iter().collect();
+        used.extend(self.current().iter().map(|plugin| plugin.loaded().code.digest));
+        self.host.compiler.retain(&used);
     }
 
     /// The plugins installed now. The set is immutable; call again to see changes.
@@ -120,7 +131,7 @@ impl PluginLibrary {
     pub fn unloaded(&self) -> Vec<InstallError> {
         let (records, current) = (self.lock(), self.current());
         let is_unloaded = |name: &PluginName| records.installed.contains_key(name) && current.get(name).is_none();
-        self.refused.iter().filter(|refused| refused.plugin.as_ref().is_some_and(is_unloaded)).cloned().collect()
+        self.refused().iter().filter(|refused| refused.plugin.as_ref().is_some_and(is_unloaded)).cloned().collect()
     }
 
     /// The list entry of an installed plugin, even if it could not be loaded.
@@ -156,17 +167,25 @@ impl PluginLibrary {
         {
             return Err(InstallError::of(&candidate.manifest.name, InstallStep::Downgrade, reason));
         }
-        if let Some(serving) = self.current().engine_displaced_by(&candidate.manifest) {
-            let reason = format!(
-                "the eligibility engine `{serving}` is already installed, and with two engines none is active; set `engine` in `[plugins]` to the one to use, or remove `{serving}` first"
-            );
-            return Err(InstallError::of(&candidate.manifest.name, InstallStep::Content, reason));
-        }
+        self.refuse_second_engine(&candidate.manifest)?;
         let package = candidate.check()?;
         let (loaded, code) = self.host.load_new(&package)?;
         let loaded = Arc::new(loaded);
         let contents = self.host.try_out(&loaded)?;
         Ok(Prepared { loaded, signer, signature, is_unsigned_allowed, contents, bytes: package.candidate.bytes, code })
+    }
+
+    /// Rejects an engine beside another one, if the configuration names none of them.
+    ///
+    /// # Errors
+    /// An error at step `content`.
+    pub fn refuse_second_engine(&self, manifest: &PluginManifest) -> Result<(), InstallError> {
+        let installed = self.current().engine_displaced_by(manifest).cloned();
+        let Some(serving) = installed.or_else(|| self.pending_engine_displaced_by(manifest)) else { return Ok(()) };
+        let reason = format!(
+            "the eligibility engine `{serving}` is already installed, and with two engines rules that name none have none; set `engine` in `[plugins]` to the one that decides them, or remove `{serving}` first"
+        );
+        Err(InstallError::of(&manifest.name, InstallStep::Content, reason))
     }
 
     /// The reason why installing a plugin would be a downgrade: a newer version of it is installed, loaded or not.
@@ -204,7 +223,7 @@ impl PluginLibrary {
     pub fn commit(&self, mut prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
         let code = prepared.code.take();
         let installed = self.record(prepared, now)?;
-        self.host.compiler.cache(self.host.engine.wasmtime(), installed.loaded().digest(), code.as_ref());
+        self.host.compiler.cache(self.host.engine.wasmtime(), code.as_ref());
         Ok(installed)
     }
 
@@ -219,6 +238,7 @@ impl PluginLibrary {
         let Prepared { loaded, signer, .. } = prepared;
         let installed = InstalledPlugin { loaded, signer, installed_at: now };
         self.publish(|plugins| drop(plugins.insert(name.clone(), installed.clone())));
+        self.settle(&name);
         self.sweep(&records);
         Ok(installed)
     }
@@ -277,6 +297,7 @@ impl PluginLibrary {
         let replaced = self.replace_list(&mut records, changed);
         replaced.map_err(|error| FolderError::new(&self.folder.join(LIST_FILE), error))?;
         self.publish(|plugins| drop(plugins.remove(name)));
+        self.settle(name);
         self.sweep(&records);
         Ok(())
     }
@@ -310,28 +331,6 @@ impl PluginLibrary {
     fn lock(&self) -> MutexGuard<'_, PluginList> {
         // The records are replaced as a whole, so they are valid after a panic.
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl EligibilityEngine for PluginLibrary {
-    fn submit(
-        &self,
-        priority: Priority,
-        request: RuleRequest,
-        cancellation: Cancellation,
-        task: RuleTask,
-    ) -> Result<(), EngineError> {
-        let set = self.current.load();
-        let engine = set.engine().ok_or(EngineError::NoEngine)?;
-        self.host.submit_rule(priority, engine.loaded(), request, cancellation, task)
-    }
-
-    fn background_threads(&self) -> usize {
-        self.host.pool_usage().background_threads_max
-    }
-
-    fn engine_name(&self) -> Option<String> {
-        self.current.load().engine().map(|engine| engine.loaded().reference())
     }
 }
 
@@ -388,24 +387,6 @@ impl PluginSet {
     /// The vocabulary packs, by name.
     pub fn packs(&self) -> impl Iterator<Item = &InstalledPlugin> {
         self.iter().filter(|plugin| plugin.manifest().kind == PluginKind::VocabularyPack)
-    }
-
-    /// The engine that is active because it is the only one, and would not be beside a plugin of that manifest.
-    fn engine_displaced_by(&self, manifest: &PluginManifest) -> Option<&PluginName> {
-        let is_unnamed_engine = manifest.kind == PluginKind::EligibilityEngine && self.wanted_engine.is_none();
-        let serving = &self.engine()?.manifest().name;
-        (is_unnamed_engine && *serving != manifest.name).then_some(serving)
-    }
-
-    /// The active eligibility engine: the one that the configuration names, else the only one.
-    #[must_use]
-    pub fn engine(&self) -> Option<&InstalledPlugin> {
-        let mut engines = self.iter().filter(|plugin| plugin.manifest().kind == PluginKind::EligibilityEngine);
-        if let Some(wanted) = &self.wanted_engine {
-            return engines.find(|plugin| plugin.manifest().name == *wanted);
-        }
-        let first = engines.next();
-        if engines.next().is_some() { None } else { first }
     }
 }
 

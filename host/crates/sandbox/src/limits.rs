@@ -9,6 +9,7 @@ pub use daftar_domain::config::plugin_limits::{
 };
 
 use super::fault::{FaultKind, Stopped};
+use super::kind::row;
 use daftar_domain::config::plugin_limits::PluginLimitsConfig;
 use daftar_domain::manifest::PluginKind;
 
@@ -83,61 +84,8 @@ impl PluginLimits {
     /// The default limits of a plugin of that kind.
     #[must_use]
     pub fn for_kind(kind: PluginKind) -> Self {
-        match kind {
-            PluginKind::VocabularyPack => Self::VOCABULARY_PACK,
-            PluginKind::EligibilityEngine => Self::ELIGIBILITY_ENGINE,
-        }
+        row(kind).limits.clone()
     }
-
-    /// Packs run sequentially at install; those of open vocabularies also when a code is looked up that they do not
-    /// list.
-    const VOCABULARY_PACK: Self = Self {
-        // The codes are in memory: the largest known list takes 40 MB with all its languages.
-        memory_bytes: 96 << 20,
-        table_elements: 4_000,
-        core_instances: CORE_INSTANCES_MAX,
-        // `describe` and `concept-groups` copy a few kilobytes.
-        fuel_base: 50_000_000,
-        // A concept with forty labels takes some ten thousand instructions, reading a code by a grammar some tens of
-        // thousands.
-        fuel_per_row: 100_000,
-        // A page of a thousand concepts may burn 150 M: a fifth of a second where an instruction takes more than a
-        // nanosecond.
-        call_ms: 1_000,
-        // A namespace and two numbers.
-        input_bytes: 4 << 10,
-        // A thousand concepts of eight kilobytes.
-        output_bytes: 8 << 20,
-        // Log lines.
-        host_calls: 1_000,
-        host_call_bytes: 256 << 10,
-        // The installer and a few look-ups in open vocabularies.
-        concurrent_requests: 16,
-    };
-
-    /// Engines run for every request that evaluates a rule, with any expression that a client sends.
-    const ELIGIBILITY_ENGINE: Self = Self {
-        // A parsed expression, the truth tables, and a batch of a few thousand rows with its members.
-        memory_bytes: 64 << 20,
-        // One element for each function that is called through a pointer.
-        table_elements: 10_000,
-        core_instances: CORE_INSTANCES_MAX,
-        // Compiling the largest expression allowed takes a tenth of this.
-        fuel_base: 500_000_000,
-        // Walking the syntax tree for a household of twenty takes some fifty thousand instructions.
-        fuel_per_row: 200_000,
-        // A batch of 4,096 rows may burn 1,300 M: a second or two on a slow machine.
-        call_ms: 8_000,
-        // 4,096 households with all columns.
-        input_bytes: 32 << 20,
-        // One verdict and a few missing facts a row.
-        output_bytes: 8 << 20,
-        // Log lines.
-        host_calls: 1_000,
-        host_call_bytes: 256 << 10,
-        // As many as the machine can process before their clients time out.
-        concurrent_requests: 256,
-    };
 
     /// The fuel of a call over that many rows.
     #[must_use]
@@ -248,7 +196,11 @@ mod tests {
     use super::*;
 
     fn limiter() -> Limiter {
-        Limiter::new(&PluginLimits { memory_bytes: 1_000, table_elements: 10, ..PluginLimits::VOCABULARY_PACK })
+        Limiter::new(&PluginLimits {
+            memory_bytes: 1_000,
+            table_elements: 10,
+            ..PluginLimits::for_kind(PluginKind::VocabularyPack)
+        })
     }
 
     #[test]
@@ -286,7 +238,7 @@ mod tests {
 
     #[test]
     fn no_default_exceeds_the_instance_pool() {
-        for kind in [PluginKind::VocabularyPack, PluginKind::EligibilityEngine] {
+        for kind in PluginKind::ALL {
             let limits = PluginLimits::for_kind(kind);
             assert!(limits.memory_bytes <= MEMORY_BYTES_CEILING, "{kind}");
             assert!(limits.table_elements <= TABLE_ELEMENTS_CEILING, "{kind}");
@@ -296,7 +248,8 @@ mod tests {
 
     #[test]
     fn the_fuel_of_a_call_grows_with_its_rows_and_never_wraps() {
-        let limits = PluginLimits { fuel_base: 10, fuel_per_row: 3, ..PluginLimits::ELIGIBILITY_ENGINE };
+        let limits =
+            PluginLimits { fuel_base: 10, fuel_per_row: 3, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
         assert_eq!(limits.fuel_for(0), 10);
         assert_eq!(limits.fuel_for(5), 25);
         let limits = PluginLimits { fuel_base: 10, fuel_per_row: u64::MAX, ..limits };

@@ -224,9 +224,9 @@ fn check_imports(
     manifest: &PluginManifest,
     version: &InterfaceVersion,
 ) -> Result<(), InstallError> {
-    let granted = version.granted_imports;
-    let is_allowed =
-        |name: &str| granted.contains(&name) || (version.type_imports.contains(&name) && holds_types_only(types, name));
+    let (granted, type_imports) = (version.granted_imports, version.type_imports());
+    let has_types = |name: &str| type_imports.iter().any(|import| import == name) && holds_types_only(types, name);
+    let is_allowed = |name: &str| granted.contains(&name) || has_types(name);
     let refused: Vec<&str> = surface.imports.iter().map(String::as_str).filter(|name| !is_allowed(name)).collect();
     if refused.is_empty() {
         return Ok(());
@@ -263,7 +263,7 @@ fn check_export(
     version: &InterfaceVersion,
 ) -> Result<(), InstallError> {
     let wanted = version.export(manifest.kind);
-    let item = types.as_ref().component_item_for_export(wanted);
+    let item = types.as_ref().component_item_for_export(&wanted);
     if item.is_some_and(|item| matches!(item.ty, ComponentEntityType::Instance(_))) {
         return Ok(());
     }

@@ -8,6 +8,7 @@ mod isolation;
 mod library;
 mod limits;
 mod logs;
+mod pending;
 mod refusals;
 mod rules;
 mod trust;

@@ -1,38 +1,36 @@
 //! The supported versions of the plugin interface.
 //!
-//! The rest of the host uses domain types only. Each version has a module that converts between those and its generated
-//! types. There is one version so far. An older one gets a module that delegates to the newest, and a row in
-//! [`InterfaceVersion::SUPPORTED`].
+//! The rest of the host uses domain types only. Each kind of plugin has a module for each version, which converts
+//! between those and its generated types. There is one version so far. An older one gets modules that delegate to the
+//! newest, and a row in [`InterfaceVersion::SUPPORTED`].
 //!
-//! **Invariant:** every value from a guest passes through one of these modules, where its size is limited and it is
+//! **Invariant:** every value from a guest passes through one of those modules, where its size is limited and it is
 //! converted to domain types.
 //! **Invariant:** every text and every list has a limit, and an error names the field and shows only the start of its
 //! value.
 
-mod v0_1;
+pub(super) mod v0_1;
 
 use v0_1 as latest;
 use wasmtime::Engine;
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::Linker;
 
+use super::kind::{Linked, row};
 use super::sandbox::HostState;
-pub(super) use crate::bindings::engine::EligibilityEngine as Rules;
-use crate::bindings::engine::EligibilityEnginePre;
-pub(super) use crate::bindings::pack::VocabularyPack as Pack;
-use crate::bindings::pack::VocabularyPackPre;
+use crate::compile::{Compiled, DATA_IMPORT};
 use crate::fault::excerpt;
 use crate::sandbox::CallError;
 use daftar_domain::manifest::{PluginKind, PluginVersion};
-use daftar_domain::vocabulary::Concept;
+
+/// The package of the plugin interface.
+const PACKAGE: &str = "daftar:plugin";
 
 /// A version of the plugin interface: the exports that it requires, and the imports that it permits.
 #[derive(Debug)]
 pub(super) struct InterfaceVersion {
     pub number: PluginVersion,
-    vocabulary: &'static str,
-    eligibility: &'static str,
-    /// The imports that contain only types, which every plugin may name: they are not callable.
-    pub type_imports: &'static [&'static str],
+    /// The interfaces that contain only types, beside those of the kinds.
+    types: &'static [&'static str],
     /// The imports with functions that the host links: the rights of a plugin.
     pub granted_imports: &'static [&'static str],
 }
@@ -41,14 +39,7 @@ impl InterfaceVersion {
     /// Every supported version, newest first.
     pub const SUPPORTED: &'static [Self] = &[Self {
         number: PluginVersion::new(0, 1, 0),
-        vocabulary: "daftar:plugin/vocabulary@0.1.0",
-        eligibility: "daftar:plugin/eligibility@0.1.0",
-        type_imports: &[
-            "daftar:plugin/schema@0.1.0",
-            "daftar:plugin/columns@0.1.0",
-            "daftar:plugin/vocabulary@0.1.0",
-            "daftar:plugin/eligibility@0.1.0",
-        ],
+        types: &["schema", "columns"],
         granted_imports: &["daftar:plugin/log@0.1.0"],
     }];
 
@@ -58,25 +49,19 @@ impl InterfaceVersion {
     }
 
     /// The interface that a plugin of that kind must export.
-    pub const fn export(&self, kind: PluginKind) -> &'static str {
-        match kind {
-            PluginKind::VocabularyPack => self.vocabulary,
-            PluginKind::EligibilityEngine => self.eligibility,
-        }
+    pub fn export(&self, kind: PluginKind) -> String {
+        self.named(row(kind).interface)
     }
-}
 
-/// A pack ready to be instantiated.
-pub(super) type LinkedPack = VocabularyPackPre<HostState>;
+    /// The imports that contain only types, which every plugin may name: they are not callable.
+    pub fn type_imports(&self) -> Vec<String> {
+        let exported = PluginKind::ALL.map(|kind| row(kind).interface);
+        self.types.iter().copied().chain(exported).map(|interface| self.named(interface)).collect()
+    }
 
-/// An engine ready to be instantiated.
-pub(super) type LinkedEngine = EligibilityEnginePre<HostState>;
-
-/// A compiled and linked plugin, ready to be instantiated.
-#[derive(Clone)]
-pub(super) enum Linked {
-    Pack(LinkedPack),
-    Engine(LinkedEngine),
+    fn named(&self, interface: &str) -> String {
+        format!("{PACKAGE}/{interface}@{}", self.number)
+    }
 }
 
 /// Links a component as a plugin of that kind.
@@ -87,29 +72,18 @@ pub(super) fn link(
     version: &InterfaceVersion,
     kind: PluginKind,
     engine: &Engine,
-    component: &Component,
-) -> wasmtime::Result<Linked> {
+    compiled: &Compiled,
+) -> wasmtime::Result<Box<dyn Linked>> {
     let mut linker = Linker::<HostState>::new(engine);
-    for import in version.type_imports {
-        linker.instance(import)?;
+    for import in version.type_imports() {
+        linker.instance(&import)?;
     }
     latest::link(&mut linker)?;
-    let pre = linker.instantiate_pre(component)?;
-    Ok(match kind {
-        PluginKind::VocabularyPack => Linked::Pack(LinkedPack::new(pre)?),
-        PluginKind::EligibilityEngine => Linked::Engine(LinkedEngine::new(pre)?),
-    })
+    if let Some(data) = &compiled.data {
+        linker.root().module(DATA_IMPORT, data)?;
+    }
+    (row(kind).link)(linker.instantiate_pre(&compiled.code.component)?)
 }
-
-/// Some concepts, and the cursor of the next page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ConceptPage {
-    pub concepts: Vec<Concept>,
-    pub next: Option<u32>,
-}
-
-/// A rule inside an instance.
-pub(super) type RuleHandle = wasmtime::component::ResourceAny;
 
 /// Converts between enums with the same case names.
 macro_rules! same {
@@ -117,18 +91,18 @@ macro_rules! same {
         match $value { $(<$from>::$case => $to::$case),+ }
     };
 }
-use same;
+pub(super) use same;
 
 /// The position of a value in a response, such as `concept "BR": labels`. Formatted only for errors.
-type Position<'a> = &'a dyn std::fmt::Display;
+pub(super) type Position<'a> = &'a dyn std::fmt::Display;
 
 /// The error of a response that breaks the interface.
-fn invalid(place: Position<'_>, reason: impl std::fmt::Display) -> CallError {
+pub(super) fn invalid(place: Position<'_>, reason: impl std::fmt::Display) -> CallError {
     CallError::InvalidAnswer(format!("{}: {reason}", excerpt(&place.to_string())))
 }
 
 /// Checks that a text has at most that many bytes and no control characters.
-fn text(value: String, bytes_max: usize, place: Position<'_>) -> Result<String, CallError> {
+pub(super) fn text(value: String, bytes_max: usize, place: Position<'_>) -> Result<String, CallError> {
     if value.len() > bytes_max {
         let (length, shown) = (value.len(), excerpt(value.get(..40).unwrap_or_default()));
         return Err(invalid(
@@ -145,7 +119,7 @@ fn text(value: String, bytes_max: usize, place: Position<'_>) -> Result<String, 
 }
 
 /// Checks a text as above, and that it is not empty.
-fn filled(value: String, bytes_max: usize, place: Position<'_>) -> Result<String, CallError> {
+pub(super) fn filled(value: String, bytes_max: usize, place: Position<'_>) -> Result<String, CallError> {
     if value.trim().is_empty() {
         return Err(invalid(place, "the text is empty"));
     }
@@ -153,7 +127,7 @@ fn filled(value: String, bytes_max: usize, place: Position<'_>) -> Result<String
 }
 
 /// Converts a list of at most that many items with `read`.
-fn list<T, U>(
+pub(super) fn list<T, U>(
     items: Vec<T>,
     count_max: usize,
     place: Position<'_>,
@@ -170,7 +144,7 @@ fn list<T, U>(
 }
 
 /// Parses a name, code or URI into its type.
-fn parsed<T, E: std::fmt::Display>(
+pub(super) fn parsed<T, E: std::fmt::Display>(
     value: &str,
     place: Position<'_>,
     parse: impl FnOnce(&str) -> Result<T, E>,

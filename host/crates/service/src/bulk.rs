@@ -554,6 +554,8 @@ mod tests {
             AppError::Unavailable("a disk".into()),
             AppError::internal("a defect"),
             AppError::NoEngine,
+            AppError::EngineCompiling(daftar_domain::manifest::PluginName::parse("cel").unwrap()),
+            AppError::EngineNotInstalled("gear".to_owned()),
             AppError::VocabularyUnavailable(namespace),
             AppError::PluginSuspended {
                 plugin: daftar_domain::manifest::PluginName::parse("cel").unwrap(),

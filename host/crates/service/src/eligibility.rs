@@ -7,6 +7,7 @@
 pub mod check;
 mod codes;
 pub mod decision;
+pub mod engine;
 pub mod evaluate;
 pub mod evidence;
 pub mod facts;

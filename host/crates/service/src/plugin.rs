@@ -11,9 +11,11 @@ mod follow;
 mod remove;
 mod report;
 mod review;
+mod start;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracing::field::Empty;
@@ -45,6 +47,9 @@ pub use daftar_sandbox::{
 use daftar_store::shared::Shared;
 use daftar_vocabulary::{CheckedPack, PackOrigin, check};
 
+/// The reason why an engine is not active for some seconds after a start.
+const COMPILING: &str = "it is being compiled";
+
 /// Administers plugins.
 #[derive(Clone)]
 pub struct PluginAdministration {
@@ -57,6 +62,8 @@ pub struct PluginAdministration {
     common: Arc<Mutex<Common>>,
     /// Data that this process shares with the other processes of the register.
     shared: Option<Arc<dyn Shared>>,
+    /// Engines of the folder of plugins, which [`Self::finish_start`] compiles and installs.
+    engines: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 /// An installed plugin that is not active.
@@ -75,7 +82,7 @@ impl PluginAdministration {
     #[must_use]
     pub fn new(registry: Registry, host: Arc<PluginHost>, library: Arc<PluginLibrary>) -> Self {
         let publisher = VocabularyPublisher::new(registry.clone());
-        Self { registry, publisher, host, library, common: Arc::default(), shared: None }
+        Self { registry, publisher, host, library, common: Arc::default(), shared: None, engines: Arc::default() }
     }
 
     /// The same with other processes: plugins are in the store, one process changes plugins and settings at a time,
@@ -122,11 +129,25 @@ impl PluginAdministration {
             let reason = error.to_string();
             reasons.extend(error.plugin.map(|name| (name, reason)));
         }
+        let compiling = self.library.compiling().into_iter().filter(|name| self.library.recorded(name).is_some());
+        reasons.extend(compiling.map(|name| (name, COMPILING.to_owned())));
         let unloaded = reasons.into_iter().map(|(name, reason)| {
             let recorded = self.library.recorded(&name);
             UnloadedPlugin { name, reason, recorded }
         });
         unloaded.collect()
+    }
+
+    /// The engines that are being compiled since the server started, by name.
+    #[must_use]
+    pub fn compiling(&self) -> Vec<PluginName> {
+        self.library.compiling()
+    }
+
+    /// True after [`Self::stop_compiling`].
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.library.is_stopping()
     }
 
     /// Cancels a running compilation and prevents new ones when the server stops.

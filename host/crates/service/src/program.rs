@@ -10,6 +10,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use crate::eligibility::check::check_expression;
+use crate::eligibility::engine;
 use crate::registry::Registry;
 use crate::search::{self, FoundPage, Paging};
 use crate::visibility::{self, Seen};
@@ -24,7 +25,7 @@ use daftar_domain::error_code::ErrorCode;
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::person_name::{search_phrase, search_words};
-use daftar_domain::program::{ELIGIBILITY, Program, ProgramDetails, ProgramPhase};
+use daftar_domain::program::{ELIGIBILITY, ENGINE, Program, ProgramDetails, ProgramPhase};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::instant::InstantCondition;
@@ -44,8 +45,8 @@ pub struct WrittenProgram {
 /// Adds a program.
 ///
 /// # Errors
-/// [`AppError::Invalid`] with every invalid field, [`AppError::Expression`] when the expression does not compile,
-/// [`AppError::NoEngine`] when no engine can check it, [`AppError::IdentifierInUse`].
+/// [`AppError::Invalid`] with every invalid field or when its engine is not installed, [`AppError::Expression`] when the
+/// expression does not compile, [`AppError::NoEngine`] when no engine can check it, [`AppError::IdentifierInUse`].
 pub async fn create(
     ctx: &OpContext,
     registry: &Registry,
@@ -86,7 +87,8 @@ pub async fn replace(
     }
     AppError::check(&mut problems)?;
     // An unchanged expression was checked when it was written: a program can be ended without an active engine.
-    let warnings = if details.get(ELIGIBILITY) == before.details.get(ELIGIBILITY) {
+    let of_rule = |details: &ProgramDetails| [ELIGIBILITY, ENGINE].map(|key| details.get(key).map(str::to_owned));
+    let warnings = if of_rule(&details) == of_rule(&before.details) {
         Vec::new()
     } else {
         check_eligibility(ctx, registry, engine, &details).await?
@@ -120,8 +122,9 @@ async fn check_eligibility(
     engine: &Arc<dyn EligibilityEngine>,
     details: &ProgramDetails,
 ) -> Result<Vec<Diagnostic>, AppError> {
+    let engine = engine::of_body(engine, details.get(ENGINE))?;
     match details.get(ELIGIBILITY) {
-        Some(expression) => check_expression(ctx, registry, engine, expression, details.target_type()).await,
+        Some(expression) => check_expression(ctx, registry, &engine, expression, details.target_type()).await,
         None => Ok(Vec::new()),
     }
 }
@@ -154,7 +157,6 @@ pub async fn read(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> 
 }
 
 /// The eligibility rule of a program.
-#[derive(Debug)]
 pub struct ProgramRule {
     /// `Program/<system>|<value>`, as requested.
     pub reference: String,
@@ -162,6 +164,8 @@ pub struct ProgramRule {
     pub version: VersionId,
     /// The expression.
     pub expression: String,
+    /// Its engine.
+    pub engine: Arc<dyn EligibilityEngine>,
     /// The type of its subjects.
     pub subject: Subject,
 }
@@ -169,15 +173,17 @@ pub struct ProgramRule {
 /// The rule of a program that a request names, at its current version or a given one.
 ///
 /// # Errors
-/// [`AppError::MissingScope`] without `program:read`; [`AppError::FieldNotGranted`] if the client may not see the rule
-/// or the type of its subjects; [`AppError::Invalid`] if there is no such program or it has no expression.
+/// [`AppError::MissingScope`] without `program:read`; [`AppError::FieldNotGranted`] if the client may not see the rule,
+/// its engine or the type of its subjects; [`AppError::Invalid`] if there is no such program or it has no expression;
+/// [`AppError::EngineNotInstalled`].
 pub async fn rule_of(
     ctx: &OpContext,
     registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
     key: &IdentifierKey,
     then: Option<VersionId>,
 ) -> Result<ProgramRule, AppError> {
-    for field in ["eligibility", "target_type"] {
+    for field in ["eligibility", "engine", "target_type"] {
         visibility::check_read(ctx, Resource::Program, field, FieldUse::Rule)?;
     }
     let found = visibility::find_record::<ProgramDetails>(ctx, registry, key).await;
@@ -189,8 +195,9 @@ pub async fn rule_of(
     let Some(expression) = program.details.get(ELIGIBILITY).map(str::to_owned) else {
         return Err(AppError::invalid("program", "no_expression", "the program has no eligibility expression"));
     };
-    let reference = records::reference(RecordKind::Program, key);
-    Ok(ProgramRule { reference, version: program.meta.version, expression, subject: program.details.target_type() })
+    let (version, subject) = (program.meta.version, program.details.target_type());
+    let engine = engine::of_program(engine, &program.details)?;
+    Ok(ProgramRule { reference: records::reference(RecordKind::Program, key), version, expression, engine, subject })
 }
 
 /// A program at a version.
@@ -211,14 +218,14 @@ pub struct BrokenRule {
     pub expression: String,
     /// The problem, in one sentence.
     pub message: String,
-    /// All problems; empty if it exceeds a budget.
+    /// All problems; empty if it exceeds a budget or its engine is not installed.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Checks the rule of every program, and returns the invalid ones.
 ///
 /// # Errors
-/// [`AppError::NoEngine`] and [`AppError::Busy`]: then no rule is checked.
+/// [`AppError::NoEngine`], [`AppError::EngineCompiling`] and [`AppError::Busy`]: then no rule is checked.
 pub async fn broken_rules(
     ctx: &OpContext,
     registry: &Registry,
@@ -227,18 +234,18 @@ pub async fn broken_rules(
     let mut broken = Vec::new();
     for program in registry.index.programs().await? {
         let Some(expression) = program.details.get(ELIGIBILITY) else { continue };
-        match check_expression(ctx, registry, engine, expression, program.details.target_type()).await {
-            Ok(_) => {}
-            Err(AppError::Expression(problem)) => {
-                broken.push(BrokenRule {
-                    program: records::name_of(&program).unwrap_or_default(),
-                    expression: expression.to_owned(),
-                    message: problem.message,
-                    diagnostics: problem.diagnostics,
-                });
-            }
+        let checked = match engine::of_program(engine, &program.details) {
+            Ok(engine) => check_expression(ctx, registry, &engine, expression, program.details.target_type()).await,
+            Err(error) => Err(error),
+        };
+        let (message, diagnostics) = match checked {
+            Ok(_) => continue,
+            Err(AppError::Expression(problem)) => (problem.message, problem.diagnostics),
+            Err(error @ AppError::EngineNotInstalled(_)) => (error.to_string(), Vec::new()),
             Err(other) => return Err(other),
-        }
+        };
+        let name = records::name_of(&program).unwrap_or_default();
+        broken.push(BrokenRule { program: name, expression: expression.to_owned(), message, diagnostics });
     }
     Ok(broken)
 }

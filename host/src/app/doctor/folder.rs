@@ -338,8 +338,9 @@ fn engine(patient: &Patient, found: &[InspectedPlugin]) -> Option<Check> {
     let install = format!("`daftar plugin install FILE --data-dir {}`", patient.data_dir.display());
     match (wanted, engines.as_slice()) {
         (Some(name), engines) if !engines.iter().any(|engine| engine.name == *name) => {
-            let message =
-                format!("the eligibility engine `{name}` of `plugins.engine` is not installed: no rule can be decided");
+            let message = format!(
+                "the eligibility engine `{name}` of `plugins.engine` is not installed: rules that name no engine cannot be decided"
+            );
             Some(Check::problem(PLUGINS, "engine", message, format_args!("{install}, or change `plugins.engine`")))
         }
         (None, []) if found.is_empty() && patient.has_register() => {
@@ -354,7 +355,7 @@ fn engine(patient: &Patient, found: &[InspectedPlugin]) -> Option<Check> {
             Some(Check::problem(PLUGINS, "engine", message, install))
         }
         (None, [_, _, ..]) => {
-            let message = "several eligibility engines are installed, and none of them serves";
+            let message = "several eligibility engines are installed and none is active: rules that name no engine cannot be decided";
             Some(Check::problem(
                 PLUGINS,
                 "engine",

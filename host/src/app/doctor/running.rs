@@ -8,9 +8,8 @@ use daftar_domain::audit::AuditOutcome;
 use daftar_domain::audit::query::{AuditPosition, AuditQuery};
 use daftar_domain::checkup::{Check, CheckArea};
 use daftar_domain::error::AppError;
-use daftar_domain::manifest::PluginKind;
 use daftar_http::state::StateParts;
-use daftar_sandbox::{BreakerState, FaultKind, is_suspicious};
+use daftar_sandbox::BreakerState;
 use daftar_service::backup::TARGET as BACKUP;
 use daftar_service::follow::ClockDifference;
 use daftar_service::plugin::InstalledPlugin;
@@ -66,7 +65,13 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
         let remedy = "put certificate and key that belong together into the files; the server takes them by itself";
         checks.push(Check::problem(CheckArea::Certificate, "in_use", message, remedy));
     }
+    let compiling = app.plugins.compiling();
     for unloaded in app.plugins.unloaded() {
+        if compiling.contains(&unloaded.name) {
+            let message = format!("the plugin `{}` is being compiled since the server started", unloaded.name);
+            checks.push(Check::warning(CheckArea::Plugins, "active", message, "wait some seconds"));
+            continue;
+        }
         let message = format!("the plugin `{}` is installed and not active: {}", unloaded.name, unloaded.reason);
         let remedy = format!(
             "install a version that goes with the others, or `daftar plugin remove {} --data-dir {data_dir}`",
@@ -91,11 +96,11 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
 }
 
 /// Checks the rules of programs, which a change of packs, concept groups or the engine may have invalidated; `None`
-/// without an engine.
+/// without an active engine.
 async fn rules(app: &StateParts) -> Result<Option<Check>, AppError> {
     let broken = match broken_rules(&app.system_context(), &app.registry, &app.engine).await {
         Ok(broken) => broken,
-        Err(AppError::NoEngine) => return Ok(None),
+        Err(AppError::NoEngine | AppError::EngineCompiling(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
     let named: Vec<String> = broken.iter().take(NAMED_MAX).map(|rule| format!("`{}`", rule.program)).collect();
@@ -230,12 +235,11 @@ fn plugin_checks(plugin: &InstalledPlugin, data_dir: &str) -> Vec<Check> {
             checks.push(Check::warning(CheckArea::Plugins, "breaker", message, &show));
         }
     }
-    // Exhausted budgets of expressions are caused by the clients; only the host calls a pack.
-    let is_own = |kind: FaultKind| plugin.manifest().kind == PluginKind::VocabularyPack || is_suspicious(kind);
+    // Exhausted budgets of expressions are caused by the clients.
     let own: Vec<String> = usage
         .faults
         .iter()
-        .filter(|(kind, count)| *count > 0 && is_own(*kind))
+        .filter(|(kind, count)| *count > 0 && plugin.loaded().is_own_fault(*kind))
         .map(|(kind, count)| format!("{count} × {}", kind.name()))
         .collect();
     if !own.is_empty() {

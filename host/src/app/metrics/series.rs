@@ -344,7 +344,7 @@ impl MetricsSnapshot {
             /// Threads that run plugins.
             gauge "daftar_plugin_threads" = number(pool.threads);
             /// 1 while an eligibility engine is active; without one, requests that evaluate an expression get 503.
-            gauge "daftar_eligibility_engine_active" = flag(app.engine.engine_name().is_some());
+            gauge "daftar_eligibility_engine_active" = flag(app.engine.engine_name().is_ok());
             /// Installed plugins that cannot be loaded; the log contains the reason.
             gauge "daftar_plugins_not_loaded" = number(app.plugins.unloaded().len());
         }
@@ -370,7 +370,7 @@ impl MetricsSnapshot {
         let limits = against_limits(loaded.limits(), &usage);
         series! { self:
             /// The installed version of each plugin.
-            gauge "daftar_plugin_info" [of, ("version", version.as_str()), ("kind", manifest.kind.as_str())] = 1.0;
+            gauge "daftar_plugin_info" [of, ("version", version.as_str()), ("kind", manifest.kind.name())] = 1.0;
             /// Maximum share of its fuel that a call consumed, from 0 to 1.
             gauge "daftar_plugin_fuel_peak_ratio" [of] = usage.peak_fuel_share;
             /// Requests queued for a plugin or running in it.

@@ -48,6 +48,7 @@ pub fn run(
     }
     let body = PreviewRequest {
         expression: Cow::Borrowed(&rule.expression),
+        engine: rule.engine.as_deref().map(Cow::Borrowed),
         subject: Some(rule.subject),
         filter: Some(filters(&args.filter)?),
         sample: None,

@@ -3,19 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 use crate::app::packs;
 use crate::app::plugin_files::{self, ExportName, PluginSignature, PrivateKey, SIGNATURE_SUFFIX};
 use crate::cli::{CliError, GlobalArgs, output};
-use daftar_domain::manifest::PluginName;
+use daftar_domain::manifest::{PluginKind, PluginName};
+use daftar_pack_tools::scaffold;
 
 /// Options of a new plugin.
 #[derive(Debug, Args)]
 pub struct NewArgs {
-    /// `vocabulary-pack` or `eligibility-engine`
-    #[arg(long, value_name = "KIND")]
-    kind: String,
+    /// Kind of the plugin
+    #[arg(long, value_name = "KIND", value_parser = kind_parser())]
+    kind: PluginKind,
     /// The plugin's name: lower-case letters, digits and hyphens
     name: String,
     /// Folder to create; named after the plugin if absent
@@ -53,14 +55,17 @@ pub struct WrapArgs {
     output: PathBuf,
 }
 
+fn kind_parser() -> impl TypedValueParser<Value = PluginKind> {
+    PossibleValuesParser::new(PluginKind::NAMES).try_map(|name| PluginKind::parse(&name).ok_or("no kind of plugin"))
+}
+
 /// Creates a folder for a new plugin.
 pub fn new(global: &GlobalArgs, args: NewArgs) -> Result<(), CliError> {
-    let kind = plugin_files::kind_of(&args.kind).map_err(CliError::usage)?;
     let name = PluginName::parse(&args.name).map_err(CliError::usage)?;
     let folder = args.dir.unwrap_or_else(|| PathBuf::from(name.as_str()));
-    plugin_files::write(&folder, kind, &name).map_err(CliError::failed)?;
+    scaffold::write(&folder, args.kind, &name).map_err(CliError::failed)?;
     let words = format_args!("made {0}; build and test it with\n    daftar plugin build {0}", folder.display());
-    output::done(global, &json!({"folder": folder, "name": name.as_str(), "kind": kind.as_str()}), words);
+    output::done(global, &json!({"folder": folder, "name": name.as_str(), "kind": args.kind.name()}), words);
     Ok(())
 }
 

@@ -49,7 +49,7 @@ export const oneCase: View = ({ api, say }) => {
     if (evaluated.error) throw new Error(evaluated.error.detail)
     const on = answer.decision?.as_of ?? (asOf || today())
     const head = h('div', { class: 'person' })
-    fill(result, head, ...show(evaluated))
+    fill(result, head, h('p', { class: 'context' }, t.reach.on(day(on))), ...show(evaluated))
     fill(head, ...(await card(evaluated.subject, on, signal)))
     if (evaluated.outcome) say(t.answer[evaluated.outcome])
   })
@@ -80,7 +80,7 @@ export const oneCase: View = ({ api, say }) => {
   }
 
   function showRule(): void {
-    const { expression, asOf } = question()
+    const { expression } = question()
     const isOld = state.caseQuestion !== undefined && JSON.stringify(state.caseQuestion) !== JSON.stringify(state.question)
     const current = h(
       'button',
@@ -101,7 +101,6 @@ export const oneCase: View = ({ api, say }) => {
       expression.trim()
         ? h('pre', { class: 'rule', tabindex: '0', 'aria-label': t.rule.heading }, expression)
         : h('p', { class: 'notice' }, t.case.noRule),
-      asOf && h('p', { class: 'context' }, t.reach.on(day(asOf))),
       isOld && h('div', { class: 'notice', role: 'status' }, h('p', {}, t.case.oldRule), current),
     )
     running.enable(isReady())

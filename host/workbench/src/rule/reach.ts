@@ -90,7 +90,7 @@ export class Reach {
     const asOf = result.decision.as_of
     const context = contextLine(question, asOf, result.total)
     if (result.total === 0) {
-      fill(this.#result, h('p', { class: 'headline' }, t.reach.nobody), context, ruleOf(question.expression))
+      fill(this.#result, h('p', { class: 'headline' }, t.reach.noMatch), context, ruleOf(question.expression))
       return
     }
     fill(

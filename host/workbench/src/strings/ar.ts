@@ -138,7 +138,7 @@ export const ar: Strings = {
     undecided: (count, facts) => `ولا يمكن الحسم في ${number(count)} لعدم تسجيل ${facts}`,
     semicolon: '؛ ',
     undecidedOnly: (count) => `ولا يمكن الحسم في ${number(count)}`,
-    nobody: 'لا سجل يطابق المرشحات.',
+    noMatch: 'لا سجل يطابق المرشحات.',
     on: (day) => `في ${day}`,
     everyone: (isPeople) => (isPeople ? 'كل الأشخاص' : 'كل المجموعات'),
     filtered: (isPeople, filters) => `${isPeople ? 'الأشخاص' : 'المجموعات'} مع \u2068${filters}\u2069`,

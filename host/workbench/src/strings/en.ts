@@ -125,7 +125,7 @@ export const en = {
     undecided: (count: number, facts: string) => `${number(count)} cannot be decided because ${facts} is missing`,
     semicolon: '; ',
     undecidedOnly: (count: number) => `${number(count)} cannot be decided`,
-    nobody: 'The filters match no record.',
+    noMatch: 'The filters match no record.',
     on: (day: string) => `on ${day}`,
     everyone: (isPeople: boolean): string => (isPeople ? 'all people' : 'all groups'),
     filtered: (isPeople: boolean, filters: string) => `${isPeople ? 'people' : 'groups'} with ${filters}`,

@@ -125,7 +125,7 @@ export const es: Strings = {
     undecided: (count, facts) => `de ${number(count)} no se puede decidir porque falta ${facts}`,
     semicolon: '; ',
     undecidedOnly: (count) => `de ${number(count)} no se puede decidir`,
-    nobody: 'Ningún registro coincide con los filtros.',
+    noMatch: 'Ningún registro coincide con los filtros.',
     on: (day) => `el ${day}`,
     everyone: (isPeople) => (isPeople ? 'todas las personas' : 'todos los grupos'),
     filtered: (isPeople, filters) => `${isPeople ? 'personas' : 'grupos'} con ${filters}`,

@@ -126,7 +126,7 @@ export const fr: Strings = {
     undecided: (count, facts) => `on ne peut décider pour ${number(count)}, car il manque ${facts}`,
     semicolon: ' ; ',
     undecidedOnly: (count) => `on ne peut décider pour ${number(count)}`,
-    nobody: 'Aucune fiche ne correspond aux filtres.',
+    noMatch: 'Aucune fiche ne correspond aux filtres.',
     on: (day) => `au ${day}`,
     everyone: (isPeople) => (isPeople ? 'toutes les personnes' : 'tous les groupes'),
     filtered: (isPeople, filters) => `${isPeople ? 'personnes' : 'groupes'} avec ${filters}`,

@@ -125,7 +125,7 @@ export const pt: Strings = {
     undecided: (count, facts) => `de ${number(count)} não se pode decidir porque falta ${facts}`,
     semicolon: '; ',
     undecidedOnly: (count) => `de ${number(count)} não se pode decidir`,
-    nobody: 'Nenhum registo corresponde aos filtros.',
+    noMatch: 'Nenhum registo corresponde aos filtros.',
     on: (day) => `em ${day}`,
     everyone: (isPeople) => (isPeople ? 'todas as pessoas' : 'todos os grupos'),
     filtered: (isPeople, filters) => `${isPeople ? 'pessoas' : 'grupos'} com ${filters}`,

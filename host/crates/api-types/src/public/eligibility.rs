@@ -67,6 +67,10 @@ pub struct Validation<'a> {
     /// The rule.
     #[schema(schema_with = expression)]
     pub expression: Cow<'a, str>,
+    /// The eligibility engine, by name; the active one by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub engine: Option<Cow<'a, str>>,
     /// The kind of record that it is about; `individual` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<SubjectKind>,
@@ -155,6 +159,10 @@ pub struct Evaluation<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = expression)]
     pub expression: Option<Cow<'a, str>>,
+    /// The eligibility engine of the expression, by name; the active one by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub engine: Option<Cow<'a, str>>,
     /// The program whose rule it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Cow<'a, str>>,

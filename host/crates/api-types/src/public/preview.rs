@@ -16,6 +16,10 @@ pub struct PreviewRequest<'a> {
     /// The rule.
     #[schema(schema_with = expression)]
     pub expression: Cow<'a, str>,
+    /// The eligibility engine, by name; the active one by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub engine: Option<Cow<'a, str>>,
     /// The kind of record that the rule is about; `individual` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<SubjectKind>,

@@ -101,7 +101,7 @@ fn signature_of(headers: &HeaderMap) -> ApiResult<Option<String>> {
     text.map(|text| Some(text.to_owned())).ok_or_else(|| Problem::malformed(detail.to_owned()).into())
 }
 
-/// Removes a plugin; `force=true` also when records use its codes.
+/// Removes a plugin; `force=true` also when records use its codes or programs name it.
 async fn remove(
     call: Administrator,
     KeyPath(name): KeyPath<PluginName>,
@@ -180,7 +180,7 @@ fn plugin_body(app: &AppState, plugin: &InstalledPlugin) -> PluginBody {
     PluginBody {
         name: manifest.name.to_string(),
         version: manifest.version.to_string(),
-        kind: manifest.kind.as_str().to_owned(),
+        kind: manifest.kind.name().to_owned(),
         interface: manifest.interface.to_string(),
         digest: loaded.digest().to_string(),
         signer: plugin.signer.to_string(),
@@ -254,7 +254,7 @@ fn unloaded_body(plugin: UnloadedPlugin) -> UnloadedPluginBody {
     let Some(recorded) = recorded else { return unknown };
     UnloadedPluginBody {
         version: Some(recorded.version.to_string()),
-        kind: Some(recorded.kind.as_str().to_owned()),
+        kind: Some(recorded.kind.name().to_owned()),
         digest: Some(recorded.digest.to_string()),
         signer: Some(recorded.signer.to_string()),
         installed_at: Some(format_instant(recorded.installed_at)),

@@ -168,7 +168,7 @@ async fn pick(
         Subject::ALL.into_iter().find(|subject| Some(subject.name()) == reported).unwrap_or(Subject::Individual);
     let count = problems.finish(count)?.unwrap_or(1);
     let subject = match named {
-        Some(key) => program::rule_of(ctx, &app.registry, &key, None).await?.subject,
+        Some(key) => program::rule_of(ctx, &app.registry, &app.engine, &key, None).await?.subject,
         None => reported,
     };
     let picked = sample(&app.registry, subject, count).await?;

@@ -206,6 +206,8 @@ mod tests {
             Problem::new(ErrorCode::NotReady, "later"),
             Problem::from(AppError::Busy),
             Problem::from(AppError::NoEngine),
+            Problem::from(AppError::EngineCompiling(PluginName::parse("cel").unwrap())),
+            Problem::from(AppError::EngineNotInstalled("gear".to_owned())),
             Problem::from(AppError::VocabularyUnavailable(Namespace::parse("urn:x:y").unwrap())),
             Problem::from(AppError::Unavailable("the disk is full".into())),
             Problem::from(AppError::PluginSuspended { plugin: PluginName::parse("cel").unwrap(), retry_after_s: 7 }),
@@ -214,7 +216,7 @@ mod tests {
             assert_eq!(problem.status(), StatusCode::SERVICE_UNAVAILABLE, "{problem:?}");
             let waits = problem.headers.iter().filter(|(name, _)| *name == header::RETRY_AFTER);
             let waits: Vec<&str> = waits.map(|(_, value)| value.to_str().unwrap()).collect();
-            let expected = if problem.detail.contains("cel") { "7" } else { RETRY_AFTER_S };
+            let expected = if problem.detail.contains("retry in 7 s") { "7" } else { RETRY_AFTER_S };
             assert_eq!(waits, [expected], "{problem:?}");
         }
         assert!(Problem::malformed("x").headers.is_empty());

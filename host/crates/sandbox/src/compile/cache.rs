@@ -76,6 +76,11 @@ impl CodeCache {
         folder.join(file_name(engine, digest)).is_file()
     }
 
+    /// Returns true if there is a file for that plugin and engine. Its content is not verified.
+    pub fn has(&self, engine: &Engine, digest: Digest) -> bool {
+        Self::is_cached(&self.folder, engine, digest)
+    }
+
     /// Caches the code of the plugin with that digest, and replaces the code that other engines compiled of it. A
     /// failure is not an error: the plugin is compiled again at the next start.
     pub fn put(&self, engine: &Engine, digest: Digest, code: &[u8]) {

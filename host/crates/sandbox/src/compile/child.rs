@@ -145,6 +145,11 @@ impl ChildCompiler {
         running.kill();
     }
 
+    /// Returns true if [`Self::stop`] was called.
+    pub fn is_stopped(&self) -> bool {
+        self.lock().is_stopped
+    }
+
     fn lock(&self) -> MutexGuard<'_, Running> {
         // The content is valid even after a panic.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)

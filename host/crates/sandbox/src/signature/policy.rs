@@ -204,7 +204,7 @@ impl TrustPolicy {
                 key,
                 limits: trusted.limits(),
                 plugin: name.clone(),
-                kind: kind.as_str(),
+                kind: kind.name(),
             }),
             None if is_allowed => Ok(Signer::Unsigned),
             None => Err(SignatureProblem::UnknownKey { digest, key, trusted: self.shown_keys() }),
@@ -290,8 +290,11 @@ mod tests {
 
     #[test]
     fn a_limited_key_is_trusted_for_its_names_and_kinds_only() {
-        let limited =
-            TrustedKey::limited(key(1).public_key(), Some(vec![gear()]), Some(vec![SignedKind::VocabularyPack]));
+        let limited = TrustedKey::limited(
+            key(1).public_key(),
+            Some(vec![gear()]),
+            Some(vec![SignedKind::Plugin(PluginKind::VocabularyPack)]),
+        );
         let policy = TrustPolicy::new([limited], PinnedDigests::default(), UnsignedPlugins::Refused);
         let signature = key(1).sign(FILE).to_string();
         let (gear, cel) = (gear(), PluginName::parse("cel").unwrap());

@@ -58,6 +58,17 @@ pub fn lax() -> TrustPolicy {
     TrustPolicy::new::<PluginKey>([], PinnedDigests::default(), UnsignedPlugins::Allowed)
 }
 
+/// A host that leaves engines for later, without a code cache.
+pub fn host_compiling_engines_later() -> Arc<PluginHost> {
+    let settings = PluginHostSettings {
+        threads: Some(2),
+        trust: lax(),
+        compiles_engines_later: true,
+        ..PluginHostSettings::default()
+    };
+    Arc::new(PluginHost::start(settings).unwrap())
+}
+
 fn host_trusting(limits: Option<PluginLimits>, trust: TrustPolicy) -> Arc<PluginHost> {
     let name = PluginName::parse("test").unwrap();
     let settings = PluginHostSettings {
@@ -83,6 +94,18 @@ impl TestLibrary {
 
     pub fn with_limits(limits: Option<PluginLimits>) -> Self {
         Self::on(tempfile::tempdir().unwrap(), host_with(limits))
+    }
+
+    /// An empty library whose engines are compiled later.
+    pub fn compiling_engines_later() -> Self {
+        Self::on(tempfile::tempdir().unwrap(), host_compiling_engines_later())
+    }
+
+    /// Closes the library and opens the same folder with a host that compiles engines later.
+    pub fn reopened_compiling_engines_later(self) -> Self {
+        let Self { folder, host, library } = self;
+        drop((library, host));
+        Self::on(folder, host_compiling_engines_later())
     }
 
     /// A library with that trust policy.

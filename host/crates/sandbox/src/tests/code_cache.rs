@@ -62,7 +62,7 @@ fn cached_code_is_used_at_the_next_start_and_removed_with_its_plugin() {
     let (folders, _, code) = Folders::with_engine();
     let written = fs::metadata(&code).unwrap().modified().unwrap();
     let library = folders.open();
-    assert!(library.engine_name().is_some());
+    assert!(library.engine_name().is_ok());
     assert_eq!(fs::metadata(&code).unwrap().modified().unwrap(), written);
     library.remove(&PluginName::parse("test").unwrap()).unwrap();
     assert!(folders.code_files().is_empty());
@@ -89,7 +89,7 @@ fn forged_truncated_and_changed_code_is_recompiled_and_never_run() {
     for wrong in [b"forged".to_vec(), Vec::new(), sound[..sound.len() / 2].to_vec(), changed] {
         fs::write(&code, wrong).unwrap();
         let library = folders.open();
-        assert!(library.engine_name().is_some());
+        assert!(library.engine_name().is_ok());
         drop(library);
         assert_eq!(fs::read(&code).unwrap(), sound, "compilation is deterministic");
     }
@@ -121,7 +121,7 @@ fn authentic_but_stale_code_is_recompiled() {
     cache.put(&ours, digest, &stale);
     assert_eq!(cache.get(&ours, digest), Some(stale));
     let library = folders.open();
-    assert!(library.engine_name().is_some());
+    assert!(library.engine_name().is_ok());
     assert_eq!(fs::read(&code).unwrap(), sound);
 }
 
@@ -155,5 +155,87 @@ fn replaced_code_is_removed_and_a_start_removes_leftovers_of_a_crash() {
     library.forget_unused_code();
     assert_eq!(folders.code_files(), retained);
     assert!(!folders.code_folder().join(".unfinished-abc").exists());
-    assert!(library.engine_name().is_some());
+    assert!(library.engine_name().is_ok());
+}
+
+/// Two packs that differ in their manifests and in one text.
+fn twins() -> [Vec<u8>; 2] {
+    let pack = |name, vocabulary_name| PackGuest { name, vocabulary_name, ..PackGuest::default() }.build();
+    [pack("one", b"Test"), pack("two", b"Best")]
+}
+
+/// The vocabulary names of all installed packs.
+fn names_of_vocabularies(library: &PluginLibrary) -> Vec<String> {
+    let contents = library.list().into_iter().map(|plugin| library.host.load_pack(&plugin).unwrap());
+    contents.flat_map(|contents| contents.vocabularies).map(|(vocabulary, _)| vocabulary.name).collect()
+}
+
+#[test]
+fn packs_with_the_same_code_are_compiled_once_and_share_it() {
+    let folders = Folders::new();
+    let library = folders.open();
+    for pack in twins() {
+        library.install(pack, now(), &|_| Ok(())).unwrap();
+    }
+    let [code] = folders.code_files().try_into().unwrap();
+    let shares = |library: &PluginLibrary| {
+        let plugins = library.list();
+        Arc::ptr_eq(&plugins[0].loaded().code, &plugins[1].loaded().code)
+    };
+    assert!(shares(&library));
+    assert_eq!(names_of_vocabularies(&library), ["Test", "Best"], "each has its own data");
+    drop(library);
+
+    let written = fs::metadata(&code).unwrap().modified().unwrap();
+    let library = folders.open();
+    assert!(shares(&library));
+    assert_eq!(names_of_vocabularies(&library), ["Test", "Best"]);
+    library.forget_unused_code();
+    assert_eq!(folders.code_files(), [code.clone()]);
+    assert_eq!(fs::metadata(&code).unwrap().modified().unwrap(), written, "it is not compiled again");
+
+    // The other pack uses the code as long as it is installed.
+    library.remove(&PluginName::parse("one").unwrap()).unwrap();
+    assert_eq!(names_of_vocabularies(&library), ["Best"]);
+    library.forget_unused_code();
+    assert_eq!(folders.code_files(), [code]);
+    library.remove(&PluginName::parse("two").unwrap()).unwrap();
+    library.forget_unused_code();
+    assert_eq!(folders.code_files(), [""; 0].map(PathBuf::from));
+}
+
+#[test]
+fn forged_shared_code_is_recompiled_and_never_run() {
+    let folders = Folders::new();
+    let library = folders.open();
+    for pack in twins() {
+        library.install(pack, now(), &|_| Ok(())).unwrap();
+    }
+    drop(library);
+    let [code] = folders.code_files().try_into().unwrap();
+    let valid = fs::read(&code).unwrap();
+    let mut forged = valid.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    fs::write(&code, forged).unwrap();
+    assert_eq!(names_of_vocabularies(&folders.open()), ["Test", "Best"]);
+    assert_eq!(fs::read(&code).unwrap(), valid, "compilation is deterministic");
+}
+
+#[test]
+fn the_file_of_a_pack_with_shared_code_is_validated_at_each_start() {
+    let folders = Folders::new();
+    let library = folders.open();
+    for pack in twins() {
+        library.install(pack, now(), &|_| Ok(())).unwrap();
+    }
+    let digest = library.recorded(&PluginName::parse("two").unwrap()).unwrap().digest;
+    drop(library);
+    let file = folders.folder.path().join("plugins").join(format!("{}.wasm", digest.to_hex()));
+    let mut bytes = fs::read(&file).unwrap();
+    let position = bytes.windows(4).position(|window| window == b"Best").unwrap();
+    bytes[position] = b'R';
+    fs::write(&file, bytes).unwrap();
+    let library = folders.open();
+    assert_eq!(names_of_vocabularies(&library), ["Test"]);
+    assert!(library.unloaded()[0].reason.contains("digest"), "{:?}", library.unloaded());
 }

@@ -18,7 +18,7 @@ fn assert_valid(guest: &PackGuest) {
 }
 
 #[test]
-fn an_instance_begins_with_its_initial_memory_whatever_the_one_before_wrote() {
+fn an_instance_begins_with_its_initial_memory_after_another_wrote_to_the_same_slot() {
     // The start function traps if memory, a global or a table has a value that an instance before it wrote; then it
     // writes these, and the end of a larger memory.
     let top = r#"

@@ -9,8 +9,8 @@ use crate::testing::guest::{TestLibrary, now};
 use crate::testing::pack_guest::{LOOP, PackGuest};
 use crate::testing::rule_guest::letters;
 use crate::{
-    Downgrade, EligibilityEngine, InstallStep, InstalledPlugin, LibraryError, PluginLibrary, PluginOffer, RuleSession,
-    SyncedFile,
+    Downgrade, EligibilityEngine, EngineError, InstallStep, InstalledPlugin, LibraryError, PluginLibrary, PluginOffer,
+    RuleSession, SyncedFile,
 };
 use daftar_domain::context::Cancellation;
 use daftar_domain::manifest::{PluginKind, PluginName};
@@ -154,7 +154,7 @@ fn a_call_in_flight_ends_on_the_version_it_began_with() {
     let old = test.library.current();
     install(&test, letters("engine", "2.0.0"));
     test.library.remove(&name("engine")).unwrap();
-    assert_eq!(test.library.engine_name(), None);
+    assert_eq!(test.library.engine_name(), Err(EngineError::NoEngine));
     assert!(old.engine().is_some(), "a returned set is immutable");
     drop(release);
     assert_eq!(receiver.recv(), Ok(0));

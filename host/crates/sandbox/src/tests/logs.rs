@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use crate::PluginUsage;
-use crate::install;
 use crate::package::Package;
 use crate::testing::guest::host_with;
 use crate::testing::pack_guest::{LOG, PackGuest};
@@ -34,7 +33,7 @@ fn logged(guest: &PackGuest) -> (Vec<serde_json::Value>, PluginUsage) {
         .with_max_level(tracing::Level::INFO)
         .with_writer(move || writer.clone())
         .finish();
-    tracing::subscriber::with_default(subscriber, || install::try_out(&plugin, &host.engine)).unwrap();
+    tracing::subscriber::with_default(subscriber, || plugin.try_out(&host.engine)).unwrap();
     let bytes = captured.0.lock().unwrap().clone();
     let lines = String::from_utf8(bytes).unwrap();
     (lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), plugin.usage())

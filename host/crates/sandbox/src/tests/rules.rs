@@ -291,7 +291,7 @@ fn too_many_requests_of_one_engine_are_rejected_immediately() {
 fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
     let test = TestLibrary::new();
     assert_eq!(verdicts(&test, "all", 1), Err(EngineError::NoEngine));
-    assert_eq!(test.library.engine_name(), None);
+    assert_eq!(test.library.engine_name(), Err(EngineError::NoEngine));
     test.library.install(letters("one", "1.0.0"), now(), &|_| Ok(())).unwrap();
     assert!(test.library.engine_name().unwrap().starts_with("one@1.0.0 sha256:"));
     let second = || letters("two", "2.0.0");
@@ -299,7 +299,7 @@ fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
     assert_eq!(refused.step, InstallStep::Content);
     assert_eq!(
         refused.reason,
-        "the eligibility engine `one` is already installed, and with two engines none is active; set `engine` in `[plugins]` to the one to use, or remove `one` first"
+        "the eligibility engine `one` is already installed, and with two engines rules that name none have none; set `engine` in `[plugins]` to the one that decides them, or remove `one` first"
     );
     assert_eq!(verdicts(&test, "all", 1), Ok(vec![Verdict::Eligible]));
 
@@ -313,7 +313,34 @@ fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
     named.install(second(), now(), &|_| Ok(())).unwrap();
     assert!(named.engine_name().unwrap().starts_with("two@2.0.0 sha256:"));
     drop(named);
-    assert_eq!(open(None).engine_name(), None);
+    assert_eq!(open(None).engine_name(), Err(EngineError::NoEngine));
+}
+
+#[test]
+fn an_engine_is_found_by_its_name_beside_the_active_one() {
+    let TestLibrary { folder, host, library } = TestLibrary::new();
+    drop(library);
+    let active = PluginName::parse("one").ok();
+    let library = Arc::new(PluginLibrary::open(host, folder.path(), active).unwrap());
+    library.install(letters("one", "1.0.0"), now(), &|_| Ok(())).unwrap();
+    let missed = Arc::clone(&library).named("two").err();
+    let installed = vec![PluginName::parse("one").unwrap()];
+    assert_eq!(missed, Some(EngineError::NotInstalled { engine: "two".to_owned(), installed }));
+    library.install(letters("two", "2.0.0"), now(), &|_| Ok(())).unwrap();
+    let two = Arc::clone(&library).named("two").unwrap();
+    assert!(library.engine_name().unwrap().starts_with("one@1.0.0"));
+    assert!(two.engine_name().unwrap().starts_with("two@2.0.0"));
+    assert!(Arc::clone(&two).named("one").unwrap().engine_name().unwrap().starts_with("one@1.0.0"));
+    library.install(letters("two", "3.0.0"), now(), &|_| Ok(())).unwrap();
+    assert!(two.engine_name().unwrap().starts_with("two@3.0.0"), "a name means the installed version");
+    library.remove(&PluginName::parse("two").unwrap()).unwrap();
+    assert_eq!(
+        two.engine_name(),
+        Err(EngineError::NotInstalled { engine: "two".to_owned(), installed: vec![PluginName::parse("one").unwrap()] })
+    );
+    let task = Box::new(|_: Result<&mut RuleSession, EngineError>| ());
+    let refused = two.submit(Priority::Interactive, request("all"), Cancellation::default(), task);
+    assert!(matches!(refused, Err(EngineError::NotInstalled { .. })), "{refused:?}");
 }
 
 #[tokio::test]

@@ -122,7 +122,8 @@ fn a_limited_key_installs_only_the_plugins_that_it_is_limited_to() {
     let folder = tempfile::tempdir().unwrap();
     let key = PrivateKey::generate().unwrap();
     let names = Some(vec![PluginName::parse("gear").unwrap()]);
-    let limited = TrustedKey::limited(key.public_key(), names, Some(vec![SignedKind::VocabularyPack]));
+    let limited =
+        TrustedKey::limited(key.public_key(), names, Some(vec![SignedKind::Plugin(PluginKind::VocabularyPack)]));
     let library =
         library(folder.path(), TrustPolicy::new([limited], PinnedDigests::default(), UnsignedPlugins::Refused));
     let signed = |file: Vec<u8>| PluginOffer { signature: Some(key.sign(&file).to_string()), ..file.into() };

@@ -1,31 +1,35 @@
-//! Interface version 0.1.0: conversion to domain types.
-
-pub(crate) mod eligibility;
-mod eligibility_input;
-pub(crate) mod vocabulary;
+//! Interface version 0.1.0: the imports of every plugin.
 
 use tracing::Level;
 use wasmtime::component::{HasSelf, Linker};
 
-use crate::bindings::pack::daftar::plugin::log as wire;
+pub use self::generated::daftar::plugin::log;
 use crate::sandbox::HostState;
+
+mod generated {
+    wasmtime::component::bindgen!({
+        path: "../../../wit/daftar-plugin/0.1.0",
+        inline: "package daftar:host; world imports { import daftar:plugin/log@0.1.0; }",
+        imports: { default: trappable },
+    });
+}
 
 /// Links the import `log`, which writes to the server's log.
 ///
 /// # Errors
 /// It is linked already.
 pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    wire::add_to_linker::<_, HasSelf<_>>(linker, |state| state)
+    log::add_to_linker::<_, HasSelf<_>>(linker, |state| state)
 }
 
-impl wire::Host for HostState {
-    fn write(&mut self, level: wire::Level, message: String) -> wasmtime::Result<()> {
+impl log::Host for HostState {
+    fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
         let level = match level {
-            wire::Level::Trace => Level::TRACE,
-            wire::Level::Debug => Level::DEBUG,
-            wire::Level::Info => Level::INFO,
-            wire::Level::Warn => Level::WARN,
-            wire::Level::Error => Level::ERROR,
+            log::Level::Trace => Level::TRACE,
+            log::Level::Debug => Level::DEBUG,
+            log::Level::Info => Level::INFO,
+            log::Level::Warn => Level::WARN,
+            log::Level::Error => Level::ERROR,
         };
         self.write_log(level, &message)
     }

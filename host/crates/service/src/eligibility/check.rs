@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::codes::{never_in_group, with_known_codes};
 use super::decision::expression_digest;
-use super::failure::{Failure, RequestIdentity, refused, unless_exhausted};
+use super::failure::{Failure, RequestIdentity, engine_error, refused, unless_exhausted};
 use super::schema::{gaps, schema};
 use crate::open_vocabulary;
 use crate::registry::Registry;
@@ -55,7 +55,7 @@ pub async fn check(
     expression: &str,
     subject: Subject,
 ) -> Result<Checked, AppError> {
-    let engine_name = engine.engine_name().ok_or(AppError::NoEngine)?;
+    let engine_name = engine.engine_name().map_err(engine_error)?;
     let requested = RequestIdentity {
         expression_digest: expression_digest(expression),
         under: format!("{subject:?} {engine_name}"),

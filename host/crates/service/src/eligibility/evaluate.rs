@@ -16,7 +16,7 @@ use super::check::{self, codes_of};
 use super::decision::{Decision, expression_digest};
 use super::evidence::{Content, EngineFacts};
 use super::facts::{InlineSubject, SubjectFacts, inline_codes, with_inline};
-use super::failure::{Failure, RequestIdentity, budget_problem, refused, unless_exhausted};
+use super::failure::{Failure, RequestIdentity, budget_problem, engine_error, refused, unless_exhausted};
 use super::layout;
 use super::load::Needs;
 use super::schema::{self, ROLE_PATH, schema};
@@ -148,7 +148,7 @@ async fn evaluate_for(
     request: EvaluateRequest,
     authority: Authority,
 ) -> Result<Evaluated, AppError> {
-    let engine_name = engine.engine_name().ok_or(AppError::NoEngine)?;
+    let engine_name = engine.engine_name().map_err(engine_error)?;
     let targets = request.subjects.iter().filter_map(|subject| match subject {
         SubjectInput::Reference(kind, key) => Some(format!("{}/{}", kind.record_kind(), key.reveal())),
         SubjectInput::Inline(_) | SubjectInput::Stored(_) => None,

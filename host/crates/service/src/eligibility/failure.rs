@@ -94,6 +94,8 @@ fn exhaustion(error: &EngineError) -> Option<String> {
         | EngineError::Fault(_)
         | EngineError::Suspended { .. }
         | EngineError::Busy
+        | EngineError::Compiling(_)
+        | EngineError::NotInstalled { .. }
         | EngineError::NoEngine
         | EngineError::Abandoned => None,
     }
@@ -114,6 +116,8 @@ pub(super) fn engine_error(error: EngineError) -> AppError {
         }
         EngineError::Suspended { plugin, retry_after_s } => AppError::PluginSuspended { plugin, retry_after_s },
         EngineError::Busy | EngineError::Abandoned => AppError::Busy,
+        EngineError::Compiling(engine) => AppError::EngineCompiling(engine),
+        EngineError::NotInstalled { engine, .. } => AppError::EngineNotInstalled(engine),
         EngineError::NoEngine => AppError::NoEngine,
         EngineError::Fault(fault) => {
             let (kind, reason) = (fault.kind.name(), fault.without_quotes());

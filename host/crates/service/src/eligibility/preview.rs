@@ -39,7 +39,7 @@ use self::facts::BATCH_ROWS_MAX;
 use self::records::{Asking, PreviewCache};
 use super::check::{self, codes_of};
 use super::decision::{Decision, expression_digest};
-use super::failure::{Failure, RequestIdentity, refused, unless_exhausted};
+use super::failure::{Failure, RequestIdentity, engine_error, refused, unless_exhausted};
 use super::load::household_code;
 use super::schema::{self, missing_scope, schema};
 use crate::group::{self, GroupSearchRequest};
@@ -239,7 +239,7 @@ pub async fn prepare(
     previews: &Arc<Previews>,
     request: PreviewRequest,
 ) -> Result<Ready, AppError> {
-    let engine_name = engine.engine_name().ok_or(AppError::NoEngine)?;
+    let engine_name = engine.engine_name().map_err(engine_error)?;
     let kind = match &request.among {
         SubjectSelection::Individuals(_) => Subject::Individual,
         SubjectSelection::Groups(_) => Subject::Group,

@@ -1,5 +1,4 @@
-//! Plugins that no request to this process installed: plugins that other processes of the register changed, with the
-//! list that announces plugins installed here, and plugins of the plugin folder when the server starts.
+//! Plugins that other processes of the register changed, and the list that announces plugins installed here.
 //!
 //! **Invariant:** a plugin is in the store before the list names it, and in the list before it runs here.
 //!
@@ -8,18 +7,14 @@
 //!
 //! **Invariant:** if a plugin cannot be applied, the running version with its name stays active, and the plugin is
 //! reported as not active.
-//!
-//! **Invariant:** a plugin file of the folder is installed like a plugin from a request: only if a vocabulary snapshot
-//! could be built with it. If any step rejects it, the installed version keeps running.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{PluginAdministration, blocking, load_packs, signed_by};
+use super::{COMPILING, PluginAdministration, blocking, load_packs, signed_by};
 use crate::vocabulary_publisher::{PackFollower, Reasons};
 use daftar_domain::audit::{Actor, AuditOutcome};
 use daftar_domain::context::OpContext;
@@ -27,9 +22,7 @@ use daftar_domain::context::audit_context::AuditContext;
 use daftar_domain::deployment::Deployment;
 use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
-use daftar_sandbox::{
-    Digest, Downgrade, PluginLibrary, PluginList, PluginOffer, Prepared, RecordedPlugin, SyncReport, SyncedFile,
-};
+use daftar_sandbox::{Digest, Downgrade, PluginList, PluginOffer, Prepared, RecordedPlugin};
 use daftar_store::shared::{Shared, StoredList};
 
 /// The list of plugins that all processes share, as last read.
@@ -41,6 +34,8 @@ pub(super) struct Common {
     pub(super) failed: Reasons,
     /// True if it changed plugins here since the last time that packs were read and published.
     must_load: bool,
+    /// True while the server starts: engines that must be compiled are applied later.
+    pub(super) is_starting: bool,
 }
 
 /// Plugins that passed the steps of an install, by the digests of their files.
@@ -149,12 +144,19 @@ impl PluginAdministration {
         let mut failed = Reasons::new();
         for wanted in self.library.wanted(&plugins) {
             let name = wanted.0.clone();
+            if known.is_starting && self.library.is_left_for_later(&wanted.1) {
+                self.library.leave_for_later(name.clone());
+                failed.insert(name, COMPILING.to_owned());
+                continue;
+            }
             let prepared = ahead.remove(&wanted.1.digest);
             match self.apply_plugin(shared, wanted, prepared, now).await? {
                 Ok(()) => {
                     self.common().must_load = true;
                     tracing::info!(plugin.name = %name, "plugin of another process loaded");
                 }
+                // The next start applies it.
+                Err(_) if self.library.is_stopping() => return Ok(()),
                 Err(reason) => {
                     if known.failed.get(&name) != Some(&reason) {
                         tracing::error!(plugin.name = %name, reason, "a plugin that another process installed cannot be applied; the running version stays active");
@@ -176,8 +178,8 @@ impl PluginAdministration {
             published.unloaded.extend(failed.clone());
         }
         let mut common = self.common();
-        let must_load = common.must_load;
-        *common = Common { stored, plugins, failed, must_load };
+        let Common { must_load, is_starting, .. } = *common;
+        *common = Common { stored, plugins, failed, must_load, is_starting };
         Ok(())
     }
 
@@ -235,7 +237,7 @@ impl PluginAdministration {
     }
 
     /// Reads every pack again and activates the packs that are compatible.
-    async fn reload(&self) -> Result<(), AppError> {
+    pub(super) async fn reload(&self) -> Result<(), AppError> {
         let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
         let (host, library, decided) = (self.host.clone(), self.library.clone(), deployment.clone());
         let (packs, mut reasons) = blocking(move || load_packs(&host, &library, &decided)).await?;
@@ -287,146 +289,5 @@ impl PluginAdministration {
         common.stored = StoredList { revision, bytes };
         common.plugins = plugins;
         Ok(())
-    }
-}
-
-impl PluginAdministration {
-    /// Publishes the installed plugins, then installs the absent or newer ones from a folder. A corrupt plugin is
-    /// logged with its name and the reason; the server starts without it.
-    ///
-    /// # Errors
-    /// If the store fails or the folder cannot be read.
-    pub async fn start(&self, folder: Option<PathBuf>, now: Timestamp) -> Result<(), AppError> {
-        let _changing = self.publisher.exclusive().await;
-        let _turn = match &self.shared {
-            Some(shared) => {
-                let turn = shared.turn().await?;
-                self.unload_refused().await?;
-                self.bring_in_line(&**shared, Ahead::new(), now).await?;
-                Some(turn)
-            }
-            None => None,
-        };
-        if let Some(folder) = &folder {
-            self.note_offered(folder).await?;
-        }
-        self.reload().await?;
-        let Some(folder) = folder else { return Ok(()) };
-        let report = self.sync(&folder, now).await?;
-        log_sync_report(&report);
-        if report.values().any(|file| matches!(file, SyncedFile::Installed(_))) {
-            self.publisher.retry_excluded_packs().await?;
-        }
-        Ok(())
-    }
-
-    /// Records the declarations of modules of a folder that are not installed, so that errors can name a module that
-    /// stays removed or is rejected. No module is run; a file that cannot be read is reported at its installation.
-    async fn note_offered(&self, folder: &Path) -> Result<(), AppError> {
-        let (library, folder) = (self.library.clone(), folder.to_owned());
-        let manifests = blocking(move || library.offered(&folder)).await?;
-        let modules = &mut self.publisher.published().modules;
-        for manifest in manifests {
-            let namespaces = manifest.extension_fields.iter().filter_map(|field| field.vocabulary.as_deref());
-            let fields = manifest.extension_fields.iter().map(|field| field.path.as_str());
-            modules.add(manifest.name.as_str(), namespaces, fields);
-        }
-        Ok(())
-    }
-
-    /// Unloads plugins that other servers of the register installed and that this server's policy no longer accepts.
-    /// The list of all servers still contains them, and they are checked like new ones.
-    async fn unload_refused(&self) -> Result<(), AppError> {
-        let library = self.library.clone();
-        for error in blocking(move || library.unload_refused()).await? {
-            tracing::error!(error = %error, "an installed plugin is not accepted by the configuration and is not loaded");
-        }
-        Ok(())
-    }
-
-    /// Installs the absent or newer plugins of a folder. A plugin that is rejected for its content is retried once
-    /// after the others: its concept groups may select codes of one of them.
-    async fn sync(&self, folder: &Path, now: Timestamp) -> Result<SyncReport, AppError> {
-        let ctx = OpContext::unbound(Actor::System, "start".into(), now, AuditContext::default());
-        let folder = folder.to_owned();
-        let paths = blocking(move || PluginLibrary::files_of(&folder)).await?;
-        let mut report = SyncReport::new();
-        let mut waiting = Vec::new();
-        let mut has_installed = false;
-        for path in paths.map_err(|error| AppError::Unavailable(error.into()))? {
-            let prepared = match self.prepare_newer(&path).await? {
-                Ok(prepared) => prepared,
-                Err(instead) => {
-                    report.insert(path, instead);
-                    continue;
-                }
-            };
-            let (outcome, refused) = self.install_file(&ctx, prepared).await?;
-            has_installed |= matches!(outcome, SyncedFile::Installed(_));
-            waiting.extend(refused.map(|prepared| (path.clone(), prepared)));
-            report.insert(path, outcome);
-        }
-        // A rejected plugin may be compatible with the plugins installed after it.
-        for (path, prepared) in waiting.into_iter().filter(|_| has_installed) {
-            let outcome = if self.library.is_newer(prepared.manifest()) {
-                self.install_file(&ctx, *prepared).await?.0
-            } else {
-                SyncedFile::UpToDate(prepared.manifest().name.clone())
-            };
-            report.insert(path, outcome);
-        }
-        // The rejected files: their code may have run.
-        for (path, outcome) in &report {
-            if let SyncedFile::Refused(error) = outcome {
-                let note = format!("refused from the folder of plugins: {error}");
-                self.audit(&ctx, AuditOutcome::Refused, file_name(path), note).await?;
-            }
-        }
-        Ok(report)
-    }
-
-    /// Installs a plugin of the folder; returns it if another attempt may succeed.
-    async fn install_file(
-        &self,
-        ctx: &OpContext,
-        prepared: Prepared,
-    ) -> Result<(SyncedFile, Option<Box<Prepared>>), AppError> {
-        Ok(match self.install_prepared(ctx, prepared, "[plugins] allow_unsigned").await? {
-            Ok(installed) => {
-                // Logged immediately: the first start installs all plugins, which takes seconds.
-                tracing::info!(plugin = %installed.manifest().name, "plugin installed");
-                (SyncedFile::Installed(installed.manifest().name.clone()), None)
-            }
-            Err((error, prepared)) => (SyncedFile::Refused(error), prepared),
-        })
-    }
-
-    async fn prepare_newer(&self, path: &Path) -> Result<Result<Prepared, SyncedFile>, AppError> {
-        let (library, path) = (self.library.clone(), path.to_owned());
-        blocking(move || {
-            let offer = library.read_newer(&path)?;
-            library.prepare(offer).map_err(SyncedFile::Refused)
-        })
-        .await
-    }
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-/// Logs the outcome for a folder of plugins.
-fn log_sync_report(report: &SyncReport) {
-    for (path, outcome) in report {
-        let file = file_name(path);
-        match outcome {
-            // Logged when it was installed.
-            SyncedFile::Installed(_) => {}
-            SyncedFile::UpToDate(name) => tracing::debug!(file, plugin = %name, "plugin is installed already"),
-            SyncedFile::RemainsRemoved(name) => {
-                tracing::info!(file, plugin = %name, "plugin was removed by hand and stays removed");
-            }
-            SyncedFile::Refused(error) => tracing::error!(file, error = %error, "plugin refused, the rest is served"),
-        }
     }
 }

@@ -22,6 +22,7 @@ use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::local_code::LocalCode;
 use daftar_domain::manifest::{PluginKind, PluginName};
+use daftar_domain::program::ENGINE;
 use daftar_domain::vocabulary::{Concept, ID_TYPE_NAMESPACE, Selection};
 use daftar_sandbox::LibraryError;
 use daftar_vocabulary::{CheckedPack, ConceptRef, Generation, Vocabulary};
@@ -76,12 +77,14 @@ impl PluginAdministration {
         let kind = self.library.recorded(name).ok_or_else(|| AppError::UnknownPlugin(name.to_string()))?.kind;
         let note = match self.uses_of(name, kind).await? {
             Some(uses) if uses > 0 && !is_forced => {
-                let message = format!(
-                    "{uses} records use codes of `{name}`, which stay in them without displays if it is removed"
-                );
-                return Err(AppError::Conflict(ErrorCode::PluginInUse, message));
+                let effect = if kind == PluginKind::EligibilityEngine {
+                    format!("programs name the engine `{name}`, and their rules cannot be evaluated without it")
+                } else {
+                    format!("records use codes of `{name}`, which stay in them without displays if it is removed")
+                };
+                return Err(AppError::Conflict(ErrorCode::PluginInUse, format!("{uses} {effect}")));
             }
-            Some(uses) => format!("removes it; {uses} records use its codes"),
+            Some(uses) => format!("removes it; {uses} records use it"),
             None if !is_forced => {
                 let message = format!("`{name}` is not loaded, so its uses cannot be counted");
                 return Err(AppError::Conflict(ErrorCode::PluginInUse, message));
@@ -165,8 +168,13 @@ impl PluginAdministration {
         })
     }
 
-    /// Number of uses of the codes of a plugin in records; none if it is a pack that is not loaded.
+    /// Number of records that use the codes of a pack, none if it is not loaded; or of programs that name an engine.
     pub(super) async fn uses_of(&self, name: &PluginName, kind: PluginKind) -> Result<Option<u64>, AppError> {
+        if kind == PluginKind::EligibilityEngine {
+            let programs = self.registry.index.programs().await?;
+            let naming = programs.iter().filter(|program| program.details.get(ENGINE) == Some(name.as_str()));
+            return Ok(Some(naming.count() as u64));
+        }
         if kind != PluginKind::VocabularyPack {
             return Ok(Some(0));
         }

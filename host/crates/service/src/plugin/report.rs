@@ -223,7 +223,7 @@ impl PluginAdministration {
         match broken_rules(ctx, &side.registry, &side.engine).await {
             Ok(broken) => Ok(broken.into_iter().map(|rule| (rule.program, rule.message)).collect()),
             // No rule can be checked, and none can be broken.
-            Err(AppError::NoEngine) => Ok(Vec::new()),
+            Err(AppError::NoEngine | AppError::EngineCompiling(_)) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
     }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{PluginAdministration, PluginOffer, blocking, refusal, remove, with};
+use crate::eligibility::engine;
 use crate::eligibility::evaluate::{self, EvaluateRequest, Evaluated, SubjectInput, SubjectResult};
 use crate::registry::Registry;
 use crate::{records, subjects};
@@ -16,11 +17,11 @@ use daftar_domain::audit::AuditOutcome;
 use daftar_domain::context::{Cancellation, OpContext};
 use daftar_domain::eligibility::{Subject, Verdict};
 use daftar_domain::error::AppError;
-use daftar_domain::program::ELIGIBILITY;
+use daftar_domain::program::{ELIGIBILITY, ProgramDetails};
 use daftar_domain::record::RecordId;
 use daftar_domain::subject::SubjectReference;
 use daftar_sandbox::{
-    EligibilityEngine, EngineError, LoadedPlugin, PluginHost, Prepared, Priority, RuleRequest, RuleTask,
+    EligibilityEngine, EngineError, LoadedPlugin, PluginHost, PluginLibrary, Prepared, Priority, RuleRequest, RuleTask,
 };
 use daftar_vocabulary::Vocabularies;
 
@@ -74,10 +75,14 @@ pub struct ChangedOutcome {
     pub examples: Vec<String>,
 }
 
-/// The engine of a plugin that is not installed.
+/// The engines as they would be with a plugin that is not installed.
 struct ReviewedEngine {
     host: Arc<PluginHost>,
     plugin: Arc<LoadedPlugin>,
+    /// The installed engines.
+    library: Arc<PluginLibrary>,
+    /// True if the plugin decides the rules that are submitted here, false if the active engine does.
+    decides: bool,
 }
 
 impl EligibilityEngine for ReviewedEngine {
@@ -88,15 +93,27 @@ impl EligibilityEngine for ReviewedEngine {
         cancellation: Cancellation,
         task: RuleTask,
     ) -> Result<(), EngineError> {
-        self.host.submit_rule(priority, &self.plugin, request, cancellation, task)
+        if self.decides {
+            self.host.submit_rule(priority, &self.plugin, request, cancellation, task)
+        } else {
+            self.library.submit(priority, request, cancellation, task)
+        }
     }
 
     fn background_threads(&self) -> usize {
         self.host.pool_usage().background_threads_max
     }
 
-    fn engine_name(&self) -> Option<String> {
-        Some(self.plugin.reference())
+    fn engine_name(&self) -> Result<String, EngineError> {
+        if self.decides { Ok(self.plugin.reference()) } else { self.library.engine_name() }
+    }
+
+    fn named(self: Arc<Self>, name: &str) -> Result<Arc<dyn EligibilityEngine>, EngineError> {
+        if self.plugin.manifest().name.as_str() != name {
+            return Arc::clone(&self.library).named(name);
+        }
+        let (host, plugin, library) = (self.host.clone(), self.plugin.clone(), self.library.clone());
+        Ok(Arc::new(Self { host, plugin, library, decides: true }))
     }
 }
 
@@ -141,7 +158,7 @@ impl PluginAdministration {
         let share = decisions.checked_div(u32::try_from(programs.len()).unwrap_or(u32::MAX)).unwrap_or_default().max(1);
         for program in programs {
             let Some(expression) = program.details.get(ELIGIBILITY) else { continue };
-            let rule = Rule { expression, subject: program.details.target_type() };
+            let rule = Rule { expression, subject: program.details.target_type(), program: &program.details };
             let name = records::name_of(&program).unwrap_or_default();
             review.programs.push(compare(ctx, (&present, &new), &rule, name, share).await?);
         }
@@ -155,8 +172,10 @@ impl PluginAdministration {
         match with(&packs, &deployment, prepared) {
             Err(error) => Ok(Err(error.reason)),
             Ok(None) => {
-                let engine = ReviewedEngine { host: self.host.clone(), plugin: prepared.loaded().clone() };
-                Ok(Ok(Side { registry, engine: Arc::new(engine) }))
+                let (host, plugin, library) = (self.host.clone(), prepared.loaded().clone(), self.library.clone());
+                let decides = library.current().makes_active(&prepared.manifest().name);
+                let engine = Arc::new(ReviewedEngine { host, plugin, library, decides });
+                Ok(Ok(Side { registry, engine }))
             }
             Ok(Some((changed, retained))) => {
                 let deployment = remove::joined(&deployment, &retained);
@@ -175,6 +194,7 @@ impl PluginAdministration {
 struct Rule<'a> {
     expression: &'a str,
     subject: Subject,
+    program: &'a ProgramDetails,
 }
 
 async fn compare(
@@ -198,11 +218,11 @@ async fn compare(
         let after = outcomes(ctx, new, rule, &ids).await;
         let (before, after) = match (before, after) {
             (Ok(before), Ok(after)) => (before, after),
-            (Ok(_), Err(AppError::Expression(problem))) => {
+            (Ok(_), Err(problem @ (AppError::Expression(_) | AppError::EngineNotInstalled(_)))) => {
                 reviewed.problem = Some(problem.to_string());
                 break;
             }
-            (Err(AppError::Expression(problem)), _) => {
+            (Err(problem @ (AppError::Expression(_) | AppError::EngineNotInstalled(_))), _) => {
                 reviewed.problem = Some(format!("the active plugins do not evaluate it either: {problem}"));
                 break;
             }
@@ -246,7 +266,8 @@ async fn outcomes(
         repeated: None,
         evidence: false,
     };
-    let Evaluated { results, .. } = evaluate::evaluate(ctx, &side.registry, &side.engine, request).await?;
+    let engine = engine::of_program(&side.engine, rule.program)?;
+    let Evaluated { results, .. } = evaluate::evaluate(ctx, &side.registry, &engine, request).await?;
     let verdict = |result: SubjectResult| match result {
         SubjectResult::Outcome { outcome, .. } => Some(outcome.verdict),
         SubjectResult::NotFound(_) => None,

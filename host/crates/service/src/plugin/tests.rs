@@ -1,6 +1,7 @@
 //! Tests of the administration of a plugin library with its own store.
 
 mod common;
+mod start;
 
 use std::fs;
 use std::path::Path;

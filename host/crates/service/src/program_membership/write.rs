@@ -7,6 +7,7 @@ use jiff::civil::Date;
 
 use super::{MembershipAddress, MembershipDraft, MembershipView, absent, find, name_of, named_in, view};
 use crate::edit::To;
+use crate::eligibility::engine;
 use crate::eligibility::evaluate::ask_program;
 use crate::eligibility::schema::may_be_reported;
 use crate::registry::Registry;
@@ -203,7 +204,10 @@ async fn ask(
 ) -> Result<Option<&'static str>, AppError> {
     let expression = program.details.get(ELIGIBILITY).filter(|_| program.details.enforces_eligibility());
     let Some(expression) = expression else { return Ok(None) };
-    let answer = ask_program(ctx, registry, engine, expression, details.beneficiary()).await;
+    let answer = match engine::of_program(engine, &program.details) {
+        Ok(engine) => ask_program(ctx, registry, &engine, expression, details.beneficiary()).await,
+        Err(error) => Err(error),
+    };
     match answer {
         Ok(outcome) if outcome.verdict == Verdict::Eligible || is_overridden => Ok(Some(outcome.verdict.name())),
         Ok(outcome) => {

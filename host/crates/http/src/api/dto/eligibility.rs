@@ -17,6 +17,7 @@ use daftar_domain::extension::ExtensionFields;
 use daftar_domain::group::MEMBERS_MAX;
 use daftar_domain::identifier::{IdentifierKey, REFERENCE_BYTES_MAX};
 use daftar_domain::individual::LIST_ITEMS_MAX;
+use daftar_domain::manifest::PluginName;
 use daftar_domain::record::{RecordKind, VersionId};
 use daftar_domain::schema::{self, Field, Kind};
 use daftar_service::eligibility::decision::Decision;
@@ -25,13 +26,28 @@ use daftar_service::eligibility::facts::{InlineMe, InlinePerson, InlineSubject, 
 use daftar_service::program::ProgramRule;
 use daftar_service::records;
 
-/// Reads the body of `$validate`: an expression, and the kind of record that it evaluates.
-pub fn read_validation(members: Map<String, Value>, problems: &mut Problems) -> (String, Subject) {
+/// Reads the body of `$validate`: an expression, the name of its engine, and the kind of record that it evaluates.
+pub fn read_validation(members: Map<String, Value>, problems: &mut Problems) -> (String, Option<String>, Subject) {
     let mut reader = ObjectReader::root(members);
     let expression = read_expression(&mut reader, problems);
+    let engine = reader.text("engine", PluginName::LENGTH_MAX, problems);
     let subject = reader.word("subject", &words::<Subject>(), problems).unwrap_or(Subject::Individual);
     reader.finish(problems);
-    (expression, subject)
+    (expression, engine, subject)
+}
+
+/// Reads the name of the engine of a body of `$evaluate`, if any. A program names its engine itself.
+pub fn read_engine(
+    members: &mut Map<String, Value>,
+    program: Option<&ProgramRule>,
+    problems: &mut Problems,
+) -> Option<String> {
+    let value = members.remove("engine").filter(|value| !value.is_null())?;
+    if program.is_some() {
+        problems.add("engine", "contradiction", "a body names an `engine` or a `program`, not both");
+        return None;
+    }
+    text_value("engine", value, PluginName::LENGTH_MAX, problems)
 }
 
 /// Reads the program whose rule a body of `$evaluate` evaluates, if any.

@@ -391,9 +391,10 @@ pub fn kind(value: &Value) -> &'static str {
 /// Maximum length of an unknown name in a message, in characters.
 const SHOWN_CHARACTERS: usize = 60;
 
-/// An unknown name for a message.
+/// An unknown name for a message. A name without visible characters is shown as `""`: a problem names its place.
 pub fn shown(name: &str) -> String {
-    name.chars().filter(|one| !one.is_control()).take(SHOWN_CHARACTERS).collect()
+    let shown: String = name.chars().filter(|one| !one.is_control()).take(SHOWN_CHARACTERS).collect();
+    if shown.is_empty() { "\"\"".to_owned() } else { shown }
 }
 
 /// The known name with the fewest edits, at most `edits_max`; of several the first in order.
@@ -448,6 +449,7 @@ mod nearest_tests {
     #[test]
     fn a_long_name_is_truncated_and_shown_without_control_characters() {
         assert_eq!(shown("a\u{7}b"), "ab");
+        assert_eq!([shown(""), shown("\n")], ["\"\"", "\"\""]);
         assert_eq!(shown(&format!("\n{}", "x".repeat(61))), "x".repeat(60));
     }
 }

@@ -236,6 +236,14 @@ mod tests {
     }
 
     #[test]
+    fn reads_a_number_as_the_nearest_one() {
+        for text in ["98446744073709551615", "0.30000000000000004", "9007199254740993.5", "1.7976931348623157e308"] {
+            let object = parse_object(format!("{{\"a\": {text}}}").as_bytes()).unwrap();
+            assert_eq!(object["a"].as_f64(), text.parse().ok(), "{text}");
+        }
+    }
+
+    #[test]
     fn reports_the_fault() {
         assert_eq!(refusal(b""), "the body is empty; a JSON object is required");
         assert!(refusal(b"\xef\xbb\xbf{}").contains("byte order mark"));

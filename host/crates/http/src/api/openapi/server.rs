@@ -136,7 +136,7 @@ pub fn live() -> Operation {
 /// `GET /health/ready`
 pub fn ready() -> Operation {
     Operation::new(Tag::Server, "checkReady", "Check that the server is ready")
-        .says("Checks that the store responds. The body is `ok`, or names each degraded part on a line: a server without an active eligibility engine is ready, and only calls that need the engine are 503. Not counted against any bucket.")
+        .says("Checks that the store responds. The body is `ok`, or names each degraded part on a line: a server without an active eligibility engine, or whose engine is still being compiled after its start, is ready, and only calls that need the engine are 503. Not counted against any bucket.")
         .response(DocumentedResponse::text("It can.", &["text/plain"]))
         .refuses(&[503])
 }

@@ -216,7 +216,7 @@ fn modules(app: &AppState) -> Vec<MetadataModule<'static>> {
     let modules = installed.iter().map(|plugin| plugin.manifest()).map(|manifest| MetadataModule {
         vocabularies: brought(&manifest.name.to_string()),
         extension_fields: manifest.extension_fields.iter().map(|field| field.path.to_string()).collect(),
-        kind: Cow::Borrowed(manifest.kind.as_str()),
+        kind: Cow::Borrowed(manifest.kind.name()),
         version: Cow::Owned(manifest.version.to_string()),
         name: Cow::Owned(manifest.name.to_string()),
     });

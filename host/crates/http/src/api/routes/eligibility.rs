@@ -29,6 +29,7 @@ use daftar_domain::subject::Subject;
 use daftar_service::codes::LanguagePreference;
 use daftar_service::eligibility::check::check;
 use daftar_service::eligibility::decision::{Sealer, not_authentic};
+use daftar_service::eligibility::engine;
 use daftar_service::eligibility::evaluate::{EXPLAINED_MAX, EvaluateRequest, Evaluated, evaluate as decide};
 use daftar_service::eligibility::evidence::{BUNDLE_BYTES_MAX, sign};
 use daftar_service::eligibility::preview::{Preview, PreviewEvent, PreviewRequest, SubjectSelection, prepare};
@@ -48,8 +49,9 @@ pub async fn validate(
 
 /// Handles a body of `$validate`.
 pub async fn checked(ctx: &OpContext, app: &AppState, members: Map<String, Value>) -> ApiResult {
-    let (expression, subject) = Problems::of(|problems| body::read_validation(members, problems))?;
-    let checked = check(ctx, &app.registry, &app.engine, &expression, subject).await?;
+    let (expression, engine, subject) = Problems::of(|problems| body::read_validation(members, problems))?;
+    let engine = engine::of_body(&app.engine, engine.as_deref())?;
+    let checked = check(ctx, &app.registry, &engine, &expression, subject).await?;
     Ok(Json(response::validated(&checked)).into_response())
 }
 
@@ -118,10 +120,11 @@ async fn decided(
         Some(key) => {
             let reference = records::reference(RecordKind::Program, &key);
             let then = repeated.as_ref().and_then(|decision| decision.versions.get(&reference).copied());
-            Some(program::rule_of(ctx, &app.registry, &key, then).await?)
+            Some(program::rule_of(ctx, &app.registry, &app.engine, &key, then).await?)
         }
         None => None,
     };
+    let engine = body::read_engine(&mut members, program.as_ref(), &mut problems);
     let fields = app.registry.vocabularies.current();
     let request = body::read(members, program.as_ref(), repeated, fields.extension_fields(), &mut problems);
     if evidence && request.subjects.len() > EXPLAINED_MAX {
@@ -129,8 +132,12 @@ async fn decided(
         problems.add("subjects", "too_many", message);
     }
     let request = EvaluateRequest { evidence, ..problems.finish(request)? };
+    let engine = match program {
+        Some(program) => program.engine,
+        None => engine::of_body(&app.engine, engine.as_deref())?,
+    };
     let names = response::subject_names(&request);
-    let evaluated = decide(ctx, &app.registry, &app.engine, request).await?;
+    let evaluated = decide(ctx, &app.registry, &engine, request).await?;
     // A repeated decision has the same seal, even if the key was replaced since.
     let same = sent.filter(|sent| sent.decision == evaluated.decision);
     let seal = same.map_or_else(|| sealer.seal(&evaluated.decision), |sent| sent.seal);
@@ -166,13 +173,14 @@ pub async fn previewed(ctx: &OpContext, app: &AppState, headers: &HeaderMap, mem
     let is_streamed = asks_for_lines(headers);
     let requested = Problems::of(|problems| preview_body::read(members, is_streamed, problems))?;
     let requested = requested.ok_or_else(|| AppError::internal("a body that is right asks for nothing"))?;
-    let PreviewParameters { expression, subject, filter, sample, tells_subjects, as_of } = requested;
+    let PreviewParameters { expression, engine, subject, filter, sample, tells_subjects, as_of } = requested;
+    let engine = engine::of_body(&app.engine, engine.as_deref())?;
     let among = match subject {
         Subject::Individual => SubjectSelection::Individuals(record_search::individual_filter(app, ctx, &filter)?),
         Subject::Group => SubjectSelection::Groups(record_search::group_filter(app, ctx, &filter)?),
     };
     let request = PreviewRequest { expression, among, sample, as_of, is_streamed, tells_subjects };
-    let ready = prepare(ctx, &app.registry, &app.engine, &app.previews, request).await?;
+    let ready = prepare(ctx, &app.registry, &engine, &app.previews, request).await?;
     let (languages, sealer) = (languages(app, headers), Sealer::new(ctx, &app.decision_keys));
     if !is_streamed {
         let preview = ready.run(None).await?;

@@ -116,7 +116,8 @@ pub fn full_program() -> Program {
         .with(program::TARGET_TYPE, Subject::Group)
         .with(program::ELIGIBILITY, "members.size() > 3".to_owned())
         .with(program::ENFORCE_ELIGIBILITY, true)
-        .with(program::PERIOD, year);
+        .with(program::PERIOD, year)
+        .with(program::ENGINE, "eligibility-cel".to_owned());
     let values = filled(values, program::FIELDS);
     let identifiers = vec![open_identifier("urn:x:program|PSNP")];
     Record { id: RecordId(5), meta: meta(), details: ProgramDetails::new(identifiers, values, Extension::default()) }

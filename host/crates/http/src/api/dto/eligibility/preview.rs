@@ -15,6 +15,7 @@ use crate::api::error::Problem;
 use crate::api::extract::query::Parameters;
 use daftar_domain::eligibility::Subject;
 use daftar_domain::error::AppError;
+use daftar_domain::manifest::PluginName;
 use daftar_service::codes::LanguagePreference;
 use daftar_service::eligibility::decision::Sealer;
 use daftar_service::eligibility::preview::{AGE_BANDS, Counts, Preview, PreviewEvent, SAMPLE_MAX, Shown};
@@ -24,6 +25,8 @@ use daftar_service::eligibility::preview::{AGE_BANDS, Counts, Preview, PreviewEv
 pub struct PreviewParameters {
     /// The rule.
     pub expression: String,
+    /// The name of its engine.
+    pub engine: Option<String>,
     /// Kind of the subjects.
     pub subject: Subject,
     /// The filters of a search.
@@ -40,6 +43,7 @@ pub struct PreviewParameters {
 pub fn read(members: Map<String, Value>, is_streamed: bool, problems: &mut Problems) -> Option<PreviewParameters> {
     let mut reader = ObjectReader::root(members);
     let expression = read_expression(&mut reader, problems);
+    let engine = reader.text("engine", PluginName::LENGTH_MAX, problems);
     let subject = reader.word("subject", &words::<Subject>(), problems).unwrap_or(Subject::Individual);
     let filter = read_filter(&mut reader, problems);
     let sample = match reader.take("sample") {
@@ -57,7 +61,7 @@ pub fn read(members: Map<String, Value>, is_streamed: bool, problems: &mut Probl
     }
     let as_of = reader.date("as_of", problems);
     reader.finish(problems);
-    Some(PreviewParameters { expression, subject, filter: filter?, sample, tells_subjects, as_of })
+    Some(PreviewParameters { expression, engine, subject, filter: filter?, sample, tells_subjects, as_of })
 }
 
 /// Reads the parameters of a search as an object, with one value or a list of values under each name.

@@ -10,15 +10,16 @@ use std::sync::Arc;
 
 use wasmtime::Store;
 
-use super::breaker::{Suspended, Trial};
-use super::engine::SandboxEngine;
-use super::fault::{Blame, FaultKind, PluginFault};
-use super::install::LoadedPlugin;
-use super::limits::{PluginLimits, STACK_BYTES};
-use super::pool::Priority;
-use super::sandbox::{CallError, HostState, Sandbox};
-use super::stats::Usage;
-use super::wit::{LinkedEngine, RuleHandle, Rules};
+use super::{LinkedEngine, RuleHandle, Rules};
+use crate::breaker::Suspended;
+use crate::engine::SandboxEngine;
+use crate::fault::{Blame, FaultKind, PluginFault};
+use crate::install::LoadedPlugin;
+use crate::limits::{PluginLimits, STACK_BYTES};
+use crate::pool::Priority;
+use crate::sandbox::{CallError, HostState, Sandbox};
+use crate::stats::Usage;
+use crate::suspension::{is_suspicious, report_own_fault};
 use daftar_domain::audit::Actor;
 use daftar_domain::context::Cancellation;
 use daftar_domain::eligibility::{
@@ -195,14 +196,6 @@ impl RuleSession {
     }
 }
 
-/// Returns true if the engine itself may be the cause of a fault under a caller's expression. It is not if the
-/// expression exhausted a budget.
-#[must_use]
-pub fn is_suspicious(kind: FaultKind) -> bool {
-    use FaultKind::{Instances, InvalidAnswer, Table, Timeout, Trap};
-    matches!(kind, Timeout | Table | Instances | Trap | InvalidAnswer)
-}
-
 /// Starts an instance of an engine. The start has no input of a caller, so a fault counts against the engine.
 fn started(
     plugin: &LoadedPlugin,
@@ -218,52 +211,6 @@ fn started(
             Blame::Host => EngineError::Fault(fault),
         }
     })
-}
-
-/// Counts a fault that no caller can have caused.
-pub(super) fn report_own_fault(plugin: &LoadedPlugin, fault: &PluginFault) {
-    if plugin.breaker.record_fault() {
-        tracing::error!(
-            plugin.name = %fault.plugin, plugin.fault = fault.kind.name(),
-            "plugin suspended after repeated faults"
-        );
-    }
-}
-
-/// Tests a suspended plugin with `try_out`, which calls it with the host's own input.
-///
-/// # Errors
-/// It still fails, and is suspended for longer.
-pub(super) fn tried_again(
-    trial: Trial,
-    plugin: &LoadedPlugin,
-    try_out: impl FnOnce() -> Result<(), PluginFault>,
-) -> Result<(), Suspended> {
-    match try_out() {
-        Ok(()) => {
-            trial.succeeded();
-            tracing::info!(plugin.name = %plugin.manifest().name, "plugin works again, suspension lifted");
-            Ok(())
-        }
-        Err(fault) => {
-            tracing::warn!(
-                plugin.name = %plugin.manifest().name, plugin.fault = fault.kind.name(),
-                "plugin still fails, suspension extended"
-            );
-            Err(trial.failed())
-        }
-    }
-}
-
-/// Checks a plugin that failed under a caller's input with the host's own input: if this call fails too, the plugin is
-/// the cause and not the input.
-pub(super) fn check(plugin: &LoadedPlugin, try_out: impl FnOnce() -> Result<(), PluginFault>) {
-    if plugin.breaker.should_check()
-        && let Err(fault) = try_out()
-        && fault.kind.blame() == Blame::Guest
-    {
-        report_own_fault(plugin, &fault);
-    }
 }
 
 /// The approximate size of outcomes, as the host counts it.
@@ -364,6 +311,17 @@ pub enum EngineError {
     /// The queue of the plugin threads is full.
     #[error("too many rules are being evaluated, retry later")]
     Busy,
+    /// The only engine is being compiled, for some seconds after a start.
+    #[error("the eligibility engine `{0}` is being compiled, retry in some seconds")]
+    Compiling(PluginName),
+    /// No engine of the requested name is installed.
+    #[error("no eligibility engine `{engine}` is installed; {}", listed(.installed))]
+    NotInstalled {
+        /// The requested name.
+        engine: String,
+        /// The installed engines.
+        installed: Vec<PluginName>,
+    },
     /// No engine is active.
     #[error("no eligibility engine is active: install one, or name one of several as `engine` in `[plugins]`")]
     NoEngine,
@@ -382,7 +340,7 @@ impl EngineError {
 /// A task with a compiled rule, run on a plugin thread.
 pub type RuleTask = Box<dyn FnOnce(Result<&mut RuleSession, EngineError>) + Send>;
 
-/// Compiles and evaluates rules.
+/// Compiles and evaluates rules: the active engine, or one that a rule names.
 pub trait EligibilityEngine: Send + Sync {
     /// Runs `task` on a plugin thread with the compiled rule in its sandbox, or with the reason why the rule is not
     /// available. If the request is cancelled first, the task is dropped without having run.
@@ -392,8 +350,8 @@ pub trait EligibilityEngine: Send + Sync {
     /// number of batches is unbounded.
     ///
     /// # Errors
-    /// [`EngineError::Busy`], [`EngineError::Suspended`] or [`EngineError::NoEngine`]; the task is then dropped without
-    /// having run.
+    /// [`EngineError::Busy`], [`EngineError::Suspended`], [`EngineError::Compiling`], [`EngineError::NotInstalled`] or
+    /// [`EngineError::NoEngine`]; the task is then dropped without having run.
     fn submit(
         &self,
         priority: Priority,
@@ -405,8 +363,17 @@ pub trait EligibilityEngine: Send + Sync {
     /// The most rules that can be evaluated concurrently in the background.
     fn background_threads(&self) -> usize;
 
-    /// The active engine, as the decision block names it: `name@version sha256:…`.
-    fn engine_name(&self) -> Option<String>;
+    /// The engine, as the decision block names it: `name@version sha256:…`.
+    ///
+    /// # Errors
+    /// [`EngineError::Compiling`], [`EngineError::NotInstalled`] or [`EngineError::NoEngine`].
+    fn engine_name(&self) -> Result<String, EngineError>;
+
+    /// Returns the engine of that name, for a rule that names one.
+    ///
+    /// # Errors
+    /// [`EngineError::Compiling`] or [`EngineError::NotInstalled`].
+    fn named(self: Arc<Self>, name: &str) -> Result<Arc<dyn EligibilityEngine>, EngineError>;
 }
 
 /// Runs `task` on a plugin thread with the compiled rule, and waits for its value. If the future is dropped, a task
@@ -426,6 +393,11 @@ pub async fn run_rule<R: Send + 'static>(
     let answer = move |session: Result<&mut RuleSession, EngineError>| drop(sender.send(session.map(task)));
     engine.submit(priority, request, cancellation, Box::new(answer))?;
     receiver.await.map_err(|_| EngineError::Abandoned)?
+}
+
+fn listed(engines: &[PluginName]) -> String {
+    let names: Vec<String> = engines.iter().map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { "none is installed".to_owned() } else { format!("there are {}", names.join(", ")) }
 }
 
 fn first_error(diagnostics: &[Diagnostic]) -> String {

@@ -8,15 +8,16 @@
 //! **Invariant:** all codes of one resolution share one budget of fuel, which grows with their number: a batch of some
 //! hundreds costs a plugin thread at most a tenth of a second.
 
-use super::breaker::{Suspended, Trial};
-use super::engine::SandboxEngine;
-use super::fault::{Blame, PluginFault};
-use super::install::LoadedPlugin;
-use super::pool::{Owner, Priority};
-use super::sandbox::Sandbox;
-use super::stats::Counted;
-use super::wit::{Linked, LinkedPack, Pack};
-use super::{InstalledPlugin, PluginHost, rule};
+use super::{LinkedPack, Pack};
+use crate::breaker::{Suspended, Trial};
+use crate::engine::SandboxEngine;
+use crate::fault::{Blame, PluginFault};
+use crate::install::LoadedPlugin;
+use crate::pool::{Owner, Priority};
+use crate::sandbox::Sandbox;
+use crate::stats::Counted;
+use crate::suspension;
+use crate::{InstalledPlugin, PluginHost};
 use daftar_domain::code::{Code, Namespace};
 use daftar_domain::vocabulary::{Concept, LocalizedText, PackContents, VocabularyDescription};
 use std::sync::Arc;
@@ -242,15 +243,14 @@ fn ask(
     namespace: &Namespace,
     codes: &[Code],
 ) -> Result<Vec<CodeResolution>, ResolveError> {
-    let Linked::Pack(pack) = &plugin.linked else { return Err(ResolveError::NoPack) };
-    let try_out = || describe(plugin, pack, engine).map(drop);
+    let pack = plugin.linked::<LinkedPack>().ok_or(ResolveError::NoPack)?;
     if let Some(trial) = admitted.trial {
-        rule::tried_again(trial, plugin, try_out).map_err(ResolveError::suspended)?;
+        suspension::retry(trial, plugin, engine).map_err(ResolveError::suspended)?;
     }
     let mut sandbox =
         Sandbox::start(plugin.sandbox_of(engine), |store| pack.instantiate(store)).inspect_err(|fault| {
             if fault.kind.blame() == Blame::Guest {
-                rule::report_own_fault(plugin, fault);
+                suspension::report_own_fault(plugin, fault);
             }
         })?;
     let mut fuel = plugin.limits().fuel_for(u32::try_from(codes.len()).unwrap_or(u32::MAX));
@@ -258,8 +258,8 @@ fn ask(
     for code in codes {
         let before = sandbox.usage().fuel;
         let answer = sandbox.call(fuel, |store, pack| pack.resolve(store, namespace, code)).inspect_err(|fault| {
-            if rule::is_suspicious(fault.kind) {
-                rule::check(plugin, try_out);
+            if suspension::is_suspicious(fault.kind) {
+                suspension::check(plugin, engine);
             }
         });
         answers.push(answer?);

@@ -5,18 +5,20 @@
 //! **Invariant:** an explanation from this module is a tree: only its first part has no parent, each other part follows
 //! its parent, and each text range is within the expression.
 
+mod input;
 #[cfg(test)]
 mod tests;
 
 use wasmtime::Store;
 
-use super::eligibility_input::{batch_bytes, bindings_bytes, with_batch, with_bindings, with_schema};
-use crate::bindings::engine::daftar::plugin::schema as wire_schema;
-use crate::bindings::engine::exports::daftar::plugin::eligibility as wire;
+use self::input::{batch_bytes, bindings_bytes, with_batch, with_bindings, with_schema};
+use super::generated::daftar::plugin::schema as wire_schema;
+use super::generated::exports::daftar::plugin::eligibility as wire;
+use super::rule::EngineError;
+use super::{RuleHandle, Rules};
 use crate::fault::excerpt;
-use crate::rule::EngineError;
 use crate::sandbox::{CallError, HostState};
-use crate::wit::{Position, RuleHandle, Rules, filled, invalid, list, same, text};
+use crate::wit::{Position, filled, invalid, list, same, text};
 use daftar_domain::code::CodeNumber;
 use daftar_domain::eligibility::{
     Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Question, Reference, RowError, RowSpace, Schema, Severity,

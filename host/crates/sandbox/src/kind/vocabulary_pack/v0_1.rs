@@ -5,13 +5,21 @@
 
 use wasmtime::Store;
 
-use crate::bindings::pack::exports::daftar::plugin::vocabulary as wire;
+use super::Pack;
+use super::generated::exports::daftar::plugin::vocabulary as wire;
 use crate::sandbox::{CallError, HostState};
-use crate::wit::{ConceptPage, Pack, Position, filled, invalid, list, parsed, same, text};
+use crate::wit::{Position, filled, invalid, list, parsed, same, text};
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::vocabulary::{
     Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,
 };
+
+/// Some concepts, and the cursor of the next page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ConceptPage {
+    pub concepts: Vec<Concept>,
+    pub next: Option<u32>,
+}
 
 /// The most vocabularies of a pack.
 const VOCABULARIES_MAX: usize = 64;

@@ -2,12 +2,12 @@
 //!
 //! Columns are borrowed, not copied: this module builds lists of slices.
 
-use crate::bindings::engine::daftar::plugin::columns as wire_columns;
-use crate::bindings::engine::daftar::plugin::schema as wire_schema;
-use crate::bindings::engine::daftar::plugin::schema::{
+use super::super::generated::daftar::plugin::columns as wire_columns;
+use super::super::generated::daftar::plugin::schema as wire_schema;
+use super::super::generated::daftar::plugin::schema::{
     FieldType as WireType, RowSpace as WireSpace, Subject as WireSubject,
 };
-use crate::bindings::engine::exports::daftar::plugin::eligibility as wire;
+use super::super::generated::exports::daftar::plugin::eligibility as wire;
 use crate::sandbox::CallError;
 use crate::wit::same;
 use daftar_domain::eligibility::{

@@ -1,0 +1,138 @@
+//! An engine that is compiled while the server serves records.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use daftar_tests::{TestApp, artifacts, template};
+use serde_json::{Value, json};
+
+const COMPILING: &str = "degraded: the eligibility engine `eligibility-cel` is being compiled, so calls that evaluate \
+                         an expression are 503\n";
+
+/// A folder with a compiler that the test controls.
+struct Compiler {
+    folder: tempfile::TempDir,
+}
+
+impl Compiler {
+    /// A compiler that waits until the test opens it.
+    fn closed() -> Self {
+        let compiler = Self { folder: tempfile::tempdir().unwrap() };
+        let (gate, program) = (compiler.gate(), artifacts::program());
+        compiler.replace(&format!(
+            "while [ ! -e '{}' ]; do /bin/sleep 0.02; done; exec '{}' \"$@\"",
+            gate.display(),
+            program.display()
+        ));
+        compiler
+    }
+
+    /// Replaces it by another script.
+    fn replace(&self, script: &str) {
+        fs::write(self.program(), format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(self.program(), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn program(&self) -> PathBuf {
+        self.folder.path().join("compiler")
+    }
+
+    fn gate(&self) -> PathBuf {
+        self.folder.path().join("gate")
+    }
+
+    fn open(&self) {
+        fs::write(self.gate(), "").unwrap();
+    }
+
+    fn close(&self) {
+        fs::remove_file(self.gate()).unwrap();
+    }
+
+    /// A register whose engine is not compiled yet, as after an upgrade of the program.
+    fn serve(&self) -> TestApp {
+        let builder = TestApp::builder().prepared(|data_dir| {
+            template::copy_to(data_dir);
+            fs::remove_file(largest_code(data_dir)).unwrap();
+        });
+        builder.compiling_engines_later(&self.program()).start()
+    }
+}
+
+/// The machine code of the engine.
+fn largest_code(data_dir: &Path) -> PathBuf {
+    let files = fs::read_dir(data_dir.join("compiled")).unwrap().map(|entry| entry.unwrap().path());
+    files.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap()
+}
+
+fn readiness(app: &TestApp) -> String {
+    app.anonymous().request("GET", "/health/ready").send().expect(200).text()
+}
+
+/// Requests the readiness until it is that one.
+fn until_ready(app: &TestApp, expected: &str) {
+    let started = Instant::now();
+    loop {
+        let found = readiness(app);
+        if found == expected {
+            return;
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "{found}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn rule() -> Value {
+    json!({"expression": "true", "subject": "individual", "subjects": [{"type": "individual"}]})
+}
+
+fn person(name: &str) -> Value {
+    json!({"identifier": [{"system": "urn:test", "value": name}], "gender": "urn:iso:std:iso:5218#1"})
+}
+
+#[test]
+fn records_are_served_while_an_engine_is_compiled_and_readiness_names_it() {
+    let compiler = Compiler::closed();
+    let mut app = compiler.serve();
+    assert_eq!(readiness(&app), COMPILING);
+    let client = app.client(&["individual:all", "eligibility:read"]);
+    drop(client.create_individual(&person("1")));
+    let refused = client.post("/Eligibility/$evaluate", &rule()).expect(503);
+    assert_eq!((refused.code().as_str(), refused.header("retry-after")), ("engine_compiling", Some("1")));
+    assert!(refused.detail().contains("`eligibility-cel` is being compiled"), "{}", refused.detail());
+
+    // A server that stops while it compiles rejects nothing: the next start begins again.
+    app.restart();
+    assert_eq!(readiness(&app), COMPILING);
+    compiler.open();
+    until_ready(&app, "ok\n");
+    let client = app.client(&["individual:read", "eligibility:read"]);
+    assert_eq!(client.post("/Eligibility/$evaluate", &rule()).status, 200);
+
+    // With its code in the cache, an engine is active when the server listens.
+    compiler.close();
+    app.restart();
+    assert_eq!(readiness(&app), "ok\n");
+    assert!(app.admin().metrics().contains("\ndaftar_eligibility_engine_active 1\n"));
+}
+
+#[test]
+fn an_engine_whose_compiler_crashes_is_not_active_and_retried_at_the_next_start() {
+    let compiler = Compiler::closed();
+    compiler.replace("exit 101");
+    let mut app = compiler.serve();
+    until_ready(
+        &app,
+        "degraded: no eligibility engine is active, so calls that evaluate an expression are 503\n\
+         degraded: installed plugins that are not active: 1\n",
+    );
+    let client = app.client(&["individual:all", "eligibility:read"]);
+    drop(client.create_individual(&person("1")));
+    assert_eq!(client.post("/Eligibility/$evaluate", &rule()).expect(503).code(), "no_eligibility_engine");
+
+    compiler.replace(&format!("exec '{}' \"$@\"", artifacts::program().display()));
+    app.restart();
+    until_ready(&app, "ok\n");
+}
