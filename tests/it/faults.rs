@@ -126,8 +126,9 @@ pub struct SmallDisk {
 impl SmallDisk {
     fn mount(megabytes: u32) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Self::mount_at(folder.path(), &format!("{megabytes}m"))?;
-        Some(Self { _folder: Some(folder), ..disk })
+        let mut disk = Self::mount_at(folder.path(), &format!("{megabytes}m"))?;
+        disk._folder = Some(folder);
+        Some(disk)
     }
 
     /// Mounts a disk of this size, such as `64k`, on an existing folder, whose files are hidden then.
