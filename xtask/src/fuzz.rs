@@ -120,8 +120,11 @@ fn build(workspace: &Workspace, steps: &Steps, program: &str) -> Result<(), Fail
     }
     let tool = tools::cargo_tool(workspace, steps, TOOL, &[])?;
     let runner = workspace.root().join(RUNNER);
-    let lock = files::read(&workspace.root().join("Cargo.lock"))?;
-    files::write_if_changed(&runner.join("Cargo.lock"), &lock)?;
+    let (of_project, of_runner) = (workspace.root().join("Cargo.lock"), runner.join("Cargo.lock"));
+    // Cargo adds the crates of libFuzzer to it.
+    if files::changed(&of_runner) < files::changed(&of_project) {
+        files::write_if_changed(&of_runner, &files::read(&of_project)?)?;
+    }
     let mut build = workspace.command(tool);
     build.env("DAFTAR_GUESTS", workspace.target().join("guests"));
     build.args(["fuzz", "build", "--sanitizer", "none", "--codegen-units", "16", "--target", &triple()]);
