@@ -9,7 +9,7 @@ fn agree<W: World>(start: impl Fn() -> W, seeds: std::ops::Range<u64>, length: u
 
 #[test]
 fn a_server_with_a_clock_that_is_set_agrees_with_the_model() {
-    let summaries = agree(Embedded::start, 1..5, 150);
+    let summaries = agree(Embedded::start, 1..7, 150);
     assert!(summaries.iter().all(|summary| summary.written > 20 && summary.rejected > 10), "{summaries:?}");
     assert!(summaries.iter().any(|summary| summary.replayed > 0 && summary.restarts > 0), "{summaries:?}");
 }

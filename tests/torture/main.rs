@@ -1,29 +1,46 @@
-//! `cargo xtask torture`: repeatedly kills the server under load, or cuts the power of its store, and prints the
-//! result.
+//! `cargo xtask torture`: repeatedly kills the server under load, cuts the power of its store, or compares servers with
+//! the model of the register, and prints the result.
 
 #![expect(clippy::print_stdout, reason = "what came of each round is what it is run for")]
 
 use std::process::ExitCode;
 
-use daftar_tests::power;
 use daftar_tests::torture::{Options, run};
+use daftar_tests::{model, power};
 
-const USAGE: &str = "usage: torture [--rounds N | --power-cuts N] [--seed S]";
+const USAGE: &str = "usage: torture [--rounds N | --power-cuts N | --model N] [--seed S]";
 /// Number of kills by default.
 const ROUNDS_DEFAULT: u32 = 200;
+/// Number of operations of a sequence that is compared with the model.
+const MODEL_STEPS: usize = 200;
+
+/// The kind of a run, with its length.
+enum Kind {
+    /// Kills of the server under load.
+    Kills(u32),
+    /// States of a disk after a power cut.
+    PowerCuts(u32),
+    /// Sequences of operations that are compared with the model, on each kind of server.
+    Model(u32),
+}
 
 fn main() -> ExitCode {
-    let (options, power_cuts) = match read(std::env::args().skip(1)) {
-        Ok(options) => options,
+    let (kind, seed) = match read(std::env::args().skip(1)) {
+        Ok(read) => read,
         Err(error) => {
             eprintln!("error: {error}\n{USAGE}");
             return ExitCode::FAILURE;
         }
     };
-    println!("seed {} (say `--seed {}` to send the same again)", options.seed, options.seed);
-    if let Some(states) = power_cuts {
-        return cut_power(states, options.seed);
+    println!("seed {seed} (say `--seed {seed}` to send the same again)");
+    match kind {
+        Kind::Kills(rounds) => kill(rounds, seed),
+        Kind::PowerCuts(states) => cut_power(states, seed),
+        Kind::Model(sequences) => compare(sequences, seed),
     }
+}
+
+fn kill(rounds: u32, seed: u64) -> ExitCode {
     let folder = match tempfile::tempdir() {
         Ok(folder) => folder,
         Err(error) => {
@@ -31,17 +48,39 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let options = Options { rounds, seed, workers: 12, answers_max: 400 };
     match run(folder.path(), options, |line| println!("{line}")) {
         Ok(summary) => {
-            println!("seed {}: {summary}", options.seed);
+            println!("seed {seed}: {summary}");
             ExitCode::SUCCESS
         }
         Err(lost) => {
             let stored = folder.keep();
-            eprintln!("error: seed {}: {lost}\nthe register is kept in `{}`", options.seed, stored.display());
+            eprintln!("error: seed {seed}: {lost}\nthe register is kept in `{}`", stored.display());
             ExitCode::FAILURE
         }
     }
+}
+
+/// Sends each sequence to a server with a clock that is set, to one that is killed, and to two on one database.
+fn compare(sequences: u32, seed: u64) -> ExitCode {
+    for seed in (0..u64::from(sequences)).map(|number| seed.wrapping_add(number)) {
+        let compared = [
+            ("embedded", model::run(model::Embedded::start, seed, MODEL_STEPS)),
+            ("killed", model::run(model::Alone::start, seed, MODEL_STEPS)),
+            ("two servers", model::run(model::Shared::start, seed, MODEL_STEPS)),
+        ];
+        for (servers, compared) in compared {
+            match compared {
+                Ok(summary) => println!("seed {seed}, {servers}: {summary}"),
+                Err(problem) => {
+                    eprintln!("error: {servers}: {problem}");
+                    return ExitCode::FAILURE;
+                }
+            }
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 /// A quarter of the states are of disks that fail as well.
@@ -62,19 +101,20 @@ fn cut_power(states: u32, seed: u64) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn read(mut arguments: impl Iterator<Item = String>) -> Result<(Options, Option<u32>), String> {
+fn read(mut arguments: impl Iterator<Item = String>) -> Result<(Kind, u64), String> {
     // A different one each time, so that many runs try several.
     let mut seed = std::time::UNIX_EPOCH.elapsed().map_or(1, |since| since.as_secs());
-    let (mut rounds, mut power_cuts) = (ROUNDS_DEFAULT, None);
+    let mut kind = Kind::Kills(ROUNDS_DEFAULT);
     while let Some(name) = arguments.next() {
         let value = arguments.next().ok_or_else(|| format!("`{name}` needs a number"))?;
         let wrong = |_| format!("`{value}` is no number for `{name}`");
         match name.as_str() {
-            "--rounds" => rounds = value.parse().map_err(wrong)?,
-            "--power-cuts" => power_cuts = Some(value.parse().map_err(wrong)?),
+            "--rounds" => kind = Kind::Kills(value.parse().map_err(wrong)?),
+            "--power-cuts" => kind = Kind::PowerCuts(value.parse().map_err(wrong)?),
+            "--model" => kind = Kind::Model(value.parse().map_err(wrong)?),
             "--seed" => seed = value.parse().map_err(wrong)?,
             _ => return Err(format!("`{name}` is not known")),
         }
     }
-    Ok((Options { rounds, seed, workers: 12, answers_max: 400 }, power_cuts))
+    Ok((kind, seed))
 }

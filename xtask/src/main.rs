@@ -55,14 +55,14 @@ usage: cargo xtask <command>
                       tests need; ARGS go to nextest, such as a part of a test's name
   tools               print the Debian packages of the programs that tests need and this machine lacks
   nightly             what takes long: advisories, reproducible builds, conformance, benchmarks as a smoke test, torture,
-                      power cuts, fuzzing; the results are in nightly/report.md of the target folder
+                      power cuts, the model of the register, fuzzing; the results are in nightly/report.md of the target folder
   fuzz [TARGET …] [--seconds N]
                       run the targets of tests/fuzz, or the named ones, with generated inputs, N (180) seconds each
   bench [ARGS]        build (release) and run the benchmarks
   conformance [ARGS]  lint the API's description and fuzz a server with it (needs python3, node and npm); ARGS go to the fuzzer
-  torture [--rounds N | --power-cuts N] [--seed S]
+  torture [--rounds N | --power-cuts N | --model N] [--seed S]
                       build (release), then kill the server under load, again and again, or open N states that a power cut could leave (needs root
-                      and /dev/fuse), and look for what is lost
+                      and /dev/fuse), and look for what is lost; or compare N sequences of operations with a model (needs PostgreSQL)
   dist                the release: dist/daftar, dist/plugins, dist/modules, the documentation, completions, manual pages, the bill of
                       materials, notices
   reproduce           build every plugin twice, at two places, and compare the bytes

@@ -14,6 +14,8 @@ use crate::{bench, conformance, deny, reproduce, torture};
 
 /// Number of kills of the server.
 const ROUNDS: &str = "300";
+/// Number of sequences of operations that are compared with the model, on each kind of server.
+const SEQUENCES: &str = "20";
 /// Number of states after a power cut that are opened.
 const POWER_CUTS: &str = "10000";
 
@@ -35,7 +37,7 @@ struct Checked {
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let whole = |result: Result<(), Failure>| result.map(|()| Vec::new());
-    let checks: [Check<'_>; 7] = [
+    let checks: [Check<'_>; 8] = [
         ("advisories", String::new(), &|| whole(deny::run(workspace, steps, &words(&["advisories"])))),
         ("reproducible builds", "2 builds of each plugin".to_owned(), &|| whole(reproduce::run(workspace, steps))),
         ("conformance", String::new(), &|| whole(conformance::run(workspace, steps, &[]))),
@@ -45,6 +47,9 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
         }),
         ("power cuts", format!("{POWER_CUTS} states of a disk"), &|| {
             whole(torture::run(workspace, steps, &words(&["--power-cuts", POWER_CUTS])))
+        }),
+        ("model of the register", format!("{SEQUENCES} sequences on each kind of server"), &|| {
+            whole(torture::run(workspace, steps, &words(&["--model", SEQUENCES])))
         }),
         ("fuzzing", String::new(), &|| fuzz::outcomes(workspace, steps, &[])),
     ];
