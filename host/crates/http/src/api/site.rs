@@ -103,9 +103,10 @@ pub fn restrict(response: &mut Response, policy: HeaderValue) {
 }
 
 /// Media types by extension of a file.
-const MEDIA_TYPES: [(&str, &str); 14] = [
+const MEDIA_TYPES: [(&str, &str); 16] = [
     ("css", "text/css; charset=utf-8"),
     ("csv", "text/csv; charset=utf-8"),
+    ("h", "text/plain; charset=utf-8"),
     ("html", "text/html; charset=utf-8"),
     ("js", "text/javascript; charset=utf-8"),
     ("json", "text/plain; charset=utf-8"),
@@ -118,6 +119,7 @@ const MEDIA_TYPES: [(&str, &str); 14] = [
     ("txt", "text/plain; charset=utf-8"),
     ("woff2", "font/woff2"),
     ("yaml", "text/plain; charset=utf-8"),
+    ("zig", "text/plain; charset=utf-8"),
 ];
 
 fn media_type(name: &str) -> Option<&'static str> {
