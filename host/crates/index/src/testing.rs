@@ -8,6 +8,8 @@
     reason = "only for tests: an invalid fixture should fail its test immediately, and names are sentences"
 )]
 
+pub mod fingerprint;
+
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 

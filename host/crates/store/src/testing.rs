@@ -5,6 +5,8 @@
 //!
 //! **Invariant:** nothing outside tests uses this.
 
+mod minute;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,10 +30,11 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use super::audit_log::{AuditRemoval, AuditRemoved};
 use super::change_log::{HistoryMark, RegisterId, Touched};
 use super::overlay::Overlay;
-use super::shared::limits::{Minute, WINDOW, lease};
+use super::shared::limits::WINDOW;
 use super::shared::{
     CodeLabel, Generation, History, Lease, Leased, OtherReaders, Shared, StoredList, Take, Taken, Turn, Windowed,
 };
+use self::minute::{Minute, lease};
 use super::{
     ChangeSink, Committed, IdentifierOwner, Operation, Store, StoreError, StoredCodeTable, Write, changes_records,
 };

@@ -326,7 +326,7 @@ proptest! {
 }
 
 /// Returns the fingerprint of an image as if it were loaded: with the current programs of the store.
-fn programs_apart(image: &daftar_index::Image, loaded: &Columns) -> daftar_index::Fingerprint {
+fn programs_apart(image: &daftar_index::Image, loaded: &Columns) -> daftar_index::testing::fingerprint::Fingerprint {
     let with_programs = Columns::from_image(image.clone());
     let programs: Vec<_> = loaded.snapshot().programs().cloned().map(ChangedRecord::Program).collect();
     with_programs.load(&programs);

@@ -80,12 +80,6 @@ impl PublishedGroup {
         self.known.yes.iter().map(CodeNumber)
     }
 
-    /// Returns the codes with unknown membership, because a vocabulary is incomplete. For an unset group the membership
-    /// of every code is unknown; the result is empty.
-    pub fn undecided(&self) -> impl Iterator<Item = CodeNumber> + '_ {
-        self.known.unknown.iter().map(CodeNumber)
-    }
-
     /// Returns the number of certain members.
     #[must_use]
     pub fn member_count(&self) -> usize {

@@ -13,7 +13,7 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-use crate::compact::{ConceptIndex, to_u32, vector_bytes};
+use crate::compact::{ConceptIndex, to_u32};
 use crate::vocabulary::Vocabulary;
 
 /// A label of a concept.
@@ -93,14 +93,6 @@ impl SearchIndex {
         let bounds = (self.occurrence_starts.get(places.start), self.occurrence_starts.get(places.end));
         let (Some(start), Some(end)) = bounds else { return &[] };
         self.occurrences.get(*start as usize..*end as usize).unwrap_or_default()
-    }
-
-    pub(crate) fn heap_bytes(&self) -> usize {
-        vector_bytes(&self.labels)
-            + self.text.capacity()
-            + vector_bytes(&self.starts)
-            + vector_bytes(&self.occurrences)
-            + vector_bytes(&self.occurrence_starts)
     }
 
     /// Returns the first position in `within` whose word does not satisfy `before`. Words that satisfy it must precede

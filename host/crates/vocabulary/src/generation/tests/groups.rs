@@ -14,7 +14,7 @@ fn members(generation: &Generation, name: &str) -> Vec<String> {
 }
 
 fn undecided(generation: &Generation, name: &str) -> Vec<String> {
-    codes(generation, generation.concept_group(name).unwrap().undecided())
+    codes(generation, generation.concept_group(name).unwrap().known().unknown.iter().map(CodeNumber))
 }
 
 #[test]
