@@ -12,16 +12,18 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Row};
 use tracing::{Instrument, info_span};
 
+use daftar_domain::change::Sequence;
 use daftar_store::StoreError;
 use daftar_store::change_log::RegisterId;
 
 use super::OpenError;
 use super::connection::{Canceller, tls_connector};
 pub(super) use super::connection::{Connection, Link};
-use super::failure::{Failure, Meaning};
+use super::failure::{Failure, Meaning, corrupt};
 use super::lock_waits::{LOCK_TIMEOUT, LockWaits};
 use super::meters::{Outage, Outages};
 use super::options::{BulkLimits, PostgresOptions, Target};
+use super::rows::number;
 
 /// Time to wait for a response beyond the time limit of its statement.
 const ANSWER_GRACE: Duration = Duration::from_secs(2);
@@ -238,5 +240,12 @@ impl Database {
     /// The maximum time to wait for a response.
     pub(super) fn answer_timeout(&self) -> Duration {
         self.answer_timeout
+    }
+
+    /// The last write.
+    pub(super) async fn last_sequence(&self) -> Result<Sequence, StoreError> {
+        let row = self.query_opt("SELECT sequence FROM daftar.last", &[]).await?;
+        let row = row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?;
+        number(&row, 0).map(Sequence)
     }
 }

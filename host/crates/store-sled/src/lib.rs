@@ -345,11 +345,6 @@ impl Store for SledStore {
         }
     }
 
-    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
-        self.ask(|answer| Job::WriteAudit(Some(answer))).await?;
-        self.read(move |reader| reader.audit(limit)).await
-    }
-
     async fn audit_page(
         &self,
         query: AuditQuery,

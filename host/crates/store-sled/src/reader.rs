@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::deployment::Setting;
@@ -149,18 +148,6 @@ impl Reader {
             parts += 1;
         }
         Ok((table, parts))
-    }
-
-    pub(super) fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
-        let mut entries = Vec::new();
-        for item in self.database.scan_prefix([keys::AUDIT]).rev() {
-            if entries.len() >= limit {
-                break;
-            }
-            entries.extend(record::audit::decode(&self.next(item)?.1)?.into_iter().rev());
-        }
-        entries.truncate(limit);
-        Ok(entries)
     }
 
     pub(super) fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
