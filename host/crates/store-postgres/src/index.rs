@@ -25,7 +25,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Row;
 
 pub(super) use self::behind::{Behind, IndexRepair};
 pub(super) use self::compare::{TABLES, differing, rows_and_records};
@@ -34,7 +34,7 @@ pub(super) use self::entry::Apart;
 use self::filter::Parameters;
 use self::row::{key, subject_in};
 use self::sees::Sight;
-use self::subjects::Query;
+pub use self::subjects::matching;
 pub(super) use self::write::write;
 use super::database::Database;
 use super::rows::{Json, column, number};
@@ -47,7 +47,7 @@ use daftar_domain::scope::Resource;
 use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::Window;
 use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
-use daftar_domain::search::{GroupQuery, IndividualQuery, Page, SubjectQuery};
+use daftar_domain::search::{Page, SubjectQuery};
 use daftar_domain::subject::SubjectReference;
 use daftar_store::index::{Index, RecordCounts, Sees};
 use daftar_store::{StoreError, record};
@@ -83,18 +83,6 @@ impl PostgresIndex {
     }
 }
 
-/// Returns every individual or group that a search finds, in the order of their keys, on a connection of the caller.
-///
-/// # Errors
-/// If the database fails.
-pub async fn matching(
-    client: &Client,
-    query: &SubjectQuery,
-    sees: Option<Sees<'_>>,
-) -> Result<Vec<RecordId>, StoreError> {
-    subjects::matching(client, query.into(), sees).await
-}
-
 #[async_trait::async_trait]
 impl Index for PostgresIndex {
     async fn sequence(&self) -> Result<Sequence, StoreError> {
@@ -102,24 +90,14 @@ impl Index for PostgresIndex {
         rows.first().map_or(Ok(0), |row| number(row, 0)).map(Sequence)
     }
 
-    async fn search_individuals(
+    async fn search_subjects(
         &self,
-        query: &IndividualQuery,
+        query: &SubjectQuery,
         sees: Option<Sees<'_>>,
         sorting: Sorting<'_>,
         window: &Window,
     ) -> Result<Found, StoreError> {
-        subjects::search(self, Query::Individuals(query), sees, sorting, window).await
-    }
-
-    async fn search_groups(
-        &self,
-        query: &GroupQuery,
-        sees: Option<Sees<'_>>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Result<Found, StoreError> {
-        subjects::search(self, Query::Groups(query), sees, sorting, window).await
+        subjects::search(self, query, sees, sorting, window).await
     }
 
     async fn search_memberships(
