@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Hook, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Status};
+use deadpool_postgres::{Hook, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Status, Transaction};
 use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Row};
@@ -32,6 +32,26 @@ const BY_KEYS: &str =
 
 /// Values of a statement.
 pub(super) type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
+
+/// Runs a statement that is prepared once per connection, and returns the number of its rows.
+pub(super) async fn execute(
+    transaction: &Transaction<'_>,
+    statement: &str,
+    values: Values<'_>,
+) -> Result<u64, tokio_postgres::Error> {
+    let statement = transaction.prepare_cached(statement).await?;
+    transaction.execute(&statement, values).await
+}
+
+/// As [`execute`], and returns the rows.
+pub(super) async fn rows(
+    transaction: &Transaction<'_>,
+    statement: &str,
+    values: Values<'_>,
+) -> Result<Vec<Row>, tokio_postgres::Error> {
+    let statement = transaction.prepare_cached(statement).await?;
+    transaction.query(&statement, values).await
+}
 
 /// The database.
 pub(super) struct Database {

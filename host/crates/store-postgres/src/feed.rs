@@ -16,7 +16,7 @@ use daftar_store::StoreError;
 use daftar_store::shared::Generation;
 
 use super::PostgresStore;
-use super::database::{Database, Link};
+use super::database::{Database, Link, execute};
 use super::failure::{Failure, corrupt};
 use super::rows::{history, history_of, number};
 
@@ -185,8 +185,7 @@ pub(super) async fn raise_deployment(transaction: &Transaction<'_>) -> Result<()
 
 /// Notifies a change when the transaction is committed.
 pub(super) async fn notify(transaction: &Transaction<'_>, channel: Channel, number: i64) -> Result<(), Failure> {
-    let statement = transaction.prepare_cached("SELECT pg_notify($1, $2)").await?;
-    transaction.query(&statement, &[&channel.name(), &number.to_string()]).await?;
+    execute(transaction, "SELECT pg_notify($1, $2)", &[&channel.name(), &number.to_string()]).await?;
     Ok(())
 }
 
