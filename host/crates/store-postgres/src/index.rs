@@ -29,7 +29,7 @@ use tokio_postgres::{Client, Row};
 
 pub(super) use self::behind::{Behind, IndexRepair};
 pub(super) use self::compare::{TABLES, differing, rows_and_records};
-use self::counters::Kind;
+use self::counters::{Kind, code_numbers, holds};
 pub(super) use self::entry::Apart;
 use self::filter::Parameters;
 use self::row::{key, subject_in};
@@ -133,7 +133,8 @@ impl Index for PostgresIndex {
     }
 
     async fn memberships(&self, conditions: &[Vec<MembershipTerm>], page: Page) -> Result<Found, StoreError> {
-        memberships::memberships(self, conditions, page).await
+        let conditions = MembershipConditions { terms: conditions.to_vec(), last_updated: Vec::new() };
+        self.search_memberships(&conditions, None, Sorting::REGISTERED, &page.into()).await
     }
 
     async fn consents(&self, conditions: &[Vec<ConsentTerm>], page: Page) -> Result<Found, StoreError> {
@@ -184,11 +185,39 @@ impl Index for PostgresIndex {
     }
 
     async fn records_using(&self, numbers: &[CodeNumber]) -> Result<u64, StoreError> {
-        counters::records_using(self, numbers).await
+        let mut parameters = Parameters::default();
+        if let [only] = numbers {
+            return Ok(self.records_by_code(numbers).await?.get(only).copied().unwrap_or_default());
+        }
+        let numbers = parameters.bind(code_numbers(numbers), "bigint[]");
+        let statement = format!(
+            "SELECT (SELECT count(*) FROM daftar.search_individual AS p WHERE {}) \
+             + (SELECT count(*) FROM daftar.search_group AS p WHERE {})",
+            holds(Kind::Individual, &numbers),
+            holds(Kind::Group, &numbers)
+        );
+        let rows = self.search(&statement, &parameters).await?;
+        rows.first().map_or(Ok(0), |row| number(row, 0))
     }
 
     async fn records_by_code(&self, numbers: &[CodeNumber]) -> Result<BTreeMap<CodeNumber, u64>, StoreError> {
-        counters::records_by_code(self, numbers).await
+        let mut parameters = Parameters::default();
+        let numbers = parameters.bind(code_numbers(numbers), "bigint[]");
+        let statement = format!(
+            "SELECT asked.code, sum(tally.records)::bigint \
+             FROM (SELECT DISTINCT code FROM unnest({numbers}) AS number(code)) AS asked \
+             JOIN daftar.search_tally AS tally ON tally.term = 'k' || asked.code AND tally.kind IN ({}, {}) \
+             AND tally.records > 0 GROUP BY asked.code",
+            Kind::Individual as i16,
+            Kind::Group as i16
+        );
+        let rows = self.search(&statement, &parameters).await?;
+        let mut counts = BTreeMap::new();
+        for row in &rows {
+            let (code, count) = (number(row, 0)?, number(row, 1)?);
+            counts.extend(u32::try_from(code).ok().map(|code| (CodeNumber(code), count)));
+        }
+        Ok(counts)
     }
 
     async fn holders_of(
@@ -196,7 +225,25 @@ impl Index for PostgresIndex {
         numbers: &[CodeNumber],
         limit: usize,
     ) -> Result<(Vec<RecordId>, Vec<RecordId>), StoreError> {
-        counters::holders_of(self, numbers, limit).await
+        let mut parameters = Parameters::default();
+        let numbers = parameters.bind(code_numbers(numbers), "bigint[]");
+        let limit = parameters.bind(i64::try_from(limit).unwrap_or(i64::MAX), "bigint");
+        // All of them are gathered before they are sorted: if there are few, no index leads to the first of them sooner.
+        let statement = format!(
+            "WITH person AS MATERIALIZED (SELECT p.id FROM daftar.search_individual AS p WHERE {}), \
+             in_group AS MATERIALIZED (SELECT p.id FROM daftar.search_group AS p WHERE {}) \
+             SELECT is_group, id FROM (SELECT false AS is_group, id FROM person UNION ALL SELECT true, id FROM in_group) AS held \
+             ORDER BY is_group, id LIMIT {limit}",
+            holds(Kind::Individual, &numbers),
+            holds(Kind::Group, &numbers)
+        );
+        let rows = self.search(&statement, &parameters).await?;
+        let (mut individuals, mut groups) = (Vec::new(), Vec::new());
+        for row in &rows {
+            let held = if column(row, 0)? { &mut groups } else { &mut individuals };
+            held.push(RecordId(number(row, 1)?));
+        }
+        Ok((individuals, groups))
     }
 
     async fn record_counts(&self) -> Result<RecordCounts, StoreError> {

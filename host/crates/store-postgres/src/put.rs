@@ -18,7 +18,7 @@ use super::database::{Values, execute};
 use super::failure::{Failure, Meaning};
 use super::feed::Channel;
 use super::group::{Broken, Finished, Rows};
-use super::reader::RAISE_COUNTER;
+use super::port::RAISE_COUNTER;
 use super::rows::{Json, kind_number, name_cells, signed, slot_cells};
 use super::state::Locked;
 

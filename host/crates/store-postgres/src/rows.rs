@@ -20,15 +20,9 @@ use daftar_store::{StoreError, record};
 
 use super::failure::{Failure, corrupt};
 
-/// The number of a kind in the database.
+/// The number of a kind in the database, from 1. The order of the kinds is fixed.
 pub(super) fn kind_number(kind: RecordKind) -> i16 {
-    match kind {
-        RecordKind::Individual => 1,
-        RecordKind::Group => 2,
-        RecordKind::Program => 3,
-        RecordKind::ProgramMembership => 4,
-        RecordKind::Consent => 5,
-    }
+    kind as i16 + 1
 }
 
 /// The kind of a number.

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use tokio_postgres::types::ToSql;
 
 use daftar_domain::change::Sequence;
+use daftar_domain::record::RecordKind;
 use daftar_store::numbering::Numbering;
 use daftar_store::plan::{Last, Recent};
 use daftar_store::record;
@@ -51,16 +52,12 @@ impl Locked {
     pub(super) async fn lock(transaction: &Transaction<'_>) -> Result<Self, Broken> {
         let row = rows(transaction, LOCK, &[]).await?.pop();
         let row = row.ok_or_else(|| Failure::new(Meaning::Refused, "the table `daftar.last` has lost its row"))?;
-        let last = Last {
-            individual: number(&row, 0)?,
-            group: number(&row, 1)?,
-            program: number(&row, 2)?,
-            membership: number(&row, 3)?,
-            consent: number(&row, 4)?,
-            sequence: Sequence(number(&row, 5)?),
-        };
+        let mut keys = [0; RecordKind::ALL.len()];
+        for (at, key) in keys.iter_mut().enumerate() {
+            *key = number(&row, at)?;
+        }
         Ok(Self {
-            last,
+            last: Last { keys, sequence: Sequence(number(&row, 5)?) },
             code_table_parts: number(&row, 6)?,
             clients_generation: number(&row, 7)?,
             deployment_generation: number(&row, 8)?,
@@ -70,10 +67,9 @@ impl Locked {
 
     /// Writes the row.
     pub(super) async fn put(&self, transaction: &Transaction<'_>) -> Result<(), Broken> {
-        let Last { individual, group, program, membership, consent, sequence } = self.last;
-        let records = [individual, group, program, membership, consent].map(signed);
-        let others =
-            [sequence.0, self.code_table_parts, self.clients_generation, self.deployment_generation].map(signed);
+        let records = self.last.keys.map(signed);
+        let others = [self.last.sequence.0, self.code_table_parts, self.clients_generation, self.deployment_generation]
+            .map(signed);
         let numbers = records.iter().chain(&others).map(|number| number as &(dyn ToSql + Sync));
         execute(transaction, PUT, &numbers.collect::<Vec<_>>()).await?;
         Ok(())

@@ -151,11 +151,7 @@ impl Query<'_> {
             };
             keys.push((*sort, column, ranks));
         }
-        let mut order = Order::new(keys, (self.resource(), sight), parameters);
-        if let Start::After(position) = &window.start {
-            order.begin_after(position, sorting.code_ranks, parameters);
-        }
-        Ok(order)
+        Ok(Order::new(keys, (self.resource(), sight), (window, sorting.code_ranks), parameters))
     }
 }
 
