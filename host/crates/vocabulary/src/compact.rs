@@ -84,8 +84,12 @@ impl<T> Lists<T> {
         self.items.len()
     }
 
-    pub(super) fn of(&self, row: ConceptIndex) -> &[T] {
-        let bounds = (self.starts.get(row.position()), self.starts.get(row.position() + 1));
+    pub(super) fn of(&self, concept: ConceptIndex) -> &[T] {
+        self.row(concept.position())
+    }
+
+    pub(super) fn row(&self, position: usize) -> &[T] {
+        let bounds = (self.starts.get(position), self.starts.get(position + 1));
         let (Some(start), Some(end)) = bounds else { return &[] };
         self.items.get(*start as usize..*end as usize).unwrap_or_default()
     }
