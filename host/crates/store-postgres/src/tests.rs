@@ -19,11 +19,22 @@ mod taken_over;
 mod together;
 mod unanswered;
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock, mpsc};
 
 use daftar_test_postgres::{Roles, Server};
+use jiff::Timestamp;
 
 use super::*;
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::audit::query::{AuditBounds, AuditPosition, AuditQuery};
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::client::{Client, ClientId};
+use daftar_domain::code::{CodeNumber, CodeUri, Namespace};
+use daftar_domain::deployment::Setting;
+use daftar_domain::idempotency::IdempotencyKey;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_store::Store;
 use daftar_store::archive::{Archive, Refill};
 use daftar_store::suite::{Backend, every_behaviour};
 
