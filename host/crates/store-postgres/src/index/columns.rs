@@ -43,7 +43,6 @@ const MEMBERSHIP: &[Column<'static>] = &[
 ];
 
 /// A column with its types.
-#[derive(Clone)]
 struct Column<'n> {
     name: &'n str,
     /// Type of one row in the parameter of a statement.
@@ -80,7 +79,12 @@ impl Columns {
     }
 
     fn all(&self) -> impl Iterator<Item = Column<'_>> {
-        let fixed = self.fixed.iter().map(|column| -> Column<'_> { column.clone() });
+        let fixed = self.fixed.iter().map(|Column { name, parameter, held, copied }| Column {
+            name,
+            parameter,
+            held,
+            copied: copied.clone(),
+        });
         let of = |name, held, copied| Column { name, parameter: held, held, copied };
         let days = self.days.iter().map(move |(name, _)| of(*name, "date", Type::DATE));
         let codes = self.codes.iter().map(move |(name, _)| of(name.as_str(), "bigint", Type::INT8));
