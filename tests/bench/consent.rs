@@ -17,7 +17,7 @@ use daftar::domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId
 use daftar::domain::scope::Resource;
 use daftar::domain::search::found::Sorting;
 use daftar::domain::search::{
-    CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, IndividualQuery, Page, TextConditions,
+    CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, Page, SubjectQuery, TextConditions,
 };
 use daftar::domain::value::{Reference, Values};
 use daftar::domain::vocabulary::CodedField;
@@ -149,37 +149,37 @@ fn timed<T>(what: &dyn Fn() -> T) -> f64 {
     started.elapsed().as_secs_f64() * 1e6
 }
 
-fn search(columns: &Columns, query: &IndividualQuery, limits: Option<&RowLimits>) -> f64 {
+fn search(columns: &Columns, query: &SubjectQuery, limits: Option<&RowLimits>) -> f64 {
     let snapshot = columns.snapshot();
     let limits = SearchLimits { records: limits, groups: None };
     timed(&|| snapshot.search(query, limits, Sorting::REGISTERED, &Page::default().into()))
 }
 
-fn queries() -> Vec<(&'static str, &'static str, IndividualQuery)> {
+fn queries() -> Vec<(&'static str, &'static str, SubjectQuery)> {
     let gender = || vec![CodeCondition { field: CodedPlace::Field(CodedField::Gender), any_of: vec![CodeNumber(2)] }];
     let before_1966 = DateCondition { operator: DateOperator::Before, date: Date::constant(1966, 3, 1) };
     let born = || DateConditions::from([("birth_date", vec![before_1966])]);
     let name = || vec!["diallo".to_owned()];
     vec![
-        ("nothing", "nothing", IndividualQuery::default()),
-        ("gender", "gender", IndividualQuery { codes: gender(), ..IndividualQuery::default() }),
-        ("birth-date", "birth_date", IndividualQuery { dates: born(), ..IndividualQuery::default() }),
+        ("nothing", "nothing", SubjectQuery::individuals()),
+        ("gender", "gender", SubjectQuery { codes: gender(), ..SubjectQuery::individuals() }),
+        ("birth-date", "birth_date", SubjectQuery { dates: born(), ..SubjectQuery::individuals() }),
         (
             "name",
             "name",
-            IndividualQuery {
+            SubjectQuery {
                 texts: TextConditions { name_words: name(), ..TextConditions::default() },
-                ..IndividualQuery::default()
+                ..SubjectQuery::individuals()
             },
         ),
         (
             "three",
             "all three",
-            IndividualQuery {
+            SubjectQuery {
                 codes: gender(),
                 dates: born(),
                 texts: TextConditions { name_words: name(), ..TextConditions::default() },
-                ..IndividualQuery::default()
+                ..SubjectQuery::individuals()
             },
         ),
     ]

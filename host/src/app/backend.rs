@@ -19,12 +19,13 @@ use daftar_service::shared_index::SharedIndex;
 use daftar_store::archive::Archive;
 use daftar_store::change_feed::ChangeFeed;
 use daftar_store::index::Index;
+use daftar_store::meters::StoreUsage;
 use daftar_store::shared::Shared;
 use daftar_store::{ChangeSink, Store};
 use daftar_store_postgres::{
     OpenError, PostgresOptions, PostgresPartitions, PostgresShared, PostgresStore, PostgresUsage,
 };
-use daftar_store_sled::{SledStore, StoreUsage};
+use daftar_store_sled::SledStore;
 
 /// An open register.
 pub(super) struct Backend {
@@ -203,20 +204,7 @@ impl Keeper {
     pub(super) fn usage(&self) -> StoreUsage {
         match self {
             Self::Embedded(store) => store.usage(),
-            Self::Postgres(store) => {
-                let usage = store.usage();
-                StoreUsage {
-                    is_sound: usage.is_reachable,
-                    writes: usage.writes,
-                    sequence: usage.sequence,
-                    waiting: usage.waiting,
-                    waiting_max: usage.waiting_max,
-                    audit_lines: usage.audit_lines,
-                    audit_bytes: usage.audit_bytes,
-                    audit_lines_max: usage.audit_lines_max,
-                    disk_bytes: None,
-                }
-            }
+            Self::Postgres(store) => store.usage(),
         }
     }
 
@@ -236,7 +224,7 @@ impl Keeper {
 
     /// Returns the usage of the database, if the backend is one.
     pub(super) fn database(&self) -> Option<PostgresUsage> {
-        self.postgres().map(PostgresStore::usage)
+        self.postgres().map(PostgresStore::database_usage)
     }
 
     /// Writes pending values and closes the connections to a database; a store in a folder does so when dropped.

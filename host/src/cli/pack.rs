@@ -10,7 +10,7 @@ use super::plugin::say_signed;
 use super::{CliError, GlobalArgs, output};
 use crate::app::packs::{
     self, About, BuildError, ImportError, ImportFailure, ImportFormat, ImportOptions, ImportReport, PackErrors,
-    PackProblem, Progress, Refusal,
+    PackProblem, Progress,
 };
 use crate::app::plugin_files::{self, PrivateKey};
 
@@ -239,7 +239,7 @@ fn import(global: &GlobalArgs, args: ImportArgs) -> Result<(), CliError> {
     bar.bar.finish_and_clear();
     let report = imported.map_err(|failure| import_failed(global, failure))?;
     if global.json {
-        output::json(&json_of(&report, &args.output));
+        output::json(&output::joined(json!({"folder": args.output}), json!(report)));
     } else {
         print(&report, &args.output);
     }
@@ -269,10 +269,9 @@ fn import_failed(global: &GlobalArgs, failure: ImportFailure) -> CliError {
     match failure {
         ImportFailure::Source(errors) => reported(global, &errors),
         ImportFailure::File(ImportError::Refused { file, refusals, left_out, ended }) if global.json => {
-            let refused: Vec<Value> = refusals.iter().map(refusal).collect();
             let count = left_out.saturating_add(refusals.len() as u64);
             let ended = ended.map(|ended| ended.to_string());
-            output::json(&json!({"file": file, "refused": refused, "left_out": left_out, "ended": ended}));
+            output::json(&json!({"file": file, "refused": refusals, "left_out": left_out, "ended": ended}));
             CliError::input(format!("{count} rows are refused; nothing was written"))
         }
         failure => {
@@ -290,32 +289,6 @@ fn import_failed(global: &GlobalArgs, failure: ImportFailure) -> CliError {
             }
         }
     }
-}
-
-fn refusal(refusal: &Refusal) -> Value {
-    json!({"line": refusal.line, "code": refusal.code, "message": refusal.reason})
-}
-
-fn json_of(report: &ImportReport, folder: &Path) -> Value {
-    let vocabularies: Vec<Value> = report
-        .vocabularies
-        .iter()
-        .map(|vocabulary| {
-            let labels: serde_json::Map<String, Value> =
-                vocabulary.labels.iter().map(|(language, count)| (language.clone(), json!(count))).collect();
-            json!({
-                "namespace": vocabulary.namespace, "version": vocabulary.edition, "codes": vocabulary.codes,
-                "selectable": vocabulary.selectable, "tops": vocabulary.tops, "depth": vocabulary.depth, "labels": labels,
-            })
-        })
-        .collect();
-    let left_out: Vec<Value> =
-        report.left_out.iter().map(|rule| json!({"rule": rule.rule, "rows": rule.rows})).collect();
-    json!({
-        "folder": folder, "name": report.pack_name, "version": report.pack_version, "sha256": report.sha256, "rows_read": report.rows_read, "vocabularies": vocabularies,
-        "left_out": left_out, "refused": report.refused.iter().map(refusal).collect::<Vec<_>>(),
-        "refused_unlisted": report.refused_unlisted, "texts_changed": report.texts_changed, "notes": report.notes,
-    })
 }
 
 fn print(report: &ImportReport, folder: &Path) {

@@ -38,13 +38,10 @@ fn of_kind(kind: RecordKind, parameters: &Parameters) {
     let known: Vec<&str> = names.iter().map(String::as_str).chain(ENVELOPE).collect();
     let is_known = read_or_explained(parameters.expect_only(&known)).is_some();
     assert_eq!(is_known, parameters.names().all(|name| known.contains(&name)));
-    if let Some(codes) = read_or_explained(filters.codes(parameters)) {
-        assert!(codes.len() <= parameters.names().count(), "a condition for each parameter at most");
+    if let Some(read) = read_or_explained(filters.conditions(parameters)) {
+        assert!(read.codes.len() <= parameters.names().count(), "a condition for each parameter at most");
+        assert!(read.texts.name_words.len() <= WORDS_MAX && read.texts.address_words.len() <= WORDS_MAX);
     }
-    if let Some(texts) = read_or_explained(filters.texts(parameters)) {
-        assert!(texts.name_words.len() <= WORDS_MAX && texts.address_words.len() <= WORDS_MAX);
-    }
-    let _dates = read_or_explained(filters.dates(parameters));
     let _identifiers = read_or_explained(filters::identifiers(parameters, "identifier"));
     if let Some(keys) = read_or_explained(filters::sort(parameters, sort_fields(kind))) {
         let mut fields: Vec<_> = keys.iter().map(|key| key.field.name()).collect();

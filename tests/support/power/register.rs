@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use daftar_domain::audit::query::{AuditBounds, AuditPosition, AuditQuery};
 use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::change::{Change, ChangedRecord, Details};
 use daftar_domain::code::CodeUri;
@@ -37,6 +38,12 @@ const REFILLED: &str = "refilled";
 /// fault described in VERIFY.md: the test writes none.
 const LONG_LINE: usize = 200_000;
 const ALL: usize = 100_000;
+
+/// Returns up to `limit` entries of the audit log, newest first.
+async fn logged(store: &dyn Store, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+    let bounds = AuditBounds { lines_max: limit, examined_max: usize::MAX };
+    Ok(store.audit_page(AuditQuery::default(), AuditPosition::END, bounds).await?.entries)
+}
 
 /// A write that was sent.
 struct Sent {
@@ -238,7 +245,7 @@ async fn send(store: &SledStore, what: Content) -> Result<Content, StoreError> {
         }
         Content::Line(line) => {
             store.append_audit(vec![line.clone()]).await?;
-            store.audit(1).await?;
+            logged(store, 1).await?;
             Content::Line(line)
         }
         Content::Open(_) | Content::Refill(..) => what,
@@ -307,7 +314,7 @@ async fn refill(model: &mut Model, disk: &Disk, store: &SledStore) -> Result<(),
     filling.finish().await?;
     disk.acknowledge(number as u64);
     let people = (store as &dyn Store).scan::<IndividualDetails>(RecordId(0), ALL).await?;
-    model.sent[number].what = Content::Refill(people, store.audit(ALL).await?.len());
+    model.sent[number].what = Content::Refill(people, logged(store, ALL).await?.len());
     Ok(())
 }
 
@@ -420,7 +427,7 @@ async fn check_refilled(path: &Path, people: &[Arc<Individual>], lines: usize) -
     find_nothing(&store).await.map_err(|error| format!("of what was filled {error}"))?;
     let store: &dyn Store = &*store;
     let here = store.scan::<IndividualDetails>(RecordId(0), ALL).await.map_err(|error| error.to_string())?;
-    let here_lines = store.audit(ALL).await.map_err(|error| error.to_string())?.len();
+    let here_lines = logged(store, ALL).await.map_err(|error| error.to_string())?.len();
     if here == people && here_lines == lines {
         return Ok(());
     }
@@ -439,7 +446,7 @@ struct Found {
 
 impl Found {
     async fn read(store: &SledStore) -> Result<Self, StoreError> {
-        let lines = store.audit(ALL).await?.into_iter().map(|line| (line.request_id.clone(), line));
+        let lines = logged(store, ALL).await?.into_iter().map(|line| (line.request_id.clone(), line));
         let codes = store.code_table().await?.codes;
         Ok(Self {
             register: store.register_id().await?,

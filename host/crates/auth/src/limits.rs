@@ -340,12 +340,6 @@ impl Decision {
         }
     }
 
-    /// Returns true if the call may continue.
-    #[must_use]
-    pub fn is_allowed(&self) -> bool {
-        matches!(self, Self::Allowed { .. })
-    }
-
     /// Returns the `detail` of the 429 response; `None` if the call may continue.
     #[must_use]
     pub fn detail(&self) -> Option<String> {

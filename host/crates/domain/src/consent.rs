@@ -183,12 +183,6 @@ impl<I> ConsentDetails<I> {
         self.get(WITHDRAWN).unwrap_or(false)
     }
 
-    /// Returns the legal basis.
-    #[must_use]
-    pub fn legal_basis(&self) -> LegalBasis {
-        self.get(LEGAL_BASIS).unwrap_or(LegalBasis::Consent)
-    }
-
     /// Returns the resources covered.
     pub fn resources(&self) -> impl Iterator<Item = Resource> {
         self.items(SCOPES)

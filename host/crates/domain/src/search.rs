@@ -19,6 +19,7 @@ use super::identifier::IdentifierKey;
 use super::manifest::ExtensionPath;
 use super::record::{RecordId, RecordKind};
 use super::schema::{self, Field, Kind};
+use super::subject::Subject;
 use super::vocabulary::CodedField;
 use instant::InstantCondition;
 use phrase::PhraseField;
@@ -164,64 +165,81 @@ impl TextConditions {
     }
 }
 
-/// Conditions on individuals, all of which must hold. Empty: all individuals.
+/// A condition on the members of a group on a day.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct IndividualQuery {
-    /// The record has each of these identifiers, open or ended.
-    pub identifiers: Vec<IdentifierKey>,
-    /// Conditions on texts.
-    pub texts: TextConditions,
-    /// Conditions on days.
-    pub dates: DateConditions,
-    /// Conditions on coded fields.
-    pub codes: Vec<CodeCondition>,
-    /// The value of `active`; a record without it is active.
-    pub active: Option<bool>,
-    /// Group memberships.
-    pub place: Option<PlaceCondition>,
-    /// Time of the last write.
-    pub last_updated: Vec<InstantCondition>,
-}
-
-/// Conditions on groups, all of which must hold. Empty: every group.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct GroupQuery {
-    /// The record has each of these identifiers, open or ended.
-    pub identifiers: Vec<IdentifierKey>,
-    /// Conditions on texts.
-    pub texts: TextConditions,
-    /// Conditions on days.
-    pub dates: DateConditions,
-    /// Conditions on coded fields.
-    pub codes: Vec<CodeCondition>,
-    /// The value of `active`; a record without it is active.
-    pub active: Option<bool>,
-    /// For each list one of its people is a member of the group on [`GroupQuery::day`].
-    pub members: Vec<Vec<RecordId>>,
-    /// The day for active members, in days since 1970-01-01.
+pub struct MemberCondition {
+    /// The day, in days since 1970-01-01.
     pub day: i32,
-    /// Time of the last write.
-    pub last_updated: Vec<InstantCondition>,
+    /// For each list one of its people is a member of the group.
+    pub people: Vec<Vec<RecordId>>,
 }
 
-/// Conditions on subjects of one kind.
+/// A kind of subject, with the condition that only this kind has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SubjectQuery {
-    /// Conditions on individuals.
-    Individuals(IndividualQuery),
-    /// Conditions on groups.
-    Groups(GroupQuery),
+pub enum KindCondition {
+    /// Individuals, by their group memberships.
+    Individuals(Option<PlaceCondition>),
+    /// Groups, by their members.
+    Groups(Option<MemberCondition>),
+}
+
+/// Conditions on the individuals or the groups of a register, all of which must hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubjectQuery {
+    /// The kind of the records, with its own condition.
+    pub of_kind: KindCondition,
+    /// The record has each of these identifiers, open or ended.
+    pub identifiers: Vec<IdentifierKey>,
+    /// Conditions on texts.
+    pub texts: TextConditions,
+    /// Conditions on days.
+    pub dates: DateConditions,
+    /// Conditions on coded fields.
+    pub codes: Vec<CodeCondition>,
+    /// The value of `active`; a record without it is active.
+    pub active: Option<bool>,
+    /// Time of the last write.
+    pub last_updated: Vec<InstantCondition>,
 }
 
 impl SubjectQuery {
-    /// True if every subject meets the conditions.
+    /// Returns a query of all individuals.
+    #[must_use]
+    pub fn individuals() -> Self {
+        Self::of(KindCondition::Individuals(None))
+    }
+
+    /// Returns a query of all groups.
+    #[must_use]
+    pub fn groups() -> Self {
+        Self::of(KindCondition::Groups(None))
+    }
+
+    fn of(of_kind: KindCondition) -> Self {
+        Self {
+            of_kind,
+            identifiers: Vec::new(),
+            texts: TextConditions::default(),
+            dates: DateConditions::new(),
+            codes: Vec::new(),
+            active: None,
+            last_updated: Vec::new(),
+        }
+    }
+
+    /// Returns the kind of the records.
+    #[must_use]
+    pub fn kind(&self) -> Subject {
+        match self.of_kind {
+            KindCondition::Individuals(_) => Subject::Individual,
+            KindCondition::Groups(_) => Subject::Group,
+        }
+    }
+
+    /// True if every subject of the kind meets the conditions.
     #[must_use]
     pub fn has_no_conditions(&self) -> bool {
-        match self {
-            Self::Individuals(query) => *query == IndividualQuery::default(),
-            // The day affects only members.
-            Self::Groups(query) => *query == GroupQuery { day: query.day, ..GroupQuery::default() },
-        }
+        [Self::individuals(), Self::groups()].contains(self)
     }
 }
 

@@ -9,7 +9,6 @@ use super::blobs::Blobs;
 use super::checkpoint::stored_fields;
 use super::column::Column;
 use super::field_columns::FieldColumns;
-use super::fingerprint::Visitor;
 use super::subjects::version_cell;
 use super::terms::{Prepared as PreparedTerms, TermIndex};
 use daftar_domain::change::ChangedRecord;
@@ -116,20 +115,6 @@ impl About {
 stored_fields!(About { memberships, of_memberships, consents; programs });
 stored_fields!(MembershipColumns { fields, last_updated, versions });
 stored_fields!(Terms { memberships, consents });
-
-impl About {
-    /// Visits the content, so that two indexes can be compared.
-    pub(super) fn visit(&self, visitor: &mut Visitor) {
-        let programs = self.programs.values().map(|program| (program.id, program.meta.version.0));
-        visitor.values("programs", programs);
-        self.memberships.visit(visitor, "memberships", "terms of memberships");
-        let columns = &self.of_memberships;
-        visitor.of_rows("columns of memberships", &self.memberships.rows, |row| {
-            (columns.fields.get(row), columns.last_updated.get(row), columns.versions.get(row))
-        });
-        self.consents.visit(visitor, "consents", "terms of consents");
-    }
-}
 
 impl MembershipColumns {
     fn set(&mut self, row: u32, membership: &ProgramMembership) {

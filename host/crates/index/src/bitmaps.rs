@@ -85,20 +85,6 @@ impl Posting {
         }
     }
 
-    /// Returns the rows, ascending.
-    pub(super) fn rows(&self) -> Vec<u32> {
-        match self {
-            Self::Few(rows) => rows.to_vec(),
-            Self::Many(segments) => {
-                let rows = |(segment, bitmap): &(u16, Arc<RoaringBitmap>)| {
-                    let segment = *segment;
-                    bitmap.iter().map(move |low| join(segment, low)).collect::<Vec<_>>()
-                };
-                segments.iter().flat_map(rows).collect()
-            }
-        }
-    }
-
     /// Adds a row.
     pub(super) fn insert(&mut self, row: u32) {
         match self {

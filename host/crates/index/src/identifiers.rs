@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for IdentifierHash {
 /// Rows by identifier. A row appears under each of its identifiers, an identifier under each record that has or had it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct IdentifierIndex {
-    entries: SharedTree<(IdentifierHash, u32), ()>,
+    pub(super) entries: SharedTree<(IdentifierHash, u32), ()>,
 }
 
 stored_fields!(IdentifierIndex { entries });
@@ -100,11 +100,6 @@ impl IdentifierIndex {
     pub(super) fn rows(&self, hash: IdentifierHash) -> Vec<u32> {
         let entries = self.entries.from(&(hash, 0)).map(|(entry, ())| *entry);
         entries.take_while(|(at, _)| *at == hash).map(|(_, row)| row).collect()
-    }
-
-    /// Returns every entry, ascending.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (IdentifierHash, u32)> + '_ {
-        self.entries.iter().map(|(entry, ())| *entry)
     }
 }
 

@@ -22,9 +22,9 @@ mod codes;
 mod column;
 mod consent_index;
 mod field_columns;
-mod fingerprint;
 mod gather;
 mod identifiers;
+mod image;
 mod limits;
 mod matches;
 mod members;
@@ -49,8 +49,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 
-pub use fingerprint::{Fingerprint, Image};
 pub use gather::Gathered;
+pub use image::Image;
 pub use limits::{RowLimits, SearchLimits};
 pub use matches::{RegionCount, RowMarks};
 pub use members::ActiveMember;
@@ -78,7 +78,7 @@ pub struct Columns {
 /// The data of the next snapshot, and the data required to change it.
 struct Writer {
     next: Snapshot,
-    terms: fingerprint::Terms,
+    terms: image::Terms,
     /// The last applied transaction.
     sequence: Sequence,
 }
@@ -115,7 +115,7 @@ impl Columns {
             about: about::About::default(),
             covers: consent_index::ConsentIndex::default(),
         };
-        let image = Image { snapshot, terms: fingerprint::Terms::default(), sequence: Sequence::default() };
+        let image = Image { snapshot, terms: image::Terms::default(), sequence: Sequence::default() };
         Self { preparer, ..Self::from_image(image) }
     }
 

@@ -49,20 +49,3 @@ impl<'a> SearchLimits<'a> {
         self.records.map(|limits| limits.field(name))
     }
 }
-
-#[cfg(test)]
-impl RowLimits {
-    /// Creates limits from plain rows.
-    pub(super) fn of_rows(visible: &[u32], whole: &[u32], fields: &[(&str, Vec<u32>)]) -> Self {
-        let posting = |rows: &[u32]| {
-            let mut posting = Posting::default();
-            rows.iter().for_each(|row| posting.insert(*row));
-            posting
-        };
-        Self {
-            visible: posting(visible),
-            whole: posting(whole),
-            fields: fields.iter().map(|(name, rows)| (Box::from(*name), posting(rows))).collect(),
-        }
-    }
-}

@@ -18,8 +18,8 @@ use super::search;
 use super::search::filter::Filter;
 use daftar_domain::group::GROUP_TYPE;
 use daftar_domain::record::{RecordId, VersionId};
+use daftar_domain::search::SubjectQuery;
 use daftar_domain::search::phrase::PhraseField;
-use daftar_domain::search::{GroupQuery, IndividualQuery};
 use daftar_domain::subject::Subject;
 
 /// Rows of one kind of record.
@@ -96,16 +96,10 @@ impl RowLimits {
 }
 
 impl Snapshot {
-    /// Returns every individual that meets every condition.
+    /// Returns every individual or group that meets every condition.
     #[must_use]
-    pub fn matching(&self, query: &IndividualQuery, limits: SearchLimits<'_>) -> RowMarks {
-        RowMarks::of_filter(search::filter_of_individuals(self, query, limits))
-    }
-
-    /// Returns every group that meets every condition.
-    #[must_use]
-    pub fn matching_groups(&self, query: &GroupQuery, limits: SearchLimits<'_>) -> RowMarks {
-        RowMarks::of_filter(search::filter_of_groups(self, query, limits))
+    pub fn matching(&self, query: &SubjectQuery, limits: SearchLimits<'_>) -> RowMarks {
+        RowMarks::of_filter(search::filter_of_subjects(self, query, limits))
     }
 
     /// Returns the record of a row.

@@ -7,7 +7,6 @@
 use super::blobs::Blobs;
 use super::checkpoint::stored_fields;
 use super::codes::{difference, sorted_once};
-use super::fingerprint::Visitor;
 use super::places::{Place, Places};
 use super::rows::Rows;
 use super::stored;
@@ -95,12 +94,6 @@ impl Members {
             self.seats.set(row, &roles_of(people, &members));
             terms::set_row(all_named, row, &named);
         }
-    }
-
-    /// Visits the content, so that two indexes can be compared.
-    pub(super) fn visit(&self, visitor: &mut Visitor, groups: &Rows) {
-        visitor.values("members of groups", self.named.iter().map(|(entry, ())| *entry));
-        visitor.of_rows("active members of groups", groups, |row| self.seats.get(row).to_vec());
     }
 }
 

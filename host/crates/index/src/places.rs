@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::bitmaps::Posting;
 use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::column::Column;
-use super::fingerprint::Visitor;
-use super::rows::Rows;
-use super::stored::{Corrupt, bytes_of};
+use super::stored::Corrupt;
 use super::tree::SharedTree;
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::group::Member;
@@ -143,15 +141,6 @@ impl Places {
                 self.more.insert((row, place.group, number), place);
             }
         }
-    }
-
-    /// Visits the content, so that two indexes can be compared. The order of several memberships is ignored.
-    pub(super) fn visit(&self, visitor: &mut Visitor, people: &Rows) {
-        visitor.of_rows("places of individuals", people, |row| {
-            let mut places: Vec<Vec<u8>> = self.of(row).map(|place| bytes_of(&place)).collect();
-            places.sort_unstable();
-            places.concat()
-        });
     }
 
     fn set_first(&mut self, row: u32, place: Option<Place>) {

@@ -6,7 +6,7 @@ pub(super) mod order;
 mod scans;
 mod subjects;
 
-pub(super) use subjects::{filter_of_groups, filter_of_individuals};
+pub(super) use subjects::filter_of_subjects;
 
 use best::Best;
 use filter::Filter;

@@ -70,12 +70,6 @@ impl Snapshot {
         self.about.programs.values()
     }
 
-    /// Returns the program with this key.
-    #[must_use]
-    pub fn program(&self, id: RecordId) -> Option<&Arc<Program>> {
-        self.about.programs.get(&id)
-    }
-
     /// Returns the memberships that have one term of each list: their number, and those of the page, in the order of
     /// their keys. Without a list, every membership matches.
     #[must_use]

@@ -15,7 +15,6 @@ use super::chunk::RowValues;
 use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, apply_edits, note_edits, sorted_once};
 use super::column::{Column, TextColumn};
 use super::field_columns::FieldColumns;
-use super::fingerprint::Visitor;
 use super::identifiers::{IdentifierHash, IdentifierIndex};
 use super::prepared::Preparer;
 use super::rows::Rows;
@@ -236,20 +235,6 @@ impl<R: RecordType> Subjects<R> {
         self.versions.set(row, Some(prepared.version));
         self.columns.set(row, &prepared.values);
         terms::set_row(all_terms, row, &prepared.terms);
-    }
-
-    /// Visits the content, so that two registers can be compared.
-    pub(super) fn visit(&self, visitor: &mut Visitor, records: &str) {
-        let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns } = self;
-        visitor.rows(records, rows);
-        visitor.postings(format!("codes of {records}"), codes.iter());
-        visitor.postings(format!("words of {records}"), words.iter().map(|(word, rows)| (&**word, rows)));
-        visitor.values(format!("identifiers of {records}"), identifiers.iter());
-        visitor.postings(format!("inactive {records}"), [(&(), inactive)]);
-        visitor.of_rows(format!("names of {records}"), rows, |row| names.get(row).map(<[u8]>::to_vec));
-        visitor.of_rows(format!("last writes of {records}"), rows, |row| last_updated.get(row));
-        visitor.of_rows(format!("versions of {records}"), rows, |row| versions.get(row));
-        visitor.of_rows(format!("columns of {records}"), rows, |row| columns.get(row));
     }
 }
 

@@ -9,7 +9,6 @@ use super::bitmaps::{Posting, RowSet};
 use super::blobs::Blobs;
 use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::codes::{Edits, apply_edits, note_edits, sorted_once};
-use super::fingerprint::Visitor;
 use super::rows::Rows;
 use super::search;
 use super::search::filter::{Condition, Filter, Rows as MatchingRows, Test};
@@ -78,12 +77,6 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
             set_row(all_terms, row, &terms);
         }
         apply_edits(&mut self.postings, edits);
-    }
-
-    /// Visits the content, so that two indexes can be compared.
-    pub(super) fn visit(&self, visitor: &mut Visitor, rows: &'static str, terms: &'static str) {
-        visitor.rows(rows, &self.rows);
-        visitor.postings(terms, self.postings.iter());
     }
 
     /// Returns the rows that have a term, ascending.

@@ -8,6 +8,8 @@
     reason = "only for tests: an invalid fixture should fail its test immediately, and names are sentences"
 )]
 
+pub mod fingerprint;
+
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +37,8 @@ use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::order::{Direction, SortField, SortKey};
 use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::search::{
-    CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, IndividualQuery, PlaceCondition,
-    TextConditions,
+    CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, KindCondition, PlaceCondition,
+    SubjectQuery, TextConditions,
 };
 use daftar_domain::value::Values;
 use daftar_domain::vocabulary::CodedField;
@@ -190,7 +192,7 @@ fn any_place() -> impl Strategy<Value = PlaceCondition> {
     })
 }
 
-pub fn any_query() -> impl Strategy<Value = IndividualQuery> {
+pub fn any_query() -> impl Strategy<Value = SubjectQuery> {
     let days = vec((any_operator(), any_day()).prop_map(|(operator, date)| DateCondition { operator, date }), 0..2);
     let instants = vec(
         (any_operator(), 0_i64..5, 0_i64..2).prop_map(|(operator, first_ms, more)| InstantCondition {
@@ -216,13 +218,13 @@ pub fn any_query() -> impl Strategy<Value = IndividualQuery> {
             let field = |name: &str| PhraseField::find(RecordKind::Individual, name);
             let named = |name, texts: Vec<String>| texts.into_iter().filter_map(move |text| Some((field(name)?, text)));
             let phrases = named("district", districts).chain(named("region", regions)).collect();
-            IndividualQuery {
+            SubjectQuery {
                 identifiers,
                 texts: TextConditions { name_words, address_words, phrases },
                 dates: if days.is_empty() { DateConditions::new() } else { [("birth_date", days)].into() },
                 codes,
                 active,
-                place,
+                of_kind: KindCondition::Individuals(place),
                 last_updated,
             }
         },
@@ -255,7 +257,7 @@ pub const CODE_RANKS: [u32; 4] = [3, 2, 1, 0];
 
 impl Model {
     /// Returns the expected result of a search, in order.
-    pub fn find(&self, query: &IndividualQuery, keys: &[SortKey], sight: Option<&Sight>) -> Vec<RecordId> {
+    pub fn find(&self, query: &SubjectQuery, keys: &[SortKey], sight: Option<&Sight>) -> Vec<RecordId> {
         let mut found: Vec<(u32, &Record<IndividualDetails>)> = (0..).zip(self.people.values()).collect();
         found.retain(|(row, person)| {
             sight.is_none_or(|sight| sight.visible.contains(row)) && self.is_match(*row, person, query, sight)
@@ -271,7 +273,7 @@ impl Model {
         &self,
         row: u32,
         person: &Record<IndividualDetails>,
-        query: &IndividualQuery,
+        query: &SubjectQuery,
         sight: Option<&Sight>,
     ) -> bool {
         let details = &person.details;
@@ -310,10 +312,12 @@ impl Model {
                 .active
                 .is_none_or(|active| sees("active") && details.get(individual::ACTIVE).unwrap_or(true) == active)
             && query.last_updated.iter().all(|condition| condition.holds(at_ms))
-            && query
-                .place
-                .as_ref()
-                .is_none_or(|place| sees("group_membership") && self.has_place(person.id, place, sight))
+            && match &query.of_kind {
+                KindCondition::Individuals(place) => place
+                    .as_ref()
+                    .is_none_or(|place| sees("group_membership") && self.has_place(person.id, place, sight)),
+                KindCondition::Groups(_) => false,
+            }
     }
 
     fn has_place(&self, person: RecordId, wanted: &PlaceCondition, sight: Option<&Sight>) -> bool {

@@ -22,7 +22,7 @@ use daftar_domain::record::{Record, RecordId};
 use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::Window;
 use daftar_domain::search::{
-    CodeCondition, CodedPlace, DateCondition, DateOperator, IndividualQuery, Page, TextConditions,
+    CodeCondition, CodedPlace, DateCondition, DateOperator, Page, SubjectQuery, TextConditions,
 };
 use daftar_domain::subject::Subject;
 use daftar_domain::value::Values;
@@ -51,8 +51,8 @@ fn in_country(number: u32) -> Values {
     Values::default().with(address::COUNTRY, code(number))
 }
 
-fn born(conditions: Vec<DateCondition>) -> IndividualQuery {
-    IndividualQuery { dates: [("birth_date", conditions)].into(), ..IndividualQuery::default() }
+fn born(conditions: Vec<DateCondition>) -> SubjectQuery {
+    SubjectQuery { dates: [("birth_date", conditions)].into(), ..SubjectQuery::individuals() }
 }
 
 fn write_individual(columns: &Columns, id: u64, details: IndividualDetails) {
@@ -63,17 +63,17 @@ fn write_group(columns: &Columns, id: u64, details: GroupDetails) {
     columns.apply(&[Change { sequence: Sequence(0), record: ChangedRecord::Group(record(id, details)) }]);
 }
 
-fn by_name(words: &[&str]) -> IndividualQuery {
+fn by_name(words: &[&str]) -> SubjectQuery {
     let name_words = words.iter().map(|word| (*word).to_owned()).collect();
     let texts = TextConditions { name_words, ..TextConditions::default() };
-    IndividualQuery { texts, ..IndividualQuery::default() }
+    SubjectQuery { texts, ..SubjectQuery::individuals() }
 }
 
-fn search(snapshot: &Snapshot, query: &IndividualQuery, page: Page) -> Found {
+fn search(snapshot: &Snapshot, query: &SubjectQuery, page: Page) -> Found {
     snapshot.search(query, SearchLimits::default(), Sorting::REGISTERED, &page.into())
 }
 
-fn found(snapshot: &Snapshot, query: &IndividualQuery) -> Vec<u64> {
+fn found(snapshot: &Snapshot, query: &SubjectQuery) -> Vec<u64> {
     let found = search(snapshot, query, ALL);
     assert_eq!(found.total, found.ids.len() as u64);
     found.ids.into_iter().map(|id| id.0).collect()
@@ -82,7 +82,7 @@ fn found(snapshot: &Snapshot, query: &IndividualQuery) -> Vec<u64> {
 #[test]
 fn an_empty_register_returns_no_results() {
     let snapshot = Columns::default().snapshot();
-    assert_eq!(search(&snapshot, &IndividualQuery::default(), ALL), Found::default());
+    assert_eq!(search(&snapshot, &SubjectQuery::individuals(), ALL), Found::default());
     assert_eq!((snapshot.individual_count(), snapshot.group_count()), (0, 0));
     assert!(snapshot.groups_of(RecordId(1)).is_empty());
     assert_eq!(snapshot.records_using(&[CodeNumber(1)]), 0);
@@ -106,10 +106,10 @@ fn a_snapshot_never_shows_later_writes() {
     let after = columns.snapshot();
     let queries = [
         by_name(&["abe"]),
-        IndividualQuery { identifiers: vec![key("urn:a:b|1")], ..IndividualQuery::default() },
-        IndividualQuery {
+        SubjectQuery { identifiers: vec![key("urn:a:b|1")], ..SubjectQuery::individuals() },
+        SubjectQuery {
             codes: vec![CodeCondition { field: CodedPlace::Field(CodedField::Gender), any_of: vec![CodeNumber(2)] }],
-            ..IndividualQuery::default()
+            ..SubjectQuery::individuals()
         },
         born(vec![DateCondition { operator: DateOperator::Equal, date: day("1990-01-01") }]),
     ];

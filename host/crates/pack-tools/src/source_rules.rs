@@ -47,36 +47,27 @@ pub fn is_key(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// The source of a hierarchy: a column, or a rule of the classification's publisher.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HierarchyRule {
-    /// The column `parents`.
-    #[default]
-    Parents,
-    /// The parent is the code without its last character (ISCO-08).
-    Prefix,
-    /// The parent is the code without its last dotted part (housing: `1.2.1` below `1.2`).
-    Dotted,
-    /// The parent is the first character (ISCED 2011: `24` below `2`).
-    FirstDigit,
-    /// The parent of an ICF code is the code without its last digit; that of a code with three digits is the chapter
-    /// (`b114` below `b1`).
-    Icf,
+daftar_domain::named_enum! {
+    /// The source of a hierarchy: a column, or a rule of the classification's publisher.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum HierarchyRule {
+        /// The column `parents`.
+        #[default]
+        Parents = "parents",
+        /// The parent is the code without its last character (ISCO-08).
+        Prefix = "prefix",
+        /// The parent is the code without its last dotted part (housing: `1.2.1` below `1.2`).
+        Dotted = "dotted",
+        /// The parent is the first character (ISCED 2011: `24` below `2`).
+        FirstDigit = "first-digit",
+        /// The parent of an ICF code is the code without its last digit; that of a code with three digits is the
+        /// chapter (`b114` below `b1`).
+        Icf = "icf",
+    }
 }
 
 impl HierarchyRule {
-    /// Its name in `pack.toml`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Parents => "parents",
-            Self::Prefix => "prefix",
-            Self::Dotted => "dotted",
-            Self::FirstDigit => "first-digit",
-            Self::Icf => "icf",
-        }
-    }
-
     /// Returns the parent of a code; none at the top level.
     ///
     /// # Errors

@@ -495,6 +495,7 @@ mod keeper_tests {
     use super::*;
     use daftar_domain::context::{Clock, FakeClock};
     use daftar_store::Write;
+    use daftar_store::testing::AuditReads as _;
     use daftar_store_sled::SledStore;
 
     fn keeper() -> (AuditLog, Arc<SledStore>) {
@@ -542,6 +543,7 @@ mod keeper_tests {
 mod tests {
     use super::*;
     use daftar_store::record::samples;
+    use daftar_store::testing::AuditReads as _;
     use daftar_store_sled::SledStore;
 
     #[tokio::test]

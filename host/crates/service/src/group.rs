@@ -10,7 +10,7 @@ use crate::codes::CodeView;
 use crate::edit::{self, Draft, Editable, Hidden, Shown, UNRESOLVED};
 pub use crate::edit::{change, create};
 use crate::registry::Registry;
-use crate::search::{self, CodeFilter, FoundPage, Paging};
+use crate::search::{self, CommonConditions, FoundPage, Paging};
 use crate::visibility::{self, Seen};
 use crate::{identifiers, open_vocabulary, records};
 use daftar_domain::calendar::{Period, days_since_epoch, utc_day};
@@ -23,8 +23,7 @@ use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
-use daftar_domain::search::instant::InstantCondition;
-use daftar_domain::search::{DateConditions, GroupQuery, TextConditions};
+use daftar_domain::search::{KindCondition, MemberCondition, SubjectQuery};
 use daftar_domain::value::Reference;
 use daftar_vocabulary::{Generation, LanguagePreference};
 
@@ -297,34 +296,16 @@ fn is_head(generation: &Generation, role: CodedValue) -> bool {
     generation.concept_group(HEAD_GROUP).is_some_and(|heads| heads.members().any(|number| number == role.number))
 }
 
-/// Conditions of a search as a client names them, all of which must hold.
+/// Conditions of a search of groups as a client names them, all of which must hold.
 #[derive(Debug, Clone, Default)]
-pub struct GroupSearchRequest {
-    /// Has that identifier.
-    pub identifiers: Vec<IdentifierKey>,
-    /// Conditions on names and addresses.
-    pub texts: TextConditions,
-    /// Conditions on days.
-    pub dates: DateConditions,
-    /// Contains that code.
-    pub codes: Vec<CodeFilter>,
-    /// True if the record is active.
-    pub active: Option<bool>,
+pub struct SearchRequest {
+    /// Conditions of every kind of subject.
+    pub common: CommonConditions,
     /// The individual that has or had that identifier is a member today.
     pub members: Vec<IdentifierKey>,
-    /// When the record was last written.
-    pub last_updated: Vec<InstantCondition>,
 }
 
-/// Checks that the client may use every field that a search filters or sorts by. `filtered` are fields of the API.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`].
-pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Result<(), AppError> {
-    search::check_fields(ctx, Resource::Group, filtered, &paging.sort)
-}
-
-/// Searches groups. The caller must have called [`check_search`].
+/// Searches groups. The caller must have called [`search::check_fields`].
 ///
 /// # Errors
 /// [`AppError::Malformed`] if a code is not of a vocabulary of its field.
@@ -332,14 +313,13 @@ pub async fn search(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
-    request: GroupSearchRequest,
+    request: SearchRequest,
     (paging, wanted): (&Paging, Includes),
 ) -> Result<FoundPage<GroupView>, AppError> {
-    let fields = searched_fields(&request);
     let (query, generation) = resolve(ctx, registry, request).await?;
     let ranks = search::code_ranks(&generation, &paging.sort);
     let sorting = search::sorting(paging, &ranks);
-    let found = registry.index.search_groups(&query, visibility::sees(ctx), sorting, &paging.window).await?;
+    let found = registry.index.search_subjects(&query, visibility::sees(ctx), sorting, &paging.window).await?;
     let seen = visibility::of_each_found(ctx, registry, RecordKind::Group, &found.ids).await?;
     let mut views = Vec::with_capacity(found.ids.len());
     for (id, fields) in found.ids.into_iter().zip(seen) {
@@ -349,62 +329,31 @@ pub async fn search(
         views.push(written_view(ctx, registry, languages.clone(), Seen { record, fields }, wanted).await?);
     }
     let targets = views.iter().filter_map(|view| records::name_of(&view.group)).collect();
-    registry.audit.record_search(ctx, targets, search::note(fields, &paging.sort)).await?;
+    registry.audit.record_search(ctx, targets, search::note(search::searched_fields(&query), &paging.sort)).await?;
     Ok(FoundPage { total: found.total, records: views, next: found.next })
 }
 
-/// Translates a search into terms of the register, with the fields that it checks.
+/// Translates the conditions of a client into terms of the register, by the returned vocabularies.
 ///
 /// # Errors
 /// As [`search()`].
-pub async fn requested(
+pub(crate) async fn resolve(
     ctx: &OpContext,
     registry: &Registry,
-    request: GroupSearchRequest,
-) -> Result<(GroupQuery, Vec<String>), AppError> {
-    let fields = searched_fields(&request);
-    let (query, _) = resolve(ctx, registry, request).await?;
-    Ok((query, fields))
-}
-
-/// Translates the conditions of a client into terms of the register.
-async fn resolve(
-    ctx: &OpContext,
-    registry: &Registry,
-    request: GroupSearchRequest,
-) -> Result<(GroupQuery, Arc<Generation>), AppError> {
-    let codes = || request.codes.iter().map(|filter| filter.code.clone()).collect();
+    request: SearchRequest,
+) -> Result<(SubjectQuery, Arc<Generation>), AppError> {
+    let SearchRequest { common, members } = request;
+    let codes = || common.codes.iter().map(|filter| filter.code.clone()).collect();
     let generation = open_vocabulary::resolve(registry, registry.vocabularies.current(), codes).await?.generation;
-    let codes: Result<Vec<_>, _> = request.codes.iter().map(|filter| filter.resolve(&generation)).collect();
-    visibility::check_systems(ctx, registry, ("identifier", RecordKind::Group), &request.identifiers).await?;
-    let mut members = Vec::with_capacity(request.members.len());
-    for key in &request.members {
+    visibility::check_systems(ctx, registry, ("identifier", RecordKind::Group), &common.identifiers).await?;
+    let mut condition = MemberCondition { day: days_since_epoch(utc_day(ctx.now)), people: Vec::new() };
+    for key in &members {
         let mut people = identifiers::carriers(registry, RecordKind::Individual, key).await?;
         let there = visibility::there(ctx, registry, RecordKind::Individual, &people).await?;
         people.retain(|person| there.contains(person));
         identifiers::check_filter(registry, "member", key, !people.is_empty())?;
-        members.push(people);
+        condition.people.push(people);
     }
-    let query = GroupQuery {
-        identifiers: request.identifiers,
-        texts: request.texts,
-        dates: request.dates,
-        codes: codes?,
-        active: request.active,
-        members,
-        day: days_since_epoch(utc_day(ctx.now)),
-        last_updated: request.last_updated,
-    };
-    Ok((query, generation))
-}
-
-/// The fields that a search checks, never their values.
-fn searched_fields(request: &GroupSearchRequest) -> Vec<String> {
-    let named = [
-        ("identifier", request.identifiers.is_empty()),
-        ("active", request.active.is_none()),
-        ("member", request.members.is_empty()),
-        ("_last_updated", request.last_updated.is_empty()),
-    ];
-    search::searched_fields(&named, (&request.texts, &request.dates), request.codes.iter().map(|filter| &filter.place))
+    let of_kind = KindCondition::Groups((!members.is_empty()).then_some(condition));
+    Ok((common.resolve(of_kind, &generation)?, generation))
 }

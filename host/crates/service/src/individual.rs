@@ -9,7 +9,7 @@ pub use crate::edit::{change, create};
 use crate::group::members::{GroupPlace, Until, places_in_groups};
 use crate::registry::Registry;
 use crate::response_cache::{BodyKey, SentBody};
-use crate::search::{self, CodeFilter, FoundPage, Paging, Reach};
+use crate::search::{self, CodeFilter, CommonConditions, FoundPage, Paging, Reach};
 use crate::visibility::{self, Seen};
 use crate::{audit, identifiers, open_vocabulary, photo, records};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
@@ -24,8 +24,7 @@ use daftar_domain::photo::PhotoReference;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::found::Sorting;
-use daftar_domain::search::instant::InstantCondition;
-use daftar_domain::search::{CodedPlace, DateConditions, IndividualQuery, Page, PlaceCondition, TextConditions};
+use daftar_domain::search::{CodedPlace, KindCondition, Page, PlaceCondition, SubjectQuery};
 use daftar_domain::value::Reference;
 use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::{Generation, LanguagePreference};
@@ -282,25 +281,15 @@ impl GroupFilter {
     }
 }
 
-/// Conditions of a search as a client names them, all of which must hold.
+/// Conditions of a search of individuals as a client names them, all of which must hold.
 #[derive(Debug, Clone, Default)]
 pub struct SearchRequest {
-    /// Has that identifier.
-    pub identifiers: Vec<IdentifierKey>,
-    /// Conditions on names and addresses.
-    pub texts: TextConditions,
-    /// Conditions on days.
-    pub dates: DateConditions,
-    /// Contains that code.
-    pub codes: Vec<CodeFilter>,
-    /// True if the record is active.
-    pub active: Option<bool>,
+    /// Conditions of every kind of subject.
+    pub common: CommonConditions,
     /// Belongs to that group, or to none.
     pub groups: Vec<GroupFilter>,
     /// Is a member in that role: of the named groups, if any are named, or else of any group.
     pub roles: Vec<(CodeUri, Reach)>,
-    /// When the record was last written.
-    pub last_updated: Vec<InstantCondition>,
 }
 
 /// The result of a search.
@@ -340,10 +329,10 @@ pub async fn search(
     let (query, generation) = resolve(ctx, registry, request).await?;
     let ranks = search::code_ranks(&generation, &paging.sort);
     let sorting = search::sorting(paging, &ranks);
-    let found = registry.index.search_individuals(&query, visibility::sees(ctx), sorting, &paging.window).await?;
+    let found = registry.index.search_subjects(&query, visibility::sees(ctx), sorting, &paging.window).await?;
     let individuals = registry.store.find_all::<IndividualDetails>(&found.ids).await?;
     let targets = individuals.iter().filter_map(|individual| records::name_of(individual)).collect();
-    let note = search::note(searched_fields(&query), &paging.sort);
+    let note = search::note(search::searched_fields(&query), &paging.sort);
     registry.audit.record_search(ctx, targets, note).await?;
     let ids: Vec<RecordId> = individuals.iter().map(|record| record.id).collect();
     let fields = visibility::of_each_found(ctx, registry, RecordKind::Individual, &ids).await?;
@@ -363,39 +352,28 @@ pub async fn search(
 pub async fn find_all(ctx: &OpContext, registry: &Registry, request: SearchRequest) -> Result<Vec<RecordId>, AppError> {
     let (query, _) = resolve(ctx, registry, request).await?;
     let all = Page { offset: 0, count: u32::MAX }.into();
-    let found = registry.index.search_individuals(&query, visibility::sees(ctx), Sorting::REGISTERED, &all).await?;
+    let found = registry.index.search_subjects(&query, visibility::sees(ctx), Sorting::REGISTERED, &all).await?;
     let mut ids = found.ids;
     ids.sort_unstable();
     Ok(ids)
 }
 
-/// Translates a search into terms of the register, with the fields that it checks.
+/// Translates the conditions of a client into terms of the register, by the returned vocabularies.
 ///
 /// # Errors
 /// As [`search()`].
-pub async fn requested(
+pub(crate) async fn resolve(
     ctx: &OpContext,
     registry: &Registry,
     request: SearchRequest,
-) -> Result<(IndividualQuery, Vec<String>), AppError> {
-    let (query, _) = resolve(ctx, registry, request).await?;
-    let fields = searched_fields(&query);
-    Ok((query, fields))
-}
-
-/// Translates the conditions of a client into terms of the register.
-async fn resolve(
-    ctx: &OpContext,
-    registry: &Registry,
-    request: SearchRequest,
-) -> Result<(IndividualQuery, Arc<Generation>), AppError> {
+) -> Result<(SubjectQuery, Arc<Generation>), AppError> {
     let roles = request.roles.iter().map(|(code, _)| code);
-    let codes = || request.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
+    let codes = || request.common.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
     let generation = open_vocabulary::resolve(registry, registry.vocabularies.current(), codes).await?.generation;
-    visibility::check_systems(ctx, registry, ("identifier", RecordKind::Individual), &request.identifiers).await?;
+    visibility::check_systems(ctx, registry, ("identifier", RecordKind::Individual), &request.common.identifiers)
+        .await?;
     let groups = request.groups.iter().filter_map(GroupFilter::identifier);
     visibility::check_systems(ctx, registry, ("group", RecordKind::Group), groups).await?;
-    let codes: Result<Vec<_>, _> = request.codes.iter().map(|filter| filter.resolve(&generation)).collect();
     let mut roles = Vec::with_capacity(request.roles.len());
     for (code, reach) in request.roles {
         let place = CodedPlace::Field(CodedField::MemberRole);
@@ -411,25 +389,6 @@ async fn resolve(
             }
         }
     }
-    let query = IndividualQuery {
-        identifiers: request.identifiers,
-        texts: request.texts,
-        dates: request.dates,
-        codes: codes?,
-        active: request.active,
-        place: is_by_place.then_some(place),
-        last_updated: request.last_updated,
-    };
-    Ok((query, generation))
-}
-
-/// The fields that a search checked, never their values.
-fn searched_fields(query: &IndividualQuery) -> Vec<String> {
-    let named = [
-        ("identifier", query.identifiers.is_empty()),
-        ("active", query.active.is_none()),
-        ("group_membership", query.place.is_none()),
-        ("_last_updated", query.last_updated.is_empty()),
-    ];
-    search::searched_fields(&named, (&query.texts, &query.dates), query.codes.iter().map(|condition| &condition.field))
+    let of_kind = KindCondition::Individuals(is_by_place.then_some(place));
+    Ok((request.common.resolve(of_kind, &generation)?, generation))
 }

@@ -12,7 +12,7 @@ use daftar_domain::scope::Resource;
 use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::Window;
 use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
-use daftar_domain::search::{GroupQuery, IndividualQuery, Page};
+use daftar_domain::search::{KindCondition, Page, SubjectQuery};
 use daftar_domain::subject::SubjectReference;
 use daftar_index::{Columns, RowLimits, SearchLimits, Snapshot};
 use daftar_store::StoreError;
@@ -32,30 +32,21 @@ impl Index for MemoryIndex {
         Ok(self.0.sequence())
     }
 
-    async fn search_individuals(
+    async fn search_subjects(
         &self,
-        query: &IndividualQuery,
+        query: &SubjectQuery,
         sees: Option<Sees<'_>>,
         sorting: Sorting<'_>,
         window: &Window,
     ) -> Result<Found, StoreError> {
         let snapshot = self.0.snapshot();
-        let [people, groups] = [Resource::Individual, Resource::Group].map(|of| limits(&snapshot, of, sees));
-        let limits = SearchLimits { records: people.as_deref(), groups: groups.as_deref() };
+        let records = limits(&snapshot, query.kind().record_kind().resource(), sees);
+        let groups = match query.of_kind {
+            KindCondition::Individuals(_) => limits(&snapshot, Resource::Group, sees),
+            KindCondition::Groups(_) => None,
+        };
+        let limits = SearchLimits { records: records.as_deref(), groups: groups.as_deref() };
         Ok(snapshot.search(query, limits, sorting, window))
-    }
-
-    async fn search_groups(
-        &self,
-        query: &GroupQuery,
-        sees: Option<Sees<'_>>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Result<Found, StoreError> {
-        let snapshot = self.0.snapshot();
-        let groups = limits(&snapshot, Resource::Group, sees);
-        let limits = SearchLimits { records: groups.as_deref(), groups: None };
-        Ok(snapshot.search_groups(query, limits, sorting, window))
     }
 
     async fn search_memberships(

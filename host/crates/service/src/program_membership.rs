@@ -212,14 +212,6 @@ pub struct MembershipQuery {
     pub last_updated: Vec<InstantCondition>,
 }
 
-/// Checks that the client may use every field that a search filters or sorts by. `filtered` are fields of the API.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`].
-pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Result<(), AppError> {
-    search::check_fields(ctx, Resource::ProgramMembership, filtered, &paging.sort)
-}
-
 /// The reference of a membership in a response for the audit log: its beneficiary, or the membership itself if the
 /// client may not read the beneficiary.
 fn named(view: &MembershipView) -> Option<String> {
@@ -229,7 +221,7 @@ fn named(view: &MembershipView) -> Option<String> {
     records::name_of(&view.membership)
 }
 
-/// Searches memberships. The caller must have called [`check_search`].
+/// Searches memberships. The caller must have called [`search::check_fields`].
 ///
 /// # Errors
 /// [`AppError::Invalid`] when the system of an identifier is not known; when the store fails.

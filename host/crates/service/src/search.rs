@@ -5,10 +5,14 @@ use daftar_domain::code::{CodeNumber, CodeUri};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::extension::EXTENSION;
+use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::scope::Resource;
 use daftar_domain::search::found::Sorting;
+use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::order::{Position, SortField, SortKey, Window};
-use daftar_domain::search::{CodeCondition, CodedPlace, DateConditions, Page, TextConditions};
+use daftar_domain::search::{
+    CodeCondition, CodedPlace, DateConditions, KindCondition, Page, SubjectQuery, TextConditions,
+};
 use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::Generation;
 
@@ -88,7 +92,7 @@ impl CodeFilter {
     }
 }
 
-/// Checks that the client may use every field that a search filters or sorts by.
+/// Checks that the client may use every field that a search filters or sorts by. `filtered` are fields of the API.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`].
@@ -126,16 +130,56 @@ pub fn sorting<'a>(paging: &'a Paging, code_ranks: &'a [u32]) -> Sorting<'a> {
     Sorting { keys: &paging.sort, code_ranks }
 }
 
-/// Fields that a search checks, never their values: the named fields, each if it is used, and those of its other
-/// conditions.
-pub(crate) fn searched_fields<'c>(
-    named: &[(&str, bool)],
-    (texts, dates): (&TextConditions, &DateConditions),
-    codes: impl Iterator<Item = &'c CodedPlace>,
-) -> Vec<String> {
-    let named = named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| *name);
-    let named = named.chain(texts.fields()).chain(dates.keys().copied()).map(str::to_owned);
-    named.chain(codes.map(|place| place.field().into_owned())).collect()
+/// Conditions of a search as a client names them, all of which must hold: those of every kind of subject.
+#[derive(Debug, Clone, Default)]
+pub struct CommonConditions {
+    /// Has that identifier.
+    pub identifiers: Vec<IdentifierKey>,
+    /// Conditions on names and addresses.
+    pub texts: TextConditions,
+    /// Conditions on days.
+    pub dates: DateConditions,
+    /// Contains that code.
+    pub codes: Vec<CodeFilter>,
+    /// True if the record is active.
+    pub active: Option<bool>,
+    /// When the record was last written.
+    pub last_updated: Vec<InstantCondition>,
+}
+
+impl CommonConditions {
+    /// Translates the conditions into terms of the register.
+    ///
+    /// # Errors
+    /// [`AppError::Malformed`] when a code breaks the grammar of its open vocabulary.
+    pub(crate) fn resolve(self, of_kind: KindCondition, generation: &Generation) -> Result<SubjectQuery, AppError> {
+        let codes: Result<Vec<_>, _> = self.codes.iter().map(|filter| filter.resolve(generation)).collect();
+        Ok(SubjectQuery {
+            of_kind,
+            identifiers: self.identifiers,
+            texts: self.texts,
+            dates: self.dates,
+            codes: codes?,
+            active: self.active,
+            last_updated: self.last_updated,
+        })
+    }
+}
+
+/// The fields that a search checks, never their values.
+#[must_use]
+pub fn searched_fields(query: &SubjectQuery) -> Vec<String> {
+    let own = match query.of_kind {
+        KindCondition::Individuals(None) | KindCondition::Groups(None) => None,
+        KindCondition::Individuals(Some(_)) => Some("group_membership"),
+        KindCondition::Groups(Some(_)) => Some("member"),
+    };
+    let identifier = (!query.identifiers.is_empty()).then_some("identifier");
+    let active = query.active.map(|_| "active");
+    let last_updated = (!query.last_updated.is_empty()).then_some("_last_updated");
+    let named = [identifier, active, own, last_updated].into_iter().flatten();
+    let named = named.chain(query.texts.fields()).chain(query.dates.keys().copied()).map(str::to_owned);
+    named.chain(query.codes.iter().map(|condition| condition.field.field().into_owned())).collect()
 }
 
 /// Audit note of a search: its fields, never their values.

@@ -30,7 +30,7 @@ use daftar_domain::scope::Resource;
 use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::Window;
 use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
-use daftar_domain::search::{GroupQuery, IndividualQuery, Page};
+use daftar_domain::search::{Page, SubjectQuery};
 use daftar_domain::subject::SubjectReference;
 use daftar_index::{Columns, Snapshot};
 use daftar_store::change_feed::ChangeFeed;
@@ -470,24 +470,14 @@ impl Index for SharedIndex {
         ask!(self.sequence())
     }
 
-    async fn search_individuals(
+    async fn search_subjects(
         &self,
-        query: &IndividualQuery,
+        query: &SubjectQuery,
         sees: Option<Sees<'_>>,
         sorting: Sorting<'_>,
         window: &Window,
     ) -> Result<Found, StoreError> {
-        ask!(self.search_individuals(query, sees, sorting, window))
-    }
-
-    async fn search_groups(
-        &self,
-        query: &GroupQuery,
-        sees: Option<Sees<'_>>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Result<Found, StoreError> {
-        ask!(self.search_groups(query, sees, sorting, window))
+        ask!(self.search_subjects(query, sees, sorting, window))
     }
 
     async fn search_memberships(

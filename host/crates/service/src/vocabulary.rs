@@ -483,9 +483,6 @@ pub struct GroupPage<'g> {
     pub group: &'g PublishedGroup,
     /// Codes that definitely belong to it.
     pub members: PageOf<CodeUri>,
-    /// Number of codes that cannot be decided, because their vocabulary is not completely available; none of an unset
-    /// group.
-    pub undecided: usize,
 }
 
 /// The concept groups, by name.
@@ -512,7 +509,7 @@ pub fn concept_group<'g>(
     let members = group.members().filter_map(|number| generation.table().uri(number));
     // A set is counted by its ranges; numbers past the page are never checked.
     let total = group.member_count();
-    Ok(GroupPage { group, members: paged(total, members, page), undecided: group.undecided_count() })
+    Ok(GroupPage { group, members: paged(total, members, page) })
 }
 
 /// Changed when the response format for the same codes changes.

@@ -42,9 +42,10 @@ impl PostgresStore {
         let row = tokio::time::timeout(self.database.answer_timeout(), begun).await;
         let row = row.unwrap_or_else(|_| Err(Failure::slow()))?;
         let row = row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?;
-        let counts = [number(&row, 3)?, number(&row, 4)?, number(&row, 5)?, number(&row, 6)?, number(&row, 7)?];
         let mut records = RecordKind::ALL.map(|kind| (kind, 0));
-        records.iter_mut().zip(counts).for_each(|((_, to), count)| *to = count);
+        for (at, (_, count)) in (3..).zip(&mut records) {
+            *count = number(&row, at)?;
+        }
         let mark = Mark { register: register_of(&row)?, sequence: Sequence(number(&row, 1)?), records };
         let values: Arc<dyn RawValues> = Arc::new(PostgresValues::new(link, self.database.answer_timeout(), false));
         let reading = Arc::clone(&values);
@@ -61,10 +62,10 @@ impl Archive for PostgresStore {
     }
 
     async fn ends(&self, held: &Held) -> Result<Ends, StoreError> {
-        let row = self.database.query_opt(ENDS, &[&signed(held.sequence.0)]).await?;
+        let row = self.database.last_row(ENDS, &[&signed(held.sequence.0)]).await?;
         let (first, last) = (audit_row::first_number(held.audit), audit_row::last_number(held.audit));
         let audit = self.database.query(&audit_row::value_statement(), &[&first, &last]).await?;
-        ends_of(&row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?, &audit)
+        ends_of(&row, &audit)
     }
 
     async fn since(&self, held: &Held) -> Result<Snapshot, StoreError> {

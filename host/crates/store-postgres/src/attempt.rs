@@ -13,7 +13,7 @@ use daftar_domain::change::ChangedRecord;
 use daftar_store::Write;
 use daftar_store::meters::Meters;
 
-use super::database::{Connection, Database};
+use super::database::{Connection, Database, rows};
 use super::failure::{Failure, Meaning, corrupt};
 use super::gather::KeyRequest;
 use super::group::{Broken, Finished, Group, Outcome, Rows};
@@ -286,8 +286,7 @@ async fn audit_lines(transaction: &Transaction<'_>, numbers: &[i64]) -> Result<B
     let statement = "SELECT line.number / 256, count(*) FROM unnest($1::bigint[]) AS asked (value) \
                      JOIN daftar.audit AS line ON line.number >= asked.value * 256 AND line.number < asked.value * 256 + 256 \
                      GROUP BY line.number / 256";
-    let statement = transaction.prepare_cached(statement).await?;
-    for row in transaction.query(&statement, &[&numbers]).await? {
+    for row in rows(transaction, statement, &[&numbers]).await? {
         lines.insert(number(&row, 0)?, number(&row, 1)?);
     }
     Ok(lines)

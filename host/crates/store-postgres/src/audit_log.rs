@@ -213,13 +213,6 @@ impl Database {
         }
     }
 
-    /// Up to so many entries, newest first.
-    pub(super) async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
-        let query = AuditQuery::default();
-        let bounds = AuditBounds { lines_max: limit, examined_max: usize::MAX };
-        Ok(self.audit_page(&query, AuditPosition::END, bounds).await?.entries)
-    }
-
     /// Some of the oldest values, all of whose entries are older than that instant; without the report of the removal.
     pub(super) async fn audit_older_than(&self, removal: &AuditRemoval) -> Result<Vec<u64>, StoreError> {
         const OLDEST: &str = "SELECT number, at >= $3 FROM daftar.audit WHERE number >= $1 ORDER BY number LIMIT $2";

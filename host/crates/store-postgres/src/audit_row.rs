@@ -6,7 +6,6 @@
 //! **Invariant:** rows whose numbers differ in the last eight bits alone are one value: up to 256 entries that were
 //! written together, which archives contain as the same bytes that the embedded store stores.
 
-use std::net::IpAddr;
 use std::time::SystemTime;
 
 use deadpool_postgres::Transaction;
@@ -22,6 +21,8 @@ use daftar_store::record::audit::{ENTRIES_PER_VALUE_MAX, stored_bytes};
 use daftar_store::record::instant::{instant, milliseconds};
 use daftar_store::{StoreError, record};
 
+use super::copy::{self, cell};
+use super::database::execute;
 use super::failure::corrupt;
 use super::group::Broken;
 use super::rows::{column, number, signed};
@@ -136,28 +137,12 @@ fn is_held(entry: &AuditEntry) -> bool {
         && texts.chain(entry.operation.as_deref()).all(|text| !text.contains('\0'))
 }
 
-/// Columns of rows that are written together.
-#[derive(Default)]
-struct Lines {
-    number: Vec<i64>,
-    at: Vec<SystemTime>,
-    client: Vec<Option<String>>,
-    actor: Vec<Option<&'static str>>,
-    address: Vec<Option<IpAddr>>,
-    request_id: Vec<String>,
-    operation: Vec<Option<String>>,
-    action: Vec<&'static str>,
-    outcome: Vec<&'static str>,
-    status: Vec<Option<i32>>,
-    record_kind: Vec<Option<&'static str>>,
-    record_id: Vec<Option<String>>,
-    other_targets: Vec<Option<String>>,
-    fields: Vec<Option<String>>,
-    consents: Vec<Option<String>>,
-    reason: Vec<Option<String>>,
-    note: Vec<Option<String>>,
-    count: Vec<i64>,
-    packed: Vec<Option<Vec<u8>>>,
+/// An entry to be written under a number.
+struct Line<'e> {
+    number: i64,
+    entry: &'e AuditEntry,
+    /// The packed entry, if the columns cannot hold it.
+    packed: Option<Vec<u8>>,
 }
 
 /// The column `actor` of an actor that is no client.
@@ -170,74 +155,55 @@ pub(super) fn actor_name(actor: &Actor) -> Option<&'static str> {
     }
 }
 
-impl Lines {
-    fn add(&mut self, number: i64, entry: &AuditEntry) -> Result<(), StoreError> {
+impl<'e> Line<'e> {
+    fn new(number: i64, entry: &'e AuditEntry) -> Result<Self, StoreError> {
         let packed = if is_held(entry) { None } else { Some(packed(std::slice::from_ref(entry))?) };
-        let mut targets = entry.targets.iter();
-        let first = targets.next().map(|target| target_parts(target));
-        self.number.push(number);
-        self.at.push(held_instant(entry.at));
-        self.client.push(match &entry.actor {
-            Actor::Client(client) => Some(client.as_str().to_owned()),
-            Actor::Administrator | Actor::System | Actor::Unknown => None,
-        });
-        self.actor.push(actor_name(&entry.actor));
-        self.address.push(entry.address);
-        self.request_id.push(indexed(&entry.request_id));
-        self.operation.push(entry.operation.as_deref().map(held));
-        self.action.push(entry.action.name());
-        self.outcome.push(entry.outcome.name());
-        self.status.push(entry.status.map(i32::from));
-        self.record_kind.push(first.and_then(|(kind, _)| kind.map(RecordKind::name)));
-        self.record_id.push(first.map(|(_, id)| indexed(id)));
-        self.other_targets.push(array(targets.map(|target| indexed(target))));
-        self.fields.push(array(entry.fields.iter().map(|field| held(field))));
-        self.consents.push(array(entry.consents.iter().map(ConsentId::to_string)));
-        self.reason.push(entry.reason.as_deref().map(held));
-        self.note.push(entry.note.as_deref().map(held));
-        self.count.push(signed(entry.count));
-        self.packed.push(packed);
-        Ok(())
+        Ok(Self { number, entry, packed })
     }
 
-    async fn insert(&self, transaction: &Transaction<'_>, is_new: bool) -> Result<(), Broken> {
-        let statement = transaction.prepare_cached(INSERT).await?;
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 20] = [
-            &is_new,
-            &self.number,
-            &self.at,
-            &self.client,
-            &self.actor,
-            &self.address,
-            &self.request_id,
-            &self.operation,
-            &self.action,
-            &self.outcome,
-            &self.status,
-            &self.record_kind,
-            &self.record_id,
-            &self.other_targets,
-            &self.fields,
-            &self.consents,
-            &self.reason,
-            &self.note,
-            &self.count,
-            &self.packed,
-        ];
-        transaction.execute(&statement, &values).await?;
-        Ok(())
+    /// The kind of the first target, if it is a record, and its id; absent without targets.
+    fn first_target(&self) -> Option<(Option<RecordKind>, &'e str)> {
+        self.entry.targets.first().map(|target| target_parts(target))
     }
+}
+
+/// Writes entries; under the numbers of the next value if they are new.
+async fn insert(transaction: &Transaction<'_>, lines: &[Line<'_>], is_new: bool) -> Result<(), Broken> {
+    let columns = [
+        cell(is_new),
+        copy::column(lines, |line| line.number),
+        copy::column(lines, |line| held_instant(line.entry.at)),
+        copy::column(lines, |line| match &line.entry.actor {
+            Actor::Client(client) => Some(client.as_str()),
+            Actor::Administrator | Actor::System | Actor::Unknown => None,
+        }),
+        copy::column(lines, |line| actor_name(&line.entry.actor)),
+        copy::column(lines, |line| line.entry.address),
+        copy::column(lines, |line| indexed(&line.entry.request_id)),
+        copy::column(lines, |line| line.entry.operation.as_deref().map(held)),
+        copy::column(lines, |line| line.entry.action.name()),
+        copy::column(lines, |line| line.entry.outcome.name()),
+        copy::column(lines, |line| line.entry.status.map(i32::from)),
+        copy::column(lines, |line| line.first_target().and_then(|(kind, _)| kind.map(RecordKind::name))),
+        copy::column(lines, |line| line.first_target().map(|(_, id)| indexed(id))),
+        copy::column(lines, |line| array(line.entry.targets.iter().skip(1).map(|target| indexed(target)))),
+        copy::column(lines, |line| array(line.entry.fields.iter().map(|field| held(field)))),
+        copy::column(lines, |line| array(line.entry.consents.iter().map(ConsentId::to_string))),
+        copy::column(lines, |line| line.entry.reason.as_deref().map(held)),
+        copy::column(lines, |line| line.entry.note.as_deref().map(held)),
+        copy::column(lines, |line| signed(line.entry.count)),
+        copy::column(lines, |line| line.packed.as_deref()),
+    ];
+    execute(transaction, INSERT, &copy::values(&columns)).await?;
+    Ok(())
 }
 
 /// Adds entries, oldest first, which are numbered in that order.
 pub(super) async fn add(transaction: &Transaction<'_>, entries: &[AuditEntry]) -> Result<(), Broken> {
     let values: Vec<&[AuditEntry]> = record::audit::values(entries).collect();
     for value in values {
-        let mut lines = Lines::default();
-        for (place, entry) in (0..).zip(value) {
-            lines.add(place, entry)?;
-        }
-        lines.insert(transaction, true).await?;
+        let lines = (0..).zip(value).map(|(place, entry)| Line::new(place, entry)).collect::<Result<Vec<_>, _>>()?;
+        insert(transaction, &lines, true).await?;
     }
     Ok(())
 }
@@ -251,21 +217,21 @@ pub(super) async fn replace(transaction: &Transaction<'_>, values: &[(u64, Vec<A
 
 /// Writes values under their numbers, which are unused.
 pub(super) async fn put(transaction: &Transaction<'_>, values: &[(u64, Vec<AuditEntry>)]) -> Result<(), Broken> {
-    let (mut lines, mut bytes) = (Lines::default(), 0_usize);
+    let (mut lines, mut bytes) = (Vec::new(), 0_usize);
     for (value, entries) in values {
         if entries.len() > ENTRIES_PER_VALUE_MAX {
             return Err(corrupt("audit log", "a value has more than 256 entries").into());
         }
         for (number, entry) in (first_number(*value)..).zip(entries) {
-            lines.add(number, entry)?;
+            lines.push(Line::new(number, entry)?);
             bytes = bytes.saturating_add(stored_bytes(entry));
         }
-        if bytes >= STATEMENT_BYTES_MAX || lines.number.len() >= ENTRIES_PER_VALUE_MAX {
-            std::mem::take(&mut lines).insert(transaction, false).await?;
+        if bytes >= STATEMENT_BYTES_MAX || lines.len() >= ENTRIES_PER_VALUE_MAX {
+            insert(transaction, &std::mem::take(&mut lines), false).await?;
             bytes = 0;
         }
     }
-    if lines.number.is_empty() { Ok(()) } else { lines.insert(transaction, false).await }
+    if lines.is_empty() { Ok(()) } else { insert(transaction, &lines, false).await }
 }
 
 /// Deletes values.
@@ -275,8 +241,7 @@ pub(super) async fn remove(transaction: &Transaction<'_>, values: &[i64]) -> Res
     if values.is_empty() {
         return Ok(());
     }
-    let statement = transaction.prepare_cached(REMOVE).await?;
-    transaction.execute(&statement, &[&values]).await?;
+    execute(transaction, REMOVE, &[&values]).await?;
     Ok(())
 }
 

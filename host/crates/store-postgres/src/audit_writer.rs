@@ -223,14 +223,8 @@ enum Tried {
     Unknown,
 }
 
-impl From<Failure> for Tried {
-    fn from(failure: Failure) -> Self {
-        Self::Broken(failure)
-    }
-}
-
-impl From<Broken> for Tried {
-    fn from(broken: Broken) -> Self {
-        Self::Broken(broken.failure())
+impl<B: Into<Broken>> From<B> for Tried {
+    fn from(broken: B) -> Self {
+        Self::Broken(broken.into().failure())
     }
 }

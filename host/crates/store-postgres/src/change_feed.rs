@@ -13,12 +13,8 @@ use daftar_store::shared::History;
 
 use super::PostgresStore;
 use super::database::{Database, Link};
-use super::failure::corrupt;
 use super::feed::Channel;
 use super::partitions::PostgresReadSnapshot;
-use super::rows::{history, history_of, number};
-
-const LAST: &str = concat!("SELECT sequence, ", history!(), " FROM daftar.last");
 
 /// Feed of the changes of the register in a database.
 pub struct PostgresChangeFeed {
@@ -40,9 +36,7 @@ impl PostgresStore {
 #[async_trait::async_trait]
 impl ChangeFeed for PostgresChangeFeed {
     async fn last(&self) -> Result<(History, Sequence), StoreError> {
-        let row = self.database.query_opt(LAST, &[]).await?;
-        let row = row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?;
-        Ok((history_of(&row, 1)?, Sequence(number(&row, 0)?)))
+        self.database.last().await
     }
 
     async fn snapshot(&self) -> Result<Arc<dyn ReadSnapshot>, StoreError> {

@@ -1,4 +1,4 @@
-//! Rows on their way into a table, by COPY.
+//! Rows on their way into a table: by COPY, or by a statement with one array per column.
 
 use deadpool_postgres::Transaction;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
@@ -6,7 +6,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::failure::Failure;
 
-/// A value of a column.
+/// A value of a statement, or of a column.
 pub(super) type Cell<'r> = Box<dyn ToSql + Sync + Send + 'r>;
 
 /// A value as a cell.
@@ -14,17 +14,31 @@ pub(super) fn cell<'r>(value: impl ToSql + Sync + Send + 'r) -> Cell<'r> {
     Box::new(value)
 }
 
+/// The values of cells.
+pub(super) fn values<'c>(cells: &'c [Cell<'_>]) -> Vec<&'c (dyn ToSql + Sync)> {
+    cells.iter().map(|cell| -> &(dyn ToSql + Sync) { cell.as_ref() }).collect()
+}
+
+/// One column of some rows, as an array.
+pub(super) fn column<'r, R, V>(rows: &'r [R], of: impl Fn(&'r R) -> V) -> Cell<'r>
+where
+    V: ToSql + Sync + Send + 'r,
+{
+    cell(rows.iter().map(of).collect::<Vec<V>>())
+}
+
 /// A table that is filled.
 pub(super) struct Table<'r> {
-    copy: &'static str,
+    /// Its name, and its columns in parentheses.
+    columns: &'static str,
     types: &'static [Type],
     rows: Vec<Vec<Cell<'r>>>,
 }
 
 impl<'r> Table<'r> {
-    /// Copies with that statement, whose columns have those types.
-    pub(super) fn new(copy: &'static str, types: &'static [Type]) -> Self {
-        Self { copy, types, rows: Vec::new() }
+    /// Copies into these columns, which have those types.
+    pub(super) const fn new(columns: &'static str, types: &'static [Type]) -> Self {
+        Self { columns, types, rows: Vec::new() }
     }
 
     /// Adds a row.
@@ -40,12 +54,12 @@ impl<'r> Table<'r> {
         if self.rows.is_empty() {
             return Ok(());
         }
-        let statement = transaction.prepare_cached(self.copy).await?;
+        let copy = format!("COPY daftar.{} FROM STDIN BINARY", self.columns);
+        let statement = transaction.prepare_cached(&copy).await?;
         let sink = transaction.copy_in(&statement).await?;
         let mut writer = Box::pin(BinaryCopyInWriter::new(sink, self.types));
         for row in self.rows.drain(..) {
-            let values = row.iter().map(|cell| -> &(dyn ToSql + Sync) { cell.as_ref() });
-            writer.as_mut().write_raw(values.collect::<Vec<_>>()).await?;
+            writer.as_mut().write_raw(values(&row)).await?;
         }
         writer.as_mut().finish().await?;
         Ok(())

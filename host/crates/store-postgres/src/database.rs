@@ -6,22 +6,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Hook, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Status};
+use deadpool_postgres::{Hook, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Status, Transaction};
 use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Row};
 use tracing::{Instrument, info_span};
 
+use daftar_domain::change::Sequence;
 use daftar_store::StoreError;
 use daftar_store::change_log::RegisterId;
+use daftar_store::shared::History;
 
 use super::OpenError;
 use super::connection::{Canceller, tls_connector};
 pub(super) use super::connection::{Connection, Link};
-use super::failure::{Failure, Meaning};
+use super::failure::{Failure, Meaning, corrupt};
 use super::lock_waits::{LOCK_TIMEOUT, LockWaits};
 use super::meters::{Outage, Outages};
 use super::options::{BulkLimits, PostgresOptions, Target};
+use super::rows::{history, history_of, number};
 
 /// Time to wait for a response beyond the time limit of its statement.
 const ANSWER_GRACE: Duration = Duration::from_secs(2);
@@ -32,6 +35,26 @@ const BY_KEYS: &str =
 
 /// Values of a statement.
 pub(super) type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
+
+/// Runs a statement that is prepared once per connection, and returns the number of its rows.
+pub(super) async fn execute(
+    transaction: &Transaction<'_>,
+    statement: &str,
+    values: Values<'_>,
+) -> Result<u64, tokio_postgres::Error> {
+    let statement = transaction.prepare_cached(statement).await?;
+    transaction.execute(&statement, values).await
+}
+
+/// As [`execute`], and returns the rows.
+pub(super) async fn rows(
+    transaction: &Transaction<'_>,
+    statement: &str,
+    values: Values<'_>,
+) -> Result<Vec<Row>, tokio_postgres::Error> {
+    let statement = transaction.prepare_cached(statement).await?;
+    transaction.query(&statement, values).await
+}
 
 /// The database.
 pub(super) struct Database {
@@ -207,6 +230,18 @@ impl Database {
     /// As [`Database::query`], for one row at most.
     pub(super) async fn query_opt(&self, statement: &str, values: Values<'_>) -> Result<Option<Row>, StoreError> {
         Ok(self.query(statement, values).await?.into_iter().next())
+    }
+
+    /// As [`Database::query`], for the row of last numbers.
+    pub(super) async fn last_row(&self, statement: &str, values: Values<'_>) -> Result<Row, StoreError> {
+        let row = self.query_opt(statement, values).await?;
+        row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))
+    }
+
+    /// The timeline of the database, and the last write.
+    pub(super) async fn last(&self) -> Result<(History, Sequence), StoreError> {
+        let row = self.last_row(concat!("SELECT sequence, ", history!(), " FROM daftar.last"), &[]).await?;
+        Ok((history_of(&row, 1)?, Sequence(number(&row, 0)?)))
     }
 
     /// Opens a connection outside the pools, with its notifications.

@@ -16,8 +16,8 @@ use daftar_store::StoreError;
 use daftar_store::shared::Generation;
 
 use super::PostgresStore;
-use super::database::{Database, Link};
-use super::failure::{Failure, corrupt};
+use super::database::{Database, Link, execute};
+use super::failure::Failure;
 use super::rows::{history, history_of, number};
 
 /// The first pause before the next attempt to listen.
@@ -27,26 +27,14 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// Time without a notification after which the connection is checked.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 
-/// Kind of change that is notified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Channel {
-    /// Clients, configuration or plugins were changed: the number of changes so far.
-    Generation,
-    /// Records were written: the last write.
-    Changes,
-}
-
-impl Channel {
-    /// Every channel.
-    pub const ALL: [Self; 2] = [Self::Generation, Self::Changes];
-
-    /// Its name in the database.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Generation => "daftar_generation",
-            Self::Changes => "daftar_changes",
-        }
+daftar_domain::named_enum! {
+    /// Kind of change that is notified.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Channel {
+        /// Clients, configuration or plugins were changed: the number of changes so far.
+        Generation = "daftar_generation",
+        /// Records were written: the last write.
+        Changes = "daftar_changes",
     }
 }
 
@@ -142,7 +130,7 @@ impl Listener {
             match tokio::time::timeout(QUIET_MAX, link.notifications.recv()).await {
                 Ok(None) => return,
                 Ok(Some(notification)) => {
-                    let channel = Channel::ALL.into_iter().find(|channel| channel.name() == notification.channel());
+                    let channel = Channel::parse(notification.channel());
                     if let (Some(channel), Ok(number)) = (channel, notification.payload().parse()) {
                         self.publish(channel, number);
                     }
@@ -185,8 +173,7 @@ pub(super) async fn raise_deployment(transaction: &Transaction<'_>) -> Result<()
 
 /// Notifies a change when the transaction is committed.
 pub(super) async fn notify(transaction: &Transaction<'_>, channel: Channel, number: i64) -> Result<(), Failure> {
-    let statement = transaction.prepare_cached("SELECT pg_notify($1, $2)").await?;
-    transaction.query(&statement, &[&channel.name(), &number.to_string()]).await?;
+    execute(transaction, "SELECT pg_notify($1, $2)", &[&channel.name(), &number.to_string()]).await?;
     Ok(())
 }
 
@@ -197,8 +184,7 @@ impl PostgresStore {
     /// If the database fails.
     pub async fn generation(&self) -> Result<Generation, StoreError> {
         let statement = concat!("SELECT clients_generation, deployment_generation, ", history!(), " FROM daftar.last");
-        let row = self.database.query_opt(statement, &[]).await?;
-        let row = row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?;
+        let row = self.database.last_row(statement, &[]).await?;
         Ok(Generation { clients: number(&row, 0)?, deployment: number(&row, 1)?, history: history_of(&row, 2)? })
     }
 }

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deadpool_postgres::Transaction;
-use tokio_postgres::Row;
 
 use daftar_domain::change::{ChangedRecord, Details};
 use daftar_domain::client::{Client, ClientId};
@@ -18,10 +17,10 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::records::Records;
 use daftar_store::{IdentifierOwner, Operation, RecordDetails, record};
 
-use super::database::Values;
+use super::database::rows;
 use super::failure::corrupt;
 use super::group::Broken;
-use super::rows::{column, decoded, kind_number, kind_of, number, request_of, signed};
+use super::rows::{column, decoded, kind_number, kind_of, name_cells, number, places, request_of, slot_cells};
 
 /// Keys to fetch.
 #[derive(Debug, Default)]
@@ -111,11 +110,6 @@ impl KeyRequest {
 
 type Found<K, V> = Result<BTreeMap<K, V>, Broken>;
 
-async fn rows(transaction: &Transaction<'_>, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Broken> {
-    let statement = transaction.prepare_cached(statement).await?;
-    Ok(transaction.query(&statement, values).await?)
-}
-
 async fn records(
     transaction: &Transaction<'_>,
     requested: &BTreeSet<(RecordKind, RecordId)>,
@@ -123,8 +117,7 @@ async fn records(
     if requested.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let (kinds, ids): (Vec<i16>, Vec<i64>) =
-        requested.iter().map(|(kind, id)| (kind_number(*kind), signed(id.0))).unzip();
+    let (kinds, ids) = places(requested);
     let statement = "SELECT record.kind, record.id, record.value FROM unnest($1::smallint[], $2::bigint[]) AS asked (kind, id) \
                      JOIN daftar.record AS record ON record.kind = asked.kind AND record.id = asked.id";
     let mut found = BTreeMap::new();
@@ -169,9 +162,7 @@ async fn open_memberships(
     if requested.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let programs: Vec<i64> = requested.iter().map(|slot| signed(slot.program.0)).collect();
-    let kinds: Vec<i16> = requested.iter().map(|slot| kind_number(slot.beneficiary.kind.record_kind())).collect();
-    let beneficiaries: Vec<i64> = requested.iter().map(|slot| signed(slot.beneficiary.id.0)).collect();
+    let (programs, kinds, beneficiaries): (Vec<_>, Vec<_>, Vec<_>) = requested.iter().map(slot_cells).collect();
     let places: Vec<i64> = (0..).take(requested.len()).collect();
     let statement = "SELECT asked.place, slot.membership \
                      FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[]) AS asked (program, kind, id, place) \
@@ -208,8 +199,7 @@ async fn requests(
     if requested.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let names = requested.iter().map(|name| (name.client.as_str(), name.key.as_str(), i32::from(name.part)));
-    let (clients, keys, parts): (Vec<&str>, Vec<&str>, Vec<i32>) = names.collect();
+    let (clients, keys, parts): (Vec<_>, Vec<_>, Vec<_>) = requested.iter().map(name_cells).collect();
     let statement = "SELECT request.client, request.key, request.part, request.value \
                      FROM unnest($1::text[], $2::text[], $3::integer[]) AS asked (client, key, part) \
                      JOIN daftar.request AS request ON request.client = asked.client \

@@ -27,12 +27,14 @@ use super::rows::{kind_number, signed};
 use super::state::{Basis, Locked, State};
 
 /// Reason why a group could not be written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Broken {
     /// The database failed.
-    Database(Failure),
+    #[error(transparent)]
+    Database(#[from] Failure),
     /// Something that is stored cannot be read.
-    Stored(StoreError),
+    #[error(transparent)]
+    Stored(#[from] StoreError),
 }
 
 impl Broken {
@@ -45,21 +47,9 @@ impl Broken {
     }
 }
 
-impl From<Failure> for Broken {
-    fn from(failure: Failure) -> Self {
-        Self::Database(failure)
-    }
-}
-
 impl From<tokio_postgres::Error> for Broken {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Database(error.into())
-    }
-}
-
-impl From<StoreError> for Broken {
-    fn from(error: StoreError) -> Self {
-        Self::Stored(error)
     }
 }
 

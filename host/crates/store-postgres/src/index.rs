@@ -25,16 +25,16 @@ mod write;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Row;
 
 pub(super) use self::behind::{Behind, IndexRepair};
 pub(super) use self::compare::{TABLES, differing, rows_and_records};
-use self::counters::Kind;
+use self::counters::{Kind, code_numbers, holds};
 pub(super) use self::entry::Apart;
 use self::filter::Parameters;
 use self::row::{key, subject_in};
 use self::sees::Sight;
-use self::subjects::Query;
+pub use self::subjects::matching;
 pub(super) use self::write::write;
 use super::database::Database;
 use super::rows::{Json, column, number};
@@ -47,7 +47,7 @@ use daftar_domain::scope::Resource;
 use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::Window;
 use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
-use daftar_domain::search::{GroupQuery, IndividualQuery, Page, SubjectQuery};
+use daftar_domain::search::{Page, SubjectQuery};
 use daftar_domain::subject::SubjectReference;
 use daftar_store::index::{Index, RecordCounts, Sees};
 use daftar_store::{StoreError, record};
@@ -83,18 +83,6 @@ impl PostgresIndex {
     }
 }
 
-/// Returns every individual or group that a search finds, in the order of their keys, on a connection of the caller.
-///
-/// # Errors
-/// If the database fails.
-pub async fn matching(
-    client: &Client,
-    query: &SubjectQuery,
-    sees: Option<Sees<'_>>,
-) -> Result<Vec<RecordId>, StoreError> {
-    subjects::matching(client, query.into(), sees).await
-}
-
 #[async_trait::async_trait]
 impl Index for PostgresIndex {
     async fn sequence(&self) -> Result<Sequence, StoreError> {
@@ -102,24 +90,14 @@ impl Index for PostgresIndex {
         rows.first().map_or(Ok(0), |row| number(row, 0)).map(Sequence)
     }
 
-    async fn search_individuals(
+    async fn search_subjects(
         &self,
-        query: &IndividualQuery,
+        query: &SubjectQuery,
         sees: Option<Sees<'_>>,
         sorting: Sorting<'_>,
         window: &Window,
     ) -> Result<Found, StoreError> {
-        subjects::search(self, Query::Individuals(query), sees, sorting, window).await
-    }
-
-    async fn search_groups(
-        &self,
-        query: &GroupQuery,
-        sees: Option<Sees<'_>>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Result<Found, StoreError> {
-        subjects::search(self, Query::Groups(query), sees, sorting, window).await
+        subjects::search(self, query, sees, sorting, window).await
     }
 
     async fn search_memberships(
@@ -133,7 +111,8 @@ impl Index for PostgresIndex {
     }
 
     async fn memberships(&self, conditions: &[Vec<MembershipTerm>], page: Page) -> Result<Found, StoreError> {
-        memberships::memberships(self, conditions, page).await
+        let conditions = MembershipConditions { terms: conditions.to_vec(), last_updated: Vec::new() };
+        self.search_memberships(&conditions, None, Sorting::REGISTERED, &page.into()).await
     }
 
     async fn consents(&self, conditions: &[Vec<ConsentTerm>], page: Page) -> Result<Found, StoreError> {
@@ -184,11 +163,39 @@ impl Index for PostgresIndex {
     }
 
     async fn records_using(&self, numbers: &[CodeNumber]) -> Result<u64, StoreError> {
-        counters::records_using(self, numbers).await
+        let mut parameters = Parameters::default();
+        if let [only] = numbers {
+            return Ok(self.records_by_code(numbers).await?.get(only).copied().unwrap_or_default());
+        }
+        let numbers = parameters.bind(code_numbers(numbers), "bigint[]");
+        let statement = format!(
+            "SELECT (SELECT count(*) FROM daftar.search_individual AS p WHERE {}) \
+             + (SELECT count(*) FROM daftar.search_group AS p WHERE {})",
+            holds(Kind::Individual, &numbers),
+            holds(Kind::Group, &numbers)
+        );
+        let rows = self.search(&statement, &parameters).await?;
+        rows.first().map_or(Ok(0), |row| number(row, 0))
     }
 
     async fn records_by_code(&self, numbers: &[CodeNumber]) -> Result<BTreeMap<CodeNumber, u64>, StoreError> {
-        counters::records_by_code(self, numbers).await
+        let mut parameters = Parameters::default();
+        let numbers = parameters.bind(code_numbers(numbers), "bigint[]");
+        let statement = format!(
+            "SELECT asked.code, sum(tally.records)::bigint \
+             FROM (SELECT DISTINCT code FROM unnest({numbers}) AS number(code)) AS asked \
+             JOIN daftar.search_tally AS tally ON tally.term = 'k' || asked.code AND tally.kind IN ({}, {}) \
+             AND tally.records > 0 GROUP BY asked.code",
+            Kind::Individual as i16,
+            Kind::Group as i16
+        );
+        let rows = self.search(&statement, &parameters).await?;
+        let mut counts = BTreeMap::new();
+        for row in &rows {
+            let (code, count) = (number(row, 0)?, number(row, 1)?);
+            counts.extend(u32::try_from(code).ok().map(|code| (CodeNumber(code), count)));
+        }
+        Ok(counts)
     }
 
     async fn holders_of(
@@ -196,7 +203,25 @@ impl Index for PostgresIndex {
         numbers: &[CodeNumber],
         limit: usize,
     ) -> Result<(Vec<RecordId>, Vec<RecordId>), StoreError> {
-        counters::holders_of(self, numbers, limit).await
+        let mut parameters = Parameters::default();
+        let numbers = parameters.bind(code_numbers(numbers), "bigint[]");
+        let limit = parameters.bind(i64::try_from(limit).unwrap_or(i64::MAX), "bigint");
+        // All of them are gathered before they are sorted: if there are few, no index leads to the first of them sooner.
+        let statement = format!(
+            "WITH person AS MATERIALIZED (SELECT p.id FROM daftar.search_individual AS p WHERE {}), \
+             in_group AS MATERIALIZED (SELECT p.id FROM daftar.search_group AS p WHERE {}) \
+             SELECT is_group, id FROM (SELECT false AS is_group, id FROM person UNION ALL SELECT true, id FROM in_group) AS held \
+             ORDER BY is_group, id LIMIT {limit}",
+            holds(Kind::Individual, &numbers),
+            holds(Kind::Group, &numbers)
+        );
+        let rows = self.search(&statement, &parameters).await?;
+        let (mut individuals, mut groups) = (Vec::new(), Vec::new());
+        for row in &rows {
+            let held = if column(row, 0)? { &mut groups } else { &mut individuals };
+            held.push(RecordId(number(row, 1)?));
+        }
+        Ok((individuals, groups))
     }
 
     async fn record_counts(&self) -> Result<RecordCounts, StoreError> {

@@ -31,8 +31,8 @@ mod meters;
 mod open;
 mod options;
 mod partitions;
+mod port;
 mod put;
-mod reader;
 mod reporting;
 mod rows;
 mod shared;
@@ -42,34 +42,22 @@ mod tests;
 mod verify;
 mod writer;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::{Instrument, info_span};
 
-use daftar_domain::audit::AuditEntry;
-use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
-use daftar_domain::change::{ChangedRecord, Sequence};
-use daftar_domain::client::{Client, ClientId};
-use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
-use daftar_domain::deployment::Setting;
-use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest};
-use daftar_domain::identifier::IdentifierKey;
-use daftar_domain::photo::PhotoReference;
-use daftar_domain::program_membership::MembershipSlot;
-use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_domain::idempotency::IdempotentRequest;
 
 pub use self::archive::PostgresRefill;
 use self::audit_log::Months;
 use self::audit_writer::{AuditJob, AuditWriter};
 pub use self::change_feed::PostgresChangeFeed;
 use self::database::Database;
-use self::failure::{Failure, Meaning};
 pub use self::feed::{Channel, PostgresFeed};
 use self::index::{IndexRepair, PostgresIndex};
 use self::lookups::Lookups;
@@ -79,13 +67,11 @@ pub use self::options::{BulkLimits, PostgresOptions};
 pub use self::partitions::PostgresPartitions;
 pub use self::shared::PostgresShared;
 use self::state::{Basis, State};
-use self::writer::{Answer, JOBS_PER_GROUP_MAX, Job, QueuedJob, Writer};
-use daftar_store::audit_log::{AuditBuffer, AuditRemoval, AuditRemoved, Waiting};
-use daftar_store::change_log::{CHANGES_MAX, HistoryMark, RegisterId, Touched};
+use self::writer::{Answer, Job, QueuedJob, Writer};
+use daftar_store::audit_log::AuditBuffer;
+use daftar_store::change_log::RegisterId;
 use daftar_store::meters::Meters;
-use daftar_store::{
-    ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write, changes_records,
-};
+use daftar_store::{ChangeSink, Committed, StoreError, Write, changes_records};
 
 /// Keys of advisory locks, each with one meaning for all processes of a database.
 mod locks {
@@ -157,7 +143,7 @@ impl PostgresStore {
         let register = open::open(&database, makes_tables).await?;
         let unreadable =
             |error: StoreError| OpenError::Tables { place: database.place().to_owned(), reason: error.to_string() };
-        let last = database.last_sequence().await.map_err(unreadable)?;
+        let (_, last) = database.last().await.map_err(unreadable)?;
         let last_sequence = Arc::new(AtomicU64::new(last.0));
         let lines_wait = Arc::new(AtomicBool::new(false));
         let (audit, sink, meters) = (Arc::default(), Arc::new(OnceLock::new()), Arc::<Meters>::default());
@@ -279,184 +265,4 @@ fn sent<T>(to: &mpsc::Sender<T>, job: T) -> Result<(), StoreError> {
 
 fn writer_gone() -> StoreError {
     StoreError::Failed("the task that writes has stopped".into())
-}
-
-#[async_trait::async_trait]
-impl Store for PostgresStore {
-    fn attach_sink(&self, sink: Arc<dyn ChangeSink>) -> Result<Sequence, StoreError> {
-        self.sink.set(sink).map_err(|_| StoreError::SinkAttached)?;
-        Ok(Sequence(self.last_sequence.load(Ordering::Acquire)))
-    }
-
-    fn readiness(&self) -> Result<(), StoreError> {
-        if self.database.is_unavailable() && !self.feed.is_listening() {
-            return Err(StoreError::Failed("the database does not respond".into()));
-        }
-        if self.sink.get().is_some() { Ok(()) } else { Err(StoreError::NotReady) }
-    }
-
-    fn writes_at_once(&self) -> usize {
-        // A group is a dozen statements and a commit, of any size.
-        (JOBS_PER_GROUP_MAX + JOBS_PER_GROUP_MAX / 2).min(self.queue_writes_max / 2).max(1)
-    }
-
-    async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
-        self.write(write, None).await
-    }
-
-    async fn commit_once(&self, write: Write, request: IdempotentRequest) -> Result<Committed, StoreError> {
-        self.write(write, Some(Box::new(request))).await
-    }
-
-    async fn remembered(
-        &self,
-        client: &ClientId,
-        key: &IdempotencyKey,
-    ) -> Result<Vec<Arc<IdempotentRequest>>, StoreError> {
-        self.database.requests_called(client, key).await
-    }
-
-    async fn remembered_count(&self, client: &ClientId) -> Result<u64, StoreError> {
-        self.database.request_count(client).await
-    }
-
-    async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
-        self.database.forget_requests(now).await
-    }
-
-    async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
-        self.database.record(kind, id).await
-    }
-
-    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
-        self.database.records(kind, ids).await
-    }
-
-    async fn record_version(
-        &self,
-        kind: RecordKind,
-        id: RecordId,
-        version: VersionId,
-    ) -> Result<Option<ChangedRecord>, StoreError> {
-        self.database.record_version(kind, id, version).await
-    }
-
-    async fn scan_records(
-        &self,
-        kind: RecordKind,
-        after: RecordId,
-        limit: usize,
-    ) -> Result<Vec<ChangedRecord>, StoreError> {
-        self.database.scan_records(kind, after, limit).await
-    }
-
-    async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
-        self.database.photo(reference).await
-    }
-
-    async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
-        self.database.open_membership(slot).await
-    }
-
-    async fn identifier_owners(
-        &self,
-        kind: RecordKind,
-        key: &IdentifierKey,
-        limit: usize,
-    ) -> Result<Vec<IdentifierOwner>, StoreError> {
-        self.lookups.owners(kind, key, limit).await
-    }
-
-    async fn clients(&self) -> Result<Vec<Client>, StoreError> {
-        self.database.clients().await
-    }
-
-    async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
-        self.database.settings().await
-    }
-
-    async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
-        self.database.code_table().await
-    }
-
-    async fn number_codes(
-        &self,
-        codes: Vec<CodeUri>,
-        editions: Vec<(Namespace, String)>,
-    ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
-        self.ask(|answer| Job::Number(codes, editions, answer)).await
-    }
-
-    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
-        // When the database is available again, pending entries are written before new ones are accepted.
-        let lines_wait = self.lines_wait.load(Ordering::Acquire);
-        if lines_wait && (self.database.is_unavailable() || self.write_audit().await.is_err()) {
-            // The task that writes them has logged the reason.
-            return Err(Failure::new(Meaning::Unreachable, "the audit log cannot be written now").into());
-        }
-        let hint = match self.audit.add(entries)? {
-            Waiting::First => AuditJob::Waits,
-            Waiting::Full => AuditJob::Write(None),
-            Waiting::More => return Ok(()),
-        };
-        match sent(&self.jobs()?.audit, hint) {
-            // The task has pending work, and writes the entries along with it.
-            Ok(()) | Err(StoreError::Overloaded) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
-        self.write_audit().await?;
-        self.database.audit(limit).await
-    }
-
-    async fn audit_page(
-        &self,
-        query: AuditQuery,
-        before: AuditPosition,
-        bounds: AuditBounds,
-    ) -> Result<AuditPage, StoreError> {
-        self.write_audit().await?;
-        self.database.audit_page(&query, before, bounds).await
-    }
-
-    async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
-        if let Some(removed) = self.database.drop_audit_month(&removal).await? {
-            return Ok(Some(removed));
-        }
-        let old = self.database.audit_older_than(&removal).await?;
-        if old.is_empty() {
-            return Ok(None);
-        }
-        self.ask(|answer| Job::RemoveAudit(Box::new((old, removal)), answer)).await
-    }
-
-    async fn register_id(&self) -> Result<RegisterId, StoreError> {
-        Ok(self.register)
-    }
-
-    async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
-        self.database.changes_after(after, limit.min(CHANGES_MAX)).await
-    }
-
-    async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
-        self.database.history_mark(self.register, at).await
-    }
-
-    async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
-        self.database.raise_counter(name, value).await
-    }
-
-    async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
-        self.database.counter(name).await
-    }
-
-    async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
-        self.database.counters(prefix).await
-    }
-
-    async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError> {
-        self.database.remove_counters(prefix).await
-    }
 }

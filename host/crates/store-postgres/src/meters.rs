@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use daftar_store::audit_log::WAITING_MAX;
-use daftar_store::meters::{StoreRecorders, WriteOutcome};
+use daftar_store::meters::{StoreRecorders, StoreUsage};
 
 use super::PostgresStore;
 use super::failure::{Failure, Meaning};
@@ -146,29 +145,11 @@ impl Outage {
     }
 }
 
-/// Values of a store in PostgreSQL on the metrics page.
+/// Use of a database.
 #[derive(Debug, Clone, Copy)]
 pub struct PostgresUsage {
-    /// True if the database responded to the last statement.
-    pub is_reachable: bool,
-    /// True if changes by other processes are received as they happen.
-    pub is_listening: bool,
-    /// Writes by outcome.
-    pub writes: [(&'static str, u64); WriteOutcome::ALL.len()],
     /// Groups of writes that were committed.
     pub groups: u64,
-    /// The last write that this process knows of.
-    pub sequence: u64,
-    /// Writes that are pending or in progress.
-    pub waiting: usize,
-    /// Maximum number of pending writes.
-    pub waiting_max: usize,
-    /// Audit entries that are pending.
-    pub audit_lines: usize,
-    /// Their approximate size in memory.
-    pub audit_bytes: usize,
-    /// Maximum number of pending entries.
-    pub audit_lines_max: usize,
     /// Open connections for reads.
     pub connections: usize,
     /// Maximum number of connections.
@@ -196,22 +177,19 @@ impl PostgresStore {
         self.database.outage.note_request();
     }
 
-    /// Returns its pending work, its counters, and the use of its connections. Does not query the database.
+    /// Returns its pending work and its writes. Does not query the database.
     #[must_use]
-    pub fn usage(&self) -> PostgresUsage {
-        let (audit_lines, audit_bytes) = self.audit.waiting();
+    pub fn usage(&self) -> StoreUsage {
+        let is_sound = !self.database.is_unavailable();
+        StoreUsage { is_sound, ..self.meters.usage(&self.audit, &self.last_sequence, self.queue_writes_max) }
+    }
+
+    /// Returns the use of its connections, and counters of outages. Does not query the database.
+    #[must_use]
+    pub fn database_usage(&self) -> PostgresUsage {
         let (status, outages) = (self.database.status(), &self.database.outages);
         PostgresUsage {
-            is_reachable: !self.database.is_unavailable(),
-            is_listening: self.feed.is_listening(),
-            writes: self.meters.writes(),
             groups: outages.groups.load(Ordering::Relaxed),
-            sequence: self.last_sequence.load(Ordering::Acquire),
-            waiting: self.meters.waiting(),
-            waiting_max: self.queue_writes_max,
-            audit_lines,
-            audit_bytes,
-            audit_lines_max: WAITING_MAX,
             connections: status.size,
             connections_max: status.max_size,
             connections_idle: status.available,

@@ -14,12 +14,12 @@ use daftar_store::records::Records;
 use super::audit_row;
 use super::codes::CodeRows;
 use super::copy::{Table, cell};
-use super::database::Values;
+use super::database::{Values, execute};
 use super::failure::{Failure, Meaning};
 use super::feed::Channel;
 use super::group::{Broken, Finished, Rows};
-use super::reader::RAISE_COUNTER;
-use super::rows::{Json, kind_number, signed};
+use super::port::RAISE_COUNTER;
+use super::rows::{Json, kind_number, name_cells, signed, slot_cells};
 use super::state::Locked;
 
 /// Approximate maximum size of the values in one statement, in bytes.
@@ -65,7 +65,8 @@ async fn put_numbers(
         reported.map(|(channel, now, _)| (channel.name(), signed(now).to_string())).unzip();
     let group = signed(group);
     let values: Values<'_> = &[&writer, &group, &channels, &numbers];
-    tokio::try_join!(locked.put(transaction), run(transaction, WRITTEN_AND_NOTIFIED, values))?;
+    let notified = async { Ok(execute(transaction, WRITTEN_AND_NOTIFIED, values).await?) };
+    tokio::try_join!(locked.put(transaction), notified)?;
     Ok(())
 }
 
@@ -76,19 +77,14 @@ const WRITTEN_AND_NOTIFIED: &str = "WITH written AS (INSERT INTO daftar.writer (
                                     ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at) \
                                     SELECT pg_notify(channel, number) FROM unnest($3::text[], $4::text[]) AS told (channel, number)";
 
-async fn run(transaction: &Transaction<'_>, statement: &'static str, values: Values<'_>) -> Result<u64, Broken> {
-    let statement = transaction.prepare_cached(statement).await?;
-    Ok(transaction.execute(&statement, values).await?)
-}
-
-/// As [`run`]; fails if the number of rows differs.
-async fn run_on(
+/// As [`execute`]; fails if the number of rows differs.
+async fn execute_on(
     transaction: &Transaction<'_>,
     statement: &'static str,
     values: Values<'_>,
     rows: usize,
 ) -> Result<(), Broken> {
-    let done = run(transaction, statement, values).await?;
+    let done = execute(transaction, statement, values).await?;
     if done == rows as u64 {
         return Ok(());
     }
@@ -124,7 +120,7 @@ async fn put_records(
     copied_min: usize,
 ) -> Result<(), Broken> {
     const RECORDS: [&str; 2] = [
-        "COPY daftar.record (kind, id, version, value) FROM STDIN BINARY",
+        "record (kind, id, version, value)",
         "INSERT INTO daftar.record (kind, id, version, value) \
          SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::jsonb[])",
     ];
@@ -132,7 +128,7 @@ async fn put_records(
                           FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::jsonb[]) \
                           AS now (kind, id, version, value) WHERE record.kind = now.kind AND record.id = now.id";
     const EARLIER: [&str; 2] = [
-        "COPY daftar.earlier_version (kind, id, version, value) FROM STDIN BINARY",
+        "earlier_version (kind, id, version, value)",
         "INSERT INTO daftar.earlier_version (kind, id, version, value) \
          SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::jsonb[])",
     ];
@@ -145,17 +141,17 @@ async fn put_records(
     add_versions(transaction, EARLIER, &earlier, copied_min).await
 }
 
-/// Adds rows: many by the first statement, few by the other.
+/// Adds rows: many by copying into the columns, few by the statement.
 async fn add_versions(
     transaction: &Transaction<'_>,
-    [copy, insert]: [&'static str; 2],
+    [columns, insert]: [&'static str; 2],
     rows: &[VersionRow<'_>],
     copied_min: usize,
 ) -> Result<(), Broken> {
     if rows.len() < copied_min {
         return run_versions(transaction, insert, rows).await;
     }
-    let mut table = Table::new(copy, &[Type::INT2, Type::INT8, Type::INT8, Type::JSONB]);
+    let mut table = Table::new(columns, &[Type::INT2, Type::INT8, Type::INT8, Type::JSONB]);
     for (kind, id, version, value) in rows {
         table.add(vec![cell(kind_number(*kind)), cell(signed(id.0)), cell(signed(version.0)), cell(Json(*value))]);
     }
@@ -172,7 +168,7 @@ async fn run_versions<'r>(
             (kind_number(*kind), signed(id.0), signed(version.0), Json(*value))
         };
         let (kinds, ids, versions, values): (Vec<_>, Vec<_>, Vec<_>, Vec<_>) = part.iter().map(row).collect();
-        run_on(transaction, statement, &[&kinds, &ids, &versions, &values], part.len()).await?;
+        execute_on(transaction, statement, &[&kinds, &ids, &versions, &values], part.len()).await?;
     }
     Ok(())
 }
@@ -220,7 +216,7 @@ async fn put_owners(
 /// Copies the owners of identifiers that no record had before.
 async fn copy_owners(transaction: &Transaction<'_>, first: &[Owned<'_>]) -> Result<(), Broken> {
     let mut table = Table::new(
-        "COPY daftar.identifier (kind, system, value, id, is_open) FROM STDIN BINARY",
+        "identifier (kind, system, value, id, is_open)",
         &[Type::INT2, Type::TEXT, Type::TEXT, Type::INT8, Type::BOOL],
     );
     for (kind, key, id) in first {
@@ -242,7 +238,7 @@ async fn put_owners_of(transaction: &Transaction<'_>, owners: &[Owned<'_>], is_o
                      SELECT kind, system, value, id, $5 \
                      FROM unnest($1::smallint[], $2::text[], $3::text[], $4::bigint[]) AS owner (kind, system, value, id) \
                      ON CONFLICT (kind, system, value, id) DO UPDATE SET is_open = EXCLUDED.is_open";
-    run_on(transaction, statement, &[&kinds, &systems, &values, &ids, &is_open], owners.len()).await
+    execute_on(transaction, statement, &[&kinds, &systems, &values, &ids, &is_open], owners.len()).await
 }
 
 async fn put_slots(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {
@@ -252,20 +248,16 @@ async fn put_slots(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
     const HOLD: &str = "INSERT INTO daftar.open_membership (program, beneficiary_kind, beneficiary, membership) \
                         SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[]) \
                         ON CONFLICT (program, beneficiary_kind, beneficiary) DO UPDATE SET membership = EXCLUDED.membership";
-    let (mut free, mut held) = ((Vec::new(), Vec::new(), Vec::new()), (Vec::new(), Vec::new(), Vec::new()));
-    let mut holders = Vec::new();
-    for (slot, holder) in &rows.slots {
-        let to = if holder.is_some() { &mut held } else { &mut free };
-        to.0.push(signed(slot.program.0));
-        to.1.push(kind_number(slot.beneficiary.kind.record_kind()));
-        to.2.push(signed(slot.beneficiary.id.0));
-        holders.extend(holder.map(|holder| signed(holder.0)));
+    let free = rows.slots.iter().filter(|(_, holder)| holder.is_none()).map(|(slot, _)| slot_cells(slot));
+    let (programs, kinds, ids): (Vec<_>, Vec<_>, Vec<_>) = free.collect();
+    if !ids.is_empty() {
+        execute(transaction, FREE, &[&programs, &kinds, &ids]).await?;
     }
-    if !free.0.is_empty() {
-        run(transaction, FREE, &[&free.0, &free.1, &free.2]).await?;
-    }
-    if !holders.is_empty() {
-        run(transaction, HOLD, &[&held.0, &held.1, &held.2, &holders]).await?;
+    let held = rows.slots.iter().filter(|(_, holder)| holder.is_some()).map(|(slot, _)| slot_cells(slot));
+    let (programs, kinds, ids): (Vec<_>, Vec<_>, Vec<_>) = held.collect();
+    let holders: Vec<i64> = rows.slots.values().flatten().map(|holder| signed(holder.0)).collect();
+    if !ids.is_empty() {
+        execute(transaction, HOLD, &[&programs, &kinds, &ids, &holders]).await?;
     }
     Ok(())
 }
@@ -275,40 +267,39 @@ async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
     for (id, value) in &rows.clients {
         let statement = "INSERT INTO daftar.client (id, value) VALUES ($1, $2) \
                          ON CONFLICT (id) DO UPDATE SET value = EXCLUDED.value";
-        run(transaction, statement, &[&id.as_str(), value]).await?;
+        execute(transaction, statement, &[&id.as_str(), value]).await?;
     }
     for ((kind, key), value) in &rows.settings {
         match value {
             Some(value) => {
                 let statement = "INSERT INTO daftar.setting (kind, key, value) VALUES ($1, $2, $3) \
                                  ON CONFLICT (kind, key) DO UPDATE SET value = EXCLUDED.value";
-                run(transaction, statement, &[kind, key, value]).await?;
+                execute(transaction, statement, &[kind, key, value]).await?;
             }
             None => {
-                run(transaction, "DELETE FROM daftar.setting WHERE kind = $1 AND key = $2", &[kind, key]).await?;
+                execute(transaction, "DELETE FROM daftar.setting WHERE kind = $1 AND key = $2", &[kind, key]).await?;
             }
         }
     }
     for (digest, photo) in &rows.photos {
         let statement = "INSERT INTO daftar.photo (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
-        run(transaction, statement, &[&digest.0.as_slice(), &photo.bytes().as_ref()]).await?;
+        execute(transaction, statement, &[&digest.0.as_slice(), &photo.bytes().as_ref()]).await?;
     }
     put_codes(transaction, &rows.codes).await?;
     for (name, value) in &rows.counters {
-        run(transaction, RAISE_COUNTER, &[&name.as_str(), &signed(*value)]).await?;
+        execute(transaction, RAISE_COUNTER, &[&name.as_str(), &signed(*value)]).await?;
     }
     rows.behind.write(transaction).await?;
     if rows.requests.is_empty() {
         return Ok(());
     }
-    let names = rows.requests.keys().map(|name| (name.client.as_str(), name.key.as_str(), i32::from(name.part)));
-    let (clients, keys, parts): (Vec<&str>, Vec<&str>, Vec<i32>) = names.collect();
+    let (clients, keys, parts): (Vec<_>, Vec<_>, Vec<_>) = rows.requests.keys().map(name_cells).collect();
     let (at, values): (Vec<i64>, Vec<&[u8]>) =
         rows.requests.values().map(|(at, value)| (*at, value.as_slice())).unzip();
     let statement = "INSERT INTO daftar.request (client, key, part, at_ms, value) \
                      SELECT * FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::bytea[]) \
                      ON CONFLICT (client, key, part) DO UPDATE SET at_ms = EXCLUDED.at_ms, value = EXCLUDED.value";
-    run_on(transaction, statement, &[&clients, &keys, &parts, &at, &values], clients.len()).await
+    execute_on(transaction, statement, &[&clients, &keys, &parts, &at, &values], clients.len()).await
 }
 
 /// Writes codes and editions that got numbers.
@@ -323,7 +314,7 @@ async fn put_codes(transaction: &Transaction<'_>, codes: &CodeRows) -> Result<()
         }
         let cells = rows.iter().map(|row| (row.number, row.system.as_str(), row.text.as_str(), row.part));
         let (numbers, systems, texts, parts): (Vec<i64>, Vec<&str>, Vec<&str>, Vec<i64>) = cells.collect();
-        run_on(transaction, statement, &[&numbers, &systems, &texts, &parts], rows.len()).await?;
+        execute_on(transaction, statement, &[&numbers, &systems, &texts, &parts], rows.len()).await?;
     }
     Ok(())
 }
@@ -341,15 +332,13 @@ async fn put_log(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) 
 /// Notes the last transaction of a writer, so that it can resolve a commit that got no response.
 pub(super) async fn note_written(transaction: &Transaction<'_>, writer: &[u8], number: u64) -> Result<(), Broken> {
     let number = signed(number);
-    run(transaction, WRITTEN, &[&writer, &number]).await.map(drop)
+    execute(transaction, WRITTEN, &[&writer, &number]).await?;
+    Ok(())
 }
 
 async fn put_changes(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) -> Result<(), Broken> {
     if rows.changes.len() >= copied_min {
-        let mut table = Table::new(
-            "COPY daftar.change (sequence, value, touched) FROM STDIN BINARY",
-            &[Type::INT8, Type::BYTEA, Type::BYTEA],
-        );
+        let mut table = Table::new("change (sequence, value, touched)", &[Type::INT8, Type::BYTEA, Type::BYTEA]);
         for change in &rows.changes {
             let touched = change.touched.as_deref();
             table.add(vec![cell(signed(change.sequence.0)), cell(change.value.as_slice()), cell(touched)]);
@@ -362,7 +351,7 @@ async fn put_changes(transaction: &Transaction<'_>, rows: &Rows, copied_min: usi
         let (sequences, values, touched): (Vec<_>, Vec<_>, Vec<_>) = row.collect();
         let statement = "INSERT INTO daftar.change (sequence, value, touched) \
                          SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])";
-        run_on(transaction, statement, &[&sequences, &values, &touched], part.len()).await?;
+        execute_on(transaction, statement, &[&sequences, &values, &touched], part.len()).await?;
     }
     Ok(())
 }

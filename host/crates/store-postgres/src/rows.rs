@@ -13,21 +13,16 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checke
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::client::ClientId;
 use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, RequestName};
+use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::shared::History;
 use daftar_store::{StoreError, record};
 
 use super::failure::{Failure, corrupt};
 
-/// The number of a kind in the database.
+/// The number of a kind in the database, from 1. The order of the kinds is fixed.
 pub(super) fn kind_number(kind: RecordKind) -> i16 {
-    match kind {
-        RecordKind::Individual => 1,
-        RecordKind::Group => 2,
-        RecordKind::Program => 3,
-        RecordKind::ProgramMembership => 4,
-        RecordKind::Consent => 5,
-    }
+    kind as i16 + 1
 }
 
 /// The kind of a number.
@@ -69,6 +64,22 @@ pub(super) use history;
 /// The timeline of a row, from the first of its two columns on.
 pub(super) fn history_of(row: &Row, at: usize) -> Result<History, StoreError> {
     Ok(History([number(row, at)?, number(row, at.saturating_add(1))?]))
+}
+
+/// Kinds and keys of records, one array of each.
+pub(super) fn places<'p>(of: impl IntoIterator<Item = &'p (RecordKind, RecordId)>) -> (Vec<i16>, Vec<i64>) {
+    of.into_iter().map(|(kind, id)| (kind_number(*kind), signed(id.0))).unzip()
+}
+
+/// Program, kind of the beneficiary, and beneficiary of a slot.
+pub(super) fn slot_cells(slot: &MembershipSlot) -> (i64, i16, i64) {
+    let MembershipSlot { program, beneficiary } = slot;
+    (signed(program.0), kind_number(beneficiary.kind.record_kind()), signed(beneficiary.id.0))
+}
+
+/// Client, key and part of the name of a request.
+pub(super) fn name_cells(name: &RequestName) -> (&str, &str, i32) {
+    (name.client.as_str(), name.key.as_str(), i32::from(name.part))
 }
 
 /// The record of a row of its key and its value.

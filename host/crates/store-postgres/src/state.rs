@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deadpool_postgres::Transaction;
 use jiff::Timestamp;
+use tokio_postgres::types::ToSql;
 
 use daftar_domain::change::Sequence;
+use daftar_domain::record::RecordKind;
 use daftar_store::numbering::Numbering;
 use daftar_store::plan::{Last, Recent};
 use daftar_store::record;
@@ -17,6 +19,7 @@ use daftar_store::record::json::CodeNames;
 use daftar_store::shared::History;
 
 use super::codes::{PARTS, parts_of};
+use super::database::{execute, rows};
 use super::failure::{Failure, Meaning, corrupt};
 use super::group::{Broken, places_of_bytes};
 use super::rows::{column, history, history_of, number, signed};
@@ -47,19 +50,14 @@ const PUT: &str = "UPDATE daftar.last SET individual = $1, \"group\" = $2, progr
 impl Locked {
     /// Locks the row: until the transaction ends no other process writes.
     pub(super) async fn lock(transaction: &Transaction<'_>) -> Result<Self, Broken> {
-        let statement = transaction.prepare_cached(LOCK).await?;
-        let row = transaction.query_opt(&statement, &[]).await?;
+        let row = rows(transaction, LOCK, &[]).await?.pop();
         let row = row.ok_or_else(|| Failure::new(Meaning::Refused, "the table `daftar.last` has lost its row"))?;
-        let last = Last {
-            individual: number(&row, 0)?,
-            group: number(&row, 1)?,
-            program: number(&row, 2)?,
-            membership: number(&row, 3)?,
-            consent: number(&row, 4)?,
-            sequence: Sequence(number(&row, 5)?),
-        };
+        let mut keys = [0; RecordKind::ALL.len()];
+        for (at, key) in keys.iter_mut().enumerate() {
+            *key = number(&row, at)?;
+        }
         Ok(Self {
-            last,
+            last: Last { keys, sequence: Sequence(number(&row, 5)?) },
             code_table_parts: number(&row, 6)?,
             clients_generation: number(&row, 7)?,
             deployment_generation: number(&row, 8)?,
@@ -69,22 +67,11 @@ impl Locked {
 
     /// Writes the row.
     pub(super) async fn put(&self, transaction: &Transaction<'_>) -> Result<(), Broken> {
-        let Last { individual, group, program, membership, consent, sequence } = self.last;
-        let numbers = [
-            individual,
-            group,
-            program,
-            membership,
-            consent,
-            sequence.0,
-            self.code_table_parts,
-            self.clients_generation,
-            self.deployment_generation,
-        ]
-        .map(signed);
-        let values = numbers.each_ref().map(|number| number as &(dyn tokio_postgres::types::ToSql + Sync));
-        let statement = transaction.prepare_cached(PUT).await?;
-        transaction.execute(&statement, &values).await?;
+        let records = self.last.keys.map(signed);
+        let others = [self.last.sequence.0, self.code_table_parts, self.clients_generation, self.deployment_generation]
+            .map(signed);
+        let numbers = records.iter().chain(&others).map(|number| number as &(dyn ToSql + Sync));
+        execute(transaction, PUT, &numbers.collect::<Vec<_>>()).await?;
         Ok(())
     }
 }
@@ -184,8 +171,7 @@ async fn numbered(
         // Parts were deleted manually.
         (*numbering, *names, *known) = (Numbering::default(), CodeNames::new(), 0);
     }
-    let statement = transaction.prepare_cached(PARTS).await?;
-    let rows = transaction.query(&statement, &[&signed(*known), &signed(parts)]).await?;
+    let rows = rows(transaction, PARTS, &[&signed(*known), &signed(parts)]).await?;
     for (number, part) in parts_of(&rows)? {
         if number != *known {
             break;
@@ -235,8 +221,7 @@ async fn touched(
     };
     let statement =
         "SELECT sequence, value, touched FROM daftar.change WHERE sequence > $1 AND sequence <= $2 ORDER BY sequence";
-    let statement = transaction.prepare_cached(statement).await?;
-    for row in transaction.query(&statement, &[&signed(from.0), &signed(last.0)]).await? {
+    for row in rows(transaction, statement, &[&signed(from.0), &signed(last.0)]).await? {
         let sequence = Sequence(number(&row, 0)?);
         recent.touch(sequence, record::change::touched(column(&row, 1)?)?);
         if let Some(besides) = column::<Option<&[u8]>>(&row, 2)? {

@@ -19,13 +19,26 @@ mod taken_over;
 mod together;
 mod unanswered;
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock, mpsc};
+
+use jiff::Timestamp;
 
 use daftar_test_postgres::{Roles, Server};
 
 use super::*;
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::audit::query::{AuditBounds, AuditPosition, AuditQuery};
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::client::{Client, ClientId};
+use daftar_domain::code::{CodeNumber, CodeUri, Namespace};
+use daftar_domain::deployment::Setting;
+use daftar_domain::idempotency::IdempotencyKey;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_store::Store;
 use daftar_store::archive::{Archive, Refill};
 use daftar_store::suite::{Backend, every_behaviour};
+use daftar_store::testing::AuditReads;
 
 /// A database of its own on the server that the tests share, prepared by the role that owns its tables and opened by
 /// the role of servers, so that every behaviour is tested with no more rights than that.

@@ -33,7 +33,7 @@ use super::audit_row;
 use super::database::{Link, Values};
 use super::failure::{Failure, Meaning, corrupt};
 use super::index;
-use super::reader::setting_kind;
+use super::port::setting_kind;
 use super::rows::{Json, binary_of, column, kind_number, kind_of, number, record_of, request_name, signed};
 
 /// A statement that the database rejects, as it does on damage, rolls back to this savepoint only.

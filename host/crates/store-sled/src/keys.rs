@@ -50,14 +50,9 @@ pub(super) fn history_prefix(kind: RecordKind, id: RecordId) -> Vec<u8> {
     numbered(&[HISTORY, kind_byte(kind)], id.0)
 }
 
+/// The number of a kind, from 1. The order of the kinds is fixed.
 fn kind_byte(kind: RecordKind) -> u8 {
-    match kind {
-        RecordKind::Individual => 1,
-        RecordKind::Group => 2,
-        RecordKind::Program => 3,
-        RecordKind::ProgramMembership => 4,
-        RecordKind::Consent => 5,
-    }
+    kind as u8 + 1
 }
 
 fn numbered(prefix: &[u8], number: u64) -> Vec<u8> {

@@ -25,6 +25,7 @@ mod verify;
 mod writer;
 
 use std::fs::File;
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -52,8 +53,7 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 pub use self::archive::SledRefill;
 use self::health::Health;
 pub use self::open::{FORMAT_VERSION, OpenError, SledOptions};
-use self::reader::{Reader, contained, not_understood};
-pub use self::usage::StoreUsage;
+use self::reader::{Reader, contained, not_understood, number};
 pub use self::verify::StoppedStore;
 use self::writer::{Answer, Job, State, SyncDisk, Writer};
 use daftar_store::audit_log::{AuditBuffer, AuditRemoval, AuditRemoved, Waiting};
@@ -237,12 +237,19 @@ impl Store for SledStore {
         client: &ClientId,
         key: &IdempotencyKey,
     ) -> Result<Vec<Arc<IdempotentRequest>>, StoreError> {
-        self.read_here(|reader| reader.requests_called(client, key))
+        self.read_here(|reader| {
+            let found = reader.database.scan_prefix(keys::requests_called(client, key));
+            found.map(|item| reader.request(item).map(Arc::new)).collect()
+        })
     }
 
     async fn remembered_count(&self, client: &ClientId) -> Result<u64, StoreError> {
-        let client = client.clone();
-        self.read(move |reader| reader.request_count(&client)).await
+        let requests = keys::requests_of(client);
+        self.read(move |reader| {
+            let found = reader.database.scan_prefix(requests);
+            found.map(|item| reader.next(item).map(|_| 1)).sum()
+        })
+        .await
     }
 
     async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
@@ -275,7 +282,14 @@ impl Store for SledStore {
         id: RecordId,
         version: VersionId,
     ) -> Result<Option<ChangedRecord>, StoreError> {
-        self.read_here(|reader| reader.record_version(kind, id, version))
+        self.read_here(|reader| {
+            let present = reader.record(kind, id)?;
+            if present.as_ref().is_none_or(|present| present.place().2 == version) {
+                return Ok(present);
+            }
+            let earlier = reader.get(&keys::history(kind, id, version))?;
+            earlier.map(|bytes| record::decode_any(kind, id, &bytes)).transpose()
+        })
     }
 
     async fn scan_records(
@@ -285,15 +299,30 @@ impl Store for SledStore {
         limit: usize,
     ) -> Result<Vec<ChangedRecord>, StoreError> {
         let limit = limit.min(SCAN_RECORDS_MAX);
-        let decode = move |id, bytes: &[u8]| record::decode_any(kind, id, bytes);
-        self.read(move |reader| reader.scan_records(kind, after, limit, decode)).await
+        let range =
+            (Bound::Excluded(keys::record(kind, after)), Bound::Included(keys::record(kind, RecordId(u64::MAX))));
+        self.read(move |reader| {
+            let mut records = Vec::with_capacity(limit.min(1024));
+            for item in reader.database.range(range).take(limit) {
+                let (key, value) = reader.next(item)?;
+                records.push(record::decode_any(kind, RecordId(number(&key)?), &value)?);
+            }
+            Ok(records)
+        })
+        .await
     }
 
     async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
         // Allocated in the calling thread: memory freed by a blocking thread is returned to the system only when that
         // thread runs again, which may take long.
         let memory = Vec::with_capacity(PHOTO_BYTES_MAX.min(reference.length as usize));
-        Ok(self.read(move |reader| reader.photo(reference, memory)).await?.map(Arc::from))
+        let photo = self.read(move |reader| {
+            let parts = reader.database.scan_prefix(keys::photo_prefix(reference.digest));
+            let parts = parts.map(|item| reader.next(item).map(|(_, value)| value));
+            let bytes = record::photo::decode_into(memory, parts)?;
+            Ok((bytes.len() == reference.length as usize).then_some(bytes))
+        });
+        Ok(photo.await?.map(Arc::from))
     }
 
     async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
@@ -312,7 +341,11 @@ impl Store for SledStore {
     }
 
     async fn clients(&self) -> Result<Vec<Client>, StoreError> {
-        self.read(Reader::clients).await
+        self.read(|reader| {
+            let found = reader.database.scan_prefix([keys::CLIENT]);
+            found.map(|item| record::client::decode(&reader.next(item)?.1)).collect()
+        })
+        .await
     }
 
     async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
@@ -343,11 +376,6 @@ impl Store for SledStore {
             Ok(()) | Err(StoreError::Overloaded) => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
-        self.ask(|answer| Job::WriteAudit(Some(answer))).await?;
-        self.read(move |reader| reader.audit(limit)).await
     }
 
     async fn audit_page(

@@ -264,18 +264,16 @@ pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(::sled::Db
     let lock = lock(path)?;
     disk::remove_unfinished_snapshots(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
     let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
-    match layout(path, &database)? {
-        Some(_) => {
-            // As at a start, so that the check sees the same data.
-            if let Ok(Some(stored)) = database.get(keys::REGISTER)
-                && let Ok(register) = record::register::decode(&stored)
-            {
-                finish_unfinished(path, &database, register)?;
-            }
-            Ok((database, lock))
-        }
-        None => Err(unknown_layout(path)),
+    if layout(path, &database)?.is_none() {
+        return Err(unknown_layout(path));
     }
+    // As at a start, so that the check sees the same data.
+    if let Ok(Some(stored)) = database.get(keys::REGISTER)
+        && let Ok(register) = record::register::decode(&stored)
+    {
+        finish_unfinished(path, &database, register)?;
+    }
+    Ok((database, lock))
 }
 
 /// Opens the database. This process has its own lock already, so if the database's lock is taken, a store of this

@@ -9,16 +9,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::deployment::Setting;
 use daftar_domain::error::{Panicked, contain};
-use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, RequestName};
+use daftar_domain::idempotency::{IdempotentRequest, RequestName};
 use daftar_domain::identifier::IdentifierKey;
-use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
-use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::change_log::{HistoryMark, RegisterId, Touched};
 use daftar_store::plan::{Last, Present};
 use daftar_store::record::setting::SettingKind;
@@ -69,58 +67,12 @@ impl Reader {
         item.map_err(|error| self.health.fail("scanning", &error))
     }
 
-    pub(super) fn record_version(
-        &self,
-        kind: RecordKind,
-        id: RecordId,
-        version: VersionId,
-    ) -> Result<Option<ChangedRecord>, StoreError> {
-        let present = self.record(kind, id)?;
-        if present.as_ref().is_none_or(|present| present.place().2 == version) {
-            return Ok(present);
-        }
-        let Some(bytes) = self.get(&keys::history(kind, id, version))? else { return Ok(None) };
-        record::decode_any(kind, id, &bytes).map(Some)
-    }
-
     pub(super) fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
             found.extend(self.record(kind, *id)?);
         }
         Ok(found)
-    }
-
-    pub(super) fn scan_records<R>(
-        &self,
-        kind: RecordKind,
-        after: RecordId,
-        limit: usize,
-        decode: impl Fn(RecordId, &[u8]) -> Result<R, StoreError>,
-    ) -> Result<Vec<R>, StoreError> {
-        let first = keys::record(kind, after);
-        let last = keys::record(kind, RecordId(u64::MAX));
-        let mut records = Vec::with_capacity(limit.min(1024));
-        for item in self.database.range((Bound::Excluded(first), Bound::Included(last))).take(limit) {
-            let (key, value) = self.next(item)?;
-            records.push(decode(RecordId(number(&key)?), &value)?);
-        }
-        Ok(records)
-    }
-
-    /// Returns the bytes of a photo, in the caller's `memory`.
-    pub(super) fn photo(&self, reference: PhotoReference, memory: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
-        let parts = self.database.scan_prefix(keys::photo_prefix(reference.digest));
-        let bytes = record::photo::decode_into(memory, parts.map(|item| self.next(item).map(|(_, value)| value)))?;
-        Ok((bytes.len() == reference.length as usize).then_some(bytes))
-    }
-
-    pub(super) fn clients(&self) -> Result<Vec<Client>, StoreError> {
-        let mut clients = Vec::new();
-        for item in self.database.scan_prefix([keys::CLIENT]) {
-            clients.push(record::client::decode(&self.next(item)?.1)?);
-        }
-        Ok(clients)
     }
 
     /// Returns all settings of the deployment.
@@ -151,18 +103,6 @@ impl Reader {
         Ok((table, parts))
     }
 
-    pub(super) fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
-        let mut entries = Vec::new();
-        for item in self.database.scan_prefix([keys::AUDIT]).rev() {
-            if entries.len() >= limit {
-                break;
-            }
-            entries.extend(record::audit::decode(&self.next(item)?.1)?.into_iter().rev());
-        }
-        entries.truncate(limit);
-        Ok(entries)
-    }
-
     pub(super) fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
         self.get(&keys::counter(name))?.map(|value| record::counter::decode(&value)).transpose()
     }
@@ -178,25 +118,6 @@ impl Reader {
         Ok(counters)
     }
 
-    /// Returns the client's requests with this name.
-    pub(super) fn requests_called(
-        &self,
-        client: &ClientId,
-        key: &IdempotencyKey,
-    ) -> Result<Vec<Arc<IdempotentRequest>>, StoreError> {
-        let found = self.database.scan_prefix(keys::requests_called(client, key));
-        found.map(|item| self.request(item).map(Arc::new)).collect()
-    }
-
-    pub(super) fn request_count(&self, client: &ClientId) -> Result<u64, StoreError> {
-        let mut count = 0;
-        for item in self.database.scan_prefix(keys::requests_of(client)) {
-            self.next(item)?;
-            count += 1;
-        }
-        Ok(count)
-    }
-
     pub(super) fn expired_requests_at(&self, now: Timestamp) -> Result<Vec<RequestName>, StoreError> {
         let mut names = Vec::new();
         for item in self.database.scan_prefix([keys::REQUEST]) {
@@ -208,7 +129,7 @@ impl Reader {
         Ok(names)
     }
 
-    fn request(&self, item: ::sled::Result<KeyAndValue>) -> Result<IdempotentRequest, StoreError> {
+    pub(super) fn request(&self, item: ::sled::Result<KeyAndValue>) -> Result<IdempotentRequest, StoreError> {
         let (key, value) = self.next(item)?;
         let name = keys::request_name(&key).ok_or_else(|| corrupt("request that was done", "its name is invalid"))?;
         record::remembered::decode(name, &value)

@@ -145,37 +145,39 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// Kinds of items, for counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ItemKind {
-    /// Current individuals.
-    Individuals,
-    /// Current groups.
-    Groups,
-    /// Current programs.
-    Programs,
-    /// Current memberships.
-    ProgramMemberships,
-    /// Current consents.
-    Consents,
-    /// Earlier versions of records.
-    OlderVersions,
-    /// Photos.
-    Photos,
-    /// Clients.
-    Clients,
-    /// Settings of the deployment.
-    Settings,
-    /// Parts of the table of codes.
-    CodeTableParts,
-    /// Counters.
-    Counters,
-    /// Idempotency records.
-    Requests,
-    /// Entries of the change log.
-    Changes,
-    /// Values of the audit log, each with several entries.
-    AuditValues,
+daftar_domain::named_enum! {
+    /// Kinds of items, for counts.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum ItemKind {
+        /// Current individuals.
+        Individuals = "individuals",
+        /// Current groups.
+        Groups = "groups",
+        /// Current programs.
+        Programs = "programs",
+        /// Current memberships.
+        ProgramMemberships = "program_memberships",
+        /// Current consents.
+        Consents = "consents",
+        /// Earlier versions of records.
+        OlderVersions = "older_versions",
+        /// Photos.
+        Photos = "photos",
+        /// Clients.
+        Clients = "clients",
+        /// Settings of the deployment.
+        Settings = "settings",
+        /// Parts of the table of codes.
+        CodeTableParts = "code_table_parts",
+        /// Counters.
+        Counters = "counters",
+        /// Idempotency records.
+        Requests = "requests",
+        /// Entries of the change log.
+        Changes = "changes",
+        /// Values of the audit log, each with several entries.
+        AuditValues = "audit_values",
+    }
 }
 
 impl ItemKind {
@@ -188,27 +190,6 @@ impl ItemKind {
             RecordKind::Program => Self::Programs,
             RecordKind::ProgramMembership => Self::ProgramMemberships,
             RecordKind::Consent => Self::Consents,
-        }
-    }
-
-    /// Name in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Individuals => "individuals",
-            Self::Groups => "groups",
-            Self::Programs => "programs",
-            Self::ProgramMemberships => "program_memberships",
-            Self::Consents => "consents",
-            Self::OlderVersions => "older_versions",
-            Self::Photos => "photos",
-            Self::Clients => "clients",
-            Self::Settings => "settings",
-            Self::CodeTableParts => "code_table_parts",
-            Self::Counters => "counters",
-            Self::Requests => "requests",
-            Self::Changes => "changes",
-            Self::AuditValues => "audit_values",
         }
     }
 }

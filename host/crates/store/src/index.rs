@@ -19,7 +19,7 @@ use daftar_domain::scope::Resource;
 use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::Window;
 use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
-use daftar_domain::search::{GroupQuery, IndividualQuery, Page};
+use daftar_domain::search::{Page, SubjectQuery};
 use daftar_domain::subject::SubjectReference;
 
 use super::StoreError;
@@ -58,26 +58,14 @@ pub trait Index: Send + Sync + 'static {
     /// If the store fails.
     async fn sequence(&self) -> Result<Sequence, StoreError>;
 
-    /// Returns the individuals that match every condition: their number, and a page. A condition on memberships counts
-    /// only groups that the client sees.
+    /// Returns the individuals or groups that match every condition: their number, and a page. A condition on
+    /// memberships of individuals counts only groups that the client sees.
     ///
     /// # Errors
     /// If the store fails.
-    async fn search_individuals(
+    async fn search_subjects(
         &self,
-        query: &IndividualQuery,
-        sees: Option<Sees<'_>>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Result<Found, StoreError>;
-
-    /// Returns the groups that match every condition: their number, and a page.
-    ///
-    /// # Errors
-    /// If the store fails.
-    async fn search_groups(
-        &self,
-        query: &GroupQuery,
+        query: &SubjectQuery,
         sees: Option<Sees<'_>>,
         sorting: Sorting<'_>,
         window: &Window,

@@ -268,12 +268,6 @@ pub trait Store: Send + Sync + 'static {
     /// If the store fails.
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError>;
 
-    /// Returns up to `limit` entries of the audit log, newest first.
-    ///
-    /// # Errors
-    /// If the store fails or a value cannot be read.
-    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError>;
-
     /// Searches the entries of the audit log before a position, newest first.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::StoreError;
+use super::audit_log::{AuditBuffer, WAITING_MAX};
 
 /// Recorders of the durations of a store's work.
 pub struct StoreRecorders {
@@ -22,34 +23,22 @@ pub struct StoreRecorders {
     pub lock_held: metrics::Histogram,
 }
 
-/// Outcome of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteOutcome {
-    /// It is on disk.
-    Committed,
-    /// It was rejected: a conflict, a limit, a missing record.
-    Rejected,
-    /// Too many writes were waiting.
-    Overloaded,
-    /// The store failed.
-    Failed,
+daftar_domain::named_enum! {
+    /// Outcome of a write.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum WriteOutcome {
+        /// It is on disk.
+        Committed = "committed",
+        /// It was rejected: a conflict, a limit, a missing record.
+        Rejected = "rejected",
+        /// Too many writes were waiting.
+        Overloaded = "overloaded",
+        /// The store failed.
+        Failed = "failed",
+    }
 }
 
 impl WriteOutcome {
-    /// All outcomes.
-    pub const ALL: [Self; 4] = [Self::Committed, Self::Rejected, Self::Overloaded, Self::Failed];
-
-    /// Name on the metrics page.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Committed => "committed",
-            Self::Rejected => "rejected",
-            Self::Overloaded => "overloaded",
-            Self::Failed => "failed",
-        }
-    }
-
     fn of<T>(answer: &Result<T, StoreError>) -> Self {
         match answer {
             Ok(_) => Self::Committed,
@@ -60,6 +49,29 @@ impl WriteOutcome {
             Err(_) => Self::Rejected,
         }
     }
+}
+
+/// Metrics of a store.
+#[derive(Debug, Clone, Copy)]
+pub struct StoreUsage {
+    /// True if the store works: there was no failure, or the database responded to the last statement.
+    pub is_sound: bool,
+    /// Writes by outcome.
+    pub writes: [(&'static str, u64); WriteOutcome::ALL.len()],
+    /// The last write that this process knows of.
+    pub sequence: u64,
+    /// Jobs that are waiting or being written.
+    pub waiting: usize,
+    /// Maximum number of jobs that may wait.
+    pub waiting_max: usize,
+    /// Audit entries that wait to be written.
+    pub audit_lines: usize,
+    /// Their approximate size in memory, in bytes.
+    pub audit_bytes: usize,
+    /// Maximum number of audit entries that may wait.
+    pub audit_lines_max: usize,
+    /// Size of the store's files on disk; `None` if unknown, or in a database.
+    pub disk_bytes: Option<u64>,
 }
 
 /// The counters.
@@ -114,18 +126,24 @@ impl Meters {
         JobWaits(self)
     }
 
-    /// Number of jobs that wait for the writer or are being written.
-    pub fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
-    }
-
-    /// Number of writes by the name of their outcome.
-    pub fn writes(&self) -> [(&'static str, u64); WriteOutcome::ALL.len()] {
-        let mut counted = WriteOutcome::ALL.map(|outcome| (outcome.name(), 0));
-        for ((_, to), count) in counted.iter_mut().zip(&self.writes) {
+    /// Metrics of a sound store with these audit entries, last write and limit of jobs, without files on disk.
+    pub fn usage(&self, audit: &AuditBuffer, sequence: &AtomicU64, waiting_max: usize) -> StoreUsage {
+        let mut writes = WriteOutcome::ALL.map(|outcome| (outcome.name(), 0));
+        for ((_, to), count) in writes.iter_mut().zip(&self.writes) {
             *to = count.load(Ordering::Relaxed);
         }
-        counted
+        let (audit_lines, audit_bytes) = audit.waiting();
+        StoreUsage {
+            is_sound: true,
+            writes,
+            sequence: sequence.load(Ordering::Acquire),
+            waiting: self.waiting.load(Ordering::Relaxed),
+            waiting_max,
+            audit_lines,
+            audit_bytes,
+            audit_lines_max: WAITING_MAX,
+            disk_bytes: None,
+        }
     }
 }
 

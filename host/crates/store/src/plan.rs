@@ -53,16 +53,8 @@ pub trait Present {
 /// The last assigned keys and sequence number.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Last {
-    /// The last key of an individual.
-    pub individual: u64,
-    /// The last key of a group.
-    pub group: u64,
-    /// The last key of a program.
-    pub program: u64,
-    /// The last key of a program membership.
-    pub membership: u64,
-    /// The last key of a consent.
-    pub consent: u64,
+    /// The last key of each kind of record, in the order of [`RecordKind::ALL`].
+    pub keys: [u64; RecordKind::ALL.len()],
     /// The last sequence number.
     pub sequence: Sequence,
 }
@@ -75,31 +67,19 @@ impl Last {
 
     /// The state with that last key for every kind.
     pub fn all(key: u64) -> Self {
-        let sequence = Sequence::default();
-        Self { individual: key, group: key, program: key, membership: key, consent: key, sequence }
+        Self { keys: [key; RecordKind::ALL.len()], sequence: Sequence::default() }
     }
 
     /// Raises the last key of a kind to that key.
     pub fn raise(&mut self, kind: RecordKind, id: RecordId) {
-        let last = match kind {
-            RecordKind::Individual => &mut self.individual,
-            RecordKind::Group => &mut self.group,
-            RecordKind::Program => &mut self.program,
-            RecordKind::ProgramMembership => &mut self.membership,
-            RecordKind::Consent => &mut self.consent,
-        };
-        *last = id.0.max(*last);
+        if let Some(last) = self.keys.get_mut(kind.place()) {
+            *last = id.0.max(*last);
+        }
     }
 
     /// The last key of that kind.
     pub fn key(&self, kind: RecordKind) -> u64 {
-        match kind {
-            RecordKind::Individual => self.individual,
-            RecordKind::Group => self.group,
-            RecordKind::Program => self.program,
-            RecordKind::ProgramMembership => self.membership,
-            RecordKind::Consent => self.consent,
-        }
+        self.keys.get(kind.place()).copied().unwrap_or_default()
     }
 }
 

@@ -9,9 +9,6 @@ use super::StoreError;
 
 pub use self::limits::{Lease, Leased, Take, Taken, Windowed};
 
-/// Maximum size of the list of plugins, in bytes: some thousand plugins.
-pub const PLUGIN_LIST_BYTES_MAX: usize = 1 << 20;
-
 /// The stored list of installed plugins.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoredList {

@@ -5,6 +5,8 @@
 //!
 //! **Invariant:** nothing outside tests uses this.
 
+mod minute;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,16 +27,35 @@ use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
+use self::minute::{Minute, lease};
 use super::audit_log::{AuditRemoval, AuditRemoved};
 use super::change_log::{HistoryMark, RegisterId, Touched};
 use super::overlay::Overlay;
-use super::shared::limits::{Minute, WINDOW, lease};
+use super::shared::limits::WINDOW;
 use super::shared::{
     CodeLabel, Generation, History, Lease, Leased, OtherReaders, Shared, StoredList, Take, Taken, Turn, Windowed,
 };
 use super::{
     ChangeSink, Committed, IdentifierOwner, Operation, Store, StoreError, StoredCodeTable, Write, changes_records,
 };
+
+/// Reads the audit log of any store.
+#[async_trait::async_trait]
+pub trait AuditReads {
+    /// Returns up to `limit` entries of the audit log, newest first.
+    ///
+    /// # Errors
+    /// If the store fails or a value cannot be read.
+    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError>;
+}
+
+#[async_trait::async_trait]
+impl<S: Store + ?Sized> AuditReads for S {
+    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        let bounds = AuditBounds { lines_max: limit, examined_max: usize::MAX };
+        Ok(self.audit_page(AuditQuery::default(), AuditPosition::END, bounds).await?.entries)
+    }
+}
 
 /// Forwards all calls to a store, and keeps the shared state of servers outside its records.
 pub struct ProxyStore {
@@ -324,10 +345,6 @@ impl Store for ProxyStore {
 
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
         self.seen().append_audit(entries).await
-    }
-
-    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
-        self.seen().audit(limit).await
     }
 
     async fn audit_page(

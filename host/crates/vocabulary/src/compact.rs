@@ -33,7 +33,7 @@ pub(super) struct Span {
 /// Concatenated texts.
 #[derive(Clone, Default)]
 pub(super) struct Texts {
-    all: String,
+    pub(super) all: String,
 }
 
 impl Texts {
@@ -51,17 +51,13 @@ impl Texts {
         let start = span.start as usize;
         self.all.get(start..start.saturating_add(span.bytes as usize)).unwrap_or_default()
     }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        self.all.capacity()
-    }
 }
 
 /// Concatenated lists, one for each row.
 #[derive(Clone)]
 pub(super) struct Lists<T> {
-    starts: Vec<u32>,
-    items: Vec<T>,
+    pub(super) starts: Vec<u32>,
+    pub(super) items: Vec<T>,
 }
 
 impl<T> Lists<T> {
@@ -84,20 +80,15 @@ impl<T> Lists<T> {
         self.items.len()
     }
 
-    pub(super) fn of(&self, row: ConceptIndex) -> &[T] {
-        let bounds = (self.starts.get(row.position()), self.starts.get(row.position() + 1));
+    pub(super) fn of(&self, concept: ConceptIndex) -> &[T] {
+        self.row(concept.position())
+    }
+
+    pub(super) fn row(&self, position: usize) -> &[T] {
+        let bounds = (self.starts.get(position), self.starts.get(position + 1));
         let (Some(start), Some(end)) = bounds else { return &[] };
         self.items.get(*start as usize..*end as usize).unwrap_or_default()
     }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        vector_bytes(&self.starts) + vector_bytes(&self.items)
-    }
-}
-
-/// Returns the heap size of a vector, in bytes.
-pub(super) fn vector_bytes<T>(vector: &Vec<T>) -> usize {
-    vector.capacity() * size_of::<T>()
 }
 
 #[cfg(test)]

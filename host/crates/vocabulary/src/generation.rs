@@ -163,12 +163,6 @@ impl Generation {
         &self.digest
     }
 
-    /// Returns the digest over the definitions of all concept groups.
-    #[must_use]
-    pub fn concept_groups_digest(&self) -> &ContentDigest {
-        &self.concept_groups_digest
-    }
-
     /// Returns the digest over the definitions of the named concept groups, independent of order and repetition.
     #[must_use]
     pub fn digest_of_concept_groups(&self, mut names: Vec<&str>) -> ContentDigest {

@@ -10,7 +10,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-use super::compact::{ConceptIndex, Lists, to_u32, vector_bytes};
+use super::compact::{ConceptIndex, Lists, to_u32};
 
 /// Maximum number of levels. The deepest known classification, ICD-11 with its blocks, has 11.
 pub const DEPTH_MAX: usize = 64;
@@ -38,15 +38,15 @@ type Interval = (u32, u32);
 #[derive(Clone)]
 pub(super) struct Hierarchy {
     /// The primary parent first.
-    parents: Lists<ConceptIndex>,
+    pub(super) parents: Lists<ConceptIndex>,
     /// In the order of codes.
-    children: Lists<ConceptIndex>,
+    pub(super) children: Lists<ConceptIndex>,
     /// By concept: its preorder position, and the position after its last descendant in the forest.
-    intervals: Vec<Interval>,
+    pub(super) intervals: Vec<Interval>,
     /// By preorder position.
-    preorder: Vec<ConceptIndex>,
+    pub(super) preorder: Vec<ConceptIndex>,
     /// By concept; no rows if no concept has a second parent.
-    extras: Lists<Interval>,
+    pub(super) extras: Lists<Interval>,
 }
 
 impl Hierarchy {
@@ -134,14 +134,6 @@ impl Hierarchy {
     pub(super) fn level(&self, concept: ConceptIndex) -> u32 {
         let above = std::iter::successors(self.parents(concept).first(), |parent| self.parents(**parent).first());
         1 + to_u32(above.take(DEPTH_MAX).count())
-    }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        self.parents.heap_bytes()
-            + self.children.heap_bytes()
-            + self.extras.heap_bytes()
-            + vector_bytes(&self.intervals)
-            + vector_bytes(&self.preorder)
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 pub(super) use self::build::{hierarchy, text_bytes};
 pub use self::concept::{ConceptRef, Label};
 pub(super) use self::overlay::OverlayFault;
-use super::compact::{ConceptIndex, Lists, Span, Texts, to_u32, vector_bytes};
+use super::compact::{ConceptIndex, Lists, Span, Texts, to_u32};
 use super::digest::ContentDigest;
 use super::hierarchy::Hierarchy;
 use super::search::SearchIndex;
@@ -187,24 +187,6 @@ impl Vocabulary {
     /// Returns every concept in preorder: the descendants of a concept directly follow it.
     pub fn preorder(&self) -> impl Iterator<Item = ConceptRef<'_>> {
         self.hierarchy.preorder().iter().map(|index| self.reference(*index))
-    }
-
-    /// Returns the heap size of the vocabulary, in bytes.
-    #[must_use]
-    pub fn heap_bytes(&self) -> usize {
-        self.texts.heap_bytes()
-            + vector_bytes(&self.codes)
-            + vector_bytes(&self.flags)
-            + self.labels.heap_bytes()
-            + self.definitions.heap_bytes()
-            + self.aliases.heap_bytes()
-            + vector_bytes(&self.alias_owners)
-            + self.properties.heap_bytes()
-            + vector_bytes(&self.uris)
-            + vector_bytes(&self.successors)
-            + self.hierarchy.heap_bytes()
-            + self.search.get().map_or(0, SearchIndex::heap_bytes)
-            + vector_bytes(&self.local)
     }
 
     fn reference(&self, index: ConceptIndex) -> ConceptRef<'_> {

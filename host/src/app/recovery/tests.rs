@@ -22,7 +22,7 @@ use daftar_domain::person_name;
 use daftar_domain::program_membership::{self, MembershipStatus, ProgramMembershipDetails};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::found::Sorting;
-use daftar_domain::search::{CodeCondition, CodedPlace, IndividualQuery, Page, TextConditions};
+use daftar_domain::search::{CodeCondition, CodedPlace, Page, SubjectQuery, TextConditions};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::{Reference, Values};
 use daftar_domain::vocabulary::CodedField;
@@ -233,17 +233,17 @@ impl World {
 
 /// Runs a few queries of every kind, and returns their results.
 fn responses(snapshot: &Snapshot) -> Vec<String> {
-    let mut queries = vec![IndividualQuery::default()];
+    let mut queries = vec![SubjectQuery::individuals()];
     for text in ["abe", "elan", "中", "haile", "o"] {
         let texts = TextConditions { name_words: vec![text.to_owned()], ..TextConditions::default() };
-        queries.push(IndividualQuery { texts, ..IndividualQuery::default() });
+        queries.push(SubjectQuery { texts, ..SubjectQuery::individuals() });
     }
     for number in 0..5 {
         let any_of = vec![CodeNumber(number)];
         let codes = vec![CodeCondition { field: CodedPlace::Field(CodedField::Languages), any_of }];
         let key = IdentifierKey::parse(&format!("urn:x:b|{number}")).unwrap();
-        queries.push(IndividualQuery { codes, ..IndividualQuery::default() });
-        queries.push(IndividualQuery { identifiers: vec![key], ..IndividualQuery::default() });
+        queries.push(SubjectQuery { codes, ..SubjectQuery::individuals() });
+        queries.push(SubjectQuery { identifiers: vec![key], ..SubjectQuery::individuals() });
     }
     let page = Page { offset: 0, count: 100 }.into();
     let mut responses: Vec<String> = queries
@@ -326,7 +326,7 @@ proptest! {
 }
 
 /// Returns the fingerprint of an image as if it were loaded: with the current programs of the store.
-fn programs_apart(image: &daftar_index::Image, loaded: &Columns) -> daftar_index::Fingerprint {
+fn programs_apart(image: &daftar_index::Image, loaded: &Columns) -> daftar_index::testing::fingerprint::Fingerprint {
     let with_programs = Columns::from_image(image.clone());
     let programs: Vec<_> = loaded.snapshot().programs().cloned().map(ChangedRecord::Program).collect();
     with_programs.load(&programs);

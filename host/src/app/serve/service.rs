@@ -203,27 +203,6 @@ impl CountedBody {
         Self { body, rest, rest_bytes, is_finished, response }
     }
 
-    fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        if self.rest.is_empty() {
-            match Pin::new(&mut self.body).poll_frame(context) {
-                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(bytes) => {
-                        self.rest_bytes = bytes.len();
-                        self.rest.push_back(bytes);
-                    }
-                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
-                },
-                other => return other,
-            }
-        }
-        let mut part = self.rest.pop_front().unwrap_or_default();
-        if part.len() > PART_BYTES_MAX {
-            self.rest.push_front(part.split_off(PART_BYTES_MAX));
-        }
-        self.rest_bytes = self.rest_bytes.saturating_sub(part.len());
-        Poll::Ready(Some(Ok(Frame::data(self.followed(part)))))
-    }
-
     /// Returns a chunk that records when it was read.
     fn followed(&self, bytes: Bytes) -> Bytes {
         let Some(response) = &self.response else { return bytes };
@@ -242,7 +221,25 @@ impl HttpBody for CountedBody {
     type Error = axum::Error;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.get_mut().poll_part(context)
+        let this = self.get_mut();
+        if this.rest.is_empty() {
+            match Pin::new(&mut this.body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(bytes) => {
+                        this.rest_bytes = bytes.len();
+                        this.rest.push_back(bytes);
+                    }
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                other => return other,
+            }
+        }
+        let mut part = this.rest.pop_front().unwrap_or_default();
+        if part.len() > PART_BYTES_MAX {
+            this.rest.push_front(part.split_off(PART_BYTES_MAX));
+        }
+        this.rest_bytes = this.rest_bytes.saturating_sub(part.len());
+        Poll::Ready(Some(Ok(Frame::data(this.followed(part)))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -26,17 +26,6 @@ pub enum SubjectKind {
     Group,
 }
 
-impl SubjectKind {
-    /// The name in bodies.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Individual => "individual",
-            Self::Group => "group",
-        }
-    }
-}
-
 /// The result of a rule for one subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

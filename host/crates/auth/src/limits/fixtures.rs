@@ -15,6 +15,13 @@ use daftar_domain::context::FakeClock;
 use daftar_domain::error::Cause;
 use daftar_domain::grant::Grants;
 
+impl Decision {
+    /// Returns true if the call may continue.
+    pub(super) fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allowed { .. })
+    }
+}
+
 /// Counts that outlive the limits that use them, like a disk.
 #[derive(Default)]
 pub(super) struct Disk {

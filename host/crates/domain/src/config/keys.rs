@@ -13,7 +13,7 @@ use super::{
 };
 
 /// All tables, with the names of their keys. Limits of plugins are keyed by plugin name and checked separately.
-static TABLES: LazyLock<[(&str, &[&str]); 12]> = LazyLock::new(|| {
+pub(super) static TABLES: LazyLock<[(&str, &[&str]); 12]> = LazyLock::new(|| {
     [
         ("", fields_of::<Config>()),
         ("server", fields_of::<ServerConfig>()),
@@ -85,37 +85,6 @@ fn collect(prefix: &str, table: &Table, problems: &mut Vec<String>) {
     }
 }
 
-/// Returns the known keys that are missing from a table; the example file has all of them.
-#[cfg(test)]
-pub(super) fn known_but_absent(table: &Table) -> Vec<String> {
-    let is_there = |path: &str| {
-        let mut parts = path.split('.');
-        let first = parts.next().and_then(|part| table.get(part));
-        parts.fold(first, |value, part| value.and_then(|value| value.get(part))).is_some()
-    };
-    let paths = TABLES.iter().flat_map(|(table, keys)| keys.iter().map(move |key| path_of(table, key)));
-    paths.filter(|path| !is_there(path)).collect()
-}
-
-/// Returns the keys of a table, sorted.
-#[cfg(test)]
-pub(super) fn known_in(table: &str) -> Vec<&'static str> {
-    let mut keys = keys_of(table).to_vec();
-    keys.sort_unstable();
-    keys
-}
-
-/// True if a key is a table of other keys.
-#[cfg(test)]
-pub(super) fn is_table(path: &str) -> bool {
-    path == plugin_limits::TABLE || !keys_of(path).is_empty()
-}
-
-#[cfg(test)]
-pub(super) fn known_count() -> usize {
-    TABLES.iter().map(|(_, keys)| keys.len()).sum()
-}
-
 /// Returns the message for an unknown key of a table: the closest of its keys, or the same key in another table, or
 /// else all of its keys.
 fn unknown(table: &str, key: &str) -> String {
@@ -133,12 +102,12 @@ fn unknown(table: &str, key: &str) -> String {
     }
 }
 
-fn path_of(table: &str, key: &str) -> String {
+pub(super) fn path_of(table: &str, key: &str) -> String {
     if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") }
 }
 
 /// Returns the keys of a table, without its path.
-fn keys_of(table: &str) -> &'static [&'static str] {
+pub(super) fn keys_of(table: &str) -> &'static [&'static str] {
     TABLES.iter().find(|(known, _)| *known == table).map_or(&[], |(_, keys)| *keys)
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::read::{Loading, head};
 use super::{Head, Mark, layout, write};
 use crate::Columns;
-use crate::fingerprint::Image;
+use crate::image::Image;
 use crate::stored::Corrupt;
 use daftar_domain::change::Sequence;
 

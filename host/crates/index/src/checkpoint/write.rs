@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{END, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC};
-use crate::fingerprint::Image;
+use crate::image::Image;
 use crate::stored::{self, bytes_of};
 
 /// The bytes of a part that are written together; more if a single value is larger.

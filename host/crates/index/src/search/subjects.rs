@@ -14,46 +14,25 @@ use crate::subjects::{Subjects, WordIndex, WordKind};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{RecordId, RecordType};
 use daftar_domain::search::found::{Found, Sorting};
-use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::order::Window;
 use daftar_domain::search::terms::{MembershipConditions, MembershipTerm};
-use daftar_domain::search::{
-    CodeCondition, DateConditions, GroupQuery, IndividualQuery, PlaceCondition, TextConditions,
-};
-
-/// The common conditions of individuals and groups.
-struct Conditions<'q> {
-    identifiers: &'q [IdentifierKey],
-    texts: &'q TextConditions,
-    dates: &'q DateConditions,
-    codes: &'q [CodeCondition],
-    active: Option<bool>,
-    last_updated: &'q [InstantCondition],
-}
+use daftar_domain::search::{CodeCondition, KindCondition, PlaceCondition, SubjectQuery, TextConditions};
 
 impl Snapshot {
-    /// Returns the individuals that meet every condition: their number, and those of the page.
+    /// Returns the individuals or groups that meet every condition: their number, and those of the page.
     #[must_use]
     pub fn search(
         &self,
-        query: &IndividualQuery,
+        query: &SubjectQuery,
         limits: SearchLimits<'_>,
         sorting: Sorting<'_>,
         window: &Window,
     ) -> Found {
-        page(&self.individuals, filter_of_individuals(self, query, limits), limits, sorting, window)
-    }
-
-    /// Returns the groups that meet every condition: their number, and those of the page.
-    #[must_use]
-    pub fn search_groups(
-        &self,
-        query: &GroupQuery,
-        limits: SearchLimits<'_>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Found {
-        page(&self.groups, filter_of_groups(self, query, limits), limits, sorting, window)
+        let filter = filter_of_subjects(self, query, limits);
+        match query.of_kind {
+            KindCondition::Individuals(_) => page(&self.individuals, filter, limits, sorting, window),
+            KindCondition::Groups(_) => page(&self.groups, filter, limits, sorting, window),
+        }
     }
 
     /// Returns the memberships that meet every condition: their number, and those of the page.
@@ -84,46 +63,44 @@ fn page<R: RecordType>(
     run(&subjects.rows, filter, columns.order(sorting, limits), window)
 }
 
-/// Returns the filter of individuals; `None` if nothing can match.
-pub(crate) fn filter_of_individuals<'a>(
+/// Returns the filter of individuals or groups; `None` if nothing can match.
+pub(crate) fn filter_of_subjects<'a>(
     snapshot: &'a Snapshot,
-    query: &'a IndividualQuery,
+    query: &'a SubjectQuery,
     limits: SearchLimits<'a>,
 ) -> Option<Filter<'a>> {
-    let IndividualQuery { identifiers, texts, dates, codes, active, place, last_updated } = query;
-    let common = Conditions { identifiers, texts, dates, codes, active: *active, last_updated };
-    let scan = |place| Test::Scanned(place_scan(snapshot, place, limits));
-    let places = place.iter().map(|place| (scan(place), "group_membership"));
-    filter(snapshot, &snapshot.individuals, &common, places.collect(), limits)
-}
-
-/// Returns the filter of groups; `None` if nothing can match.
-pub(crate) fn filter_of_groups<'a>(
-    snapshot: &'a Snapshot,
-    query: &'a GroupQuery,
-    limits: SearchLimits<'a>,
-) -> Option<Filter<'a>> {
-    let GroupQuery { identifiers, texts, dates, codes, active, members, day, last_updated } = query;
-    let common = Conditions { identifiers, texts, dates, codes, active: *active, last_updated };
-    let with = |people: &Vec<_>| Some((Test::Among(Rows::Set(groups_with(snapshot, people, *day)?)), "member"));
-    filter(snapshot, &snapshot.groups, &common, members.iter().map(with).collect::<Option<Vec<_>>>()?, limits)
+    match &query.of_kind {
+        KindCondition::Individuals(place) => {
+            let scan = |place| Test::Scanned(place_scan(snapshot, place, limits));
+            let places = place.iter().map(|place| (scan(place), "group_membership"));
+            filter(snapshot, &snapshot.individuals, query, places.collect(), limits)
+        }
+        KindCondition::Groups(members) => {
+            let lists =
+                members.iter().flat_map(|members| members.people.iter().map(move |people| (people, members.day)));
+            let with = |(people, day): (&Vec<_>, i32)| {
+                Some((Test::Among(Rows::Set(groups_with(snapshot, people, day)?)), "member"))
+            };
+            filter(snapshot, &snapshot.groups, query, lists.map(with).collect::<Option<Vec<_>>>()?, limits)
+        }
+    }
 }
 
 /// Adds the common conditions and those of one kind, each with the field that it checks.
 fn filter<'a, R: RecordType>(
     snapshot: &'a Snapshot,
     subjects: &'a Subjects<R>,
-    common: &Conditions<'a>,
+    common: &'a SubjectQuery,
     own: Vec<(Test<'a>, &'static str)>,
     limits: SearchLimits<'a>,
 ) -> Option<Filter<'a>> {
     let mut conditions = Vec::new();
     let mut push = |test: Test<'a>, field: &str| conditions.push(Condition { test, inspected: limits.field(field) });
-    for condition in common.codes {
+    for condition in &common.codes {
         let rows = rows_with_codes(&subjects.codes, &snapshot.extensions, condition)?;
         push(Test::Among(rows), condition.field.field().as_ref());
     }
-    for (rows, field) in rows_with_texts(&subjects.words, common.texts)? {
+    for (rows, field) in rows_with_texts(&subjects.words, &common.texts)? {
         push(Test::Among(rows), field);
     }
     match common.active {
@@ -131,17 +108,17 @@ fn filter<'a, R: RecordType>(
         Some(true) => push(Test::NotAmong(&subjects.inactive), "active"),
         Some(false) => push(Test::Among(Rows::Posting(&subjects.inactive)), "active"),
     }
-    for (field, conditions) in common.dates {
+    for (field, conditions) in &common.dates {
         push(Test::Scanned(Box::new(DayScan::new(&subjects.columns, field, conditions)?)), field);
     }
     own.into_iter().for_each(|(test, field)| push(test, field));
     // Identifiers and the time of the last update may be checked on every visible record.
     if !common.identifiers.is_empty() {
-        let rows = rows_with_identifiers(&subjects.identifiers, &snapshot.hasher, common.identifiers)?;
+        let rows = rows_with_identifiers(&subjects.identifiers, &snapshot.hasher, &common.identifiers)?;
         conditions.push(Condition { test: Test::Among(Rows::Set(rows)), inspected: None });
     }
     if !common.last_updated.is_empty() {
-        let scan = InstantScan::new(&subjects.last_updated, common.last_updated);
+        let scan = InstantScan::new(&subjects.last_updated, &common.last_updated);
         conditions.push(Condition { test: Test::Scanned(Box::new(scan)), inspected: None });
     }
     let visible = limits.records.map(|records| records.visible());

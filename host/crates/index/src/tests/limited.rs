@@ -7,9 +7,23 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
+use crate::bitmaps::Posting;
 use crate::testing::{CODE_RANKS, LIMITED, Model, Sight, any_group, any_individual, any_order, any_query};
 use daftar_domain::search::found::Sorting;
 use daftar_domain::search::order::Start;
+
+impl RowLimits {
+    /// Creates limits from plain rows.
+    pub(crate) fn of_rows(visible: &[u32], whole: &[u32], fields: &[(&str, Vec<u32>)]) -> Self {
+        let posting = |rows: &[u32]| {
+            let mut posting = Posting::default();
+            rows.iter().for_each(|row| posting.insert(*row));
+            posting
+        };
+        let fields = fields.iter().map(|(name, rows)| (Box::from(*name), posting(rows))).collect();
+        Self::new(posting(visible), posting(whole), fields)
+    }
+}
 
 /// A register of sixteen people and four groups; a bit mask selects the visible ones.
 fn rows(mask: u16) -> BTreeSet<u32> {

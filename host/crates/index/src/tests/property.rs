@@ -8,7 +8,7 @@ use crate::testing::{CODE_RANKS, Model, any_group, any_individual, any_order, an
 use daftar_domain::search::found::Sorting;
 use daftar_domain::search::order::{SortKey, Start};
 
-fn check(snapshot: &Snapshot, model: &Model, query: &IndividualQuery, keys: &[SortKey], page: Page) {
+fn check(snapshot: &Snapshot, model: &Model, query: &SubjectQuery, keys: &[SortKey], page: Page) {
     let expected = model.find(query, keys, None);
     let sorting = Sorting { keys, code_ranks: &CODE_RANKS };
     let of_page: Vec<RecordId> =

@@ -35,25 +35,25 @@ fn register() -> Columns {
     columns
 }
 
-fn with_codes(field: CodedField, numbers: &[u32]) -> IndividualQuery {
+fn with_codes(field: CodedField, numbers: &[u32]) -> SubjectQuery {
     let any_of = numbers.iter().copied().map(CodeNumber).collect();
-    IndividualQuery {
+    SubjectQuery {
         codes: vec![CodeCondition { field: CodedPlace::Field(field), any_of }],
-        ..IndividualQuery::default()
+        ..SubjectQuery::individuals()
     }
 }
 
 #[test]
 fn finds_all_records_without_conditions() {
-    assert_eq!(found(&register().snapshot(), &IndividualQuery::default()), [1, 2, 3, 4, 5]);
+    assert_eq!(found(&register().snapshot(), &SubjectQuery::individuals()), [1, 2, 3, 4, 5]);
 }
 
 #[test]
 fn finds_by_identifier_open_or_ended() {
     let snapshot = register().snapshot();
-    let by = |texts: &[&str]| IndividualQuery {
+    let by = |texts: &[&str]| SubjectQuery {
         identifiers: texts.iter().map(|text| key(text)).collect(),
-        ..IndividualQuery::default()
+        ..SubjectQuery::individuals()
     };
     assert_eq!(found(&snapshot, &by(&["urn:a:national|1"])), [1, 2]);
     assert_eq!(found(&snapshot, &by(&["urn:a:national|1", "urn:a:voter|77"])), [1]);
@@ -119,7 +119,7 @@ fn finds_by_code() {
 #[test]
 fn a_record_without_a_status_is_active() {
     let snapshot = register().snapshot();
-    let by = |active| IndividualQuery { active: Some(active), ..IndividualQuery::default() };
+    let by = |active| SubjectQuery { active: Some(active), ..SubjectQuery::individuals() };
     assert_eq!(found(&snapshot, &by(true)), [1, 3, 4]);
     assert_eq!(found(&snapshot, &by(false)), [2, 5]);
 }
@@ -154,9 +154,9 @@ fn an_update_clears_the_previous_values() {
     write_individual(&columns, 1, changed);
     let snapshot = columns.snapshot();
     let word = |word: &str| by_name(&[word]);
-    let number = |text: &str| IndividualQuery { identifiers: vec![key(text)], ..IndividualQuery::default() };
+    let number = |text: &str| SubjectQuery { identifiers: vec![key(text)], ..SubjectQuery::individuals() };
     let born = |text: &str| born(vec![DateCondition { operator: DateOperator::Equal, date: day(text) }]);
-    let cases: [(IndividualQuery, &[u64]); 13] = [
+    let cases: [(SubjectQuery, &[u64]); 13] = [
         (word("selassie"), &[]),
         (word("abeba"), &[1]),
         (word("bekele"), &[1]),
@@ -169,7 +169,7 @@ fn an_update_clears_the_previous_values() {
         (with_codes(CodedField::MaritalStatus, &[20]), &[]),
         (with_codes(CodedField::Languages, &[31]), &[2]),
         (with_codes(CodedField::Languages, &[30]), &[1]),
-        (IndividualQuery { active: Some(true), ..IndividualQuery::default() }, &[3, 4]),
+        (SubjectQuery { active: Some(true), ..SubjectQuery::individuals() }, &[3, 4]),
     ];
     for (query, expected) in cases {
         assert_eq!(found(&snapshot, &query), expected, "{query:?}");
@@ -206,9 +206,9 @@ fn pages_cover_the_result_and_the_total_is_exact() {
     assert_eq!(seen, expected);
     let past = search(&snapshot, &query, Page { offset: expected.len() as u64, count: 20 });
     assert_eq!((past.total, past.ids.len()), (expected.len() as u64, 0));
-    let all = search(&snapshot, &IndividualQuery::default(), Page { offset: 65_530, count: 20 });
+    let all = search(&snapshot, &SubjectQuery::individuals(), Page { offset: 65_530, count: 20 });
     assert_eq!(all.total, 70_000);
     assert!(all.ids.into_iter().eq((65_531..65_551).map(RecordId)));
-    let far = search(&snapshot, &IndividualQuery::default(), Page { offset: u64::MAX, count: 20 });
+    let far = search(&snapshot, &SubjectQuery::individuals(), Page { offset: u64::MAX, count: 20 });
     assert_eq!((far.total, far.ids.len()), (70_000, 0));
 }

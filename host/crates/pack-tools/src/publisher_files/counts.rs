@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use serde::{Serialize, Serializer};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::publisher_files::draft::{DraftPack, DraftVocabulary};
@@ -17,11 +18,13 @@ const REFUSALS_MAX: usize = 1_000;
 const REFUSALS_READ_MAX: u64 = 100_000;
 
 /// The report of an import.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImportReport {
     /// The pack's name.
+    #[serde(rename = "name")]
     pub pack_name: String,
     /// The pack's version.
+    #[serde(rename = "version")]
     pub pack_version: String,
     /// SHA-256 of the unpacked file.
     pub sha256: String,
@@ -42,11 +45,12 @@ pub struct ImportReport {
 }
 
 /// A written vocabulary.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VocabularyReport {
     /// Its namespace.
     pub namespace: String,
     /// The version that records store.
+    #[serde(rename = "version")]
     pub edition: String,
     /// Codes, headings included.
     pub codes: usize,
@@ -57,11 +61,16 @@ pub struct VocabularyReport {
     /// The depth of the deepest code by primary parents; 0 without a hierarchy.
     pub depth: usize,
     /// Labels by language.
+    #[serde(serialize_with = "as_object")]
     pub labels: Vec<(String, usize)>,
 }
 
+fn as_object<S: Serializer>(labels: &[(String, usize)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(labels.iter().map(|(language, count)| (language, count)))
+}
+
 /// Rows left out by a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// The rule.
     pub rule: String,

@@ -57,13 +57,14 @@ pub enum ImportError {
 }
 
 /// A rejected row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Refusal {
     /// The line in the file, from 1; none if the format has no line numbers for it.
     pub line: Option<u64>,
     /// The code concerned.
     pub code: Option<String>,
     /// The reason.
+    #[serde(rename = "message")]
     pub reason: String,
 }
 

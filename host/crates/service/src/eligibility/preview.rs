@@ -42,10 +42,8 @@ use super::decision::{Decision, expression_digest};
 use super::failure::{Failure, RequestIdentity, engine_error, refused, unless_exhausted};
 use super::load::household_code;
 use super::schema::{self, missing_scope, schema};
-use crate::group::{self, GroupSearchRequest};
-use crate::individual::{self, SearchRequest};
 use crate::registry::Registry;
-use crate::visibility;
+use crate::{group, individual, search, visibility};
 use daftar_domain::audit::Actor;
 use daftar_domain::calendar::{date_from_days, days_since_epoch, utc_day};
 use daftar_domain::context::OpContext;
@@ -53,7 +51,6 @@ use daftar_domain::eligibility::{Diagnostic, Reference, Schema, Subject};
 use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::fair::{FairSemaphore, Slot};
 use daftar_domain::scope::Action;
-use daftar_domain::search::SubjectQuery;
 use daftar_sandbox::{EligibilityEngine, Priority, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::Generation;
 
@@ -70,9 +67,9 @@ pub const PREVIEWS_OF_CLIENT_MAX: usize = PREVIEWS_MAX / 4;
 #[derive(Debug, Clone)]
 pub enum SubjectSelection {
     /// Individuals.
-    Individuals(SearchRequest),
+    Individuals(individual::SearchRequest),
     /// Groups.
-    Groups(GroupSearchRequest),
+    Groups(group::SearchRequest),
 }
 
 /// A preview that a client requests.
@@ -249,15 +246,9 @@ pub async fn prepare(
         return Err(missing_scope(ctx, resource));
     }
     let admitted = previews.admit(&ctx.actor)?;
-    let (query, searched_by) = match request.among {
-        SubjectSelection::Individuals(search) => {
-            let (query, fields) = individual::requested(ctx, registry, search).await?;
-            (SubjectQuery::Individuals(query), fields)
-        }
-        SubjectSelection::Groups(search) => {
-            let (query, fields) = group::requested(ctx, registry, search).await?;
-            (SubjectQuery::Groups(query), fields)
-        }
+    let (query, _) = match request.among {
+        SubjectSelection::Individuals(search) => individual::resolve(ctx, registry, search).await?,
+        SubjectSelection::Groups(search) => group::resolve(ctx, registry, search).await?,
     };
     let population = population::find(ctx, registry, &query).await?;
     let requested = RequestIdentity {
@@ -283,7 +274,7 @@ pub async fn prepare(
     Ok(Ready {
         inquiry: Arc::new(inquiry),
         population,
-        searched_by,
+        searched_by: search::searched_fields(&query),
         sample: request.sample.min(SAMPLE_MAX),
         withheld,
         requested,

@@ -20,8 +20,7 @@ use daftar_sandbox::{
     Digest, InstalledPlugin, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginOffer, PrivateKey,
     TrustPolicy, UnsignedPlugins,
 };
-use daftar_store::Store as _;
-use daftar_store::testing::ProxyStore;
+use daftar_store::testing::{AuditReads as _, ProxyStore};
 use daftar_store_sled::testing::shared_store;
 use daftar_vocabulary::Vocabularies;
 use daftar_vocabulary::testing::generation_of;

@@ -16,7 +16,7 @@ use daftar_store::change_log::RegisterId;
 use self::catch_up::IncrementalApply;
 use self::filling::{Filling, TakenDown};
 use super::super::audit_row;
-use super::super::database::{Connection, Database};
+use super::super::database::{Connection, Database, execute};
 use super::super::failure::{Failure, Meaning, corrupt};
 use super::super::group::Broken;
 use super::super::open::{self, OpenError};
@@ -285,9 +285,7 @@ async fn put_origin(
     (audit, removal): (u64, Option<u64>),
 ) -> Result<(), Broken> {
     let [sequence, parts, audit] = [locked.last.sequence.0, locked.code_table_parts, audit].map(signed);
-    let statement = transaction.prepare_cached(PUT).await?;
-    let removal = removal.map(signed);
-    transaction.execute(&statement, &[&register.0.as_slice(), &sequence, &parts, &audit, &removal]).await?;
+    execute(transaction, PUT, &[&register.0.as_slice(), &sequence, &parts, &audit, &removal.map(signed)]).await?;
     Ok(())
 }
 

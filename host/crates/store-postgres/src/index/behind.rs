@@ -13,10 +13,10 @@ use tokio::task::JoinHandle;
 
 use super::entry::Apart;
 use super::write::write;
-use crate::database::Database;
+use crate::database::{Database, execute, rows};
 use crate::failure::Failure;
 use crate::group::Broken;
-use crate::rows::{column, kind_number, kind_of, record_of, signed};
+use crate::rows::{column, kind_of, places, record_of};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::schema::REVISION;
@@ -63,11 +63,9 @@ impl Behind {
         if self.0.is_empty() {
             return Ok(());
         }
-        let kinds: Vec<i16> = self.0.keys().map(|(kind, _)| kind_number(*kind)).collect();
-        let ids: Vec<i64> = self.0.keys().map(|(_, id)| signed(id.0)).collect();
+        let (kinds, ids) = places(self.0.keys());
         let revisions: Vec<i32> = self.0.values().map(|revision| i32::from(*revision)).collect();
-        let statement = transaction.prepare_cached(NOTE).await?;
-        transaction.execute(&statement, &[&kinds, &ids, &revisions]).await?;
+        execute(transaction, NOTE, &[&kinds, &ids, &revisions]).await?;
         Ok(())
     }
 }
@@ -139,8 +137,7 @@ async fn rewrite_some(database: &Database) -> Result<u64, Broken> {
     let transaction = connection.at_work()?.transaction().await?;
     // Counters change by the differences to the rows before: no other write runs in the meantime.
     transaction.query("SELECT FROM daftar.last FOR UPDATE", &[]).await?;
-    let statement = transaction.prepare_cached(TAKE).await?;
-    let rows = transaction.query(&statement, &[&i32::from(REVISION), &RECORDS_AT_ONCE]).await?;
+    let rows = rows(&transaction, TAKE, &[&i32::from(REVISION), &RECORDS_AT_ONCE]).await?;
     let mut records = Vec::with_capacity(rows.len());
     for row in &rows {
         match record_of(kind_of(column(row, 2)?)?, row) {

@@ -10,16 +10,16 @@ use super::counters::{Gained, Kind};
 use super::entry::{MemberRow, MembershipRow, SubjectRow};
 use super::write;
 use crate::copy::{Table, cell};
+use crate::database::execute;
 use crate::failure::Failure;
 
-/// A statement that copies rows, and the types of their columns.
+/// A table with its columns, and their types.
 type Copying = LazyLock<(String, Vec<Type>)>;
 
 static INDIVIDUALS: Copying = LazyLock::new(|| columns::INDIVIDUALS.copy());
 static GROUPS: Copying = LazyLock::new(|| columns::GROUPS.copy());
 static MEMBERSHIPS: Copying = LazyLock::new(|| columns::MEMBERSHIPS.copy());
-const MEMBERS: &str = "COPY daftar.search_member (group_id, place, individual, role, first_day, last_day, \
-                       is_set_aside) FROM STDIN BINARY";
+const MEMBERS: &str = "search_member (group_id, place, individual, role, first_day, last_day, is_set_aside)";
 const MEMBER: &[Type] = &[Type::INT8, Type::INT4, Type::INT8, Type::INT8, Type::DATE, Type::DATE, Type::BOOL];
 
 /// Many new rows of one table, ready to be copied.
@@ -102,14 +102,11 @@ impl Bulk {
     pub(super) async fn write(mut self, transaction: &Transaction<'_>) -> Result<(), Failure> {
         self.table.flush(transaction).await?;
         match &self.gained {
-            Some((kind, gained)) => gain(transaction, *kind, gained).await,
+            Some((kind, gained)) => {
+                execute(transaction, write::GAIN, &[&(*kind as i16), &gained.terms, &gained.records]).await?;
+                Ok(())
+            }
             None => Ok(()),
         }
     }
-}
-
-async fn gain(transaction: &Transaction<'_>, kind: Kind, gained: &Gained) -> Result<(), Failure> {
-    let statement = transaction.prepare_cached(write::GAIN).await?;
-    transaction.execute(&statement, &[&(kind as i16), &gained.terms, &gained.records]).await?;
-    Ok(())
 }

@@ -130,11 +130,11 @@ impl Columns {
         )
     }
 
-    /// The statement that copies new rows, and the types of their columns.
+    /// The table with its columns, into which new rows are copied, and their types.
     pub(super) fn copy(&self) -> (String, Vec<Type>) {
         let names = self.each(|column| column.name.to_owned());
         let types = self.all().map(|column| column.copied).collect();
-        (format!("COPY daftar.{} ({names}) FROM STDIN BINARY", self.table), types)
+        (format!("{} ({names})", self.table), types)
     }
 
     /// The days of a record, column by column.
@@ -190,8 +190,8 @@ mod tests {
         );
         assert!(names(&INDIVIDUALS).contains(", income_currency"), "a code within a part");
         assert!(names(&MEMBERSHIPS).contains(", enrollment_date"));
-        let (statement, types) = GROUPS.copy();
-        assert!(statement.starts_with("COPY daftar.search_group (id, terms, "), "{statement}");
+        let (columns, types) = GROUPS.copy();
+        assert!(columns.starts_with("search_group (id, terms, "), "{columns}");
         assert_eq!(types.len(), GROUPS.count());
     }
 

@@ -3,11 +3,11 @@
 use std::sync::{Arc, LazyLock};
 
 use tokio_postgres::Client;
-use tokio_postgres::types::ToSql;
 
 use super::columns;
 use super::entry::{MemberRow, MembershipRow, SubjectRow};
-use super::write::{Consents, Members, Memberships, NEW_CONSENTS, Subjects};
+use super::write::{NEW_CONSENTS, consents_columns, members_columns, memberships_columns, subjects_columns};
+use crate::copy::{Cell, cell, values};
 use crate::failure::Failure;
 use crate::rows::kind_number;
 use daftar_domain::change::ChangedRecord;
@@ -79,16 +79,16 @@ pub(crate) async fn differing(client: &Client, records: &[ChangedRecord]) -> Res
     }
     let mut differing = Vec::new();
     if !people.is_empty() {
-        differing.extend(keys(client, &INDIVIDUALS, &Subjects::of(&people).parameters()).await?);
+        differing.extend(keys(client, &INDIVIDUALS, subjects_columns(&people)).await?);
     }
     if !groups.is_empty() {
         differing.extend(differing_groups(client, &groups).await?);
     }
     if !memberships.is_empty() {
-        differing.extend(keys(client, &MEMBERSHIPS, &Memberships::of(&memberships).parameters()).await?);
+        differing.extend(keys(client, &MEMBERSHIPS, memberships_columns(&memberships)).await?);
     }
     if !consents.is_empty() {
-        differing.extend(keys(client, &CONSENTS, &Consents::of(&consents).parameters()).await?);
+        differing.extend(keys(client, &CONSENTS, consents_columns(&consents)).await?);
     }
     differing.sort_unstable();
     differing.dedup();
@@ -97,15 +97,15 @@ pub(crate) async fn differing(client: &Client, records: &[ChangedRecord]) -> Res
 
 async fn differing_groups(client: &Client, groups: &[Arc<Group>]) -> Result<Vec<i64>, Failure> {
     let rows: Vec<SubjectRow> = groups.iter().map(|group| SubjectRow::of_group(group)).collect();
-    let mut differing = keys(client, &GROUPS, &Subjects::of(&rows).parameters()).await?;
+    let mut differing = keys(client, &GROUPS, subjects_columns(&rows)).await?;
     let members: Vec<MemberRow> = groups.iter().flat_map(|group| MemberRow::of(group)).collect();
-    let (members, ids) = (Members::of(&members), rows.iter().map(|row| row.id).collect::<Vec<i64>>());
-    let parameters: Vec<&(dyn ToSql + Sync)> = members.parameters().into_iter().chain([&ids as _]).collect();
-    differing.extend(keys(client, MEMBERS, &parameters).await?);
+    let mut columns = members_columns(&members);
+    columns.push(cell(rows.iter().map(|row| row.id).collect::<Vec<i64>>()));
+    differing.extend(keys(client, MEMBERS, columns).await?);
     Ok(differing)
 }
 
-async fn keys(client: &Client, statement: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<i64>, Failure> {
-    let rows = client.query(statement, parameters).await?;
+async fn keys(client: &Client, statement: &str, columns: Vec<Cell<'_>>) -> Result<Vec<i64>, Failure> {
+    let rows = client.query(statement, &values(&columns)).await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }

@@ -11,6 +11,7 @@ use super::row::key;
 use super::sees::Sight;
 use super::term::{self, Wanted, quoted};
 use super::time::{Day, Instant};
+use crate::copy::{Cell, cell, values};
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::RecordId;
@@ -241,17 +242,17 @@ impl<'p> Filter<'p> {
 
 /// Values of a statement.
 #[derive(Default)]
-pub(super) struct Parameters(Vec<Box<dyn ToSql + Sync + Send>>);
+pub(super) struct Parameters(Vec<Cell<'static>>);
 
 impl Parameters {
     /// Adds a value of a type, and returns its name in the statement.
     pub(super) fn bind(&mut self, value: impl ToSql + Sync + Send + 'static, of_type: &str) -> String {
-        self.0.push(Box::new(value));
+        self.0.push(cell(value));
         format!("${}::{of_type}", self.0.len())
     }
 
     /// The values, in the order of their names.
     pub(super) fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
-        self.0.iter().map(|value| value.as_ref() as _).collect()
+        values(&self.0)
     }
 }

@@ -14,7 +14,7 @@ use super::term;
 use daftar_domain::scope::Resource;
 use daftar_domain::search::Page;
 use daftar_domain::search::found::{Found, Sorting};
-use daftar_domain::search::order::{SortField, Start, Window};
+use daftar_domain::search::order::{SortField, Window};
 use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_store::StoreError;
@@ -45,16 +45,6 @@ pub(super) async fn search_memberships(
     let total = is_every.then(|| every(Kind::Membership, &mut parameters));
     let order = order(sight, sorting, window, &mut parameters);
     Search { table: MEMBERSHIPS.table, conditions, total, order, window }.run(index, parameters).await
-}
-
-/// Returns the memberships that have one term of each list.
-pub(super) async fn memberships(
-    index: &PostgresIndex,
-    conditions: &[Vec<MembershipTerm>],
-    page: Page,
-) -> Result<Found, StoreError> {
-    let conditions = MembershipConditions { terms: conditions.to_vec(), last_updated: Vec::new() };
-    search_memberships(index, &conditions, None, Sorting::REGISTERED, &page.into()).await
 }
 
 /// Returns the consents that have one term of each list.
@@ -130,11 +120,7 @@ fn alternatives(any: &[Option<String>]) -> String {
 
 fn order(sight: Option<&Sight>, sorting: Sorting<'_>, window: &Window, parameters: &mut Parameters) -> Order {
     let keys = sorting.keys.iter().map(|key| (*key, column(key.field), Ranks::default())).collect();
-    let mut order = Order::new(keys, (Resource::ProgramMembership, sight), parameters);
-    if let Start::After(position) = &window.start {
-        order.begin_after(position, sorting.code_ranks, parameters);
-    }
-    order
+    Order::new(keys, (Resource::ProgramMembership, sight), (window, sorting.code_ranks), parameters)
 }
 
 fn column(field: SortField) -> SortColumn {

@@ -12,7 +12,7 @@ use daftar_domain::program_membership::MembershipStatus;
 use daftar_domain::record::RecordId;
 use daftar_domain::scope::Resource;
 use daftar_domain::search::order::{
-    Direction, Position, SortKey, SortValue, number_of_code, number_of_day, number_of_instant,
+    Direction, Position, SortKey, SortValue, Start, Window, number_of_code, number_of_day, number_of_instant,
 };
 use daftar_domain::vocabulary::CodedField;
 use daftar_store::StoreError;
@@ -139,10 +139,11 @@ fn head(text: &str) -> u64 {
 }
 
 impl Order {
-    /// `keys` with the column of each, and the ranks of the codes that one requires.
+    /// `keys` with the column of each, and the ranks of the codes that one requires; begins where the page begins.
     pub(super) fn new(
         keys: Vec<(SortKey, SortColumn, Ranks)>,
         (resource, sight): (Resource, Option<&Sight>),
+        (window, places): (&Window, &[u32]),
         parameters: &mut Parameters,
     ) -> Self {
         let mut built = Vec::new();
@@ -175,11 +176,15 @@ impl Order {
             };
             built.push(Key { column, direction: key.direction, value, shown, join, held });
         }
-        Self { keys: built, after: None }
+        let mut order = Self { keys: built, after: None };
+        if let Start::After(position) = &window.start {
+            order.begin_after(position, places, parameters);
+        }
+        order
     }
 
     /// Begins after a position. A position of another order is ignored.
-    pub(super) fn begin_after(&mut self, position: &Position, places: &[u32], parameters: &mut Parameters) {
+    fn begin_after(&mut self, position: &Position, places: &[u32], parameters: &mut Parameters) {
         if position.values.len() != self.keys.len() && !self.keys.is_empty() {
             return;
         }
@@ -383,31 +388,19 @@ impl Key {
 
     /// Reads the sort value of a row, in the form in which positions store it.
     fn read(&self, row: &Row, at: usize) -> Result<Option<SortValue>, StoreError> {
-        let value = match self.column {
-            SortColumn::Text(_) => {
-                let text: Option<String> = column(row, at)?;
-                text.map(SortValue::Text)
-            }
-            SortColumn::Day(_) => {
-                let day: Option<Day> = column(row, at)?;
-                day.map(|Day(day)| SortValue::Number(number_of_day(day)))
-            }
-            SortColumn::Instant => {
-                let instant: Option<Instant> = column(row, at)?;
-                instant.map(|Instant(at_ms)| SortValue::Number(number_of_instant(at_ms)))
-            }
-            SortColumn::Code(..) => {
-                let code: Option<i64> = column(row, at.saturating_add(1))?;
-                code.map(|code| SortValue::Number(code.unsigned_abs()))
-            }
+        let number = match self.column {
+            SortColumn::Text(_) => return Ok(column::<Option<String>>(row, at)?.map(SortValue::Text)),
+            SortColumn::Day(_) => column::<Option<Day>>(row, at)?.map(|Day(day)| number_of_day(day)),
+            SortColumn::Instant => column::<Option<Instant>>(row, at)?.map(|Instant(at_ms)| number_of_instant(at_ms)),
+            SortColumn::Code(..) => column::<Option<i64>>(row, at.saturating_add(1))?.map(i64::unsigned_abs),
             SortColumn::Status => {
                 let name: Option<String> = column(row, at)?;
                 let status = name.as_deref().and_then(MembershipStatus::parse);
                 let place = |status: MembershipStatus| i64::from(status.place()).saturating_add(STATUS_OFFSET);
-                status.map(|status| SortValue::Number(place(status).unsigned_abs()))
+                status.map(|status| place(status).unsigned_abs())
             }
             SortColumn::Nothing => None,
         };
-        Ok(value)
+        Ok(number.map(SortValue::Number))
     }
 }

@@ -47,20 +47,12 @@ impl Sight {
         field: Option<&str>,
         parameters: &mut Parameters,
     ) -> String {
-        let counts = &self.counts;
-        let subject =
-            |kind| format!("c.subject = {record} AND c.subject_kind = {} AND c.opens_subject", subject_kind(kind));
+        let (counts, granting) = (&self.counts, granting(resource));
         let whose = match resource {
-            Resource::Individual => subject(Subject::Individual),
-            Resource::Group => subject(Subject::Group),
             Resource::ProgramMembership => {
-                "c.subject = p.beneficiary AND c.subject_kind = p.beneficiary_kind AND c.opens_memberships".to_owned()
+                "c.subject = p.beneficiary AND c.subject_kind = p.beneficiary_kind".to_owned()
             }
-            Resource::Program
-            | Resource::Consent
-            | Resource::Vocabulary
-            | Resource::Eligibility
-            | Resource::Identifier => "false".to_owned(),
+            _ => format!("c.subject = {record}"),
         };
         let names = match field {
             Some(field) if !ALWAYS_SHOWN.contains(&field) => {
@@ -71,7 +63,7 @@ impl Sight {
             }
             Some(_) | None => String::new(),
         };
-        format!("EXISTS (SELECT FROM daftar.search_consent AS c WHERE {whose} AND {counts}{names})")
+        format!("EXISTS (SELECT FROM daftar.search_consent AS c WHERE {whose} AND {granting} AND {counts}{names})")
     }
 
     /// The statement that returns the consents for these records, or for their memberships, with their subjects.
@@ -84,22 +76,25 @@ impl Sight {
         let kinds: Vec<i16> = subjects.iter().map(|subject| subject_kind(subject.kind)).collect();
         let keys: Vec<i64> = subjects.iter().map(|subject| key(subject.id)).collect();
         let (kinds, keys) = (parameters.bind(kinds, "smallint[]"), parameters.bind(keys, "bigint[]"));
-        let of_kind = |kind| format!("c.subject_kind = {} AND c.opens_subject", subject_kind(kind));
-        let opens = match resource {
-            Resource::Individual => of_kind(Subject::Individual),
-            Resource::Group => of_kind(Subject::Group),
-            Resource::ProgramMembership => "c.opens_memberships".to_owned(),
-            Resource::Program
-            | Resource::Consent
-            | Resource::Vocabulary
-            | Resource::Eligibility
-            | Resource::Identifier => "false".to_owned(),
-        };
+        let granting = granting(resource);
         format!(
             "SELECT c.subject_kind, c.subject, c.consent_id::text, c.fields FROM daftar.search_consent AS c \
-             WHERE (c.subject_kind, c.subject) IN (SELECT * FROM unnest({kinds}, {keys})) AND {opens} AND {} ORDER BY c.id",
+             WHERE (c.subject_kind, c.subject) IN (SELECT * FROM unnest({kinds}, {keys})) AND {granting} AND {} ORDER BY c.id",
             self.counts
         )
+    }
+}
+
+/// Condition of a consent `c` that grants access to its subject, or to the memberships of its subject.
+fn granting(resource: Resource) -> String {
+    let of_subject = |kind| format!("c.subject_kind = {} AND c.opens_subject", subject_kind(kind));
+    match resource {
+        Resource::Individual => of_subject(Subject::Individual),
+        Resource::Group => of_subject(Subject::Group),
+        Resource::ProgramMembership => "c.opens_memberships".to_owned(),
+        Resource::Program | Resource::Consent | Resource::Vocabulary | Resource::Eligibility | Resource::Identifier => {
+            "false".to_owned()
+        }
     }
 }
 

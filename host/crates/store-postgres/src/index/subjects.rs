@@ -11,33 +11,17 @@ use super::{PostgresIndex, counters, term};
 use crate::failure::Failure;
 use crate::rows::{column, number};
 use daftar_domain::record::RecordId;
-use daftar_domain::scope::Resource;
 use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::{Position, SortField, SortKey, Start, Window};
-use daftar_domain::search::{CodeCondition, CodedPlace, GroupQuery, IndividualQuery, SubjectQuery, TextConditions};
+use daftar_domain::search::{CodedPlace, KindCondition, SubjectQuery, TextConditions};
+use daftar_domain::subject::Subject;
 use daftar_store::StoreError;
 use daftar_store::index::Sees;
-
-/// A query of individuals or of groups.
-#[derive(Clone, Copy)]
-pub(super) enum Query<'q> {
-    Individuals(&'q IndividualQuery),
-    Groups(&'q GroupQuery),
-}
-
-impl<'q> From<&'q SubjectQuery> for Query<'q> {
-    fn from(query: &'q SubjectQuery) -> Self {
-        match query {
-            SubjectQuery::Individuals(query) => Self::Individuals(query),
-            SubjectQuery::Groups(query) => Self::Groups(query),
-        }
-    }
-}
 
 /// The individuals or groups that match, counted, and those of the page.
 pub(super) async fn search(
     index: &PostgresIndex,
-    query: Query<'_>,
+    query: &SubjectQuery,
     sees: Option<Sees<'_>>,
     sorting: Sorting<'_>,
     window: &Window,
@@ -45,23 +29,26 @@ pub(super) async fn search(
     let mut parameters = Parameters::default();
     let Some(sight) = sight(sees, &mut parameters) else { return Ok(Found::default()) };
     let sight = sight.as_ref();
-    let Some(conditions) = query.conditions(sight, &mut parameters) else { return Ok(Found::default()) };
-    let total = if sight.is_none() { query.tallied(&mut parameters) } else { None };
-    let order = query.order(index, sight, sorting, window, &mut parameters).await?;
-    Search { table: query.columns().table, conditions, total, order, window }.run(index, parameters).await
+    let Some(conditions) = conditions(query, sight, &mut parameters) else { return Ok(Found::default()) };
+    let total = if sight.is_none() { tallied(query, &mut parameters) } else { None };
+    let order = order(index, (query.kind(), sight), sorting, window, &mut parameters).await?;
+    Search { table: columns(query.kind()).table, conditions, total, order, window }.run(index, parameters).await
 }
 
 /// Returns every individual or group that matches, in the order of their keys, on a connection of the caller.
-pub(super) async fn matching(
+///
+/// # Errors
+/// If the database fails.
+pub async fn matching(
     client: &Client,
-    query: Query<'_>,
+    query: &SubjectQuery,
     sees: Option<Sees<'_>>,
 ) -> Result<Vec<RecordId>, StoreError> {
     let mut parameters = Parameters::default();
     let Some(sight) = sight(sees, &mut parameters) else { return Ok(Vec::new()) };
-    let Some(conditions) = query.conditions(sight.as_ref(), &mut parameters) else { return Ok(Vec::new()) };
+    let Some(conditions) = conditions(query, sight.as_ref(), &mut parameters) else { return Ok(Vec::new()) };
     let filtered = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" AND ") };
-    let table = query.columns().table;
+    let table = columns(query.kind()).table;
     // One row with all keys takes far less memory than one for each.
     let statement = format!("SELECT array_agg(p.id ORDER BY p.id) FROM daftar.{table} AS p WHERE {filtered}");
     let row = client.query_one(&statement, &parameters.values()).await.map_err(Failure::from)?;
@@ -69,107 +56,47 @@ pub(super) async fn matching(
     Ok(keys.unwrap_or_default().into_iter().map(|key| RecordId(key.unsigned_abs())).collect())
 }
 
-impl Query<'_> {
-    fn columns(self) -> &'static Columns {
-        match self {
-            Self::Individuals(_) => &INDIVIDUALS,
-            Self::Groups(_) => &GROUPS,
-        }
-    }
-
-    fn kind(self) -> Kind {
-        match self {
-            Self::Individuals(_) => Kind::Individual,
-            Self::Groups(_) => Kind::Group,
-        }
-    }
-
-    fn resource(self) -> Resource {
-        match self {
-            Self::Individuals(_) => Resource::Individual,
-            Self::Groups(_) => Resource::Group,
-        }
-    }
-
-    /// Conditions of the records that match; `None` if none can.
-    fn conditions(self, sight: Option<&Sight>, parameters: &mut Parameters) -> Option<Vec<String>> {
-        let mut filter = Filter::new(self.resource(), parameters);
-        match self {
-            Self::Individuals(query) => {
-                filter.common(&query.codes, &query.texts, query.active, &query.dates);
-                query.place.iter().for_each(|place| filter.place(place, sight));
-                filter.identifiers(&query.identifiers);
-                filter.last_updated(&query.last_updated);
-            }
-            Self::Groups(query) => {
-                filter.common(&query.codes, &query.texts, query.active, &query.dates);
-                query.members.iter().for_each(|people| filter.member(people, query.day));
-                filter.identifiers(&query.identifiers);
-                filter.last_updated(&query.last_updated);
-            }
-        }
-        filter.finish(sight)
-    }
-
-    /// The total, if counters have it: of all records, of active ones, of codes of a field of which no record has two.
-    fn tallied(self, parameters: &mut Parameters) -> Option<String> {
-        let (codes, active, is_plain) = match self {
-            Self::Individuals(query) => {
-                let IndividualQuery { identifiers, texts, dates, codes, active, place, last_updated } = query;
-                let is_plain = identifiers.is_empty() && dates.is_empty() && place.is_none() && last_updated.is_empty();
-                (codes, *active, is_plain && *texts == TextConditions::default())
-            }
-            Self::Groups(query) => {
-                let GroupQuery { identifiers, texts, dates, codes, active, members, day: _, last_updated } = query;
-                let is_plain =
-                    identifiers.is_empty() && dates.is_empty() && members.is_empty() && last_updated.is_empty();
-                (codes, *active, is_plain && *texts == TextConditions::default())
-            }
-        };
-        if is_plain { tallied(self.kind(), codes, active, parameters) } else { None }
-    }
-
-    async fn order(
-        self,
-        index: &PostgresIndex,
-        sight: Option<&Sight>,
-        sorting: Sorting<'_>,
-        window: &Window,
-        parameters: &mut Parameters,
-    ) -> Result<Order, StoreError> {
-        let mut keys: Vec<(SortKey, SortColumn, Ranks)> = Vec::with_capacity(sorting.keys.len());
-        for sort in sorting.keys {
-            let column = match sort.field {
-                SortField::Name => SortColumn::Text("name"),
-                other => self.columns().sorted(other),
-            };
-            let ranks = match column {
-                SortColumn::Code(_, field) => {
-                    Ranks::new(counters::codes_held(index, self.kind(), field).await?, sorting.code_ranks)
-                }
-                _ => Ranks::default(),
-            };
-            keys.push((*sort, column, ranks));
-        }
-        let mut order = Order::new(keys, (self.resource(), sight), parameters);
-        if let Start::After(position) = &window.start {
-            order.begin_after(position, sorting.code_ranks, parameters);
-        }
-        Ok(order)
+fn columns(subject: Subject) -> &'static Columns {
+    match subject {
+        Subject::Individual => &INDIVIDUALS,
+        Subject::Group => &GROUPS,
     }
 }
 
-/// Access of the client: `Some(None)` if it is unlimited, `None` if it sees nothing.
-pub(super) fn sight(sees: Option<Sees<'_>>, parameters: &mut Parameters) -> Option<Option<Sight>> {
-    match sees {
-        None => Some(None),
-        Some(sees) => Sight::new(sees, parameters).map(Some),
+fn counted(subject: Subject) -> Kind {
+    match subject {
+        Subject::Individual => Kind::Individual,
+        Subject::Group => Kind::Group,
     }
 }
 
-/// The total of such codes and active records.
-fn tallied(kind: Kind, codes: &[CodeCondition], active: Option<bool>, parameters: &mut Parameters) -> Option<String> {
-    match (codes, active) {
+/// Conditions of the records that match; `None` if none can.
+fn conditions(query: &SubjectQuery, sight: Option<&Sight>, parameters: &mut Parameters) -> Option<Vec<String>> {
+    let mut filter = Filter::new(query.kind().record_kind().resource(), parameters);
+    filter.common(&query.codes, &query.texts, query.active, &query.dates);
+    match &query.of_kind {
+        KindCondition::Individuals(place) => place.iter().for_each(|place| filter.place(place, sight)),
+        KindCondition::Groups(members) => {
+            let lists =
+                members.iter().flat_map(|members| members.people.iter().map(move |people| (people, members.day)));
+            lists.for_each(|(people, day)| filter.member(people, day));
+        }
+    }
+    filter.identifiers(&query.identifiers);
+    filter.last_updated(&query.last_updated);
+    filter.finish(sight)
+}
+
+/// The total, if counters have it: of all records, of active ones, of codes of a field of which no record has two.
+fn tallied(query: &SubjectQuery, parameters: &mut Parameters) -> Option<String> {
+    let SubjectQuery { of_kind, identifiers, texts, dates, codes, active, last_updated } = query;
+    let is_by_members = !matches!(of_kind, KindCondition::Individuals(None) | KindCondition::Groups(None));
+    let is_by_others = !identifiers.is_empty() || !dates.is_empty() || !last_updated.is_empty();
+    if is_by_members || is_by_others || *texts != TextConditions::default() {
+        return None;
+    }
+    let kind = counted(query.kind());
+    match (codes.as_slice(), active) {
         ([], None) => Some(counters::total(kind, vec![term::EVERY.to_owned()], parameters)),
         ([], Some(false)) => Some(counters::total(kind, vec![term::INACTIVE.to_owned()], parameters)),
         ([], Some(true)) => Some(counters::active_total(kind)),
@@ -181,6 +108,39 @@ fn tallied(kind: Kind, codes: &[CodeCondition], active: Option<bool>, parameters
             (terms.len() == 1 || holds_one(&only.field)).then(|| counters::total(kind, terms, parameters))
         }
         _ => None,
+    }
+}
+
+async fn order(
+    index: &PostgresIndex,
+    (subject, sight): (Subject, Option<&Sight>),
+    sorting: Sorting<'_>,
+    window: &Window,
+    parameters: &mut Parameters,
+) -> Result<Order, StoreError> {
+    let mut keys: Vec<(SortKey, SortColumn, Ranks)> = Vec::with_capacity(sorting.keys.len());
+    for sort in sorting.keys {
+        let column = match sort.field {
+            SortField::Name => SortColumn::Text("name"),
+            other => columns(subject).sorted(other),
+        };
+        let ranks = match column {
+            SortColumn::Code(_, field) => {
+                Ranks::new(counters::codes_held(index, counted(subject), field).await?, sorting.code_ranks)
+            }
+            _ => Ranks::default(),
+        };
+        keys.push((*sort, column, ranks));
+    }
+    let resource = subject.record_kind().resource();
+    Ok(Order::new(keys, (resource, sight), (window, sorting.code_ranks), parameters))
+}
+
+/// Access of the client: `Some(None)` if it is unlimited, `None` if it sees nothing.
+pub(super) fn sight(sees: Option<Sees<'_>>, parameters: &mut Parameters) -> Option<Option<Sight>> {
+    match sees {
+        None => Some(None),
+        Some(sees) => Sight::new(sees, parameters).map(Some),
     }
 }
 

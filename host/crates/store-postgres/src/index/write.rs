@@ -10,7 +10,9 @@ use super::columns::{self, Columns};
 use super::counters::{Gained, Kind};
 use super::entry::{Apart, MemberRow, MembershipRow, ROWS_MAX, SubjectRow};
 use super::row::{array, key, subject_kind};
-use super::time::{Day, Instant};
+use super::time::Day;
+use crate::copy::{Cell, cell, column, values};
+use crate::database::execute;
 use crate::failure::Failure;
 use daftar_domain::consent::{Consent, ConsentDetails, EXPIRY_DATE, FIELD_NAMES, PURPOSE, is_consent_field};
 use daftar_domain::scope::Resource;
@@ -37,77 +39,44 @@ pub(crate) async fn write(transaction: &Transaction<'_>, apart: Apart) -> Result
     }
     write_members(transaction, rows.members, rows.copied_min).await?;
     for page in rows.memberships.chunks(ROWS_MAX) {
-        write_memberships(transaction, page).await?;
+        execute(transaction, &MEMBERSHIPS, &values(&memberships_columns(page))).await?;
     }
     for page in rows.consents.chunks(ROWS_MAX) {
-        write_consents(transaction, page).await?;
+        execute(transaction, &CONSENTS, &values(&consents_columns(page))).await?;
     }
     Ok(())
-}
-
-async fn execute(
-    transaction: &Transaction<'_>,
-    statement: &str,
-    parameters: &[&(dyn ToSql + Sync)],
-) -> Result<(), Failure> {
-    let statement = transaction.prepare_cached(statement).await?;
-    transaction.execute(&statement, parameters).await?;
-    Ok(())
-}
-
-/// One column of some rows.
-fn column<R, V>(rows: &[R], of: impl Fn(&R) -> V) -> Vec<V> {
-    rows.iter().map(of).collect()
 }
 
 /// The columns of some rows, each with as many values.
-fn columns<R, V: Copy>(rows: &[R], of: impl Fn(&R) -> &[Option<V>]) -> Vec<Vec<Option<V>>> {
+fn each_column<'r, R, V>(rows: &'r [R], of: impl Fn(&R) -> &[Option<V>]) -> impl Iterator<Item = Cell<'r>>
+where
+    V: ToSql + Sync + Send + Copy + 'r,
+{
     let count = rows.first().map_or(0, |row| of(row).len());
-    (0..count).map(|at| column(rows, |row| of(row).get(at).copied().flatten())).collect()
+    (0..count).map(move |at| column(rows, |row| of(row).get(at).copied().flatten()))
 }
 
 async fn write_subjects(transaction: &Transaction<'_>, statement: &str, rows: &[SubjectRow]) -> Result<(), Failure> {
     let gained = Gained::of_all(rows.iter().map(|row| &row.terms));
-    let subjects = Subjects::of(rows);
-    let mut parameters = subjects.parameters();
-    parameters.extend([&gained.terms as &(dyn ToSql + Sync), &gained.records]);
-    execute(transaction, statement, &parameters).await
+    let mut columns = subjects_columns(rows);
+    columns.extend([cell(gained.terms), cell(gained.records)]);
+    execute(transaction, statement, &values(&columns)).await?;
+    Ok(())
 }
 
-/// Rows of individuals or groups, one array per column.
-pub(super) struct Subjects<'r> {
-    keys: Vec<i64>,
-    vectors: Vec<String>,
-    more_words: Vec<Option<String>>,
-    inactive: Vec<bool>,
-    names: Vec<Option<&'r str>>,
-    instants: Vec<Instant>,
-    days: Vec<Vec<Option<Day>>>,
-    codes: Vec<Vec<Option<i64>>>,
-}
-
-impl<'r> Subjects<'r> {
-    pub(super) fn of(rows: &'r [SubjectRow]) -> Self {
-        Self {
-            keys: column(rows, |row| row.id),
-            vectors: column(rows, |row| row.terms.vector()),
-            more_words: column(rows, |row| row.terms.more_words()),
-            inactive: column(rows, |row| row.is_inactive),
-            names: rows.iter().map(|row| row.name.as_deref()).collect(),
-            instants: column(rows, |row| row.last_updated),
-            days: columns(rows, |row| row.days.as_slice()),
-            codes: columns(rows, |row| row.codes.as_slice()),
-        }
-    }
-
-    /// The columns, in the order of [`Columns`].
-    pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
-        let Self { keys, vectors, more_words, inactive, names, instants, days, codes } = self;
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![keys, vectors, more_words, inactive, names, instants];
-        parameters.extend(days.iter().map(|column| column as &(dyn ToSql + Sync)));
-        parameters.extend(codes.iter().map(|column| column as &(dyn ToSql + Sync)));
-        parameters
-    }
+/// Rows of individuals or groups, one array per column, in the order of [`Columns`].
+pub(super) fn subjects_columns(rows: &[SubjectRow]) -> Vec<Cell<'_>> {
+    let mut columns = vec![
+        column(rows, |row| row.id),
+        column(rows, |row| row.terms.vector()),
+        column(rows, |row| row.terms.more_words()),
+        column(rows, |row| row.is_inactive),
+        column(rows, |row| row.name.as_deref()),
+        column(rows, |row| row.last_updated),
+    ];
+    columns.extend(each_column(rows, |row| row.days.as_slice()));
+    columns.extend(each_column(rows, |row| row.codes.as_slice()));
+    columns
 }
 
 /// Writes the members of groups whose members have no rows.
@@ -118,142 +87,66 @@ async fn write_members(transaction: &Transaction<'_>, rows: Vec<MemberRow>, copi
     if rows.len() >= copied_min {
         return bulk::members(rows).write(transaction).await;
     }
-    execute(transaction, MEMBERS, &Members::of(&rows).parameters()).await
+    execute(transaction, MEMBERS, &values(&members_columns(&rows))).await?;
+    Ok(())
 }
 
 /// Rows of members of groups, one array per column.
-pub(super) struct Members {
-    groups: Vec<i64>,
-    places: Vec<i32>,
-    individuals: Vec<i64>,
-    roles: Vec<Option<i64>>,
-    first_days: Vec<Day>,
-    last_days: Vec<Day>,
-    deprecate_starter: Vec<bool>,
+pub(super) fn members_columns(rows: &[MemberRow]) -> Vec<Cell<'_>> {
+    vec![
+        column(rows, |row| row.group),
+        column(rows, |row| row.place),
+        column(rows, |row| row.individual),
+        column(rows, |row| row.role),
+        column(rows, |row| row.first_day),
+        column(rows, |row| row.last_day),
+        column(rows, |row| row.is_set_aside),
+    ]
 }
 
-impl Members {
-    pub(super) fn of(rows: &[MemberRow]) -> Self {
-        Self {
-            groups: column(rows, |row| row.group),
-            places: column(rows, |row| row.place),
-            individuals: column(rows, |row| row.individual),
-            roles: column(rows, |row| row.role),
-            first_days: column(rows, |row| row.first_day),
-            last_days: column(rows, |row| row.last_day),
-            deprecate_starter: column(rows, |row| row.is_set_aside),
-        }
-    }
-
-    pub(super) fn parameters(&self) -> [&(dyn ToSql + Sync); 7] {
-        let Self { groups, places, individuals, roles, first_days, last_days, deprecate_starter } = self;
-        [groups, places, individuals, roles, first_days, last_days, deprecate_starter]
-    }
-}
-
-async fn write_memberships(transaction: &Transaction<'_>, rows: &[MembershipRow]) -> Result<(), Failure> {
-    execute(transaction, &MEMBERSHIPS, &Memberships::of(rows).parameters()).await
-}
-
-/// Rows of memberships in programs, one array per column.
-pub(super) struct Memberships {
-    keys: Vec<i64>,
-    kinds: Vec<i16>,
-    beneficiaries: Vec<i64>,
-    programs: Vec<i64>,
-    statuses: Vec<&'static str>,
-    instants: Vec<Instant>,
-    days: Vec<Vec<Option<Day>>>,
-}
-
-impl Memberships {
-    pub(super) fn of(rows: &[MembershipRow]) -> Self {
-        Self {
-            keys: column(rows, |row| row.id),
-            kinds: column(rows, |row| row.beneficiary_kind),
-            beneficiaries: column(rows, |row| row.beneficiary),
-            programs: column(rows, |row| row.program),
-            statuses: column(rows, |row| row.status),
-            instants: column(rows, |row| row.last_updated),
-            days: columns(rows, |row| row.days.as_slice()),
-        }
-    }
-
-    /// The columns, in the order of [`Columns`].
-    pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
-        let Self { keys, kinds, beneficiaries, programs, statuses, instants, days } = self;
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![keys, kinds, beneficiaries, programs, statuses, instants];
-        parameters.extend(days.iter().map(|column| column as &(dyn ToSql + Sync)));
-        parameters
-    }
-}
-
-async fn write_consents(transaction: &Transaction<'_>, page: &[Arc<Consent>]) -> Result<(), Failure> {
-    execute(transaction, &CONSENTS, &Consents::of(page).parameters()).await
+/// Rows of memberships in programs, one array per column, in the order of [`Columns`].
+pub(super) fn memberships_columns(rows: &[MembershipRow]) -> Vec<Cell<'_>> {
+    let mut columns = vec![
+        column(rows, |row| row.id),
+        column(rows, |row| row.beneficiary_kind),
+        column(rows, |row| row.beneficiary),
+        column(rows, |row| row.program),
+        column(rows, |row| row.status),
+        column(rows, |row| row.last_updated),
+    ];
+    columns.extend(each_column(rows, |row| row.days.as_slice()));
+    columns
 }
 
 /// Rows of consents, one array per column.
-pub(super) struct Consents<'r> {
-    keys: Vec<i64>,
-    ids: Vec<String>,
-    kinds: Vec<i16>,
-    subjects: Vec<i64>,
-    grantees: Vec<&'r str>,
-    purposes: Vec<Option<&'r str>>,
-    first_days: Vec<Day>,
-    last_days: Vec<Day>,
-    withdrawn: Vec<bool>,
-    of_subject: Vec<bool>,
-    of_memberships: Vec<bool>,
-    fields: Vec<Option<String>>,
-}
-
-impl<'r> Consents<'r> {
-    pub(super) fn of(consents: &'r [Arc<Consent>]) -> Self {
-        let opens = |details: &ConsentDetails, resource| details.resources().any(|opened| opened == resource);
-        let own = |kind| match kind {
-            Subject::Individual => Resource::Individual,
-            Subject::Group => Resource::Group,
-        };
-        Self {
-            keys: consents.iter().map(|consent| key(consent.id)).collect(),
-            ids: each(consents, |details| details.id().to_string()),
-            kinds: each(consents, |details| subject_kind(details.subject().kind)),
-            subjects: each(consents, |details| key(details.subject().id)),
-            grantees: each(consents, ConsentDetails::grantee),
-            purposes: each(consents, |details| details.get(PURPOSE).and_then(purpose)),
-            first_days: each(consents, |details| Day::from(details.effective_date())),
-            last_days: each(consents, |details| details.get(EXPIRY_DATE).map_or(Day::LAST, Day::from)),
-            withdrawn: each(consents, ConsentDetails::is_withdrawn),
-            of_subject: each(consents, |details| opens(details, own(details.subject().kind))),
-            of_memberships: each(consents, |details| opens(details, Resource::ProgramMembership)),
-            fields: each(consents, fields),
-        }
-    }
-
-    pub(super) fn parameters(&self) -> [&(dyn ToSql + Sync); 12] {
-        let Self { keys, ids, kinds, subjects, grantees, purposes, first_days, last_days, withdrawn, .. } = self;
-        let Self { of_subject, of_memberships, fields, .. } = self;
-        [
-            keys,
-            ids,
-            kinds,
-            subjects,
-            grantees,
-            purposes,
-            first_days,
-            last_days,
-            withdrawn,
-            of_subject,
-            of_memberships,
-            fields,
-        ]
-    }
+pub(super) fn consents_columns(consents: &[Arc<Consent>]) -> Vec<Cell<'_>> {
+    let opens = |details: &ConsentDetails, resource| details.resources().any(|opened| opened == resource);
+    let own = |kind| match kind {
+        Subject::Individual => Resource::Individual,
+        Subject::Group => Resource::Group,
+    };
+    vec![
+        column(consents, |consent| key(consent.id)),
+        each(consents, |details| details.id().to_string()),
+        each(consents, |details| subject_kind(details.subject().kind)),
+        each(consents, |details| key(details.subject().id)),
+        each(consents, ConsentDetails::grantee),
+        each(consents, |details| details.get(PURPOSE).and_then(purpose)),
+        each(consents, |details| Day::from(details.effective_date())),
+        each(consents, |details| details.get(EXPIRY_DATE).map_or(Day::LAST, Day::from)),
+        each(consents, ConsentDetails::is_withdrawn),
+        each(consents, |details| opens(details, own(details.subject().kind))),
+        each(consents, |details| opens(details, Resource::ProgramMembership)),
+        each(consents, fields),
+    ]
 }
 
 /// One column of some consents.
-fn each<'r, V>(consents: &'r [Arc<Consent>], of: impl Fn(&'r ConsentDetails) -> V) -> Vec<V> {
-    consents.iter().map(|consent| of(&consent.details)).collect()
+fn each<'r, V>(consents: &'r [Arc<Consent>], of: impl Fn(&'r ConsentDetails) -> V) -> Cell<'r>
+where
+    V: ToSql + Sync + Send + 'r,
+{
+    column(consents, |consent| of(&consent.details))
 }
 
 /// A purpose as filters name it. One with characters that no filter has and PostgreSQL cannot store never matches.

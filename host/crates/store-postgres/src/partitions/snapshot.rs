@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Row;
 
 use daftar_domain::audit::Actor;
 use daftar_domain::change::{ChangedRecord, Sequence};
@@ -78,10 +78,7 @@ impl PostgresReadSnapshot {
             let row = begin(&link).await?;
             Ok((link, row, Held::Place(held)))
         };
-        let started = Instant::now();
-        let begun = begun.await;
-        database.note(started, &begun);
-        Self::of(begun?)
+        Self::of(database, begun).await
     }
 
     /// The current register, on the reused connection, which is opened if missing.
@@ -95,13 +92,17 @@ impl PostgresReadSnapshot {
             let row = row.unwrap_or_else(|_| Err(Failure::slow()))?;
             Ok((link, row, Held::ItemKind(Some(keeping))))
         };
+        Self::of(database, begun).await
+    }
+
+    async fn of(
+        database: &Database,
+        begun: impl Future<Output = Result<(Arc<Link>, Row, Held), Failure>>,
+    ) -> Result<Self, StoreError> {
         let started = Instant::now();
         let begun = begun.await;
         database.note(started, &begun);
-        Self::of(begun?)
-    }
-
-    fn of((link, row, held): (Arc<Link>, Row, Held)) -> Result<Self, StoreError> {
+        let (link, row, held) = begun?;
         let (sequence, history) = (Sequence(number(&row, 0)?), history_of(&row, 1)?);
         Ok(Self { link, sequence, history, unanswered: AtomicUsize::new(0), held })
     }
@@ -143,13 +144,6 @@ impl Drop for PostgresReadSnapshot {
     }
 }
 
-/// The connection of a snapshot, for searches.
-impl AsRef<Client> for PostgresReadSnapshot {
-    fn as_ref(&self) -> &Client {
-        &self.link.client
-    }
-}
-
 const GROUPS_OF: &str = "SELECT DISTINCT group_id FROM daftar.search_member \
                          WHERE individual BETWEEN $1 AND $2 ORDER BY group_id";
 const GROUPS_IN: &str = "SELECT id FROM daftar.search_group WHERE id BETWEEN $1 AND $2 ORDER BY id";
@@ -179,19 +173,14 @@ impl ReadSnapshot for PostgresReadSnapshot {
     }
 
     async fn last(&self, kind: RecordKind) -> Result<RecordId, StoreError> {
-        let statement = match kind {
-            RecordKind::Individual => "SELECT individual FROM daftar.last",
-            RecordKind::Group => "SELECT \"group\" FROM daftar.last",
-            RecordKind::Program => "SELECT program FROM daftar.last",
-            RecordKind::ProgramMembership => "SELECT membership FROM daftar.last",
-            RecordKind::Consent => "SELECT consent FROM daftar.last",
-        };
-        let last = self.keys(statement, &[]).await?;
-        last.first().copied().ok_or_else(|| corrupt("register", "it has no last keys"))
+        let statement = "SELECT individual, \"group\", program, membership, consent FROM daftar.last";
+        let rows = self.query(statement, &[]).await?;
+        let row = rows.first().ok_or_else(|| corrupt("register", "it has no last keys"))?;
+        number(row, kind.place()).map(RecordId)
     }
 
     async fn matching(&self, query: &SubjectQuery, sees: Option<Sees<'_>>) -> Result<Vec<RecordId>, StoreError> {
-        self.answered(index::matching(self.as_ref(), query, sees)).await
+        self.answered(index::matching(&self.link.client, query, sees)).await
     }
 
     async fn dependencies(&self, partition: Partition) -> Result<PartitionDependencies, StoreError> {

@@ -49,14 +49,14 @@ async fn answered(store: &PostgresStore) {
 async fn an_abandoned_query_is_cancelled_and_blocks_no_other() {
     let (store, watcher, _server) = opened().await;
     answered(&store).await;
-    let made = store.usage().connections_made;
+    let made = store.database_usage().connections_made;
     leave(store.database.query("SELECT pg_sleep(600)", &[]), &watcher, "pg_sleep(600)").await;
     answered(&store).await;
-    assert_eq!(store.usage().connections_made, made + 1, "on a connection of its own");
+    assert_eq!(store.database_usage().connections_made, made + 1, "on a connection of its own");
     until_active(&watcher, "pg_sleep(600)", 0).await;
     // A query that got its response returns its connection.
     answered(&store).await;
-    assert_eq!(store.usage().connections_made, made + 1);
+    assert_eq!(store.database_usage().connections_made, made + 1);
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ async fn reads_are_audited_while_the_row_that_orders_writes_is_locked() {
         store.append_audit(vec![audit_entry(&number.to_string())]).await.unwrap();
         assert_eq!(store.audit(9).await.unwrap().len(), number + 2, "they are written while the row is locked");
     }
-    assert!(store.usage().is_reachable, "a lock is no outage");
+    assert!(store.usage().is_sound, "a lock is no outage");
     holder.client.batch_execute("ROLLBACK").await.unwrap();
     commit(&store, new_person(1)).await.unwrap();
 }
@@ -52,7 +52,7 @@ async fn reads_are_audited_while_the_row_that_orders_writes_is_locked() {
 async fn writes_that_come_while_the_row_is_waited_for_are_of_the_same_group() {
     let (_server, _, store) = opened().await;
     commit(&store, new_person(0)).await.unwrap();
-    let before = store.usage().groups;
+    let before = store.database_usage().groups;
     let holder = store.database.link("holder").await.unwrap();
     holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
     let others = async {
@@ -67,7 +67,7 @@ async fn writes_that_come_while_the_row_is_waited_for_are_of_the_same_group() {
     let (first, others) = tokio::join!(commit(&store, new_person(1)), others);
     let ids = [first].into_iter().chain(others).map(|committed| individual_of(&committed.unwrap().written[0]).id.0);
     assert_eq!(ids.collect::<Vec<_>>(), (2..=8).collect::<Vec<_>>(), "in the order in which they were submitted");
-    assert_eq!(store.usage().groups, before + 1);
+    assert_eq!(store.database_usage().groups, before + 1);
 }
 
 #[tokio::test]

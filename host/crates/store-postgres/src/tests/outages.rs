@@ -79,7 +79,7 @@ async fn requests_fail_while_the_database_is_down_and_succeed_afterwards() {
         assert!(is_failed(&store.record(RecordKind::Individual, RecordId(1)).await));
         assert!(is_failed(&store.snapshot().await));
         until(|| !store.feed().is_listening()).await;
-        assert!(is_failed(&store.readiness()) && !store.usage().is_reachable);
+        assert!(is_failed(&store.readiness()) && !store.usage().is_sound);
         // Buffered until it can be written.
         store.append_audit(vec![audit_entry("during the outage")]).await.unwrap();
         assert!(is_failed(&store.audit(9).await));
@@ -98,7 +98,7 @@ async fn requests_fail_while_the_database_is_down_and_succeed_afterwards() {
     assert_eq!(all_individuals(&store).await, [1, 2]);
     assert_eq!(listener.0.lock().unwrap().len(), 2);
     assert_eq!(store.audit(9).await.unwrap().len(), 2, "the entries were kept");
-    assert!(store.usage().retries > 0 && store.usage().is_reachable);
+    assert!(store.database_usage().retries > 0 && store.usage().is_sound);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -178,12 +178,12 @@ async fn a_slow_database_fails_requests_that_wait_too_long_and_recovers() {
     let short = || store.database.query("SELECT pg_sleep(0.1)", &[]);
     let (one, other_one) = tokio::join!(short(), short());
     assert!(one.is_ok() && other_one.is_ok());
-    let made = store.usage().connections_made;
+    let made = store.database_usage().connections_made;
     let failed = store.database.query("SELECT pg_sleep(30)", &[]).await.err().unwrap();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("57014")), "{failed:?}");
     assert!(!store.database.is_unavailable(), "it reported that it cancelled the statement");
     assert!(store.record(RecordKind::Individual, RecordId(2)).await.unwrap().is_some());
-    assert_eq!(store.usage().connections_made, made, "on the same connection");
+    assert_eq!(store.database_usage().connections_made, made, "on the same connection");
 }
 
 #[tokio::test]
@@ -295,7 +295,7 @@ async fn reads_wait_for_a_connection_of_the_pool_no_longer_than_they_may() {
     let held = store.database.connection().await.unwrap();
     let failed = store.record(RecordKind::Individual, RecordId(1)).await.unwrap_err();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("in use")), "{failed:?}");
-    assert_eq!((store.usage().connections, store.usage().connections_idle), (1, 0));
+    assert_eq!((store.database_usage().connections, store.database_usage().connections_idle), (1, 0));
     create(&store, person(&["urn:x:a|2"])).await;
     drop(held);
     assert!(store.record(RecordKind::Individual, RecordId(2)).await.unwrap().is_some());

@@ -157,7 +157,7 @@ async fn changes_of_one_process_are_notified_to_the_other() {
     assert_eq!(one.generation().await.unwrap(), two.generation().await.unwrap());
     let found = commit(&one, vec![Operation::create(person(&[]))]).await.unwrap();
     assert_eq!(individual_of(&found.written[0]).id, RecordId(2));
-    assert!(one.usage().groups >= 4 && one.usage().sequence == 3);
+    assert!(one.database_usage().groups >= 4 && one.usage().sequence == 3);
 }
 
 #[tokio::test]

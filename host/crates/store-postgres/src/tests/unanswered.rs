@@ -26,7 +26,7 @@ async fn a_commit_whose_response_is_lost_is_resolved_and_done_once() {
     assert_eq!(all_individuals(&store).await, [1, 2, 3]);
     let heard: Vec<_> = listener.0.lock().unwrap().iter().map(|change| change.sequence.0).collect();
     assert_eq!(heard, [1, 2, 3]);
-    assert_eq!(store.usage().unknown_commits, 3);
+    assert_eq!(store.database_usage().unknown_commits, 3);
 }
 
 #[tokio::test]
@@ -102,6 +102,6 @@ async fn codes_whose_commit_lost_its_response_have_one_number_each() {
         let both = number(&one, &[first, second]).await;
         assert_eq!(both, [of_first, of_second].concat(), "{fate:?}");
     }
-    assert_eq!(one.usage().unknown_commits, 2);
+    assert_eq!(one.database_usage().unknown_commits, 2);
     assert_eq!(two.code_table().await.unwrap().codes.len(), 4);
 }

@@ -10,7 +10,7 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::verification::Finding;
 use daftar_store::IdentifierOwner;
 
-use super::super::rows::{Json, binary_of, column, kind_number, signed};
+use super::super::rows::{Json, binary_of, column, kind_number, places, signed, slot_cells};
 use super::{
     JSON_BYTES, PAGE_BYTES, PostgresValues, bounded, damaged, digest_of, owner_row, place_of, record_row, slot_row,
     wrong,
@@ -113,8 +113,7 @@ impl PostgresValues {
         if named.is_empty() {
             return Ok(());
         }
-        let (kinds, ids): (Vec<i16>, Vec<i64>) =
-            named.iter().map(|(kind, id)| (kind_number(*kind), signed(id.0))).unzip();
+        let (kinds, ids) = places(named);
         let rows = self.query(NAMED, &[&kinds, &ids, &has_values])?;
         let mut beside = self.prefetched();
         for place in named {
@@ -168,9 +167,7 @@ impl PostgresValues {
         if slots.is_empty() {
             return Ok(());
         }
-        let programs: Vec<i64> = slots.iter().map(|slot| signed(slot.program.0)).collect();
-        let kinds: Vec<i16> = slots.iter().map(|slot| kind_number(slot.beneficiary.kind.record_kind())).collect();
-        let ids: Vec<i64> = slots.iter().map(|slot| signed(slot.beneficiary.id.0)).collect();
+        let (programs, kinds, ids): (Vec<_>, Vec<_>, Vec<_>) = slots.iter().map(slot_cells).collect();
         let rows = self.query(HOLDERS, &[&programs, &kinds, &ids])?;
         let mut beside = self.prefetched();
         beside.holders.extend(slots.iter().map(|slot| (*slot, None)));

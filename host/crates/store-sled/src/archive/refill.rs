@@ -10,7 +10,7 @@ use std::sync::Arc;
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::photo::Photo;
-use daftar_store::archive::{ApplyReport, Carried, Entry, Refill, SettingKind};
+use daftar_store::archive::{ApplyReport, Carried, Entry, Refill};
 use daftar_store::segment::OpenSegment;
 use daftar_store::{IdentifierOwner, StoreError, record};
 
@@ -162,7 +162,9 @@ impl Filling {
         owned: &mut Vec<(Vec<u8>, IdentifierOwner)>,
     ) -> Result<(), StoreError> {
         match entry {
-            Entry::Setting { kind, value } => values.push((setting_key(kind, &value)?, value)),
+            Entry::Setting { kind, value } => {
+                values.push((keys::setting(&record::setting::decode(kind, &value)?.key()), value));
+            }
             Entry::Client { value } => values.push((keys::client(&record::client::decode(&value)?.id), value)),
             Entry::Counter { name, value } => values.push((keys::counter(&name), record::counter::encode(value)?)),
             Entry::CodeTablePart { number, value } => {
@@ -206,8 +208,4 @@ impl Filling {
         }
         Ok(())
     }
-}
-
-fn setting_key(kind: SettingKind, value: &[u8]) -> Result<Vec<u8>, StoreError> {
-    Ok(keys::setting(&record::setting::decode(kind, value)?.key()))
 }

@@ -11,7 +11,7 @@ type Contents = (Vec<Arc<Individual>>, usize, usize);
 
 async fn contents(store: &SledStore) -> Result<Contents, StoreError> {
     let people = (store as &dyn Store).scan::<IndividualDetails>(RecordId(0), 10_000).await?;
-    Ok((people, store.read_here(|reader| reader.audit(usize::MAX))?.len(), store.code_table().await?.codes.len()))
+    Ok((people, logged(store)?.len(), store.code_table().await?.codes.len()))
 }
 
 /// A closed register of some hundred people, and its content.

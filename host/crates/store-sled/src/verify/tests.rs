@@ -26,6 +26,7 @@ use daftar_domain::verification::VerificationEvent;
 use daftar_store::archive::Archive as _;
 use daftar_store::record::samples;
 use daftar_store::suite::{audit_entry, commit, create, group, key, membership, person, write};
+use daftar_store::testing::AuditReads as _;
 use daftar_store::verify::{Pace, verify};
 use daftar_store::{IdentifierOwner, Operation, Store, record};
 

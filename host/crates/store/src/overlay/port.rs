@@ -173,10 +173,6 @@ impl Store for Overlay {
         if self.is_dry_run { Ok(()) } else { self.base.append_audit(entries).await }
     }
 
-    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
-        self.base.audit(limit).await
-    }
-
     async fn audit_page(
         &self,
         query: AuditQuery,

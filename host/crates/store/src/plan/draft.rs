@@ -105,7 +105,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         let kind = details.kind();
         // The keys of parts of a write do not count records.
         let is_count = kind == RecordKind::Program && self.planner.origin.is_none();
-        if is_count && self.last.program >= PROGRAMS_MAX {
+        if is_count && self.last.key(kind) >= PROGRAMS_MAX {
             return Err(StoreError::LimitReached("the register has the maximum number of programs"));
         }
         let id = RecordId(self.last.key(kind).saturating_add(1));

@@ -20,6 +20,7 @@ use daftar_domain::subject::Subject;
 use daftar_domain::value::Value;
 
 use super::*;
+use crate::testing::AuditReads as _;
 
 /// All items of a snapshot.
 async fn taken(snapshot: &mut Snapshot) -> Vec<Entry> {

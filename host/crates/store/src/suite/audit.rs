@@ -5,6 +5,7 @@ use crate::record::audit::ENTRIES_PER_VALUE_MAX;
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 
 use super::*;
+use crate::testing::AuditReads as _;
 
 fn day(number: usize) -> Timestamp {
     let first: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();

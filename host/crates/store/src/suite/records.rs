@@ -11,6 +11,7 @@ use daftar_domain::photo::{PHOTO_BYTES_MAX, Photo};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
 use super::*;
+use crate::testing::AuditReads as _;
 
 pub async fn a_created_record_reads_back_as_returned<B: Backend>() {
     let (mut backend, _) = listening::<B>();

@@ -5,6 +5,7 @@ use crate::{NewCodes, NumbersGiven, Operation};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 
 use super::*;
+use crate::testing::AuditReads as _;
 
 fn uri(text: &str) -> CodeUri {
     CodeUri::parse(text).unwrap()

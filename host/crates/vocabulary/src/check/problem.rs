@@ -251,26 +251,6 @@ impl fmt::Display for PackProblems {
     }
 }
 
-impl PackProblem {
-    /// Returns the vocabulary with the problem.
-    #[must_use]
-    pub fn namespace(&self) -> Option<&Namespace> {
-        match &self.place {
-            Place::Vocabulary(namespace) | Place::Concept(namespace, _) => Some(namespace),
-            Place::Pack | Place::ConceptGroup(_) => None,
-        }
-    }
-
-    /// Returns the code with the problem.
-    #[must_use]
-    pub fn code(&self) -> Option<&Code> {
-        match &self.place {
-            Place::Concept(_, code) => Some(code),
-            Place::Pack | Place::Vocabulary(_) | Place::ConceptGroup(_) => None,
-        }
-    }
-}
-
 impl fmt::Display for PackProblem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.place, self.fault)

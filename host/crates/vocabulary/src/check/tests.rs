@@ -21,7 +21,11 @@ fn faults(builder: VocabularyBuilder) -> Vec<(Option<String>, PackFault)> {
 
 fn faults_of(contents: PackContents) -> Vec<(Option<String>, PackFault)> {
     let problems = check(contents).err().map(|problems| problems.problems().to_vec()).unwrap_or_default();
-    problems.into_iter().map(|problem| (problem.code().map(Code::to_string), problem.fault)).collect()
+    let code_of = |place| match place {
+        Place::Concept(_, code) => Some(code.to_string()),
+        Place::Pack | Place::Vocabulary(_) | Place::ConceptGroup(_) => None,
+    };
+    problems.into_iter().map(|problem| (code_of(problem.place), problem.fault)).collect()
 }
 
 /// Returns the faults after a change to the description.

@@ -1,7 +1,6 @@
 //! Builder of generations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 use std::sync::Arc;
 
 use super::group::{DefinedBy, PublishedGroup, WELL_KNOWN_CONCEPT_GROUPS};
@@ -73,7 +72,7 @@ impl GenerationBuilder {
     /// # Errors
     /// Returns every conflict with the packs added before. In that case nothing of the pack is added.
     pub fn add(&mut self, origin: PackOrigin, pack: &CheckedPack) -> Result<(), Vec<PublishProblem>> {
-        let name_of = |place: usize| self.packs.get(place).map_or(String::new(), |pack| pack.plugin.clone());
+        let name_of = |place: usize| self.plugin_of(place).unwrap_or_default();
         let mut problems = Vec::new();
         let mut push = |fault| problems.push(PublishProblem { plugin: Some(origin.plugin.clone()), fault });
         for vocabulary in pack.vocabularies() {
@@ -95,10 +94,9 @@ impl GenerationBuilder {
         let mut extension_fields = self.extension_fields.clone();
         for field in pack.extension_fields() {
             if let Err(fault) = extension_fields.add(field.clone()) {
-                let by = if let ExtensionFieldFault::Clash { known, .. } = &fault {
-                    self.field_owners.get(known).map(|by| name_of(*by))
-                } else {
-                    None
+                let by = match &fault {
+                    ExtensionFieldFault::Clash { known, .. } => self.field_owners.get(known).map(|by| name_of(*by)),
+                    _ => None,
                 };
                 push(PublishFault::ExtensionField { fault, by });
             }
@@ -139,6 +137,11 @@ impl GenerationBuilder {
         }
     }
 
+    /// Returns the plugin of a pack; `None` for [`NO_PACK`].
+    fn plugin_of(&self, pack: usize) -> Option<String> {
+        self.packs.get(pack).map(|pack| pack.plugin.clone())
+    }
+
     /// Returns the vocabularies with their local codes, each with the index of its pack.
     fn overlaid(&self) -> Result<Vec<(Arc<Vocabulary>, usize)>, Vec<PublishProblem>> {
         let mut problems = Vec::new();
@@ -149,8 +152,8 @@ impl GenerationBuilder {
             match vocabulary.with_local(&codes.iter().collect::<Vec<_>>()) {
                 Ok(longer) => *vocabulary = Arc::new(longer),
                 Err(fault) => {
-                    let plugin = self.packs.get(*pack).map(|pack| pack.plugin.clone());
-                    problems.push(PublishProblem { plugin, fault: overlay_fault(namespace, fault) });
+                    let (plugin, fault) = (self.plugin_of(*pack), overlay_fault(namespace, fault));
+                    problems.push(PublishProblem { plugin, fault });
                 }
             }
         }
@@ -181,10 +184,8 @@ impl GenerationBuilder {
     /// Returns every concept group that selects a nonexistent code, local codes that conflict with their vocabulary,
     /// and a code or version without a number.
     pub fn build(&self, table: Arc<CodeTable>) -> Result<Generation, Vec<PublishProblem>> {
-        let index = Index::build(self.overlaid()?, table).map_err(|(pack, fault)| {
-            let plugin = self.packs.get(pack).map(|pack| pack.plugin.clone());
-            vec![PublishProblem { plugin, fault }]
-        })?;
+        let index = Index::build(self.overlaid()?, table)
+            .map_err(|(pack, fault)| vec![PublishProblem { plugin: self.plugin_of(pack), fault }])?;
         let definitions = self.definitions();
         let problems: Vec<PublishProblem> =
             definitions.iter().flat_map(|(definition, by)| unknown_selections(definition, by, &index)).collect();
@@ -225,7 +226,7 @@ impl GenerationBuilder {
             definitions.insert(name, (unset, DefinedBy::None));
         }
         for (name, (pack, group)) in &self.groups {
-            let plugin = self.packs.get(*pack).map_or(String::new(), |pack| pack.plugin.clone());
+            let plugin = self.plugin_of(*pack).unwrap_or_default();
             definitions.insert(name, (group.clone(), DefinedBy::Plugin(plugin)));
         }
         for (name, group) in &self.deployment_groups {
@@ -331,7 +332,8 @@ fn pregnancy_status() -> Option<VocabularyDescription> {
 }
 
 /// A problem with its source.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {fault}", definer(.plugin.as_deref()))]
 pub struct PublishProblem {
     /// The plugin name of the pack; `None` for definitions of the deployment.
     pub plugin: Option<String>,
@@ -415,16 +417,9 @@ pub enum PublishFault {
     },
 }
 
-impl fmt::Display for PublishProblem {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.plugin {
-            Some(plugin) => write!(formatter, "pack `{plugin}`: {}", self.fault),
-            None => write!(formatter, "the deployment's definitions: {}", self.fault),
-        }
-    }
+fn definer(plugin: Option<&str>) -> String {
+    plugin.map_or_else(|| "the deployment's definitions".to_owned(), |plugin| format!("pack `{plugin}`"))
 }
-
-impl std::error::Error for PublishProblem {}
 
 fn instead(nearest: &[Suggestion]) -> String {
     let nearest: Vec<String> = nearest.iter().map(Suggestion::to_string).collect();

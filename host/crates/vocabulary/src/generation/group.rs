@@ -116,7 +116,9 @@ impl PublishedGroup {
 
 /// Returns true if two definitions have the same selections, in any order.
 pub(super) fn is_same_definition(one: &ConceptGroup, other: &ConceptGroup) -> bool {
-    let set = |selections: &[Selection]| selections.iter().map(key).map(owned).collect::<HashSet<_>>();
+    fn set(selections: &[Selection]) -> HashSet<(bool, &CodeUri)> {
+        selections.iter().map(key).collect()
+    }
     set(&one.includes) == set(&other.includes) && set(&one.excludes) == set(&other.excludes)
 }
 
@@ -156,10 +158,6 @@ fn key(selection: &Selection) -> (bool, &CodeUri) {
         Selection::Code(uri) => (false, uri),
         Selection::DescendantsOf(uri) => (true, uri),
     }
-}
-
-fn owned((takes_descendants, uri): (bool, &CodeUri)) -> (bool, CodeUri) {
-    (takes_descendants, uri.clone())
 }
 
 fn followed(selections: &[Selection], index: &Index) -> Known {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::Generation;
 use super::group::PublishedGroup;
-use super::index::{Index, Installed};
+use super::index::Installed;
 use crate::check::{check_vocabulary, problem::PackProblems};
 use crate::open::QueriedCode;
 use crate::table::{CodeTable, TableError};
@@ -133,7 +133,10 @@ impl Generation {
             None => Arc::new(self.table().with_codes(&unnumbered)?),
         };
         let index = self.index.with_open(open, table);
-        let groups = self.groups.iter().map(|(name, group)| (name.clone(), again(group, &index))).collect();
+        let again = |group: &PublishedGroup| {
+            PublishedGroup::expand(group.definition().clone(), group.defined_by().clone(), &index)
+        };
+        let groups = self.groups.iter().map(|(name, group)| (name.clone(), again(group))).collect();
         Ok(Self {
             digest: self.digest,
             concept_groups_digest: self.concept_groups_digest,
@@ -146,10 +149,6 @@ impl Generation {
             earlier: self.earlier.clone(),
         })
     }
-}
-
-fn again(group: &PublishedGroup, index: &Index) -> PublishedGroup {
-    PublishedGroup::expand(group.definition().clone(), group.defined_by().clone(), index)
 }
 
 /// Returns the known codes of an open vocabulary, with further codes.

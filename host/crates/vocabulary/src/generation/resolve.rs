@@ -169,24 +169,19 @@ impl Generation {
             return malformed;
         }
         let (vocabulary, code) = (&installed.vocabulary, uri.code.as_str());
-        let found_by_name = || {
-            let wrong_case = in_other_case(vocabulary, code)
-                .map(|concept| CodeProblem::WrongCase { uri: uri.clone(), right: Suggestion::of(concept) });
-            let alias = || {
-                let concept = vocabulary.find_alias(code)?;
-                Some(CodeProblem::Alias { uri: uri.clone(), right: Suggestion::of(concept) })
-            };
-            let other = || {
-                let concept = self.only_other(uri)?;
-                Some(CodeProblem::OtherVocabulary { uri: uri.clone(), right: Suggestion::of(concept) })
-            };
-            wrong_case.or_else(alias).or_else(other)
-        };
         if vocabulary.concept_count() == 0 {
             let takes_local_codes = vocabulary.description().is_extensible;
             return CodeProblem::EmptyVocabulary { uri: uri.clone(), takes_local_codes };
         }
-        found_by_name().unwrap_or_else(|| absent(vocabulary, uri, Suggestion::all(nearest(vocabulary, code))))
+        if let Some(concept) = in_other_case(vocabulary, code) {
+            CodeProblem::WrongCase { uri: uri.clone(), right: Suggestion::of(concept) }
+        } else if let Some(concept) = vocabulary.find_alias(code) {
+            CodeProblem::Alias { uri: uri.clone(), right: Suggestion::of(concept) }
+        } else if let Some(concept) = self.only_other(uri) {
+            CodeProblem::OtherVocabulary { uri: uri.clone(), right: Suggestion::of(concept) }
+        } else {
+            absent(vocabulary, uri, Suggestion::all(nearest(vocabulary, code)))
+        }
     }
 
     /// Checks that a new record may contain the concept of the code.

@@ -13,7 +13,7 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-use crate::compact::{ConceptIndex, to_u32, vector_bytes};
+use crate::compact::{ConceptIndex, Lists, to_u32};
 use crate::vocabulary::Vocabulary;
 
 /// A label of a concept.
@@ -44,9 +44,8 @@ pub(crate) struct SearchIndex {
     text: String,
     /// Start of each word in `text`, and the end of the last one.
     starts: Vec<u32>,
-    occurrences: Vec<Occurrence>,
-    /// By word: start of its occurrences; the last element is the number of occurrences.
-    occurrence_starts: Vec<u32>,
+    /// By word.
+    occurrences: Lists<Occurrence>,
 }
 
 impl SearchIndex {
@@ -88,19 +87,9 @@ impl SearchIndex {
         first..self.partition(first..within.end, |word| word.starts_with(beginning))
     }
 
-    /// Returns the occurrences of the words at the positions.
-    pub(super) fn occurrences(&self, places: Range<usize>) -> &[Occurrence] {
-        let bounds = (self.occurrence_starts.get(places.start), self.occurrence_starts.get(places.end));
-        let (Some(start), Some(end)) = bounds else { return &[] };
-        self.occurrences.get(*start as usize..*end as usize).unwrap_or_default()
-    }
-
-    pub(crate) fn heap_bytes(&self) -> usize {
-        vector_bytes(&self.labels)
-            + self.text.capacity()
-            + vector_bytes(&self.starts)
-            + vector_bytes(&self.occurrences)
-            + vector_bytes(&self.occurrence_starts)
+    /// Returns the occurrences of the word at a position in the order of words.
+    pub(super) fn occurrences(&self, place: usize) -> &[Occurrence] {
+        self.occurrences.row(place)
     }
 
     /// Returns the first position in `within` whose word does not satisfy `before`. Words that satisfy it must precede
@@ -173,18 +162,13 @@ impl Gathered {
         }
         let rank_of = |number: u32| ranks.get(number as usize).copied().unwrap_or(u32::MAX);
         self.occurrences.sort_by_key(|(number, _)| rank_of(*number));
-        let mut occurrence_starts = Vec::with_capacity(words.len() + 1);
-        let mut occurrences = Vec::with_capacity(self.occurrences.len());
+        let mut occurrences = Lists::with_capacity(words.len(), self.occurrences.len());
         let mut sorted = self.occurrences.into_iter().peekable();
         for rank in 0..to_u32(words.len()) {
-            occurrence_starts.push(to_u32(occurrences.len()));
-            occurrences.extend(
-                std::iter::from_fn(|| sorted.next_if(|(number, _)| rank_of(*number) == rank))
-                    .map(|(_, occurrence)| occurrence),
-            );
+            let of_word = std::iter::from_fn(|| sorted.next_if(|(number, _)| rank_of(*number) == rank));
+            occurrences.push_row(of_word.map(|(_, occurrence)| occurrence));
         }
-        occurrence_starts.push(to_u32(occurrences.len()));
-        SearchIndex { labels, text, starts, occurrences, occurrence_starts }
+        SearchIndex { labels, text, starts, occurrences }
     }
 }
 
@@ -334,7 +318,7 @@ mod tests {
     fn each_word_knows_its_labels_and_its_place_in_them() {
         let index = index();
         let of = |place: usize| {
-            let found = index.occurrences(place..place + 1);
+            let found = index.occurrences(place);
             found.iter().map(|occurrence| (occurrence.label, occurrence.position)).collect::<Vec<_>>()
         };
         assert_eq!(of(1), [(3, 1), (3, 5)], "africa stands twice in one label");

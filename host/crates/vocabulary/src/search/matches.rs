@@ -191,7 +191,7 @@ impl<'a> Scratch<'a> {
             let marks = THERE | if is_whole { WHOLE } else { 0 };
             // In a script without spaces any prefix is a word.
             let may_be_in_place = is_whole || is_last || is_run(self.index.word(word));
-            for occurrence in self.index.occurrences(word..word + 1) {
+            for occurrence in self.index.occurrences(word) {
                 let in_place = if may_be_in_place && occurrence.position == position { IN_PLACE } else { 0 };
                 mark(&mut self.exact, &self.edited, &mut self.touched, occurrence.label, marks | in_place);
             }
@@ -202,7 +202,7 @@ impl<'a> Scratch<'a> {
         for word in beginnings.places.clone() {
             let is_whole = beginnings.is_first_whole && word == beginnings.places.start;
             let marks = THERE | if is_whole { WHOLE } else { 0 };
-            for occurrence in self.index.occurrences(word..word + 1) {
+            for occurrence in self.index.occurrences(word) {
                 mark(&mut self.edited, &self.exact, &mut self.touched, occurrence.label, marks);
             }
         }

@@ -179,17 +179,6 @@ impl Answered {
     }
 }
 
-#[cfg(test)]
-impl Caller {
-    /// Returns a caller that is no client.
-    pub(super) fn anonymous() -> Self {
-        use daftar_domain::{audit::Actor, context::audit_context::AuditContext};
-        let now = "2026-03-01T12:00:00Z".parse().unwrap();
-        let context = OpContext::unbound(Actor::System, "r".into(), now, AuditContext::default());
-        Self::new(context, &HeaderMap::new(), String::new())
-    }
-}
-
 /// Share of a request's time for the entries of a batch; the rest is for the response.
 const PART_FOR_ENTRIES: f64 = 0.8;
 
@@ -206,12 +195,6 @@ impl Deadline {
         Self { clock: Arc::clone(&app.clock), at: info.begun.saturating_add(time) }
     }
 
-    /// Returns a deadline at that reading of a clock.
-    #[cfg(test)]
-    pub(super) fn at(clock: Arc<dyn Clock>, at: Duration) -> Self {
-        Self { clock, at }
-    }
-
     /// Returns the remaining time; none from the deadline on.
     pub(super) fn left(&self) -> Option<Duration> {
         Some(self.at.saturating_sub(self.clock.elapsed())).filter(|left| !left.is_zero())
@@ -225,13 +208,24 @@ mod tests {
     use axum::http::Uri;
 
     use super::*;
+    use daftar_domain::audit::Actor;
     use daftar_domain::context::FakeClock;
+    use daftar_domain::context::audit_context::AuditContext;
+
+    impl Caller {
+        /// Returns a caller that is no client.
+        pub(in crate::api::batch) fn anonymous() -> Self {
+            let now = "2026-03-01T12:00:00Z".parse().unwrap();
+            let context = OpContext::unbound(Actor::System, "r".into(), now, AuditContext::default());
+            Self::new(context, &HeaderMap::new(), String::new())
+        }
+    }
 
     /// Returns the response of a handler that never finishes, with that much time left.
     async fn timed_out(method: Method, lines: Option<HeldLines>, left: Duration) -> (StatusCode, String, Option<u64>) {
         let router = InnerRouter(Router::new().fallback(std::future::pending::<()>));
         let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
-        let deadline = Deadline::at(Arc::new(clock), left);
+        let deadline = Deadline { clock: Arc::new(clock), at: left };
         let uri = Uri::from_static("/x");
         let entry = Entry { placeholder: None, method, uri, if_match: None, resource: None };
         let answered = router.send(&Caller::anonymous(), &entry, None, lines, &deadline).await.unwrap();

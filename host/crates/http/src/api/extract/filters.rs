@@ -15,7 +15,7 @@ use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::search::{
     CodedPlace, DateCondition, DateConditions, DateOperator, TextConditions, code_filters, date_filters,
 };
-use daftar_service::search::{CodeFilter, Reach};
+use daftar_service::search::{CodeFilter, CommonConditions, Reach};
 
 /// Parameters of every search, in addition to its filters.
 pub const ENVELOPE: [&str; 6] = ["_count", "_offset", "_cursor", "_sort", "_last_updated", "_elements"];
@@ -87,11 +87,22 @@ impl Filters {
         self.coded.iter().find(|(known, _)| known == name).map(|(_, place)| place.field().into_owned())
     }
 
-    /// Reads all filters by code.
+    /// Reads the conditions that all kinds of subjects have.
     ///
     /// # Errors
     /// 400 naming the parameter.
-    pub fn codes(&self, parameters: &Parameters) -> Result<Vec<CodeFilter>, ApiError> {
+    pub fn conditions(&self, parameters: &Parameters) -> Result<CommonConditions, ApiError> {
+        Ok(CommonConditions {
+            identifiers: identifiers(parameters, "identifier")?,
+            texts: self.texts(parameters)?,
+            dates: self.dates(parameters)?,
+            codes: self.codes(parameters)?,
+            active: parameters.boolean("active")?,
+            last_updated: last_updated(parameters)?,
+        })
+    }
+
+    fn codes(&self, parameters: &Parameters) -> Result<Vec<CodeFilter>, ApiError> {
         let mut filters = Vec::new();
         for (name, place) in &self.coded {
             for (code, reach) in codes(parameters, name)? {
@@ -101,11 +112,7 @@ impl Filters {
         Ok(filters)
     }
 
-    /// Reads all conditions on texts.
-    ///
-    /// # Errors
-    /// 400 naming the parameter.
-    pub fn texts(&self, parameters: &Parameters) -> Result<TextConditions, ApiError> {
+    fn texts(&self, parameters: &Parameters) -> Result<TextConditions, ApiError> {
         let mut wanted = Vec::new();
         for (name, field) in &self.phrases {
             wanted.extend(phrases(parameters, name)?.into_iter().map(|phrase| (*field, phrase)));
@@ -117,11 +124,7 @@ impl Filters {
         })
     }
 
-    /// Reads all conditions on days.
-    ///
-    /// # Errors
-    /// 400 naming the parameter.
-    pub fn dates(&self, parameters: &Parameters) -> Result<DateConditions, ApiError> {
+    fn dates(&self, parameters: &Parameters) -> Result<DateConditions, ApiError> {
         let mut conditions = DateConditions::new();
         for name in &self.dates {
             let of_field = days(parameters, name)?;

@@ -33,11 +33,6 @@ pub fn key() -> Shape {
     pattern(KEY_PATTERN)
 }
 
-/// The identifier in examples.
-pub const SAMPLE_PERSON: &str = "urn:svc:vocab:id-type#national_id|PERSON-1";
-/// The group in examples.
-pub const SAMPLE_GROUP: &str = "urn:svc:vocab:id-type#tax_id|HOUSEHOLD-1";
-
 /// A parameter of an operation.
 #[derive(Clone, Serialize)]
 pub struct Parameter {

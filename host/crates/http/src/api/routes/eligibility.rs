@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc::channel;
 
-use super::record_search::{self, languages};
+use super::record_search::{languages, selection};
 use crate::api::access::{Auth, scope};
 use crate::api::dto::eligibility::decision::SentDecision;
 use crate::api::dto::eligibility::preview::{self as preview_body, PreviewParameters};
@@ -25,14 +25,13 @@ use daftar_auth::decision_key::SealFault;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::record::RecordKind;
-use daftar_domain::subject::Subject;
 use daftar_service::codes::LanguagePreference;
 use daftar_service::eligibility::check::check;
 use daftar_service::eligibility::decision::{Sealer, not_authentic};
 use daftar_service::eligibility::engine;
 use daftar_service::eligibility::evaluate::{EXPLAINED_MAX, EvaluateRequest, Evaluated, evaluate as decide};
 use daftar_service::eligibility::evidence::{BUNDLE_BYTES_MAX, sign};
-use daftar_service::eligibility::preview::{Preview, PreviewEvent, PreviewRequest, SubjectSelection, prepare};
+use daftar_service::eligibility::preview::{Preview, PreviewEvent, PreviewRequest, prepare};
 use daftar_service::{program, records};
 
 /// Maximum number of events waiting to be sent; an event has some thousand subjects.
@@ -175,10 +174,7 @@ pub async fn previewed(ctx: &OpContext, app: &AppState, headers: &HeaderMap, mem
     let requested = requested.ok_or_else(|| AppError::internal("a body that is right asks for nothing"))?;
     let PreviewParameters { expression, engine, subject, filter, sample, tells_subjects, as_of } = requested;
     let engine = engine::of_body(&app.engine, engine.as_deref())?;
-    let among = match subject {
-        Subject::Individual => SubjectSelection::Individuals(record_search::individual_filter(app, ctx, &filter)?),
-        Subject::Group => SubjectSelection::Groups(record_search::group_filter(app, ctx, &filter)?),
-    };
+    let among = selection(app, ctx, subject, &filter)?;
     let request = PreviewRequest { expression, among, sample, as_of, is_streamed, tells_subjects };
     let ready = prepare(ctx, &app.registry, &engine, &app.previews, request).await?;
     let (languages, sealer) = (languages(app, headers), Sealer::new(ctx, &app.decision_keys));

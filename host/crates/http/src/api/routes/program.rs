@@ -26,6 +26,7 @@ use daftar_domain::scope::Resource;
 use daftar_domain::subject::Subject;
 use daftar_service::program::{self, ProgramQuery};
 use daftar_service::program_membership::{self, MembershipAddress, MembershipDraft, MembershipQuery, MembershipView};
+use daftar_service::search::check_fields;
 use daftar_service::written::UpdateMode;
 use daftar_service::{consent, records};
 
@@ -91,7 +92,8 @@ const MEMBERSHIP_FILTERS: [&str; 3] = ["beneficiary", "program", "status"];
 pub async fn search_memberships(call: Auth<scope::ProgramMembershipSearch>, parameters: Parameters) -> ApiResult {
     let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::ProgramMembership, &MEMBERSHIP_FILTERS)?;
     let inspected = search.parameters.names().filter(|name| MEMBERSHIP_FILTERS.contains(name)).map(str::to_owned);
-    program_membership::check_search(&call.ctx, &inspected.collect::<Vec<_>>(), &search.paging)?;
+    let inspected: Vec<String> = inspected.collect();
+    check_fields(&call.ctx, Resource::ProgramMembership, &inspected, &search.paging.sort)?;
     let conditions = read_membership_conditions(&search.parameters)?;
     let page = program_membership::search(&call.ctx, &call.app.registry, conditions, &search.paging).await?;
     search.response(&page, body::membership)

@@ -25,12 +25,15 @@ use crate::state::AppState;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::record::RecordKind;
+use daftar_domain::scope::Resource;
 use daftar_domain::search::Page;
 use daftar_domain::search::order::{Position, Start, Window, sort_fields};
+use daftar_domain::subject::Subject;
 use daftar_service::codes::LanguagePreference;
-use daftar_service::group::{self, GroupSearchRequest};
-use daftar_service::individual::{self, GroupFilter, SearchRequest};
-use daftar_service::search::{FoundPage, Paging};
+use daftar_service::eligibility::preview::SubjectSelection;
+use daftar_service::group;
+use daftar_service::individual::{self, GroupFilter};
+use daftar_service::search::{FoundPage, Paging, check_fields};
 
 /// A search whose own filters are not read yet.
 pub struct Search<'c> {
@@ -124,7 +127,7 @@ impl<'c> Search<'c> {
     }
 }
 
-/// The filters other than those on days, on complete texts and by code.
+/// The filters of groups other than those on days, on complete texts and by code.
 const GROUP_FILTERS: [NamedFilter; 5] = [
     ("identifier", None),
     ("name", Some("name")),
@@ -132,52 +135,7 @@ const GROUP_FILTERS: [NamedFilter; 5] = [
     ("member", Some("member")),
     ("address", Some("address")),
 ];
-
-/// Searches groups.
-pub async fn search_groups(call: Auth<scope::GroupRead>, parameters: Parameters, headers: HeaderMap) -> ApiResult {
-    let known = group_filters(&call.app);
-    let names = known.names();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::Group, &names)?;
-    group::check_search(&call.ctx, &known.inspected(&search.parameters), &search.paging)?;
-    let request = read_group_conditions(&search.parameters, &known)?;
-    let paging = (&search.paging, wanted(search.elements()));
-    let page = group::search(&call.ctx, &call.app.registry, languages(&call.app, &headers), request, paging).await?;
-    search.response(&page, body::group)
-}
-
-fn group_filters(app: &AppState) -> Filters {
-    Filters::new(RecordKind::Group, &GROUP_FILTERS, app.registry.vocabularies.current().extension_fields())
-}
-
-/// Reads the search of a client from filters alone, and checks its permission for each.
-///
-/// # Errors
-/// 400 naming an unknown parameter or an invalid value, and 403 naming a field.
-pub fn group_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> ApiResult<GroupSearchRequest> {
-    let known = group_filters(app);
-    let names = known.names();
-    let names: Vec<&str> = names.iter().map(String::as_str).chain(["_last_updated"]).collect();
-    parameters.expect_only(&names)?;
-    group::check_search(ctx, &known.inspected(parameters), &Paging::default())?;
-    read_group_conditions(parameters, &known)
-}
-
-/// The filters of a search.
-fn read_group_conditions(parameters: &Parameters, known: &Filters) -> ApiResult<GroupSearchRequest> {
-    let members = parameters.all("member").map(|text| Ok(reference("member", text, &[RecordKind::Individual])?.1));
-    Ok(GroupSearchRequest {
-        identifiers: filters::identifiers(parameters, "identifier")?,
-        texts: known.texts(parameters)?,
-        dates: known.dates(parameters)?,
-        codes: known.codes(parameters)?,
-        active: parameters.boolean("active")?,
-        members: members.collect::<ApiResult<_>>()?,
-        last_updated: filters::last_updated(parameters)?,
-    })
-}
-
-/// The filters other than those on days, on complete texts and by code.
+/// The filters of individuals other than those on days, on complete texts and by code.
 const INDIVIDUAL_FILTERS: [NamedFilter; 4] =
     [("identifier", None), ("name", Some("name")), ("address", Some("address")), ("active", Some("active"))];
 /// The filters that check groups.
@@ -185,24 +143,85 @@ const BY_GROUPS: [&str; 3] = ["group", "membership_role", "membership_role:below
 /// Members stored outside the records, which a search omits: a page of the largest photos would be half a gigabyte.
 pub const EXTRA_ELEMENTS: [&str; 2] = ["photo", "group_membership"];
 
+/// The filters of individuals or of groups.
+struct SubjectFilters {
+    subject: Subject,
+    filters: Filters,
+    /// The names of the parameters.
+    names: Vec<String>,
+}
+
+impl SubjectFilters {
+    fn new(app: &AppState, subject: Subject) -> Self {
+        let (named, by_groups): (&[NamedFilter], &[&str]) = match subject {
+            Subject::Individual => (&INDIVIDUAL_FILTERS, &BY_GROUPS),
+            Subject::Group => (&GROUP_FILTERS, &[]),
+        };
+        let generation = app.registry.vocabularies.current();
+        let filters = Filters::new(subject.record_kind(), named, generation.extension_fields());
+        let mut names = filters.names();
+        names.extend(by_groups.iter().map(|name| (*name).to_owned()));
+        Self { subject, filters, names }
+    }
+
+    /// Reads the parameters of a search of these subjects.
+    fn search<'c>(&self, call: (&'c AppState, &'c OpContext), parameters: Parameters) -> ApiResult<Search<'c>> {
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        Search::read(call, parameters, self.subject.record_kind(), &names)
+    }
+
+    /// Rejects parameters that are neither filters nor `others`.
+    fn expect_only(&self, parameters: &Parameters, others: &[&str]) -> ApiResult<()> {
+        let names = self.names.iter().map(String::as_str).chain(["_last_updated"]).chain(others.iter().copied());
+        parameters.expect_only(&names.collect::<Vec<&str>>())
+    }
+
+    /// Checks that the client may use every field that a search filters or sorts by.
+    fn check(&self, ctx: &OpContext, parameters: &Parameters, paging: &Paging) -> ApiResult<()> {
+        let filtered = self.filters.inspected(parameters);
+        if self.subject == Subject::Individual {
+            let is_by_groups = parameters.names().any(|name| BY_GROUPS.contains(&name));
+            individual::check_search(ctx, &filtered, is_by_groups, paging)?;
+        } else {
+            check_fields(ctx, Resource::Group, &filtered, &paging.sort)?;
+        }
+        Ok(())
+    }
+}
+
+/// Searches groups.
+pub async fn search_groups(call: Auth<scope::GroupRead>, parameters: Parameters, headers: HeaderMap) -> ApiResult {
+    let known = SubjectFilters::new(&call.app, Subject::Group);
+    let search = known.search((&call.app, &call.ctx), parameters)?;
+    known.check(&call.ctx, &search.parameters, &search.paging)?;
+    let request = read_group_conditions(&search.parameters, &known.filters)?;
+    let paging = (&search.paging, wanted(search.elements()));
+    let page = group::search(&call.ctx, &call.app.registry, languages(&call.app, &headers), request, paging).await?;
+    search.response(&page, body::group)
+}
+
+/// The filters of a search of groups.
+fn read_group_conditions(parameters: &Parameters, known: &Filters) -> ApiResult<group::SearchRequest> {
+    let members = parameters.all("member").map(|text| Ok(reference("member", text, &[RecordKind::Individual])?.1));
+    let members = members.collect::<ApiResult<_>>()?;
+    Ok(group::SearchRequest { common: known.conditions(parameters)?, members })
+}
+
 /// Searches individuals.
 pub async fn search_individuals(
     call: Auth<scope::IndividualRead>,
     parameters: Parameters,
     headers: HeaderMap,
 ) -> ApiResult {
-    let known = individual_filters(&call.app);
-    let names = known.names();
-    let names: Vec<&str> = names.iter().map(String::as_str).chain(BY_GROUPS).collect();
-    let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::Individual, &names)?;
+    let known = SubjectFilters::new(&call.app, Subject::Individual);
+    let search = known.search((&call.app, &call.ctx), parameters)?;
     if let Some(field) = EXTRA_ELEMENTS.into_iter().find(|field| search.names_element(field)) {
         let detail =
             format!("`_elements` names `{field}`, which a search does not give; it is given by reading one individual");
         return Err(Problem::malformed(detail).into());
     }
-    let is_by_groups = search.parameters.names().any(|name| BY_GROUPS.contains(&name));
-    individual::check_search(&call.ctx, &known.inspected(&search.parameters), is_by_groups, &search.paging)?;
-    let request = read_individual_conditions(&search.parameters, &known)?;
+    known.check(&call.ctx, &search.parameters, &search.paging)?;
+    let request = read_individual_conditions(&search.parameters, &known.filters)?;
     let languages = languages(&call.app, &headers);
     let elements = search.elements();
     let are_related_wanted =
@@ -212,37 +231,41 @@ pub async fn search_individuals(
     search.response(&found.page, |seen| body::found_individual(&found, seen))
 }
 
-fn individual_filters(app: &AppState) -> Filters {
-    Filters::new(RecordKind::Individual, &INDIVIDUAL_FILTERS, app.registry.vocabularies.current().extension_fields())
-}
-
-/// Reads a search request whose parameters are filters and `others`.
+/// Reads a search request for individuals whose parameters are filters and `others`.
 ///
 /// # Errors
 /// 400 naming an unknown parameter, or an invalid value.
-pub fn individual_request(app: &AppState, parameters: &Parameters, others: &[&str]) -> ApiResult<SearchRequest> {
-    let known = individual_filters(app);
-    let names = known.names();
-    let names = names.iter().map(String::as_str).chain(BY_GROUPS).chain(["_last_updated"]);
-    let names: Vec<&str> = names.chain(others.iter().copied()).collect();
-    parameters.expect_only(&names)?;
-    read_individual_conditions(parameters, &known)
+pub fn individual_request(
+    app: &AppState,
+    parameters: &Parameters,
+    others: &[&str],
+) -> ApiResult<individual::SearchRequest> {
+    let known = SubjectFilters::new(app, Subject::Individual);
+    known.expect_only(parameters, others)?;
+    read_individual_conditions(parameters, &known.filters)
 }
 
 /// Reads the search of a client from filters alone, and checks its permission for each.
 ///
 /// # Errors
-/// 400 as [`individual_request`], and 403 naming a field.
-pub fn individual_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> ApiResult<SearchRequest> {
-    let request = individual_request(app, parameters, &[])?;
-    let inspected = individual_filters(app).inspected(parameters);
-    let is_by_groups = parameters.names().any(|name| BY_GROUPS.contains(&name));
-    individual::check_search(ctx, &inspected, is_by_groups, &Paging::default())?;
-    Ok(request)
+/// 400 naming an unknown parameter or an invalid value, and 403 naming a field.
+pub fn selection(
+    app: &AppState,
+    ctx: &OpContext,
+    subject: Subject,
+    parameters: &Parameters,
+) -> ApiResult<SubjectSelection> {
+    let known = SubjectFilters::new(app, subject);
+    known.expect_only(parameters, &[])?;
+    known.check(ctx, parameters, &Paging::default())?;
+    Ok(match subject {
+        Subject::Individual => SubjectSelection::Individuals(read_individual_conditions(parameters, &known.filters)?),
+        Subject::Group => SubjectSelection::Groups(read_group_conditions(parameters, &known.filters)?),
+    })
 }
 
-/// The filters of a search.
-fn read_individual_conditions(parameters: &Parameters, known: &Filters) -> ApiResult<SearchRequest> {
+/// The filters of a search of individuals.
+fn read_individual_conditions(parameters: &Parameters, known: &Filters) -> ApiResult<individual::SearchRequest> {
     let mut groups = Vec::new();
     for text in parameters.all("group") {
         groups.push(match text {
@@ -250,16 +273,8 @@ fn read_individual_conditions(parameters: &Parameters, known: &Filters) -> ApiRe
             text => GroupFilter::Identifier(reference("group", text, &[RecordKind::Group])?.1),
         });
     }
-    Ok(SearchRequest {
-        identifiers: filters::identifiers(parameters, "identifier")?,
-        texts: known.texts(parameters)?,
-        dates: known.dates(parameters)?,
-        codes: known.codes(parameters)?,
-        active: parameters.boolean("active")?,
-        groups,
-        roles: filters::codes(parameters, "membership_role")?,
-        last_updated: filters::last_updated(parameters)?,
-    })
+    let roles = filters::codes(parameters, "membership_role")?;
+    Ok(individual::SearchRequest { common: known.conditions(parameters)?, groups, roles })
 }
 
 /// A page of a list with its links; `path` is the list's URL without a query.
@@ -340,20 +355,20 @@ mod tests {
         let known = Filters::new(RecordKind::Individual, &INDIVIDUAL_FILTERS, &ExtensionFields::default());
         let parameters = Parameters::parse("gender=urn%3Aiso%3Astd%3Aiso%3A5218%232&languages=urn%3Ax%7Cfr&address.country=urn%3Ay%23FR&occupation:below=urn%3Az%231&name=Jos%C3%A9&birth_date=ge2000-01-01&birth_date=lt2001-01-01&identifier=urn%3Aa%7C1&active=true&group=none&group=Group/urn%3Aa%7C1&membership_role=urn%3Ar%23head&region=Nord-Est&address=rue+12").unwrap();
         let request = read_individual_conditions(&parameters, &known).unwrap();
-        assert_eq!(request.codes.len(), 4);
+        assert_eq!(request.common.codes.len(), 4);
         assert_eq!(
-            request.codes.iter().filter(|filter| filter.reach == daftar_service::search::Reach::Below).count(),
+            request.common.codes.iter().filter(|filter| filter.reach == daftar_service::search::Reach::Below).count(),
             1
         );
-        assert_eq!(request.texts.name_words, ["jose"]);
-        assert_eq!(request.texts.address_words, ["rue", "12"]);
+        assert_eq!(request.common.texts.name_words, ["jose"]);
+        assert_eq!(request.common.texts.address_words, ["rue", "12"]);
         assert_eq!(
-            request.texts.phrases,
+            request.common.texts.phrases,
             [(PhraseField::find(RecordKind::Individual, "region").unwrap(), "nord est".to_owned())]
         );
-        assert_eq!(request.dates["birth_date"].len(), 2);
-        assert_eq!((request.groups.len(), request.roles.len(), request.identifiers.len()), (2, 1, 1));
-        assert_eq!(request.active, Some(true));
+        assert_eq!(request.common.dates["birth_date"].len(), 2);
+        assert_eq!((request.groups.len(), request.roles.len(), request.common.identifiers.len()), (2, 1, 1));
+        assert_eq!(request.common.active, Some(true));
         for wrong in ["gender=urn%3Aiso%3Astd%3Aiso%3A5218", "identifier=urn%3Aa", "name=--", "active=yes", "group=x"] {
             assert!(read_individual_conditions(&Parameters::parse(wrong).unwrap(), &known).is_err(), "{wrong}");
         }

@@ -76,12 +76,11 @@ impl InMemory {
     fn find(ctx: &OpContext, snapshot: Arc<Snapshot>, layout: u64, query: &SubjectQuery) -> Self {
         let view = View::new(ctx, snapshot, Some(layout));
         let (people, groups) = (view.limits(Subject::Individual), view.limits(Subject::Group));
-        let rows = match query {
-            SubjectQuery::Individuals(query) => view.snapshot.matching(query, SearchLimits { records: people, groups }),
-            SubjectQuery::Groups(query) => {
-                view.snapshot.matching_groups(query, SearchLimits { records: groups, groups: None })
-            }
+        let limits = match query.kind() {
+            Subject::Individual => SearchLimits { records: people, groups },
+            Subject::Group => SearchLimits { records: groups, groups: None },
         };
+        let rows = view.snapshot.matching(query, limits);
         Self { rows: Arc::new(rows), view }
     }
 }
@@ -160,10 +159,7 @@ impl Partitioned {
         sees: Option<Sees<'_>>,
         actor: &Actor,
     ) -> Result<Self, AppError> {
-        let kind = match query {
-            SubjectQuery::Individuals(_) => Subject::Individual,
-            SubjectQuery::Groups(_) => Subject::Group,
-        };
+        let kind = query.kind();
         let size = register.partitions.partition_keys();
         let moment = register.partitions.snapshot(actor).await?;
         let subjects = if query.has_no_conditions() && sees.is_none() {

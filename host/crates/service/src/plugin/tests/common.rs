@@ -12,9 +12,8 @@ use daftar_sandbox::testing::guest::{TestLibrary, now};
 use daftar_sandbox::testing::pack_guest::{LOOP, PackGuest};
 use daftar_sandbox::testing::rule_guest::letters;
 use daftar_sandbox::{PinnedDigests, PluginList, PluginOffer, PrivateKey, Signer, TrustPolicy, UnsignedPlugins};
-use daftar_store::Store as _;
 use daftar_store::shared::Shared as _;
-use daftar_store::testing::ProxyStore;
+use daftar_store::testing::{AuditReads as _, ProxyStore};
 use daftar_store_sled::testing::shared_store;
 
 struct Process {

@@ -9,7 +9,7 @@ use daftar_sandbox::testing::guest::{TestLibrary, now};
 use daftar_sandbox::testing::pack_guest::PackGuest;
 use daftar_sandbox::testing::rule_guest::letters;
 use daftar_sandbox::{EligibilityEngine as _, EngineError};
-use daftar_store::Store as _;
+use daftar_store::testing::AuditReads as _;
 use daftar_store_sled::testing::shared_store;
 
 #[tokio::test]

@@ -6,15 +6,14 @@
 use std::collections::BTreeSet;
 
 use deadpool_postgres::Transaction;
-use tokio_postgres::Row;
 
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::record::{RecordKind, VersionId};
 
-use super::super::super::database::Values;
+use super::super::super::database::{execute, rows};
 use super::super::super::failure::corrupt;
 use super::super::super::group::Broken;
-use super::super::super::rows::{column, kind_number, signed};
+use super::super::super::rows::{column, kind_number, signed, slot_cells};
 
 type Place = (i16, i64);
 /// A record that may have an identifier: kind, system, value, key.
@@ -61,10 +60,8 @@ impl ConflictingRows {
             }
         }
         if let ChangedRecord::ProgramMembership(membership) = record {
-            let slot = membership.details.slot();
-            let beneficiary = slot.beneficiary;
-            let (of, key) = (kind_number(beneficiary.kind.record_kind()), signed(beneficiary.id.0));
-            let held = (signed(slot.program.0), of, key, place.1);
+            let (program, of, key) = slot_cells(&membership.details.slot());
+            let held = (program, of, key, place.1);
             if is_present && membership.details.status().is_open() {
                 self.open_slots.push(held);
             }
@@ -81,8 +78,10 @@ impl ConflictingRows {
         const OLDER: &str = "DELETE FROM daftar.earlier_version AS older USING unnest($1::smallint[], $2::bigint[]) \
                              AS met (kind, id) WHERE older.kind = met.kind AND older.id = met.id";
         let (kinds, ids): (Vec<i16>, Vec<i64>) = std::mem::take(&mut self.records).into_iter().unzip();
-        run(transaction, RECORDS, &[&kinds, &ids], ids.len()).await?;
-        self.older_versions += run(transaction, OLDER, &[&kinds, &ids], ids.len()).await?;
+        if !ids.is_empty() {
+            execute(transaction, RECORDS, &[&kinds, &ids]).await?;
+            self.older_versions += execute(transaction, OLDER, &[&kinds, &ids]).await?;
+        }
         self.clear_carriers(transaction).await?;
         self.clear_slots(transaction).await
     }
@@ -98,11 +97,15 @@ impl ConflictingRows {
                               AND owner.is_open RETURNING owner.kind, owner.id";
         type Columns = (Vec<i16>, Vec<String>, Vec<String>, Vec<i64>);
         let (kinds, systems, values, ids): Columns = std::mem::take(&mut self.carriers).into_iter().collect();
-        run(transaction, OWN, &[&kinds, &systems, &values, &ids], ids.len()).await?;
+        if !ids.is_empty() {
+            execute(transaction, OWN, &[&kinds, &systems, &values, &ids]).await?;
+        }
         // Its own rows are deleted: a record that still has the identifier is another one, which gave it up later.
         let (kinds, systems, values, ids): Columns = std::mem::take(&mut self.carrying).into_iter().collect();
-        for row in rows(transaction, OTHERS, &[&kinds, &systems, &values], ids.len()).await? {
-            self.owing.insert((column(&row, 0)?, column(&row, 1)?));
+        if !ids.is_empty() {
+            for row in rows(transaction, OTHERS, &[&kinds, &systems, &values]).await? {
+                self.owing.insert((column(&row, 0)?, column(&row, 1)?));
+            }
         }
         Ok(())
     }
@@ -119,11 +122,15 @@ impl ConflictingRows {
                               AND slot.beneficiary = met.id RETURNING slot.membership";
         type Columns = (Vec<i64>, Vec<i16>, Vec<i64>, Vec<i64>);
         let (programs, kinds, ids, memberships): Columns = std::mem::take(&mut self.slots).into_iter().collect();
-        run(transaction, OWN, &[&programs, &kinds, &ids, &memberships], ids.len()).await?;
+        if !ids.is_empty() {
+            execute(transaction, OWN, &[&programs, &kinds, &ids, &memberships]).await?;
+        }
         let (programs, kinds, ids, _): Columns = std::mem::take(&mut self.open_slots).into_iter().collect();
-        let membership = kind_number(RecordKind::ProgramMembership);
-        for row in rows(transaction, OTHERS, &[&programs, &kinds, &ids], ids.len()).await? {
-            self.owing.insert((membership, column(&row, 0)?));
+        if !ids.is_empty() {
+            let membership = kind_number(RecordKind::ProgramMembership);
+            for row in rows(transaction, OTHERS, &[&programs, &kinds, &ids]).await? {
+                self.owing.insert((membership, column(&row, 0)?));
+            }
         }
         Ok(())
     }
@@ -135,30 +142,4 @@ impl ConflictingRows {
         }
         Err(corrupt("record", "another record has the same open identifier or membership").into())
     }
-}
-
-async fn run(
-    transaction: &Transaction<'_>,
-    statement: &'static str,
-    values: Values<'_>,
-    count: usize,
-) -> Result<u64, Broken> {
-    if count == 0 {
-        return Ok(0);
-    }
-    let statement = transaction.prepare_cached(statement).await?;
-    Ok(transaction.execute(&statement, values).await?)
-}
-
-async fn rows(
-    transaction: &Transaction<'_>,
-    statement: &'static str,
-    values: Values<'_>,
-    count: usize,
-) -> Result<Vec<Row>, Broken> {
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    let statement = transaction.prepare_cached(statement).await?;
-    Ok(transaction.query(&statement, values).await?)
 }

@@ -20,13 +20,14 @@ use daftar_store::record::setting::key_bytes;
 
 use super::super::super::audit_row;
 use super::super::super::codes::{CodeRow, CodeRows};
-use super::super::super::copy::{Cell, Table};
+use super::super::super::copy::{Table, cell};
+use super::super::super::database::{Values, execute};
 use super::super::super::failure::{Failure, corrupt};
 use super::super::super::feed::{Channel, notify};
 use super::super::super::group::{Broken, Rows};
 use super::super::super::index;
 use super::super::super::options::BulkLimits;
-use super::super::super::rows::{Json, kind_number, signed};
+use super::super::super::rows::{Json, kind_number, signed, slot_cells};
 use super::super::super::state::Locked;
 use super::conflicts::ConflictingRows;
 use super::put_origin;
@@ -134,29 +135,26 @@ impl Filling {
         const VERSION: &[Type] = &[Type::INT2, Type::INT8, Type::INT8, Type::JSONB];
         const CODE: &[Type] = &[Type::INT8, Type::TEXT, Type::TEXT, Type::INT8];
         let tables = Tables {
-            settings: Table::new(
-                "COPY daftar.setting (kind, key, value) FROM STDIN BINARY",
-                &[Type::INT2, Type::BYTEA, Type::BYTEA],
-            ),
-            clients: Table::new("COPY daftar.client (id, value) FROM STDIN BINARY", &[Type::TEXT, Type::BYTEA]),
-            counters: Table::new("COPY daftar.counter (name, value) FROM STDIN BINARY", &[Type::TEXT, Type::INT8]),
-            codes: Table::new("COPY daftar.code (number, system, code, part) FROM STDIN BINARY", CODE),
-            editions: Table::new("COPY daftar.edition (number, system, edition, part) FROM STDIN BINARY", CODE),
+            settings: Table::new("setting (kind, key, value)", &[Type::INT2, Type::BYTEA, Type::BYTEA]),
+            clients: Table::new("client (id, value)", &[Type::TEXT, Type::BYTEA]),
+            counters: Table::new("counter (name, value)", &[Type::TEXT, Type::INT8]),
+            codes: Table::new("code (number, system, code, part)", CODE),
+            editions: Table::new("edition (number, system, edition, part)", CODE),
             requests: Table::new(
-                "COPY daftar.request (client, key, part, at_ms, value) FROM STDIN BINARY",
+                "request (client, key, part, at_ms, value)",
                 &[Type::TEXT, Type::TEXT, Type::INT4, Type::INT8, Type::BYTEA],
             ),
-            records: Table::new("COPY daftar.record (kind, id, version, value) FROM STDIN BINARY", VERSION),
-            earlier: Table::new("COPY daftar.earlier_version (kind, id, version, value) FROM STDIN BINARY", VERSION),
+            records: Table::new("record (kind, id, version, value)", VERSION),
+            earlier: Table::new("earlier_version (kind, id, version, value)", VERSION),
             identifiers: Table::new(
-                "COPY daftar.identifier (kind, system, value, id, is_open) FROM STDIN BINARY",
+                "identifier (kind, system, value, id, is_open)",
                 &[Type::INT2, Type::TEXT, Type::TEXT, Type::INT8, Type::BOOL],
             ),
             open_memberships: Table::new(
-                "COPY daftar.open_membership (program, beneficiary_kind, beneficiary, membership) FROM STDIN BINARY",
+                "open_membership (program, beneficiary_kind, beneficiary, membership)",
                 &[Type::INT8, Type::INT2, Type::INT8, Type::INT8],
             ),
-            changes: Table::new("COPY daftar.change (sequence, value) FROM STDIN BINARY", &[Type::INT8, Type::BYTEA]),
+            changes: Table::new("change (sequence, value)", &[Type::INT8, Type::BYTEA]),
         };
         let (present, locked) = (Vec::new(), Locked::default());
         let before = locked.last;
@@ -266,14 +264,14 @@ impl Filling {
         match entry {
             Entry::Setting { kind, value } => {
                 let key = key_bytes(&record::setting::decode(kind, &value)?.key());
-                self.tables.settings.add(vec![Box::new(kind as i16), Box::new(key), Box::new(value)]);
+                self.tables.settings.add(vec![cell(kind as i16), cell(key), cell(value)]);
             }
             Entry::Client { value } => {
                 let id = record::client::decode(&value)?.id.as_str().to_owned();
-                self.tables.clients.add(vec![Box::new(id), Box::new(value)]);
+                self.tables.clients.add(vec![cell(id), cell(value)]);
             }
             Entry::Counter { name, value } => {
-                self.tables.counters.add(vec![Box::new(name), Box::new(signed(value))]);
+                self.tables.counters.add(vec![cell(name), cell(signed(value))]);
             }
             Entry::CodeTablePart { number, value } => {
                 let part = record::code_table::decode(&value)?;
@@ -287,7 +285,7 @@ impl Filling {
                 for (table, rows) in [(&mut self.tables.codes, rows.codes), (&mut self.tables.editions, rows.editions)]
                 {
                     for CodeRow { number, system, text, part } in rows {
-                        table.add(vec![Box::new(number), Box::new(system), Box::new(text), Box::new(part)]);
+                        table.add(vec![cell(number), cell(system), cell(text), cell(part)]);
                     }
                 }
             }
@@ -295,18 +293,15 @@ impl Filling {
                 let at = milliseconds(record::remembered::decode(name.clone(), &value)?.at);
                 let (client, key) = (name.client.as_str().to_owned(), name.key.as_str().to_owned());
                 let part = i32::from(name.part);
-                let row: Vec<Cell<'static>> =
-                    vec![Box::new(client), Box::new(key), Box::new(part), Box::new(at), Box::new(value)];
-                self.tables.requests.add(row);
+                self.tables.requests.add(vec![cell(client), cell(key), cell(part), cell(at), cell(value)]);
             }
             Entry::Photo { digest, bytes } => {
                 let photo = Photo::new(bytes.to_vec(), |_| digest.0);
                 let photo = photo.map_err(|error| corrupt("photo", &error.to_string()))?;
                 let statement =
                     "INSERT INTO daftar.photo (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
-                let statement = transaction.prepare_cached(statement).await?;
-                let digest = digest.0.as_slice();
-                self.photos += transaction.execute(&statement, &[&digest, &photo.bytes().as_ref()]).await?;
+                let values: Values<'_> = &[&digest.0.as_slice(), &photo.bytes().as_ref()];
+                self.photos += execute(transaction, statement, values).await?;
             }
             Entry::Version { kind, id, version, is_present, value } => {
                 let record = record::decode_any(kind, id, &value)?;
@@ -317,21 +312,21 @@ impl Filling {
                 }
                 for (key, is_open) in self.carried.see(&record, is_present)? {
                     self.tables.identifiers.add(vec![
-                        Box::new(kind_number(kind)),
-                        Box::new(key.system.as_str().to_owned()),
-                        Box::new(key.value.as_str().to_owned()),
-                        Box::new(signed(id.0)),
-                        Box::new(is_open),
+                        cell(kind_number(kind)),
+                        cell(key.system.as_str().to_owned()),
+                        cell(key.value.as_str().to_owned()),
+                        cell(signed(id.0)),
+                        cell(is_open),
                     ]);
                 }
                 if let Some(met) = &mut self.met {
                     met.see(&record, is_present, Rows::is_new(&self.before, kind, id));
                 }
-                let row: Vec<Cell<'static>> = vec![
-                    Box::new(kind_number(kind)),
-                    Box::new(signed(id.0)),
-                    Box::new(signed(version.0)),
-                    Box::new(Json(record::json::encode(&record, &self.names)?)),
+                let row = vec![
+                    cell(kind_number(kind)),
+                    cell(signed(id.0)),
+                    cell(signed(version.0)),
+                    cell(Json(record::json::encode(&record, &self.names)?)),
                 ];
                 if !is_present {
                     self.tables.earlier.add(row);
@@ -341,13 +336,9 @@ impl Filling {
                 if let ChangedRecord::ProgramMembership(membership) = &record
                     && membership.details.status().is_open()
                 {
-                    let slot = membership.details.slot();
-                    self.tables.open_memberships.add(vec![
-                        Box::new(signed(slot.program.0)),
-                        Box::new(kind_number(slot.beneficiary.kind.record_kind())),
-                        Box::new(signed(slot.beneficiary.id.0)),
-                        Box::new(signed(id.0)),
-                    ]);
+                    let (program, of, beneficiary) = slot_cells(&membership.details.slot());
+                    let slot = vec![cell(program), cell(of), cell(beneficiary), cell(signed(id.0))];
+                    self.tables.open_memberships.add(slot);
                 }
                 self.tables.records.add(row);
                 self.present.push(record);
@@ -358,7 +349,7 @@ impl Filling {
                     return Err(corrupt("order of writes", "a write is missing").into());
                 }
                 self.locked.last.sequence = Sequence(sequence.0);
-                self.tables.changes.add(vec![Box::new(signed(sequence.0)), Box::new(value)]);
+                self.tables.changes.add(vec![cell(signed(sequence.0)), cell(value)]);
             }
             Entry::Audit { number, value } => {
                 let lines = record::audit::decode(&value)?;

@@ -28,8 +28,8 @@ use daftar_domain::search::order::{Direction, SortField, SortKey, Window};
 use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
 use daftar_domain::search::{
-    CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, GroupQuery, IndividualQuery, Page,
-    PlaceCondition, TextConditions,
+    CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, KindCondition, MemberCondition, Page,
+    PlaceCondition, SubjectQuery, TextConditions,
 };
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::{Reference, Values};
@@ -147,10 +147,10 @@ fn codes(field: CodedField, number: u32) -> Vec<CodeCondition> {
     vec![CodeCondition { field: CodedPlace::Field(field), any_of: vec![CodeNumber(number)] }]
 }
 
-fn people_queries() -> Vec<(&'static str, u64, IndividualQuery)> {
-    let all_individuals = IndividualQuery::default();
+fn people_queries() -> Vec<(&'static str, u64, SubjectQuery)> {
+    let all_individuals = SubjectQuery::individuals();
     let district = PhraseField::find(RecordKind::Individual, "district").unwrap();
-    let by_text = |texts| IndividualQuery { texts, ..IndividualQuery::default() };
+    let by_text = |texts| SubjectQuery { texts, ..SubjectQuery::individuals() };
     let place = |groups, roles| PlaceCondition { day: 2_000, is_none: false, groups, roles };
     let within = |first_ms, last_ms| InstantCondition { operator: DateOperator::Equal, first_ms, last_ms };
     let born = |conditions: &[(DateOperator, u64)]| {
@@ -159,7 +159,7 @@ fn people_queries() -> Vec<(&'static str, u64, IndividualQuery)> {
         DateConditions::from([("birth_date", conditions.collect())])
     };
     vec![
-        ("identifier", 1, IndividualQuery { identifiers: vec![key(7)], ..all_individuals.clone() }),
+        ("identifier", 1, SubjectQuery { identifiers: vec![key(7)], ..all_individuals.clone() }),
         ("name", 1, by_text(TextConditions { name_words: words(&["given39999"]), ..Default::default() })),
         (
             "beginning of a name",
@@ -178,25 +178,28 @@ fn people_queries() -> Vec<(&'static str, u64, IndividualQuery)> {
             by_text(TextConditions { phrases: vec![(district, "district 77".to_owned())], ..Default::default() }),
         ),
         ("word of an address", 80, by_text(TextConditions { address_words: words(&["77"]), ..Default::default() })),
-        ("birth date", 2, IndividualQuery { dates: born(&[(DateOperator::Equal, 77)]), ..all_individuals.clone() }),
+        ("birth date", 2, SubjectQuery { dates: born(&[(DateOperator::Equal, 77)]), ..all_individuals.clone() }),
         ("birth dates", 20, {
             let dates = born(&[(DateOperator::OnOrAfter, 100), (DateOperator::Before, 110)]);
-            IndividualQuery { dates, ..all_individuals.clone() }
+            SubjectQuery { dates, ..all_individuals.clone() }
         }),
-        ("code", 100, IndividualQuery { codes: codes(CodedField::Occupation, 200), ..all_individuals.clone() }),
-        ("inactive", 80, IndividualQuery { active: Some(false), ..all_individuals.clone() }),
-        ("last updated", 11, IndividualQuery { last_updated: vec![within(70_000, 80_000)], ..all_individuals.clone() }),
+        ("code", 100, SubjectQuery { codes: codes(CodedField::Occupation, 200), ..all_individuals.clone() }),
+        ("inactive", 80, SubjectQuery { active: Some(false), ..all_individuals.clone() }),
+        ("last updated", 11, SubjectQuery { last_updated: vec![within(70_000, 80_000)], ..all_individuals.clone() }),
         ("group", 8, {
             let groups = vec![vec![RecordId(7), RecordId(8)]];
-            IndividualQuery { place: Some(place(groups, Vec::new())), ..all_individuals.clone() }
+            SubjectQuery {
+                of_kind: KindCondition::Individuals(Some(place(groups, Vec::new()))),
+                ..all_individuals.clone()
+            }
         }),
         ("group and role", 4, {
             let place = place(vec![vec![RecordId(7), RecordId(8)]], vec![vec![CodeNumber(707)]]);
-            IndividualQuery { place: Some(place), ..all_individuals.clone() }
+            SubjectQuery { of_kind: KindCondition::Individuals(Some(place)), ..all_individuals.clone() }
         }),
         ("code and birth date", 2, {
             let dates = born(&[(DateOperator::Equal, 100)]);
-            IndividualQuery { codes: codes(CodedField::Occupation, 200), dates, ..all_individuals }
+            SubjectQuery { codes: codes(CodedField::Occupation, 200), dates, ..all_individuals }
         }),
     ]
 }
@@ -214,17 +217,19 @@ fn every_filter_is_led_by_an_index() {
     let first = Sorting::REGISTERED;
     for (what, total, query) in people_queries() {
         let ask =
-            |index: &PostgresIndex| database.wait(index.search_individuals(&query, None, first, &page)).unwrap().total;
+            |index: &PostgresIndex| database.wait(index.search_subjects(&query, None, first, &page)).unwrap().total;
         assert_led(&database, what, ask, total);
     }
-    let every = GroupQuery::default;
+    let every = SubjectQuery::groups;
+    let members = MemberCondition { day: 2_000, people: vec![[1, 2, 5].map(RecordId).to_vec()] };
     let of_groups = [
-        ("identifier of a group", 1, GroupQuery { identifiers: vec![key(7)], ..every() }),
-        ("type of a group", 50, GroupQuery { codes: codes(CodedField::GroupType, 1_007), ..every() }),
-        ("member", 2, GroupQuery { members: vec![[1, 2, 5].map(RecordId).to_vec()], day: 2_000, ..every() }),
+        ("identifier of a group", 1, SubjectQuery { identifiers: vec![key(7)], ..every() }),
+        ("type of a group", 50, SubjectQuery { codes: codes(CodedField::GroupType, 1_007), ..every() }),
+        ("member", 2, SubjectQuery { of_kind: KindCondition::Groups(Some(members)), ..every() }),
     ];
     for (what, total, query) in of_groups {
-        let ask = |index: &PostgresIndex| database.wait(index.search_groups(&query, None, first, &page)).unwrap().total;
+        let ask =
+            |index: &PostgresIndex| database.wait(index.search_subjects(&query, None, first, &page)).unwrap().total;
         assert_led(&database, what, ask, total);
     }
     let of_memberships = [
@@ -249,9 +254,9 @@ fn every_filter_is_led_by_an_index() {
     }
     let filter = ConsentFilter { organization: Some(organization(77)), purpose: None };
     let sees = || Some(Sees { filter: &filter, day: day(5) });
-    let all_individuals = IndividualQuery::default();
+    let all_individuals = SubjectQuery::individuals();
     let ask = |index: &PostgresIndex| {
-        database.wait(index.search_individuals(&all_individuals, sees(), first, &page)).unwrap().total
+        database.wait(index.search_subjects(&all_individuals, sees(), first, &page)).unwrap().total
     };
     assert_led(&database, "all who consent", ask, 200);
     let every = MembershipConditions::default();
@@ -274,7 +279,7 @@ fn every_filter_is_led_by_an_index() {
 fn a_page_of_many_is_led_by_an_index_in_its_order() {
     let database = register();
     let page = Window::from(Page::default());
-    let all_individuals = IndividualQuery::default();
+    let all_individuals = SubjectQuery::individuals();
     let codes = [CodedField::Gender, CodedField::Occupation].map(SortField::Code);
     let fields = [SortField::Name, SortField::Date("birth_date"), SortField::LastUpdated];
     for field in fields.into_iter().chain(codes) {
@@ -285,7 +290,7 @@ fn a_page_of_many_is_led_by_an_index_in_its_order() {
             for _ in 0..2 {
                 let before = whole_reads(&database);
                 let index = database.usual();
-                let found = database.wait(index.search_individuals(&all_individuals, None, sorting, &window)).unwrap();
+                let found = database.wait(index.search_subjects(&all_individuals, None, sorting, &window)).unwrap();
                 assert_eq!((found.total, found.ids.len()), (PEOPLE, 20));
                 assert_eq!(whole_reads(&database), before, "a whole table was read by {keys:?} from {window:?}");
                 window.start = daftar_domain::search::order::Start::After(found.next.unwrap());

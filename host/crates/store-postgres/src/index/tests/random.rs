@@ -32,7 +32,7 @@ use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId}
 use daftar_domain::scope::Resource;
 use daftar_domain::search::order::{Direction, SortField, SortKey};
 use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
-use daftar_domain::search::{CodeCondition, CodedPlace, GroupQuery, IndividualQuery};
+use daftar_domain::search::{CodeCondition, CodedPlace, KindCondition, MemberCondition, SubjectQuery};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::{Reference, Values};
 use daftar_domain::vocabulary::CodedField;
@@ -215,35 +215,34 @@ fn any_extension_condition() -> impl Strategy<Value = Vec<CodeCondition>> {
 }
 
 /// A query of individuals: now and then only a code, or whether a record is active.
-pub(super) fn any_people_query() -> impl Strategy<Value = IndividualQuery> {
+pub(super) fn any_people_query() -> impl Strategy<Value = SubjectQuery> {
     let whole = (any_query(), any_extension_condition()).prop_map(|(mut query, more)| {
         query.codes.extend(more);
         query
     });
-    let plain = (any_query(), any::<bool>()).prop_map(|(query, by_code)| IndividualQuery {
+    let plain = (any_query(), any::<bool>()).prop_map(|(query, by_code)| SubjectQuery {
         codes: if by_code { query.codes } else { Vec::new() },
         active: if by_code { None } else { query.active },
-        ..IndividualQuery::default()
+        ..SubjectQuery::individuals()
     });
     prop_oneof![3 => whole, 1 => plain]
 }
 
-pub(super) fn any_group_query() -> impl Strategy<Value = GroupQuery> {
+pub(super) fn any_group_query() -> impl Strategy<Value = SubjectQuery> {
     let fields = [CodedField::GroupType, CodedField::HousingType, CodedField::MemberRole, CodedField::RelationshipType];
     let codes = vec((select(fields.to_vec()), vec((0_u32..4).prop_map(CodeNumber), 0..3)), 0..2);
     let members = prop_oneof![2 => Just(Vec::new()), 1 => vec(vec((1..=PEOPLE + 1).prop_map(RecordId), 0..12), 1..2)];
     (any_people_query(), codes, members, any_extension_condition(), -4_i32..4).prop_map(
-        |(query, codes, members, more, day)| {
+        |(query, codes, people, more, day)| {
             let condition = |(field, any_of)| CodeCondition { field: CodedPlace::Field(field), any_of };
-            GroupQuery {
+            SubjectQuery {
                 identifiers: query.identifiers,
                 texts: query.texts,
                 codes: codes.into_iter().map(condition).chain(more).collect(),
                 active: query.active,
-                members,
-                day,
+                of_kind: KindCondition::Groups((!people.is_empty()).then_some(MemberCondition { day, people })),
                 last_updated: query.last_updated,
-                ..GroupQuery::default()
+                ..SubjectQuery::groups()
             }
         },
     )

@@ -101,14 +101,14 @@ fn people_are_found_alike() {
             let sorting = Sorting { keys: &keys, code_ranks: &CODE_RANKS };
             let memory = |window: &Window| snapshot.search(&query, limits, sorting, window);
             let ask = |window: &Window| {
-                database.wait(index.search_individuals(&query, sees(&seen_by), sorting, window)).unwrap()
+                database.wait(index.search_subjects(&query, sees(&seen_by), sorting, window)).unwrap()
             };
             walk(count, memory, ask)
                 .map_err(|error| TestCaseError::fail(format!("{error} {query:?} {keys:?} {seen_by:?}")))?;
             let all_individuals = memory(&Window { start: Start::Offset(0), count: 1_000 }).ids;
             let mut expected = all_individuals;
             expected.sort_unstable();
-            let found = database.matching(&SubjectQuery::Individuals(query), sees(&seen_by));
+            let found = database.matching(&query, sees(&seen_by));
             prop_assert_eq!(found, expected);
         }
         Ok(())
@@ -125,14 +125,15 @@ fn groups_are_found_alike() {
             let limits = seen_by.as_ref().map(|(filter, day)| snapshot.consented(Resource::Group, filter, *day));
             let limits = SearchLimits { records: limits.as_deref(), groups: None };
             let sorting = Sorting { keys: &keys, code_ranks: &CODE_RANKS };
-            let memory = |window: &Window| snapshot.search_groups(&query, limits, sorting, window);
-            let ask =
-                |window: &Window| database.wait(index.search_groups(&query, sees(&seen_by), sorting, window)).unwrap();
+            let memory = |window: &Window| snapshot.search(&query, limits, sorting, window);
+            let ask = |window: &Window| {
+                database.wait(index.search_subjects(&query, sees(&seen_by), sorting, window)).unwrap()
+            };
             walk(count, memory, ask)
                 .map_err(|error| TestCaseError::fail(format!("{error} {query:?} {keys:?} {seen_by:?}")))?;
             let mut expected = memory(&Window { start: Start::Offset(0), count: 1_000 }).ids;
             expected.sort_unstable();
-            let found = database.matching(&SubjectQuery::Groups(query), sees(&seen_by));
+            let found = database.matching(&query, sees(&seen_by));
             prop_assert_eq!(found, expected);
         }
         Ok(())
@@ -231,8 +232,9 @@ fn a_position_of_another_order_is_no_error() {
             let sorting = Sorting { keys: &keys, code_ranks: &[] };
             let position = Position { values: values.clone(), record: RecordId(u64::MAX), passed: 0 };
             let window = Window { start: Start::After(position), count: 3 };
-            let expected = snapshot.search(&Default::default(), SearchLimits::default(), sorting, &window);
-            let found = database.wait(index.search_individuals(&Default::default(), None, sorting, &window)).unwrap();
+            let expected = snapshot.search(&SubjectQuery::individuals(), SearchLimits::default(), sorting, &window);
+            let found =
+                database.wait(index.search_subjects(&SubjectQuery::individuals(), None, sorting, &window)).unwrap();
             assert_eq!(found, expected, "{key:?}");
         }
     }

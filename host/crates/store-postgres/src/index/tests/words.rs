@@ -11,7 +11,7 @@ use daftar_domain::person_name;
 use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use daftar_domain::search::found::Sorting;
 use daftar_domain::search::phrase::PhraseField;
-use daftar_domain::search::{IndividualQuery, Page, TextConditions};
+use daftar_domain::search::{Page, SubjectQuery, TextConditions};
 use daftar_domain::value::Values;
 use daftar_index::{Columns, SearchLimits};
 use daftar_store::index::Index;
@@ -68,10 +68,10 @@ fn long_and_many_words_are_found_as_others_are() {
         (by(&[], &[], &[""]), &[]),
     ];
     for (texts, expected) in cases {
-        let query = IndividualQuery { texts, ..IndividualQuery::default() };
+        let query = SubjectQuery { texts, ..SubjectQuery::individuals() };
         let page = Page::default().into();
         let known = snapshot.search(&query, SearchLimits::default(), Sorting::REGISTERED, &page);
-        let found = database.wait(index.search_individuals(&query, None, Sorting::REGISTERED, &page)).unwrap();
+        let found = database.wait(index.search_subjects(&query, None, Sorting::REGISTERED, &page)).unwrap();
         assert_eq!(found, known);
         assert_eq!(found.ids.iter().map(|id| id.0).collect::<Vec<_>>(), expected);
     }

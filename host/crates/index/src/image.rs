@@ -1,19 +1,13 @@
-//! Images of the whole in-memory register at one transaction, for checkpoints and for comparing two registers.
+//! Images of the whole in-memory register at one transaction, for checkpoints.
 
 use std::fmt;
-use std::hash::Hasher as _;
 use std::io;
 
-use serde::Serialize;
-use siphasher::sip128::{Hasher128, SipHasher24};
-
-use super::bitmaps::Posting;
 use super::blobs::Blobs;
 use super::checkpoint::{CheckpointWriter, Loading, Stored, join, stored_fields};
 use super::codes::ExtensionNumbers;
 use super::identifiers::IdentifierHasher;
-use super::rows::Rows;
-use super::stored::{self, Corrupt, bytes_of};
+use super::stored::Corrupt;
 use super::subjects::{PARTS, Subjects};
 use super::{Snapshot, about};
 use daftar_domain::change::Sequence;
@@ -63,28 +57,6 @@ impl Image {
         self.snapshot.individual_count().saturating_add(self.snapshot.group_count()).saturating_add(others)
     }
 
-    /// Returns a fingerprint for comparing this register with another image of it or of its
-    /// [`super::Columns::sibling`]: the same records give the same fingerprint, in any write order.
-    #[must_use]
-    pub fn fingerprint(&self) -> Fingerprint {
-        let mut visitor = Visitor::default();
-        let Snapshot { hasher: _, extensions: _, individuals, groups, members, places, about, covers } = &self.snapshot;
-        individuals.visit(&mut visitor, "individuals");
-        visitor.of_rows("terms of individuals", &individuals.rows, |row| self.terms.individuals.get(row).to_vec());
-        groups.visit(&mut visitor, "groups");
-        visitor.of_rows("terms of groups", &groups.rows, |row| self.terms.groups.get(row).to_vec());
-        members.visit(&mut visitor, &groups.rows);
-        visitor.of_rows("individuals named by groups", &groups.rows, |row| self.terms.members.get(row).to_vec());
-        places.visit(&mut visitor, &individuals.rows);
-        about.visit(&mut visitor);
-        let of_memberships = |row| self.terms.about.memberships.get(row).to_vec();
-        visitor.of_rows("terms of memberships by row", &about.memberships.rows, of_memberships);
-        let of_consents = |row| self.terms.about.consents.get(row).to_vec();
-        visitor.of_rows("terms of consents by row", &about.consents.rows, of_consents);
-        covers.visit(&mut visitor);
-        Fingerprint(visitor.parts)
-    }
-
     /// Writes everything except the programs to a checkpoint.
     pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let Snapshot { hasher, extensions, individuals, groups, members, places, about, covers } = &self.snapshot;
@@ -121,61 +93,5 @@ impl Image {
         checkpoint.end()?;
         let snapshot = Snapshot { hasher, extensions, individuals, groups, members, places, about, covers };
         Ok(Self { snapshot, terms, sequence })
-    }
-}
-
-/// The content of a register, as one number for each of its parts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fingerprint(Vec<(String, u128)>);
-
-impl Fingerprint {
-    /// Returns the names of the parts in which two registers differ; empty if they are equal.
-    #[must_use]
-    pub fn differs_in(&self, other: &Self) -> Vec<&str> {
-        let pairs = self.0.iter().zip(&other.0);
-        pairs.filter(|(one, other)| one != other).map(|((part, _), _)| part.as_str()).collect()
-    }
-}
-
-/// Hashes the parts of a register.
-#[derive(Default)]
-pub(super) struct Visitor {
-    parts: Vec<(String, u128)>,
-}
-
-impl Visitor {
-    /// Visits the record of each row.
-    pub(super) fn rows(&mut self, part: &str, rows: &Rows) {
-        self.of_rows(part, rows, |row| rows.id(row));
-    }
-
-    /// Visits one value per row.
-    pub(super) fn of_rows<T: Serialize>(&mut self, part: impl Into<String>, rows: &Rows, value: impl Fn(u32) -> T) {
-        self.values(part, (0..rows.count()).map(value));
-    }
-
-    /// Visits the rows by key.
-    pub(super) fn postings<'p, K: Serialize + ?Sized + 'p>(
-        &mut self,
-        part: impl Into<String>,
-        postings: impl IntoIterator<Item = (&'p K, &'p Posting)>,
-    ) {
-        self.values(part, postings.into_iter().map(|(key, rows)| (bytes_of(key), rows.rows())));
-    }
-
-    /// Visits values in their order.
-    pub(super) fn values<T: Serialize>(&mut self, part: impl Into<String>, values: impl IntoIterator<Item = T>) {
-        // No secret key is required: there is no benefit in forging a collision of two registers.
-        let mut hasher = SipHasher24::new();
-        let mut bytes = Vec::new();
-        for value in values {
-            stored::put(&mut bytes, &value);
-            if bytes.len() >= 1 << 16 {
-                hasher.write(&bytes);
-                bytes.clear();
-            }
-        }
-        hasher.write(&bytes);
-        self.parts.push((part.into(), hasher.finish128().as_u128()));
     }
 }
