@@ -66,7 +66,7 @@ struct Stored {
 /// The remaining requests of the client with small limits.
 #[derive(Debug, Clone)]
 pub(super) struct Budget {
-    /// Absent while it is unknown: after a restart the minute may begin anew.
+    /// Absent while it is unknown: after a restart the minute may start again.
     pub(super) minute: Option<u8>,
     day: Date,
     pub(super) left_today: u8,

@@ -317,7 +317,7 @@ fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
 }
 
 #[test]
-fn an_engine_is_found_by_its_name_beside_the_active_one() {
+fn an_engine_is_found_by_its_name_if_another_one_is_active() {
     let TestLibrary { folder, host, library } = TestLibrary::new();
     drop(library);
     let active = PluginName::parse("one").ok();
