@@ -6,6 +6,7 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use daftar_tests::process::run;
+use daftar_tests::records::with;
 use daftar_tests::{ApiClient, Server, TestApp, errors, token};
 use serde_json::{Value, json};
 
@@ -53,7 +54,10 @@ fn a_new_key_signs_at_once_and_tokens_of_the_old_one_are_good_until_they_expire(
     let old = kid(before.token());
     let sealing = kids_of_decisions(&app).remove(0);
     let key_of = |kid: &str, usage: &str| json!({"kid": kid, "use": usage, "status": "signs", "created_at": "2026-03-01T12:00:00.000Z", "age_days": 0});
-    assert_eq!(key(app.data_dir(), &["list"]), json!([key_of(&old, "tokens"), key_of(&sealing, "decisions")]));
+    let mut listed = key(app.data_dir(), &["list"]);
+    assert!(listed[1]["public_key"].take().is_string() && listed[0].get("public_key").is_none(), "{listed}");
+    let sealing = with(key_of(&sealing, "decisions"), json!({"public_key": null}));
+    assert_eq!(listed, json!([key_of(&old, "tokens"), sealing]));
     app.advance_seconds(100);
     let rotated = key(app.data_dir(), &["rotate"]);
     let new = rotated[0]["kid"].as_str().unwrap().to_owned();

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use daftar_tests::records::{MALE, person};
 use daftar_tests::{TestApp, artifacts, template};
 use serde_json::{Value, json};
 
@@ -88,8 +89,8 @@ fn rule() -> Value {
     json!({"expression": "true", "subject": "individual", "subjects": [{"type": "individual"}]})
 }
 
-fn person(name: &str) -> Value {
-    json!({"identifier": [{"system": "urn:test", "value": name}], "gender": "urn:iso:std:iso:5218#1"})
+fn man(name: &str) -> Value {
+    person(name, json!({"gender": MALE}))
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn records_are_served_while_an_engine_is_compiled_and_readiness_names_it() {
     let mut app = compiler.serve();
     assert_eq!(readiness(&app), COMPILING);
     let client = app.client(&["individual:all", "eligibility:read"]);
-    drop(client.create_individual(&person("1")));
+    drop(client.create_individual(&man("1")));
     let refused = client.post("/Eligibility/$evaluate", &rule()).expect(503);
     assert_eq!((refused.code().as_str(), refused.header("retry-after")), ("engine_compiling", Some("1")));
     assert!(refused.detail().contains("`eligibility-cel` is being compiled"), "{}", refused.detail());
@@ -129,7 +130,7 @@ fn an_engine_whose_compiler_crashes_is_not_active_and_retried_at_the_next_start(
          degraded: installed plugins that are not active: 1\n",
     );
     let client = app.client(&["individual:all", "eligibility:read"]);
-    drop(client.create_individual(&person("1")));
+    drop(client.create_individual(&man("1")));
     assert_eq!(client.post("/Eligibility/$evaluate", &rule()).expect(503).code(), "no_eligibility_engine");
 
     compiler.replace(&format!("exec '{}' \"$@\"", artifacts::program().display()));

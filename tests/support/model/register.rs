@@ -349,7 +349,8 @@ impl Register {
     ) -> Option<Plan> {
         let found = self.resolve(value);
         let place = if let Found::One(place) = found { Some(place) } else { None };
-        let mut person = place.map(|place| self.people[place].clone()).unwrap_or_default();
+        let absent = Person { identifiers: vec![(value, true)], ..Person::default() };
+        let mut person = place.map_or(absent, |place| self.people[place].clone());
         let version = person.version;
         let body = edit(&mut person);
         let mut plan = Plan::new(method, path("Individual", &named(value)), body);

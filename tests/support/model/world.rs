@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use daftar::context::{Clock as _, SystemClock};
 use jiff::Timestamp;
 use tempfile::TempDir;
 
@@ -127,7 +128,7 @@ impl World for Alone {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::now()
+        SystemClock.now()
     }
 
     fn client(&self, _: usize, credentials: &Credentials) -> ApiClient {
@@ -175,7 +176,7 @@ impl World for Shared {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::now()
+        SystemClock.now()
     }
 
     fn client(&self, server: usize, credentials: &Credentials) -> ApiClient {
