@@ -56,8 +56,8 @@ fn a_new_key_signs_at_once_and_tokens_of_the_old_one_are_good_until_they_expire(
     let key_of = |kid: &str, usage: &str| json!({"kid": kid, "use": usage, "status": "signs", "created_at": "2026-03-01T12:00:00.000Z", "age_days": 0});
     let mut listed = key(app.data_dir(), &["list"]);
     assert!(listed[1]["public_key"].take().is_string() && listed[0].get("public_key").is_none(), "{listed}");
-    let sealing = with(key_of(&sealing, "decisions"), json!({"public_key": null}));
-    assert_eq!(listed, json!([key_of(&old, "tokens"), sealing]));
+    let of_decisions = with(key_of(&sealing, "decisions"), json!({"public_key": null}));
+    assert_eq!(listed, json!([key_of(&old, "tokens"), of_decisions]));
     app.advance_seconds(100);
     let rotated = key(app.data_dir(), &["rotate"]);
     let new = rotated[0]["kid"].as_str().unwrap().to_owned();
