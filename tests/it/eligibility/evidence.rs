@@ -147,7 +147,7 @@ fn changed_bundles_other_keys_and_other_engines_are_rejected() {
         content["response"] = json!(response.replacen("\"outcome\":\"not_eligible\"", "\"outcome\":\"eligible\"", 1));
     });
     let difference = "`results[1].outcome` was recorded as \"eligible\" and is now \"not_eligible\"";
-    fails(&outcome, &[], 1, difference);
+    // The engine is compiled for each of these commands, so no case is run twice.
     let reported = replay(folder.path(), &save(folder.path(), "bundle.json", &outcome), &["--json"]);
     assert_eq!((reported.code, &reported.json()["identical"]), (1, &json!(false)), "{reported:?}");
     assert!(reported.json()["difference"].as_str().unwrap().contains(difference));
