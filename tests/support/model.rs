@@ -11,14 +11,15 @@ mod world;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 use self::run::Run;
 pub use self::step::{Condition, Step};
 pub use self::world::{Alone, Embedded, Shared, World};
 use super::dice::Dice;
 
-/// Number of attempts to leave operations out of a sequence that fails.
-const REDUCTIONS_MAX: usize = 60;
+/// The time for which operations are left out of a sequence that fails.
+const REDUCED_FOR: Duration = Duration::from_secs(60);
 
 /// What a sequence did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -74,21 +75,23 @@ pub fn replay<W: World>(start: impl Fn() -> W, steps: &[Step]) -> Result<Summary
     })
 }
 
-/// Leaves out parts of a sequence while it fails, in ever smaller parts.
+/// Leaves out parts of a sequence while it fails, in ever smaller parts, for a bounded time.
 fn reduced<W: World>(start: &impl Fn() -> W, mut steps: Vec<Step>, mut problem: String) -> (Vec<Step>, String) {
+    let until = Instant::now() + REDUCED_FOR;
     let mut part = steps.len().div_ceil(2);
-    for _ in 0..REDUCTIONS_MAX {
-        let shorter = (0..steps.len()).step_by(part).find_map(|from| {
+    loop {
+        let mut from = 0;
+        while from < steps.len() && Instant::now() < until {
             let mut fewer = steps.clone();
             drop(fewer.drain(from..(from + part).min(steps.len())));
-            replay(start, &fewer).err().map(|problem| (fewer, problem))
-        });
-        match shorter {
-            Some(found) => (steps, problem) = found,
-            None if part == 1 => break,
-            None => {}
+            match replay(start, &fewer) {
+                Err(found) => (steps, problem) = (fewer, found),
+                Ok(_) => from += part,
+            }
         }
-        part = part.div_ceil(2).max(1).min(steps.len().max(1));
+        if part <= 1 || Instant::now() >= until {
+            return (steps, problem);
+        }
+        part = part.div_ceil(2);
     }
-    (steps, problem)
 }

@@ -2,19 +2,23 @@
 
 use std::path::Path;
 
+use daftar_tests::postgres::eventually;
 use daftar_tests::process::{command, run};
 use daftar_tests::{Server, artifacts, packs, token};
 use serde_json::json;
 
 use super::{Register, assert_reported, names};
 
-/// Starts a server with these plugins and settings. No plugin is compiled beforehand.
+/// Starts a server with these plugins and settings, and waits until it has compiled them.
 pub fn serve(data_dir: &Path, plugins: &Path, settings: &str) -> Server {
     let config = data_dir.with_extension("toml");
     std::fs::write(&config, settings).unwrap();
     let mut serve = command(data_dir, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
     serve.arg("--plugins").arg(plugins).arg("--config").arg(config);
-    Server::start(serve)
+    let server = Server::start(serve);
+    let readiness = || server.connection().request("GET", "/health/ready").send().text();
+    eventually("the plugins are compiled", || !readiness().contains("is being compiled"));
+    server
 }
 
 fn unloaded(data_dir: &Path) -> Vec<(String, String)> {
