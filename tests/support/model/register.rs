@@ -259,16 +259,25 @@ impl Register {
             Step::RemoveMember { group, value } => {
                 let body = json!({"entity": {"reference": reference(&named(value))}});
                 let plan = Plan::new("POST", format!("{}/$remove-member", group_path(group)), body);
-                let (Some(before), Some(person)) = (self.groups.get(&group), self.one(value)) else {
+                let Some(before) = self.groups.get(&group) else {
                     return Some(self.refused_member(plan, group));
                 };
-                let is_it = move |member: &Member| member.is_active && member.person == person;
-                if !before.members.iter().any(is_it) {
-                    return Some(plan.refused(&[422]));
-                }
+                let active = before.members.iter().filter(|member| member.is_active).map(|member| member.person);
+                let active: Vec<usize> = active.collect();
+                let named = self.one(value).filter(|person| active.contains(person));
+                // A member without an open identifier is shown by one that has ended, and may be named by it.
+                let mut shown =
+                    active.iter().copied().filter(|person| self.people[*person].carries(value) == Some(false));
+                let person = match (named, shown.next()) {
+                    (Some(person), _) => person,
+                    (None, None) => return Some(plan.refused(&[422])),
+                    (None, Some(only)) if shown.next().is_none() && self.people[only].identifiers.len() == 1 => only,
+                    (None, Some(_)) => return None,
+                };
                 Some(plan.done(200, Some(before.version + 1), move |register, _| {
                     register.change_group(group, |members| {
-                        members.iter_mut().filter(|member| is_it(member)).for_each(|member| member.is_active = false);
+                        let left = members.iter_mut().filter(|member| member.is_active && member.person == person);
+                        left.for_each(|member| member.is_active = false);
                     });
                 }))
             }

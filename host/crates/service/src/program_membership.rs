@@ -150,7 +150,7 @@ async fn find(
     if !known.allows("beneficiary") {
         return Err(absent(registry, address));
     }
-    let beneficiaries = visibility::beneficiaries(ctx, registry, &Subject::ALL, &address.key).await?;
+    let beneficiaries = visibility::addressed_beneficiaries(ctx, registry, &address.key).await?;
     let mut conditions = vec![terms_of(&beneficiaries, MembershipTerm::Beneficiary)];
     conditions.extend(program.as_ref().map(|programs| terms_of(programs, MembershipTerm::Program)));
     let several = matching(ctx, registry, conditions.clone()).await?;

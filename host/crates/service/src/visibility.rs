@@ -442,6 +442,26 @@ pub async fn beneficiaries(
     Ok(found)
 }
 
+/// The beneficiaries that an address means: of each kind the present owner of the identifier, or else its former ones.
+///
+/// # Errors
+/// If the store fails.
+pub async fn addressed_beneficiaries(
+    ctx: &OpContext,
+    registry: &Registry,
+    key: &IdentifierKey,
+) -> Result<Vec<SubjectReference>, AppError> {
+    let mut found = Vec::new();
+    for kind in Subject::ALL {
+        let mut owners = beneficiary_owners(ctx, registry, kind, key).await?;
+        if owners.iter().any(|owner| owner.is_open) {
+            owners.retain(|owner| owner.is_open);
+        }
+        found.extend(owners.into_iter().map(|owner| SubjectReference { kind, id: owner.id }));
+    }
+    Ok(found)
+}
+
 /// The beneficiary that an identifier addresses.
 ///
 /// # Errors
