@@ -18,6 +18,8 @@ pub use self::step::{Condition, Step};
 pub use self::world::{Alone, Embedded, Shared, World};
 use super::dice::Dice;
 
+/// One operation of so many repeats an earlier one with its idempotency key.
+const REPEATED_ONE_IN: u64 = 8;
 /// The time for which operations are left out of a sequence that fails.
 const REDUCED_FOR: Duration = Duration::from_secs(60);
 
@@ -52,11 +54,25 @@ impl fmt::Display for Summary {
 /// The first disagreement, with the reduced sequence.
 pub fn run<W: World>(start: impl Fn() -> W, seed: u64, length: usize) -> Result<Summary, String> {
     let mut dice = Dice::new(seed);
-    let steps: Vec<Step> = (0..length).map(|_| Step::random(&mut dice)).collect();
+    let mut steps: Vec<Step> = Vec::with_capacity(length);
+    while steps.len() < length {
+        let next = match (dice.below(REPEATED_ONE_IN), again(&steps, &mut dice)) {
+            (0, Some(again)) => again,
+            _ => Step::random(&mut dice),
+        };
+        steps.push(next);
+    }
     replay(&start, &steps).map_err(|problem| {
         let (steps, problem) = reduced(&start, steps, problem);
         format!("seed {seed}: {problem}\nreduced to {} operations: {steps:?}", steps.len())
     })
+}
+
+/// An earlier operation with an idempotency key, to be sent again.
+fn again(steps: &[Step], dice: &mut Dice) -> Option<Step> {
+    let keyed: Vec<Step> = steps.iter().copied().filter(|step| step.key().is_some()).collect();
+    let place = dice.next().checked_rem(keyed.len() as u64)?;
+    keyed.get(usize::try_from(place).ok()?).copied()
 }
 
 /// Sends a sequence to a new world.

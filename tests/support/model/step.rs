@@ -67,6 +67,17 @@ pub enum Step {
 }
 
 impl Step {
+    /// Its idempotency key.
+    pub(super) fn key(self) -> Option<u8> {
+        match self {
+            Self::Register { key, .. }
+            | Self::AddMember { key, .. }
+            | Self::Enrol { key, .. }
+            | Self::Transaction { key, .. } => key,
+            _ => None,
+        }
+    }
+
     /// The next operation of a sequence.
     pub(super) fn random(dice: &mut Dice) -> Self {
         let mut below = |limit: u64| u8::try_from(dice.below(limit)).expect("small numbers");
