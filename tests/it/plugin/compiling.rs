@@ -137,3 +137,22 @@ fn an_engine_whose_compiler_crashes_is_not_active_and_retried_at_the_next_start(
     app.restart();
     until_ready(&app, "ok\n");
 }
+
+#[test]
+fn the_packs_of_the_program_share_their_code() {
+    let plugins = tempfile::tempdir().unwrap();
+    for name in ["gender", "group-type", "religion"] {
+        let file = artifacts::plugin(name);
+        fs::copy(&file, plugins.path().join(file.file_name().unwrap())).unwrap();
+    }
+    let app = TestApp::builder().prepared(|folder| fs::create_dir(folder).unwrap()).plugins(plugins.path()).start();
+    let client = app.client(&["vocabulary:read"]);
+    for (namespace, codes) in [("urn:iso:std:iso:5218", 4), ("urn:svc:vocab:group-type", 1)] {
+        let page = client.get(&format!("/Vocabulary/{namespace}/codes")).expect(200).json();
+        assert!(page["total"].as_u64().unwrap() >= codes, "{page}");
+    }
+    let files = fs::read_dir(app.data_dir().join("compiled")).unwrap().map(|file| file.unwrap().path());
+    let code: Vec<PathBuf> =
+        files.filter(|file| file.extension().is_some_and(|extension| extension == "code")).collect();
+    assert_eq!(code.len(), 1, "one compiled component serves all of them: {code:?}");
+}

@@ -192,9 +192,14 @@ impl<'m> ModuleOutline<'m> {
     }
 }
 
-/// Returns true if a segment has a fixed address in the first memory.
+/// Returns true if a segment has a fixed address in the first memory, or none: without a section that counts segments,
+/// no code can use a passive one.
 fn is_placed(kind: &DataKind<'_>) -> Result<bool, BinaryReaderError> {
-    let DataKind::Active { memory_index: 0, offset_expr } = kind else { return Ok(false) };
+    let offset_expr = match kind {
+        DataKind::Active { memory_index: 0, offset_expr } => offset_expr,
+        DataKind::Active { .. } => return Ok(false),
+        DataKind::Passive => return Ok(true),
+    };
     let mut operators = offset_expr.get_operators_reader();
     let is_constant = matches!(operators.read()?, Operator::I32Const { .. });
     Ok(is_constant && matches!(operators.read()?, Operator::End))

@@ -50,7 +50,6 @@ fn a_pack_of_another_shape_is_not_divided() {
     let shapes = [
         ("an import", PackGuest { imports: LOG, ..PackGuest::default() }),
         ("a start function", PackGuest { top: "(func $start) (start $start)", ..PackGuest::default() }),
-        ("data without an address", PackGuest { top: "(data \"x\")", ..PackGuest::default() }),
         ("data that code uses", PackGuest { top: "(data $x \"x\") (func (data.drop $x))", ..PackGuest::default() }),
         (
             "data at an address of a global",
@@ -64,6 +63,13 @@ fn a_pack_of_another_shape_is_not_divided() {
     assert!(
         split(&wat::parse_str("(module (memory (export \"memory\") 1) (data (i32.const 0) \"x\"))").unwrap()).is_none()
     );
+}
+
+#[test]
+fn segments_that_no_code_can_use_are_divided() {
+    // Such segments remain where the initial memory of a module was computed beforehand.
+    let guest = PackGuest { top: "(data \"\")", ..PackGuest::default() };
+    assert_eq!(code_of(&guest), code_of(&PackGuest::default()));
 }
 
 #[test]
