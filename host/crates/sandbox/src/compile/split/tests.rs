@@ -69,7 +69,7 @@ fn a_pack_of_another_shape_is_not_divided() {
 fn segments_that_no_code_can_use_are_divided() {
     // Such segments remain where the initial memory of a module was computed beforehand.
     let guest = PackGuest { top: "(data \"\")", ..PackGuest::default() };
-    assert_eq!(code_of(&guest), code_of(&PackGuest::default()));
+    assert_eq!(code(&guest), code(&PackGuest::default()));
 }
 
 #[test]
