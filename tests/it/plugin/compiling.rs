@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use daftar_tests::records::{MALE, person};
+use daftar_tests::records::{MALE, person, with};
 use daftar_tests::{TestApp, artifacts, template};
 use serde_json::{Value, json};
 
@@ -100,9 +100,11 @@ fn records_are_served_while_an_engine_is_compiled_and_readiness_names_it() {
     assert_eq!(readiness(&app), COMPILING);
     let client = app.client(&["individual:all", "eligibility:read"]);
     drop(client.create_individual(&man("1")));
-    let refused = client.post("/Eligibility/$evaluate", &rule()).expect(503);
-    assert_eq!((refused.code().as_str(), refused.header("retry-after")), ("engine_compiling", Some("1")));
-    assert!(refused.detail().contains("`eligibility-cel` is being compiled"), "{}", refused.detail());
+    for rule in [rule(), with(rule(), json!({"engine": "eligibility-cel"}))] {
+        let refused = client.post("/Eligibility/$evaluate", &rule).expect(503);
+        assert_eq!((refused.code().as_str(), refused.header("retry-after")), ("engine_compiling", Some("1")));
+        assert!(refused.detail().contains("`eligibility-cel` is being compiled"), "{}", refused.detail());
+    }
 
     // A server that stops while it compiles rejects nothing: the next start begins again.
     app.restart();

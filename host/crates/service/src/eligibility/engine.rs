@@ -10,7 +10,7 @@ use daftar_sandbox::{EligibilityEngine, EngineError};
 /// Returns the engine that a program names; the active one if it names none.
 ///
 /// # Errors
-/// [`AppError::EngineNotInstalled`].
+/// [`AppError::EngineCompiling`], [`AppError::EngineNotInstalled`].
 pub fn of_program(
     engine: &Arc<dyn EligibilityEngine>,
     program: &ProgramDetails,
@@ -21,12 +21,15 @@ pub fn of_program(
 /// Returns the engine that the member `engine` of a body names; the active one if it is absent.
 ///
 /// # Errors
-/// [`AppError::Invalid`] with the installed engines.
+/// [`AppError::Invalid`] with the installed engines; [`AppError::EngineCompiling`].
 pub fn of_body(
     engine: &Arc<dyn EligibilityEngine>,
     name: Option<&str>,
 ) -> Result<Arc<dyn EligibilityEngine>, AppError> {
-    named(engine, name).map_err(|error| AppError::invalid("engine", "not_installed", error.to_string()))
+    named(engine, name).map_err(|error| match error {
+        EngineError::NotInstalled { .. } => AppError::invalid("engine", "not_installed", error.to_string()),
+        other => engine_error(other),
+    })
 }
 
 fn named(engine: &Arc<dyn EligibilityEngine>, name: Option<&str>) -> Result<Arc<dyn EligibilityEngine>, EngineError> {
