@@ -9,27 +9,23 @@
 //! **Invariant:** spans are sent to the collector only and lines are written to the log only. A server without an
 //! export creates no spans.
 
+mod log_queue;
 mod otlp;
 
-use std::io::{BufWriter, IsTerminal};
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use metrics::{Key, Label};
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::{Registry, fmt};
 
+use self::log_queue::LogQueue;
+pub use self::log_queue::LogWriter;
 use self::otlp::Otlp;
 pub use self::otlp::{OtlpUsage, SentHistogram, Signal};
 use daftar_domain::config::{LogConfig, LogFormat, LogLevel, OtlpConfig};
-
-/// Maximum number of queued log lines: about 5 MB, and a quarter of a second of requests at 60,000 per second.
-const WAITING_LINES_MAX: usize = 16_384;
-
-/// Number of bytes of queued lines that are written with one call.
-const WRITTEN_BYTES: usize = 64 << 10;
 
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
@@ -37,12 +33,7 @@ type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 #[derive(Clone, Default)]
 pub struct Telemetry {
     otlp: Option<Arc<Otlp>>,
-    lines: Option<ErrorCounter>,
-}
-
-/// Writes the queued log lines when dropped, within a second. The caller retains this value until the program ends.
-pub struct LogWriter {
-    _worker: WorkerGuard,
+    lines: Option<LogQueue>,
 }
 
 impl Telemetry {
@@ -69,7 +60,7 @@ impl Telemetry {
     /// Returns the number of log lines since the start that were dropped because the buffer was full.
     #[must_use]
     pub fn dropped_lines(&self) -> u64 {
-        self.lines.as_ref().map_or(0, |lines| lines.dropped_lines() as u64)
+        self.lines.as_ref().map_or(0, LogQueue::dropped_lines)
     }
 
     /// Returns true if an export is configured.
@@ -137,21 +128,19 @@ impl MetricsSnapshot {
 /// # Errors
 /// One sentence, if a file that the export requires cannot be used.
 pub fn start(log: &LogConfig, otlp: &OtlpConfig) -> Result<(Telemetry, LogWriter), String> {
-    let buffer = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(WAITING_LINES_MAX).thread_name("log");
-    // Queued lines are written with one call.
-    let (writer, worker) = buffer.finish(BufWriter::with_capacity(WRITTEN_BYTES, std::io::stderr()));
-    let dropped = writer.error_counter();
+    let (queue, writer) = LogQueue::start(std::io::stderr())
+        .map_err(|error| format!("the thread that writes the log cannot be started: {error}"))?;
     let otlp = if otlp.enabled { Some(Arc::new(Otlp::start(otlp)?)) } else { None };
-    let mut layers = vec![lines(log, writer)];
+    let mut layers = vec![lines(log, queue.clone())];
     layers.extend(otlp.as_ref().and_then(|otlp| otlp.layer()));
     if tracing_subscriber::registry().with(layers).try_init().is_err() {
         tracing::debug!("logging was started before");
     }
-    Ok((Telemetry { otlp, lines: Some(dropped) }, LogWriter { _worker: worker }))
+    Ok((Telemetry { otlp, lines: Some(queue) }, writer))
 }
 
 /// Returns the writer of log lines.
-fn lines(config: &LogConfig, writer: NonBlocking) -> BoxedLayer {
+fn lines(config: &LogConfig, writer: LogQueue) -> BoxedLayer {
     let level = match config.level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
