@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use roaring::RoaringTreemap;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::StartError;
 use super::open::{MIB, private_folder};
@@ -23,6 +25,8 @@ use daftar_store_sled::{OpenError, SledOptions, SledStore};
 
 /// Number of records that are read per page while the indexes are built.
 pub(super) const SCAN_RECORDS: usize = 1_024;
+/// Number of pages that are read before they are applied.
+const PAGES_AHEAD: usize = 1;
 /// The folder of the checkpoints within the data folder.
 pub(super) const CHECKPOINTS_FOLDER: &str = "checkpoints";
 /// Up to this number of changed records, the changes are always applied. Of more, only as many as the checkpoint has
@@ -124,34 +128,41 @@ pub(super) fn store_error(error: StoreError) -> StartError {
     if AppError::from(error).is_outage() { StartError::Unavailable(text) } else { StartError::Store(text) }
 }
 
-/// Reads every record of a store whose records do not change concurrently. The next page is read and parsed while the
-/// current one is applied.
+/// Reads every record of a store whose records do not change concurrently. While a page is applied, the next one is
+/// decomposed and the one after that is read.
 ///
 /// # Errors
 /// If the store fails or a record cannot be read.
 pub async fn build<S: Store>(store: &Arc<S>, columns: &Columns) -> Result<(), StoreError> {
     load_programs(&**store, columns).await?;
-    let page = |kind, after| page_of(Arc::clone(store), columns.preparer(), kind, after);
     for kind in KINDS {
-        let mut next = page(kind, RecordId(0)).await?;
-        while let Some((last, records)) = next {
-            let reading = tokio::spawn(page(kind, last));
-            columns.add_prepared(records);
-            next = reading.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))?;
+        let (sender, mut pages) = mpsc::channel(PAGES_AHEAD);
+        let reading = tokio::spawn(read_pages(Arc::clone(store), columns.preparer(), kind, sender));
+        while let Some(page) = pages.recv().await {
+            columns.add_prepared(page.await.map_err(|error| StoreError::Failed(error.into()))?);
         }
+        reading.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))?;
     }
     Ok(())
 }
 
-/// Reads and parses the records of a page, and returns them with the key of the last one; `None` after the last page.
-async fn page_of<S: Store>(
+/// Reads the records of a kind, and sends each page as the task that decomposes it. Ends early if no one receives.
+async fn read_pages<S: Store>(
     store: Arc<S>,
     preparer: Preparer,
     kind: RecordKind,
-    after: RecordId,
-) -> Result<Option<(RecordId, PreparedRecords)>, StoreError> {
-    let page = store.scan_records(kind, after, SCAN_RECORDS).await?;
-    Ok(page.last().map(|last| (last.place().1, preparer.prepare(&page))))
+    to: mpsc::Sender<JoinHandle<PreparedRecords>>,
+) -> Result<(), StoreError> {
+    let mut after = RecordId(0);
+    loop {
+        let page = store.scan_records(kind, after, SCAN_RECORDS).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.place().1;
+        let preparer = preparer.clone();
+        if to.send(tokio::task::spawn_blocking(move || preparer.prepare(&page))).await.is_err() {
+            return Ok(());
+        }
+    }
 }
 
 async fn load_programs(store: &dyn Store, columns: &Columns) -> Result<(), StoreError> {

@@ -1,7 +1,6 @@
 //! Names of persons, and their search words.
 
-use unicode_normalization::UnicodeNormalization;
-use unicode_normalization::char::is_combining_mark;
+use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
 use super::schema::{Field, Kind, Struct};
 use super::value::{Key, Text, Values};
@@ -68,30 +67,49 @@ pub fn name_words<C, I>(name: &Values<C, I>) -> Vec<String> {
     words
 }
 
-/// Splits a text into search words: without case, accents and punctuation, in compatibility form.
+/// Splits a text into search words: without case, accents and punctuation, in compatibility form (NFKD of Unicode
+/// Standard Annex 15 without combining marks, so that the order of marks is of no importance).
 #[must_use]
 pub fn search_words(text: &str) -> Vec<String> {
-    let folded: String = text
-        .nfkd()
-        .filter(|character| !is_combining_mark(*character))
-        .flat_map(char::to_lowercase)
-        .map(|character| match character {
-            // They are removed from words instead of splitting them: D'Souza, N’Diaye, Qur'an.
-            apostrophe if is_apostrophe(apostrophe) => '\u{0}',
-            'ß' => 's',
-            'ø' => 'o',
-            'ł' => 'l',
-            'đ' => 'd',
-            'ı' => 'i',
-            other => other,
-        })
-        .filter(|character| *character != '\u{0}')
-        .collect();
+    let mut folded = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_ascii() {
+            fold(character, &mut folded);
+        } else {
+            decompose_compatible(character, |part| fold(part, &mut folded));
+        }
+    }
     folded
         .split(|character: char| !character.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_owned)
         .collect()
+}
+
+/// Appends the form of a decomposed character in search words.
+fn fold(character: char, to: &mut String) {
+    if character.is_ascii() {
+        // An apostrophe does not split a word: D'Souza, Qur'an.
+        if !is_apostrophe(character) {
+            to.push(character.to_ascii_lowercase());
+        }
+        return;
+    }
+    if is_combining_mark(character) {
+        return;
+    }
+    for lower in character.to_lowercase() {
+        match lower {
+            // N’Diaye.
+            apostrophe if is_apostrophe(apostrophe) => {}
+            'ß' => to.push('s'),
+            'ø' => to.push('o'),
+            'ł' => to.push('l'),
+            'đ' => to.push('d'),
+            'ı' => to.push('i'),
+            other => to.push(other),
+        }
+    }
 }
 
 fn is_apostrophe(character: char) -> bool {
@@ -129,6 +147,25 @@ mod tests {
         assert_eq!(search_phrase(" Nord-Est "), "nord est");
         assert_eq!(indexed_words("Rue de l'Église"), ["rue", "de", "leglise", "rue", "de", "l", "eglise"]);
         assert_eq!(indexed_words("Haile"), ["haile"]);
+    }
+
+    #[test]
+    fn words_are_those_of_the_normalized_text() {
+        use unicode_normalization::UnicodeNormalization;
+
+        let separator = |character: char| !character.is_alphanumeric();
+        let expected = |text: &str| -> Vec<String> {
+            let normal: String =
+                text.nfkd().filter(|part| !is_combining_mark(*part)).flat_map(char::to_lowercase).collect();
+            let spelled = normal.replace(is_apostrophe, "").replace('ß', "s").replace('ø', "o").replace('ł', "l");
+            let spelled = spelled.replace('đ', "d").replace('ı', "i");
+            spelled.split(separator).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        };
+        // Every character, in a word of its own and within one.
+        for character in '\u{0}'..=char::MAX {
+            let text = format!("A{character}b {character} \u{301}{character}\u{327}");
+            assert_eq!(search_words(&text), expected(&text), "{character:?}");
+        }
     }
 
     fn name(parts: &[(Key<Text>, &str)]) -> Values {
