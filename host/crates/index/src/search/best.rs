@@ -47,12 +47,21 @@ impl<'o, 'a, 'p> Best<'o, 'a, 'p> {
             if count == 0 {
                 continue;
             }
-            let rows = matches.range(lows).map(|low| bitmaps::join(segment, low));
+            let rows = matches.range(lows.clone()).map(|low| bitmaps::join(segment, low));
             if count < WHOLE_CHUNK_MIN {
                 rows.for_each(|row| self.take((self.order.first_rank(row), row)));
                 continue;
             }
             self.order.first_ranks(usize::from(segment) * SEGMENT_CHUNKS + place, &mut ranks);
+            if self.after.is_none() {
+                // Nothing is counted, so only the few rows that may precede the worst candidate are looked up.
+                for (low, rank) in lows.zip(ranks) {
+                    if rank <= self.worst.map_or(u64::MAX, |worst| worst.0) && matches.contains(low) {
+                        self.take((rank, bitmaps::join(segment, low)));
+                    }
+                }
+                continue;
+            }
             for row in rows {
                 let rank = ranks.get(row as usize % CHUNK_ROWS).copied().unwrap_or(u64::MAX);
                 self.take((rank, row));
