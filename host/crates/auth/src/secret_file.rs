@@ -7,6 +7,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
@@ -15,6 +16,8 @@ use secrecy::{ExposeSecret, SecretString};
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 /// The name prefix of temporary files.
 const UNFINISHED_PREFIX: &str = ".daftar-";
+/// The age from which a temporary file is not being written any more.
+const UNFINISHED_AGE: Duration = Duration::from_secs(600);
 /// The permission bits of group and others; must be zero.
 const OTHERS_MASK: u32 = 0o077;
 
@@ -136,7 +139,8 @@ pub fn replace(path: &Path, content: &SecretString) -> Result<(), SecretFileErro
     sync_folder(path)
 }
 
-/// Removes temporary files left by a crash.
+/// Removes temporary files left by a crash. A young one may be of another server that shares the folder and writes it
+/// now.
 ///
 /// # Errors
 /// If the folder cannot be read, or a file in it not removed.
@@ -144,11 +148,18 @@ pub fn remove_unfinished(folder: &Path) -> Result<(), SecretFileError> {
     let entries = fs::read_dir(folder).map_err(|error| SecretFileError::io("look into", folder, error))?;
     for entry in entries {
         let entry = entry.map_err(|error| SecretFileError::io("look into", folder, error))?;
-        if entry.file_name().as_encoded_bytes().starts_with(UNFINISHED_PREFIX.as_bytes()) {
+        let is_unfinished = entry.file_name().as_encoded_bytes().starts_with(UNFINISHED_PREFIX.as_bytes());
+        if is_unfinished && is_left(&entry) {
             fs::remove_file(entry.path()).map_err(|error| SecretFileError::io("remove", &entry.path(), error))?;
         }
     }
     Ok(())
+}
+
+/// Returns true if a temporary file was last written so long ago that no program writes it any more.
+fn is_left(entry: &fs::DirEntry) -> bool {
+    let written = entry.metadata().and_then(|metadata| metadata.modified());
+    written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= UNFINISHED_AGE))
 }
 
 /// Writes a temporary file in the same folder, with mode 0600 from the start, durably.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use secrecy::ExposeSecret;
 use tempfile::TempDir;
@@ -94,9 +95,31 @@ fn only_the_owner_may_read_the_file_and_temporary_files_are_removed() {
     // A crash after the temporary file was written and before it was renamed.
     let unfinished = folder.path().join(KEY_FOLDER).join(".daftar-Ab3xYz");
     fs::copy(file(&folder), &unfinished).unwrap();
+    // It may be of another server at first.
+    KeyRing::load_or_create(folder.path(), DAY_S, at(2)).unwrap();
+    assert!(unfinished.exists());
+    let hour_ago = fs::metadata(&unfinished).unwrap().modified().unwrap() - Duration::from_secs(3_600);
+    fs::File::open(&unfinished).unwrap().set_modified(hour_ago).unwrap();
     let again = KeyRing::load_or_create(folder.path(), DAY_S, at(2)).unwrap();
     assert_eq!(ids(&again), ids(&ring));
     assert!(!unfinished.exists());
+}
+
+#[test]
+fn servers_that_start_at_once_use_the_same_first_key() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let start = || {
+            let ring = KeyRing::load_or_create(folder.path(), DAY_S, at(0)).unwrap();
+            let decisions = DecisionKeyRing::load_or_create(folder.path(), at(0)).unwrap();
+            (ids(&ring), decisions.load().current().id().to_owned())
+        };
+        let started: Vec<_> = std::thread::scope(|scope| {
+            let servers: Vec<_> = (0..4).map(|_| scope.spawn(start)).collect();
+            servers.into_iter().map(|server| server.join().unwrap()).collect()
+        });
+        assert!(started.iter().all(|keys| *keys == started[0]), "{started:?}");
+    }
 }
 
 #[test]
