@@ -1,6 +1,7 @@
 //! `POST /Eligibility/$preview`
 
 mod agreement;
+mod comparison;
 mod refusals;
 mod streaming;
 pub mod turns;
@@ -20,6 +21,12 @@ fn analyst(app: &TestApp) -> ApiClient {
 fn register() -> (TestApp, ApiClient) {
     let app = TestApp::start();
     let client = analyst(&app);
+    fill(&client);
+    (app, client)
+}
+
+/// Writes the people and households of [`register`].
+fn fill(client: &ApiClient) {
     let genders = [Some(FEMALE), Some(MALE), None];
     for number in 0..12_usize {
         let mut more = json!({});
@@ -50,7 +57,6 @@ fn register() -> (TestApp, ApiClient) {
     }
     let left = with(household("H-4", &[("8", "head")]), json!({"active": false}));
     drop(client.create_group(&left));
-    (app, client)
 }
 
 /// The response to a preview.

@@ -218,6 +218,16 @@ pub struct ExpressionProblem {
     pub message: String,
     /// All diagnostics.
     pub diagnostics: Vec<crate::eligibility::Diagnostic>,
+    /// The member of the request that contains the expression; `None` if it is `expression` or that of a program.
+    pub field: Option<&'static str>,
+}
+
+impl ExpressionProblem {
+    /// Names the member of the request that contains the expression, also in the message.
+    #[must_use]
+    pub fn of_field(self, field: &'static str) -> Self {
+        Self { message: format!("`{field}`: {}", self.message), field: Some(field), ..self }
+    }
 }
 
 impl AppError {

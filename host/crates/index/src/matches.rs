@@ -68,6 +68,13 @@ impl RowMarks {
         self.0.merge(&other.0);
     }
 
+    /// Returns the rows that are in both marks.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let both = |(segment, rows)| Some((segment, rows & other.0.segment(segment)?));
+        Self(RowSet::of_segments(self.0.segments().filter_map(both)))
+    }
+
     /// Returns up to `count` rows from `first` on, ascending.
     #[must_use]
     pub fn from(&self, first: u32, count: usize) -> Vec<u32> {

@@ -15,8 +15,12 @@ use super::limits::{CORE_INSTANCES_MAX, MEMORY_BYTES_CEILING, STACK_BYTES, TABLE
 /// The interval of the epoch. A call is stopped at most one tick after its time limit.
 pub(super) const TICK: Duration = Duration::from_millis(5);
 
-/// The most concurrent instances, independent of the number of threads. Each reserves address space, not memory.
-pub(super) const INSTANCES_MAX: usize = 32;
+/// The most threads that run plugins.
+pub(super) const THREADS_MAX: usize = 32;
+
+/// The most concurrent instances, independent of the number of threads: a thread that compares rules has two. Each
+/// reserves address space, not memory.
+pub(super) const INSTANCES_MAX: usize = 2 * THREADS_MAX;
 
 /// The features that current compilers emit: no threads, no 64-bit memories, no garbage collection, no exceptions, and
 /// no relaxed SIMD, whose results differ between machines.

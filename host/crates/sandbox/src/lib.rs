@@ -154,7 +154,7 @@ impl PluginHost {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let size = PoolSize {
             // Each thread has one instance at a time, so the pool of instances always has a free slot for it.
-            threads: settings.threads.unwrap_or(cores.saturating_add(2)).clamp(THREADS_MIN, engine::INSTANCES_MAX),
+            threads: settings.threads.unwrap_or(cores.saturating_add(2)).clamp(THREADS_MIN, engine::THREADS_MAX),
             interactive_waiting: WAITING_MAX,
             background_waiting: BACKGROUND_WAITING_MAX,
         };

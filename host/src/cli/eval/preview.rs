@@ -48,6 +48,7 @@ pub fn run(
     }
     let body = PreviewRequest {
         expression: Cow::Borrowed(&rule.expression),
+        compare: None,
         engine: rule.engine.as_deref().map(Cow::Borrowed),
         subject: Some(rule.subject),
         filter: Some(filters(&args.filter)?),
@@ -187,6 +188,7 @@ mod tests {
             by_region: None,
             missing: vec![MissingFact { field: "me.gender".into(), count: 27 }],
             sample: Vec::new(),
+            comparison: None,
             withheld: Vec::new(),
             decision: Decision::default(),
             warnings: Vec::new(),
@@ -210,6 +212,7 @@ mod tests {
         let line = PreviewSubject {
             subject: "Individual/urn:x|a,\"b\"".into(),
             outcome: Outcome::Undetermined,
+            compared: None,
             missing: vec!["me.a".to_owned(), "me.b".to_owned()].into(),
             errors: Vec::new(),
         };

@@ -16,6 +16,10 @@ pub struct PreviewRequest<'a> {
     /// The rule.
     #[schema(schema_with = expression)]
     pub expression: Cow<'a, str>,
+    /// A rule to compare it with, over the same subjects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = expression)]
+    pub compare: Option<Cow<'a, str>>,
     /// The eligibility engine, by name; the active one by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 64)]
@@ -73,6 +77,9 @@ pub struct Previewed<'a> {
     pub missing: Vec<MissingFact<'a>>,
     /// Some subjects, at most the requested number.
     pub sample: Vec<PreviewSubject<'a>>,
+    /// The comparison with the second rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison<'a>>,
     /// The breakdowns that the client may not see.
     pub withheld: Vec<Cow<'a, str>>,
     /// The data that repeat the decision.
@@ -130,6 +137,87 @@ pub struct MissingFact<'a> {
     pub count: u64,
 }
 
+/// The outcomes of a rule (A) compared with those of a second one (B).
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Comparison<'a> {
+    /// The subjects by both outcomes: all nine pairs.
+    pub cells: Vec<Cell>,
+    /// The subjects by gender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_gender: Option<Vec<GenderCells<'a>>>,
+    /// The subjects by age.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_age_band: Option<Vec<AgeBandCells>>,
+    /// The subjects by region.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_region: Option<Vec<RegionCells<'a>>>,
+    /// Subjects that are eligible by B and not by A, in the order of registration, at most `sample` of them.
+    pub gained: Vec<MovedSubject<'a>>,
+    /// Subjects that are eligible by A and not by B, in the order of registration, at most `sample` of them.
+    pub lost: Vec<MovedSubject<'a>>,
+    /// The warnings about the second rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Diagnostic<'a>>,
+}
+
+/// The number of subjects with one outcome by each rule.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+pub struct Cell {
+    /// The outcome of A.
+    pub a: Outcome,
+    /// The outcome of B.
+    pub b: Outcome,
+    /// The number of them.
+    pub count: u64,
+}
+
+/// The subjects of one gender, or without one, by both outcomes.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct GenderCells<'a> {
+    /// The code; `null` for subjects without one.
+    #[schema(required)]
+    pub code: Option<Cow<'a, str>>,
+    /// Its name.
+    #[schema(required)]
+    pub display: Option<Cow<'a, str>>,
+    /// The number of them.
+    pub cells: Vec<Cell>,
+}
+
+/// The subjects of an age, or whose age is not known, by both outcomes.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct AgeBandCells {
+    /// The lowest age in years; `null` where the age is not known.
+    #[schema(required)]
+    pub from: Option<u8>,
+    /// The highest age in years; `null` where it is open.
+    #[schema(required)]
+    pub to: Option<u8>,
+    /// The number of them.
+    pub cells: Vec<Cell>,
+}
+
+/// The subjects with an address in one region, or without any, by both outcomes.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct RegionCells<'a> {
+    /// The region; `null` for subjects without one.
+    #[schema(required)]
+    pub region: Option<Cow<'a, str>>,
+    /// The number of them.
+    pub cells: Vec<Cell>,
+}
+
+/// A subject that one rule makes eligible and the other does not.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct MovedSubject<'a> {
+    /// Its reference.
+    pub subject: Cow<'a, str>,
+    /// The outcome of A.
+    pub a: Outcome,
+    /// The outcome of B.
+    pub b: Outcome,
+}
+
 /// The result of a rule for one subject.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct PreviewSubject<'a> {
@@ -137,6 +225,9 @@ pub struct PreviewSubject<'a> {
     pub subject: Cow<'a, str>,
     /// The outcome.
     pub outcome: Outcome,
+    /// The outcome of the rule that it is compared with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared: Option<Outcome>,
     /// The facts that are not known and on which the outcome depends.
     pub missing: Cow<'a, [String]>,
     /// The errors of the evaluation.

@@ -134,7 +134,11 @@ impl From<AppError> for Problem {
             AppError::NotEligible { outcome, missing } => {
                 Self { outcome: Some(Box::new((outcome, missing))), ..problem }
             }
-            AppError::Expression(refused) => Self { diagnostics: refused.diagnostics, ..problem },
+            AppError::Expression(refused) => {
+                let (code, message) = (problem.code.name(), refused.message);
+                let errors = refused.field.map(|field| FieldProblem::new(field, code, message));
+                Self { diagnostics: refused.diagnostics, errors: errors.into_iter().collect(), ..problem }
+            }
             AppError::MissingScope { required, .. } => {
                 let scope = required.replace(" or ", " ");
                 let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");

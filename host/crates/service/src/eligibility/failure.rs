@@ -27,6 +27,19 @@ pub(super) enum Failure {
     App(AppError),
     /// Error of the engine.
     Engine(EngineError),
+    /// Error of the engine with the expression of this member of the request.
+    EngineIn(&'static str, EngineError),
+}
+
+impl Failure {
+    /// Names the member of the request that contains the expression.
+    pub fn of_field(self, field: &'static str) -> Self {
+        match self {
+            Self::App(AppError::Expression(problem)) => Self::App(AppError::Expression(problem.of_field(field))),
+            Self::Engine(error) => Self::EngineIn(field, error),
+            Self::App(_) | Self::EngineIn(..) => self,
+        }
+    }
 }
 
 impl From<AppError> for Failure {
@@ -52,23 +65,33 @@ pub(super) async fn unless_exhausted<T>(
     requested: RequestIdentity,
     run: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, AppError> {
-    if let Some(message) = registry.exhausted.recall(&ctx.actor, &requested, ctx.now) {
-        return Err(budget_problem(message));
+    if let Some((message, field)) = registry.exhausted.recall(&ctx.actor, &requested, ctx.now) {
+        return Err(in_field(budget_problem(message), field));
     }
-    run.await.map_err(|failure| match failure {
-        Failure::App(error) => error,
-        Failure::Engine(error) => {
-            if let Some(message) = exhaustion(&error) {
-                registry.exhausted.remember(&ctx.actor, requested, message, ctx.now);
-            }
-            match error {
-                EngineError::Diagnostics(diagnostics) => {
-                    refused(with_known_codes(&registry.vocabularies.current(), diagnostics))
-                }
-                other => engine_error(other),
-            }
+    run.await.map_err(|failure| {
+        let (error, field) = match failure {
+            Failure::App(error) => return error,
+            Failure::Engine(error) => (error, None),
+            Failure::EngineIn(field, error) => (error, Some(field)),
+        };
+        if let Some(message) = exhaustion(&error) {
+            registry.exhausted.remember(&ctx.actor, requested, (message, field), ctx.now);
         }
+        let error = match error {
+            EngineError::Diagnostics(diagnostics) => {
+                refused(with_known_codes(&registry.vocabularies.current(), diagnostics))
+            }
+            other => engine_error(other),
+        };
+        in_field(error, field)
     })
+}
+
+fn in_field(error: AppError, field: Option<&'static str>) -> AppError {
+    match (error, field) {
+        (AppError::Expression(problem), Some(field)) => AppError::Expression(problem.of_field(field)),
+        (error, _) => error,
+    }
 }
 
 /// Returns the error of an expression with these diagnostics. Its message is that of the first error.
@@ -78,7 +101,7 @@ pub(super) fn refused(diagnostics: Vec<Diagnostic>) -> AppError {
         Some(first) => format!("line {}, column {}: {}", first.line, first.column, first.message),
         None => "it was refused".to_owned(),
     };
-    AppError::Expression(ExpressionProblem { message, diagnostics })
+    AppError::Expression(ExpressionProblem { message, diagnostics, field: None })
 }
 
 /// Returns a message with the budget that an expression exhausted, or `None` for another error.
@@ -103,7 +126,7 @@ fn exhaustion(error: &EngineError) -> Option<String> {
 
 /// Returns the error of an expression that exhausted a budget.
 pub(super) fn budget_problem(message: String) -> AppError {
-    AppError::Expression(ExpressionProblem { message, diagnostics: Vec::new() })
+    AppError::Expression(ExpressionProblem { message, diagnostics: Vec::new(), field: None })
 }
 
 /// Returns the error for the client if the engine fails. A fault that the expression caused is an error of its author
@@ -135,10 +158,9 @@ pub(super) fn engine_error(error: EngineError) -> AppError {
                 | FaultKind::OutputTooLarge
                 | FaultKind::HostCalls
                 | FaultKind::InvalidAnswer
-                | FaultKind::RefusedInput => AppError::Expression(ExpressionProblem {
-                    message: format!("the engine could not evaluate it ({})", fault.kind.name()),
-                    diagnostics: Vec::new(),
-                }),
+                | FaultKind::RefusedInput => {
+                    budget_problem(format!("the engine could not evaluate it ({})", fault.kind.name()))
+                }
             }
         }
     }
@@ -168,26 +190,30 @@ pub(super) struct RequestIdentity {
 #[derive(Debug, Default)]
 pub struct ExhaustedExpressions(Mutex<HashMap<ClientId, VecDeque<Entry>>>);
 
+/// The message about an exhausted budget, and the member of the request with the expression if it is not `expression`.
+type Exhaustion = (String, Option<&'static str>);
+
 #[derive(Debug)]
 struct Entry {
     requested: RequestIdentity,
-    message: String,
+    exhaustion: Exhaustion,
     until: Timestamp,
 }
 
 impl ExhaustedExpressions {
     /// Returns the reason for which the request would exhaust its budget again, if the same client recently sent the
     /// same expression for as many subjects or fewer.
-    pub(super) fn recall(&self, actor: &Actor, requested: &RequestIdentity, now: Timestamp) -> Option<String> {
+    pub(super) fn recall(&self, actor: &Actor, requested: &RequestIdentity, now: Timestamp) -> Option<Exhaustion> {
         let Actor::Client(client) = actor else { return None };
         let clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = clients.get(client)?.iter().rev().find(|entry| entry.forbids(requested, now))?;
         let seconds = entry.until.duration_since(now).as_millis().max(0).unsigned_abs().div_ceil(1_000);
-        Some(format!("{} (this was found out a moment ago; it is tried again in {seconds} s)", entry.message))
+        let (message, field) = &entry.exhaustion;
+        Some((format!("{message} (this was found out a moment ago; it is tried again in {seconds} s)"), *field))
     }
 
     /// Stores that the request exhausted a budget.
-    pub(super) fn remember(&self, actor: &Actor, requested: RequestIdentity, message: String, now: Timestamp) {
+    pub(super) fn remember(&self, actor: &Actor, requested: RequestIdentity, exhaustion: Exhaustion, now: Timestamp) {
         let Actor::Client(client) = actor else { return };
         let Ok(until) = now.checked_add(REMEMBERED) else { return };
         let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -206,7 +232,7 @@ impl ExhaustedExpressions {
             clients.remove(client);
             return;
         }
-        entries.push_back(Entry { requested, message, until });
+        entries.push_back(Entry { requested, exhaustion, until });
     }
 }
 
@@ -247,9 +273,9 @@ mod tests {
     fn it_is_held_against_that_client_and_that_expression_for_a_while() {
         let memory = ExhaustedExpressions::default();
         let (one, other) = (client("client_one"), client("client_other"));
-        memory.remember(&one, requested("a", 10), "too much".to_owned(), at(0));
+        memory.remember(&one, requested("a", 10), ("too much".to_owned(), None), at(0));
         let reported = memory.recall(&one, &requested("a", 10), at(29)).unwrap();
-        assert_eq!(reported, "too much (this was found out a moment ago; it is tried again in 1 s)");
+        assert_eq!(reported.0, "too much (this was found out a moment ago; it is tried again in 1 s)");
         assert_eq!(memory.recall(&other, &requested("a", 10), at(0)), None);
         assert_eq!(memory.recall(&one, &requested("b", 10), at(0)), None);
         assert_eq!(memory.recall(&one, &requested("a", 10), at(30)), None, "it is forgotten");
@@ -259,7 +285,7 @@ mod tests {
     fn fewer_subjects_may_fit_and_more_do_not() {
         let memory = ExhaustedExpressions::default();
         let one = client("client_one");
-        memory.remember(&one, requested("a", 10), "too much".to_owned(), at(0));
+        memory.remember(&one, requested("a", 10), ("too much".to_owned(), None), at(0));
         let is_refused = |subjects| memory.recall(&one, &requested("a", subjects), at(0)).is_some();
         assert_eq!([9, 10, 11].map(is_refused), [false, true, true]);
     }
@@ -268,15 +294,15 @@ mod tests {
     fn what_is_remembered_is_bounded_for_one_client_and_for_all() {
         let memory = ExhaustedExpressions::default();
         for number in 0..10_000 {
-            memory.remember(&client("client_one"), requested(&number.to_string(), 1), String::new(), at(0));
+            memory.remember(&client("client_one"), requested(&number.to_string(), 1), (String::new(), None), at(0));
         }
         assert_eq!(remembered(&memory), OF_CLIENT_MAX);
         assert!(memory.recall(&client("client_one"), &requested("9999", 1), at(0)).is_some(), "the latest is kept");
         for number in 0..10_000 {
-            memory.remember(&client(&format!("client_{number}")), requested("a", 1), String::new(), at(0));
+            memory.remember(&client(&format!("client_{number}")), requested("a", 1), (String::new(), None), at(0));
         }
         assert_eq!(remembered(&memory), ALL_MAX);
-        memory.remember(&client("client_late"), requested("a", 1), String::new(), at(60));
+        memory.remember(&client("client_late"), requested("a", 1), (String::new(), None), at(60));
         assert_eq!(remembered(&memory), 1, "expired entries are evicted");
     }
 }

@@ -17,6 +17,7 @@
 //! per client.
 
 mod breakdown;
+mod comparison;
 mod counting;
 mod facts;
 mod partition;
@@ -30,11 +31,13 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 pub use self::breakdown::{AGE_BANDS, Counts};
+pub use self::comparison::Cells;
 pub use self::partition::{PartedRegister, PartitionUsage};
 pub use self::records::PreviewCacheUsage;
-pub use self::run::{Preview, PreviewEvent, Ready, Shown};
+pub use self::run::{Comparison, MovedSubject, Preview, PreviewEvent, Ready, Shown};
 
 use self::breakdown::Breakdowns;
+use self::comparison::ComparedRule;
 use self::facts::BATCH_ROWS_MAX;
 use self::records::{Asking, PreviewCache};
 use super::check::{self, codes_of};
@@ -77,6 +80,8 @@ pub enum SubjectSelection {
 pub struct PreviewRequest {
     /// The rule.
     pub expression: String,
+    /// The rule to compare it with.
+    pub compare: Option<String>,
     /// Search for the subjects.
     pub among: SubjectSelection,
     /// Number of subjects in the sample.
@@ -145,6 +150,7 @@ impl Previews {
 #[derive(Debug, Clone)]
 struct Question {
     expression: String,
+    compare: Option<String>,
     kind: Subject,
     /// In days since 1970-01-01.
     as_of: i32,
@@ -161,6 +167,8 @@ struct Inquiry {
     previews: Arc<Previews>,
     question: Question,
     schema: Arc<Schema>,
+    compared: Option<ComparedRule>,
+    /// The fields that the rule reads, and the compared one.
     references: Vec<Reference>,
     generation: Arc<Generation>,
     warnings: Vec<Diagnostic>,
@@ -187,12 +195,24 @@ impl Inquiry {
         };
         let own_engine = Arc::clone(engine);
         let described = move |session: &mut RuleSession| {
-            let references = session.references().to_vec();
-            schema::check_stored(&ctx, question.kind, &references)?;
+            schema::check_stored(&ctx, question.kind, session.references())?;
+            let compared = question
+                .compare
+                .as_deref()
+                .map(|expression| ComparedRule::compile(&ctx, session, (expression, &schema), question.kind));
+            let compared = compared.transpose()?;
+            let references = match &compared {
+                None => session.references().to_vec(),
+                Some(compared) => compared.all_references(),
+            };
             // The vocabularies are read after the snapshot, so that they contain codes that were published and recorded
             // in the meantime.
-            let generation = check::consulted(&registry, || codes_of(session.questions()))?;
+            let generation = check::consulted(&registry, || {
+                let codes = codes_of(session.questions()).into_iter();
+                codes.chain(session.compared().into_iter().flat_map(|rule| codes_of(rule.questions()))).collect()
+            })?;
             check::bindings(&generation, session.questions(), &BTreeSet::new()).map_err(refused)?;
+            comparison::check_bindings(&generation, session)?;
             let as_of = date_from_days(question.as_of).ok_or_else(|| AppError::internal("a preview of no day"))?;
             let decision = Decision::of(session, &question.expression, &schema, &generation, as_of);
             Ok::<_, Failure>(Self {
@@ -206,6 +226,7 @@ impl Inquiry {
                 previews,
                 question,
                 schema,
+                compared,
                 references,
                 generation,
             })
@@ -251,8 +272,9 @@ pub async fn prepare(
         SubjectSelection::Groups(search) => group::resolve(ctx, registry, search).await?,
     };
     let population = population::find(ctx, registry, &query).await?;
+    let compared = request.compare.iter().map(|expression| format!(" {}", expression_digest(expression)));
     let requested = RequestIdentity {
-        expression_digest: expression_digest(&request.expression),
+        expression_digest: compared.fold(expression_digest(&request.expression), |digest, other| digest + &other),
         under: format!("preview of {kind:?} {engine_name}"),
         // Budgets apply to a batch, not to the complete preview.
         subjects: usize::try_from(population.len()).unwrap_or(usize::MAX).min(BATCH_ROWS_MAX),
@@ -260,6 +282,7 @@ pub async fn prepare(
     let (breakdowns, withheld) = breakdowns(ctx, kind);
     let question = Question {
         expression: request.expression,
+        compare: request.compare,
         kind,
         as_of: days_since_epoch(request.as_of.unwrap_or_else(|| utc_day(ctx.now))),
         breakdowns,

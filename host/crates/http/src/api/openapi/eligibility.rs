@@ -54,7 +54,7 @@ pub fn evidence() -> Operation {
 /// `POST /Eligibility/$preview`
 pub fn preview() -> Operation {
     Operation::new(Tag::Eligibility, "previewRule", "Count eligible subjects in the register")
-        .says("Evaluates an expression for all individuals or groups that match `filter`, the parameters of a search, on a snapshot of the register, and counts the outcomes, also by gender, age band and region. It requires `individual:read` (for groups `group:read`), and the scopes of all data that the expression and the filter read. A breakdown that the client may not see is left out and named in `withheld`. With `Accept: application/x-ndjson` the response is a sequence of lines: progress, with `subjects: true` one for each subject in the order of registration, and the result as the last one, or `error` if it fails after it began. Closing the connection aborts it. An invalid expression is 422 with `diagnostics`; so is one that exhausts a budget.")
+        .says("Evaluates an expression for all individuals or groups that match `filter`, the parameters of a search, on a snapshot of the register, and counts the outcomes, also by gender, age band and region. It requires `individual:read` (for groups `group:read`), and the scopes of all data that the expression and the filter read. A breakdown that the client may not see is left out and named in `withheld`. With `Accept: application/x-ndjson` the response is a sequence of lines: progress, with `subjects: true` one for each subject in the order of registration, and the result as the last one, or `error` if it fails after it began. Closing the connection aborts it. With `compare`, a second expression, both are evaluated over the same snapshot in one pass: `comparison` has the subjects by both outcomes, and subjects that are eligible by one of them only. An invalid expression is 422 with `diagnostics`, and `errors` names `compare` if it is the second; so is one that exhausts a budget.")
         .body(
             "The expression and its subjects.",
             any_of(["PreviewOfIndividuals", "PreviewOfGroups"].map(named)),
@@ -148,6 +148,7 @@ fn inline(members: Shape) -> Shape {
 fn preview_request(description: &str, filter: &str) -> Shape {
     let sample = whole(0).with("maximum", SAMPLE_MAX).about("The number of subjects to return.");
     of_type::<PreviewRequest<'_>>(description)
+        .may_or_null("compare", shape::plain().at_most(body::EXPRESSION_BYTES_MAX).about("A rule to compare it with."))
         .may_or_null("filter", named(filter).about("The subjects; all if absent."))
         .may_or_null("sample", sample)
 }

@@ -172,10 +172,10 @@ pub async fn previewed(ctx: &OpContext, app: &AppState, headers: &HeaderMap, mem
     let is_streamed = asks_for_lines(headers);
     let requested = Problems::of(|problems| preview_body::read(members, is_streamed, problems))?;
     let requested = requested.ok_or_else(|| AppError::internal("a body that is right asks for nothing"))?;
-    let PreviewParameters { expression, engine, subject, filter, sample, tells_subjects, as_of } = requested;
+    let PreviewParameters { expression, compare, engine, subject, filter, sample, tells_subjects, as_of } = requested;
     let engine = engine::of_body(&app.engine, engine.as_deref())?;
     let among = selection(app, ctx, subject, &filter)?;
-    let request = PreviewRequest { expression, among, sample, as_of, is_streamed, tells_subjects };
+    let request = PreviewRequest { expression, compare, among, sample, as_of, is_streamed, tells_subjects };
     let ready = prepare(ctx, &app.registry, &engine, &app.previews, request).await?;
     let (languages, sealer) = (languages(app, headers), Sealer::new(ctx, &app.decision_keys));
     if !is_streamed {

@@ -7,6 +7,7 @@
 //! the expression. It is never a fault of the engine; otherwise one client could disable eligibility for all clients.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use wasmtime::Store;
 
@@ -80,6 +81,12 @@ pub struct RuleSession {
     questions: Vec<PlacedQuestion>,
     warnings: Vec<Diagnostic>,
     summary: RuleSummary,
+    plugin: Arc<LoadedPlugin>,
+    engine: Arc<SandboxEngine>,
+    compared: Option<Box<RuleSession>>,
+    /// True if the expression to compare with could not be compiled because of a fault that the engine may have caused
+    /// itself.
+    has_failed_to_compare: bool,
 }
 
 impl RuleSession {
@@ -88,9 +95,9 @@ impl RuleSession {
     /// # Errors
     /// The expression is invalid or exhausts a budget, or the engine failed.
     pub(super) fn compile(
-        plugin: &LoadedPlugin,
+        plugin: &Arc<LoadedPlugin>,
         linked: &LinkedEngine,
-        engine: &SandboxEngine,
+        engine: &Arc<SandboxEngine>,
         (priority, cancellation): (Priority, Cancellation),
         expression: &str,
         schema: &Schema,
@@ -108,8 +115,39 @@ impl RuleSession {
         let questions = metered.call(0, |store, rules| rules.questions(store, rule))?;
         let warnings = metered.call(0, |store, rules| rules.warnings(store, rule))?;
         let summary = metered.call(0, |store, rules| rules.summary(store, rule))?;
-        let (engine_name, expression) = (plugin.reference(), expression.to_owned());
-        Ok(Self { metered, engine_name, expression, rule, references, questions, warnings, summary })
+        Ok(Self {
+            metered,
+            engine_name: plugin.reference(),
+            expression: expression.to_owned(),
+            rule,
+            references,
+            questions,
+            warnings,
+            summary,
+            plugin: Arc::clone(plugin),
+            engine: Arc::clone(engine),
+            compared: None,
+            has_failed_to_compare: false,
+        })
+    }
+
+    /// Compiles an expression to compare this one with, in an instance and with budgets of its own.
+    ///
+    /// # Errors
+    /// Same as for the first expression.
+    pub fn compare(&mut self, expression: &str, schema: &Schema) -> Result<&mut Self, EngineError> {
+        let linked = self.plugin.linked::<LinkedEngine>().ok_or(EngineError::NoEngine)?;
+        let terms = (self.metered.priority, self.metered.cancellation.clone());
+        let compiled = Self::compile(&self.plugin, linked, &self.engine, terms, expression, schema);
+        if let Err(EngineError::Fault(fault)) = &compiled {
+            self.has_failed_to_compare = is_suspicious(fault.kind);
+        }
+        Ok(&mut **self.compared.insert(Box::new(compiled?)))
+    }
+
+    /// The rule that [`RuleSession::compare`] compiled.
+    pub fn compared(&mut self) -> Option<&mut Self> {
+        self.compared.as_deref_mut()
     }
 
     /// The fields that the rule reads, all of them fields of the schema.
@@ -177,10 +215,16 @@ impl RuleSession {
         &self.engine_name
     }
 
-    /// Returns the resource usage of the session so far.
+    /// Returns the resource usage of the session so far, without that of the compared rule.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.metered.sandbox.usage()
+    }
+
+    /// Returns the time spent in calls of the engine, for the compared rule too.
+    #[must_use]
+    pub fn time(&self) -> Duration {
+        self.usage().time.saturating_add(self.compared.as_ref().map_or(Duration::ZERO, |compared| compared.time()))
     }
 
     /// The cancellation of the request. Once it is cancelled, every call fails with [`EngineError::Abandoned`], and
@@ -192,7 +236,9 @@ impl RuleSession {
 
     /// Returns true if a fault ended the session that the engine may have caused itself.
     pub(super) fn has_suspicious_fault(&self) -> bool {
-        self.metered.sandbox.fault().is_some_and(|fault| is_suspicious(fault.kind))
+        self.has_failed_to_compare
+            || self.metered.sandbox.fault().is_some_and(|fault| is_suspicious(fault.kind))
+            || self.compared.as_ref().is_some_and(|compared| compared.has_suspicious_fault())
     }
 }
 

@@ -154,7 +154,7 @@ impl Inputs {
         }
         let outcomes = self.decide(session).map_err(|failure| match failure {
             Failure::App(error) => error.to_string(),
-            Failure::Engine(error) => error.to_string(),
+            Failure::Engine(error) | Failure::EngineIn(_, error) => error.to_string(),
         })?;
         Ok(Replayed {
             results: outcomes.into_iter().map(SubjectResult::from).collect(),

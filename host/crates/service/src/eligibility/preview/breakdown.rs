@@ -6,6 +6,7 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 
 use super::Shown;
+use super::comparison::{Cells, Moved};
 use super::facts::Facts;
 use crate::eligibility::layout::bit;
 use daftar_domain::calendar::days_since_epoch;
@@ -31,6 +32,9 @@ pub struct Counts {
     pub undetermined: u64,
     /// Undetermined because an error occurred while the rule was evaluated.
     pub errors: u64,
+    /// By the outcomes of the rule and of the one that it is compared with. Without one its outcome counts as
+    /// [`Verdict::NotEligible`].
+    pub cells: Cells,
 }
 
 /// Counts of some subjects. Counts of several sets of subjects can be merged.
@@ -46,6 +50,8 @@ pub(super) struct Counted {
     pub missing: BTreeMap<String, u64>,
     /// The sampled subjects, in the order of registration.
     pub sample: Vec<Shown>,
+    /// The first subjects whose eligibility differs between the rules.
+    pub moved: Moved,
 }
 
 /// The subjects of a region.
@@ -63,6 +69,10 @@ pub(super) struct SubjectCounter {
     pub eligible: RowMarks,
     pub undetermined: RowMarks,
     pub errors: RowMarks,
+    /// By the compared rule.
+    pub compared_eligible: RowMarks,
+    /// By the compared rule.
+    pub compared_undetermined: RowMarks,
 }
 
 /// Requested breakdowns.
@@ -81,6 +91,22 @@ impl Counts {
         self.not_eligible += other.not_eligible;
         self.undetermined += other.undetermined;
         self.errors += other.errors;
+        self.cells.merge(other.cells);
+    }
+
+    /// Adds outcomes of one kind.
+    fn add(&mut self, kind: Kind, count: u64) {
+        let verdict = kind % WITH_ERROR;
+        self.total += count;
+        *match verdict {
+            NOT_ELIGIBLE => &mut self.not_eligible,
+            ELIGIBLE => &mut self.eligible,
+            _ => &mut self.undetermined,
+        } += count;
+        if kind % COMPARED >= WITH_ERROR {
+            self.errors += count;
+        }
+        self.cells.add((usize::from(verdict), usize::from(kind / COMPARED)), count);
     }
 }
 
@@ -104,15 +130,22 @@ impl Counted {
             *self.missing.entry(field).or_default() += count;
         }
         self.sample.extend(later.sample);
+        self.moved.merge(later.moved);
     }
 }
 
-/// Index of the counter of an outcome: its verdict, plus [`WITH_ERROR`] if there was an error.
+/// Index of the counter of an outcome: its verdict, plus [`WITH_ERROR`] if there was an error, plus [`COMPARED`] times
+/// the verdict of the compared rule.
 type Kind = u8;
 /// Offset of the kinds with an error.
 const WITH_ERROR: Kind = 3;
+/// Factor of the verdict of the compared rule.
+const COMPARED: Kind = 6;
 /// Number of kinds.
-const KINDS: usize = 6;
+const KINDS: usize = 18;
+const NOT_ELIGIBLE: Kind = Verdict::NotEligible as Kind;
+const ELIGIBLE: Kind = Verdict::Eligible as Kind;
+const UNDETERMINED: Kind = Verdict::Undetermined as Kind;
 
 /// Number of outcomes of each kind.
 #[derive(Debug, Clone, Copy, Default)]
@@ -126,25 +159,20 @@ impl OfKind {
     }
 
     fn counts(self) -> Counts {
-        let [not_eligible, eligible, undetermined, not_eligible_errors, eligible_errors, undetermined_errors] =
-            self.0.map(u64::from);
-        let errors = eligible_errors + not_eligible_errors + undetermined_errors;
-        Counts {
-            total: eligible + not_eligible + undetermined + errors,
-            eligible: eligible + eligible_errors,
-            not_eligible: not_eligible + not_eligible_errors,
-            undetermined: undetermined + undetermined_errors,
-            errors,
+        let mut counts = Counts::default();
+        for (kind, count) in (0..).zip(self.0).filter(|(_, count)| *count > 0) {
+            counts.add(kind, count.into());
         }
+        counts
     }
 }
 
 impl SubjectCounter {
-    /// Counts the outcomes of some subjects.
-    pub fn add(&mut self, facts: &Facts, rows: &[u32], outcomes: &Outcomes) {
+    /// Counts the outcomes of some subjects, also by those of the compared rule.
+    pub fn add(&mut self, facts: &Facts, rows: &[u32], outcomes: &Outcomes, compared: Option<&Outcomes>) {
         let requested = facts.inquiry.question.breakdowns;
         let sums = &mut self.counted;
-        let kinds = kinds(rows.len(), outcomes);
+        let kinds = kinds(rows.len(), outcomes, compared);
         let genders = if requested.by_gender { genders(facts, rows) } else { Genders::default() };
         let bands = if requested.by_age_band { bands(facts, rows) } else { Vec::new() };
         // Counts by gender and band in one pass, so that each subject is counted once.
@@ -181,9 +209,16 @@ impl SubjectCounter {
             *sums.missing.entry(name.clone()).or_default() += count;
         }
         if requested.by_region {
-            self.eligible.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == Verdict::Eligible as Kind));
-            self.undetermined.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == Verdict::Undetermined as Kind));
-            self.errors.merge(&marked(rows, &kinds, |kind| kind >= WITH_ERROR));
+            self.eligible.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == ELIGIBLE));
+            self.undetermined.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == UNDETERMINED));
+            self.errors.merge(&marked(rows, &kinds, |kind| kind % COMPARED >= WITH_ERROR));
+        }
+        if let Some(compared) = compared {
+            if requested.by_region {
+                self.compared_eligible.merge(&marked(rows, &kinds, |kind| kind / COMPARED == ELIGIBLE));
+                self.compared_undetermined.merge(&marked(rows, &kinds, |kind| kind / COMPARED == UNDETERMINED));
+            }
+            self.counted.moved.add(facts, rows, outcomes, compared);
         }
     }
 
@@ -193,16 +228,47 @@ impl SubjectCounter {
         self.eligible.merge(&other.eligible);
         self.undetermined.merge(&other.undetermined);
         self.errors.merge(&other.errors);
+        self.compared_eligible.merge(&other.compared_eligible);
+        self.compared_undetermined.merge(&other.compared_undetermined);
+    }
+
+    /// Returns the sets of rows that [`counts_of_marks`] requires.
+    pub fn marks(&self) -> Vec<RowMarks> {
+        let Self { eligible, undetermined, errors, compared_eligible, compared_undetermined, .. } = self;
+        let single = [eligible, undetermined, errors, compared_eligible, compared_undetermined].map(Clone::clone);
+        let second = [compared_eligible, compared_undetermined];
+        let both = [eligible, undetermined].into_iter().flat_map(|one| second.map(|other| one.intersection(other)));
+        single.into_iter().chain(both).collect()
     }
 }
 
+/// Returns the counts of subjects from their number in total and in each of [`SubjectCounter::marks`].
+pub(super) fn counts_of_marks(total: u64, marked: &[u64]) -> Counts {
+    let [eligible, undetermined, errors, second_eligible, second_undetermined, ee, eu, ue, uu] =
+        std::array::from_fn(|at| marked.get(at).copied().unwrap_or_default());
+    let not_eligible = total.saturating_sub(eligible).saturating_sub(undetermined);
+    let mut cells = Cells::default();
+    let [n, e, u] = [Verdict::NotEligible, Verdict::Eligible, Verdict::Undetermined].map(|verdict| verdict as usize);
+    let (en, un) = (eligible.saturating_sub(ee + eu), undetermined.saturating_sub(ue + uu));
+    let (ne, nu) = (second_eligible.saturating_sub(ee + ue), second_undetermined.saturating_sub(eu + uu));
+    let nn = not_eligible.saturating_sub(ne + nu);
+    let counted = [((e, e), ee), ((e, u), eu), ((e, n), en), ((u, e), ue), ((u, u), uu), ((u, n), un)];
+    for (cell, count) in counted.into_iter().chain([((n, e), ne), ((n, u), nu), ((n, n), nn)]) {
+        cells.add(cell, count);
+    }
+    Counts { total, eligible, not_eligible, undetermined, errors, cells }
+}
+
 /// Returns the kind of the outcome of each subject.
-fn kinds(subjects: usize, outcomes: &Outcomes) -> Vec<Kind> {
+fn kinds(subjects: usize, outcomes: &Outcomes, compared: Option<&Outcomes>) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = outcomes.verdicts.iter().take(subjects).map(|verdict| *verdict as Kind).collect();
     for error in &outcomes.errors {
         if let Some(kind) = kinds.get_mut(error.row as usize).filter(|kind| **kind < WITH_ERROR) {
             *kind += WITH_ERROR;
         }
+    }
+    for (kind, verdict) in kinds.iter_mut().zip(compared.into_iter().flat_map(|compared| &compared.verdicts)) {
+        *kind += COMPARED * (*verdict as Kind);
     }
     kinds
 }

@@ -14,15 +14,14 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::Shown;
-use super::breakdown::{Counted, Counts, OfRegion, SubjectCounter};
+use super::breakdown::{Counted, OfRegion, SubjectCounter, counts_of_marks};
+use super::comparison::Rules;
 use super::facts::{BATCH_ROWS_MAX, Facts};
 use super::records::PART_ROWS;
-use crate::eligibility::check;
-use crate::eligibility::failure::{Failure, refused};
-use crate::eligibility::layout::codes_with_texts;
+use crate::eligibility::failure::Failure;
 use crate::subjects;
 use daftar_domain::consent::ConsentId;
-use daftar_domain::eligibility::RowOutcome;
+use daftar_domain::eligibility::{RowOutcome, Verdict};
 use daftar_domain::error::AppError;
 use daftar_domain::record::RecordId;
 use daftar_domain::subject::SubjectReference;
@@ -66,8 +65,8 @@ pub(super) struct Counting {
     pub sample: Arc<[u32]>,
 }
 
-/// Result for the subject of a row.
-type OfRow = (u32, RowOutcome);
+/// Result for the subject of a row, and the verdict of the compared rule.
+type OfRow = (u32, RowOutcome, Option<Verdict>);
 
 /// Result of a time slice.
 #[derive(Default)]
@@ -139,14 +138,12 @@ impl Counting {
     fn by_region(&self, tally: &SubjectCounter) -> Vec<(Option<String>, OfRegion)> {
         let (facts, snapshot) = (&self.facts, &self.facts.view.snapshot);
         let kind = facts.kind();
-        let marks = [&tally.eligible, &tally.undetermined, &tally.errors];
+        let marks = tally.marks();
+        let marks: Vec<&RowMarks> = marks.iter().collect();
         let regions = snapshot.by_region(kind, &self.rows, facts.view.limits(kind), &marks);
         let of_region = regions.into_iter().map(|region| {
-            let of_mark = |at: usize| region.marked.get(at).copied().unwrap_or_default();
-            let (total, eligible, undetermined, errors) = (region.total, of_mark(0), of_mark(1), of_mark(2));
-            let not_eligible = total.saturating_sub(eligible).saturating_sub(undetermined);
             let first = region.row.and_then(|row| snapshot.id_at(kind, row));
-            let counts = Counts { total, eligible, not_eligible, undetermined, errors };
+            let counts = counts_of_marks(region.total, &region.marked);
             (first.map(|_| region.phrase), OfRegion { first: first.unwrap_or(RecordId(0)), counts })
         });
         of_region.collect()
@@ -156,9 +153,10 @@ impl Counting {
     async fn shown(&self, outcomes: Vec<OfRow>) -> Result<Vec<Shown>, AppError> {
         let (kind, store) = (self.facts.kind(), &self.facts.inquiry.registry.store);
         let mut shown = Vec::with_capacity(outcomes.len());
-        for (row, outcome) in outcomes {
+        for (row, outcome, compared) in outcomes {
             let Some(id) = self.facts.view.snapshot.id_at(kind, row) else { continue };
-            shown.push(Shown { subject: subjects::called(&**store, SubjectReference { kind, id }).await?, outcome });
+            let subject = subjects::called(&**store, SubjectReference { kind, id }).await?;
+            shown.push(Shown { subject, outcome, compared });
         }
         Ok(shown)
     }
@@ -193,33 +191,24 @@ impl Counting {
         }
         let mut slice = Slice::default();
         let mut left = rows.as_slice();
-        let mut is_bound = false;
-        while !left.is_empty() && (left.len() == rows.len() || session.usage().time < SLICE_MAX) {
-            if session.cancellation().is_cancelled() {
+        let mut rules = Rules::new(facts, session)?;
+        while !left.is_empty() && (left.len() == rows.len() || rules.session.time() < SLICE_MAX) {
+            if rules.session.cancellation().is_cancelled() {
                 return Err(Failure::Engine(EngineError::Abandoned));
             }
             let (batch, taken) = runtime.block_on(facts.batch(left))?;
-            let with_texts = codes_with_texts(&inquiry.references, &batch);
-            // A rule is bound once per slice, to the texts of the codes in its first batch. A later batch that requires
-            // texts starts a new slice.
-            if is_bound && !with_texts.is_empty() {
-                break;
-            }
-            if !is_bound {
-                let bindings =
-                    check::bindings(&inquiry.generation, session.questions(), &with_texts).map_err(refused)?;
-                session.bind(&bindings)?;
-                is_bound = true;
-            }
-            let outcomes = session.evaluate(&batch)?;
+            let Some((outcomes, compared)) = rules.evaluate(facts, &batch)? else { break };
             let (these, others) = left.split_at_checked(taken).unwrap_or((left, &[]));
-            slice.tally.add(facts, these, &outcomes);
+            slice.tally.add(facts, these, &outcomes, compared.as_ref());
+            let of_row = |at: usize, row: &u32| {
+                (*row, outcomes.of(at), compared.as_ref().and_then(|compared| compared.verdicts.get(at).copied()))
+            };
             for (at, row) in these.iter().enumerate() {
                 if self.sample.binary_search(row).is_ok() {
-                    slice.sample.push((*row, outcomes.of(at)));
+                    slice.sample.push(of_row(at, row));
                 }
                 if inquiry.question.tells_subjects {
-                    slice.shown.push((*row, outcomes.of(at)));
+                    slice.shown.push(of_row(at, row));
                     slice.consents.extend(facts.consents(facts.kind(), *row));
                 }
             }

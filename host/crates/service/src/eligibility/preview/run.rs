@@ -8,26 +8,28 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
 use super::breakdown::{Counted, Counts, OfRegion};
+use super::comparison::{self, Moved};
 use super::counting::Listener;
 use super::population::Population;
 use super::{Inquiry, REGIONS_MAX};
 use crate::audit::AuditLog;
 use crate::eligibility::decision::Decision;
 use crate::eligibility::failure::{Failure, RequestIdentity, unless_exhausted};
-use crate::{audit, search};
+use crate::{audit, search, subjects};
 use daftar_domain::address::REGION;
 use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::change::Details;
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent::ConsentId;
 use daftar_domain::context::OpContext;
-use daftar_domain::eligibility::{Diagnostic, Reference, RowOutcome, Subject};
+use daftar_domain::eligibility::{Diagnostic, Reference, RowOutcome, Subject, Verdict};
 use daftar_domain::error::AppError;
 use daftar_domain::fair::Slot;
 use daftar_domain::group::{self, GroupRecord};
 use daftar_domain::individual::{self, IndividualRecord};
 use daftar_domain::person_name::search_phrase;
 use daftar_domain::record::{Fields, RecordId};
+use daftar_domain::subject::SubjectReference;
 use daftar_domain::value::{Key, List, Part};
 use daftar_sandbox::EngineError;
 use daftar_vocabulary::Generation;
@@ -53,6 +55,28 @@ pub struct Shown {
     pub subject: String,
     /// Outcome of the rule.
     pub outcome: RowOutcome,
+    /// Outcome of the compared rule.
+    pub compared: Option<Verdict>,
+}
+
+/// The part of a comparison that is not in the counts.
+#[derive(Debug)]
+pub struct Comparison {
+    /// Subjects that the second rule makes eligible and the first does not: the first ones, as many as the sample.
+    pub gained: Vec<MovedSubject>,
+    /// Subjects that the first rule makes eligible and the second does not.
+    pub lost: Vec<MovedSubject>,
+    /// Warnings about the second rule.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// A subject whose eligibility differs between the rules.
+#[derive(Debug, Clone)]
+pub struct MovedSubject {
+    /// Reference of the subject. Personal data.
+    pub subject: String,
+    /// Outcomes of the first and the second rule.
+    pub outcomes: (Verdict, Verdict),
 }
 
 /// Result of a preview. A breakdown that the client may not read is `None`.
@@ -70,6 +94,8 @@ pub struct Preview {
     pub missing: Vec<(String, u64)>,
     /// The sample: subjects spread evenly in the order of registration.
     pub sample: Vec<Shown>,
+    /// The comparison with a second rule.
+    pub comparison: Option<Comparison>,
     /// Names of the breakdowns that are withheld from the client.
     pub withheld: Vec<&'static str>,
     /// Inputs of the decision, for a repetition. Names no records.
@@ -78,6 +104,21 @@ pub struct Preview {
     pub warnings: Vec<Diagnostic>,
     /// The vocabularies with which the rule was evaluated.
     pub generation: Arc<Generation>,
+}
+
+impl Preview {
+    /// Returns the references of the subjects in the response, each once.
+    fn shown(&self) -> Vec<String> {
+        let moved = self.comparison.iter().flat_map(|comparison| comparison.gained.iter().chain(&comparison.lost));
+        let sample = self.sample.iter().map(|shown| &shown.subject);
+        let mut shown: Vec<String> = Vec::new();
+        for subject in sample.chain(moved.map(|moved| &moved.subject)) {
+            if !shown.contains(subject) {
+                shown.push(subject.clone());
+            }
+        }
+        shown
+    }
 }
 
 /// A preview that is ready to run: its rule is valid and the client may evaluate it.
@@ -151,7 +192,7 @@ impl Ready {
     }
 
     async fn finish(&self, counted: Counted) -> Result<Preview, AppError> {
-        let Counted { counts, by_gender, by_age_band, by_region, missing, sample } = counted;
+        let Counted { counts, by_gender, by_age_band, by_region, missing, sample, moved } = counted;
         let Inquiry { question, generation, decision, warnings, .. } = &*self.inquiry;
         let is_withheld = |name: &str| self.withheld.contains(&name);
         let by_region = if question.breakdowns.by_region { Some(self.largest(by_region).await?) } else { None };
@@ -171,11 +212,29 @@ impl Ready {
             by_region,
             missing,
             sample,
+            comparison: self.compared(moved).await?,
             withheld: self.withheld.clone(),
             decision: decision.clone(),
             warnings: warnings.clone(),
             generation: Arc::clone(generation),
         })
+    }
+
+    /// Returns the comparison with the second rule, with as many subjects as the sample.
+    async fn compared(&self, moved: Moved) -> Result<Option<Comparison>, AppError> {
+        let Some(compared) = &self.inquiry.compared else { return Ok(None) };
+        let (gained, lost) = (self.moved(moved.gained).await?, self.moved(moved.lost).await?);
+        Ok(Some(Comparison { gained, lost, warnings: compared.warnings.clone() }))
+    }
+
+    async fn moved(&self, subjects: Vec<comparison::MovedSubject>) -> Result<Vec<MovedSubject>, AppError> {
+        let (kind, store) = (self.inquiry.question.kind, &self.inquiry.registry.store);
+        let mut moved = Vec::new();
+        for comparison::MovedSubject { id, outcomes } in subjects.into_iter().take(self.sample as usize) {
+            let subject = subjects::called(&**store, SubjectReference { kind, id }).await?;
+            moved.push(MovedSubject { subject, outcomes });
+        }
+        Ok(moved)
     }
 
     /// Returns the regions with the most subjects, followed by the count of subjects without a region.
@@ -254,7 +313,7 @@ impl Trace {
         match finished {
             Ok(preview) => {
                 entry.outcome = AuditOutcome::Allowed;
-                entry.targets = preview.sample.iter().map(|shown| shown.subject.clone()).collect();
+                entry.targets = preview.shown();
                 entry.consents = self.ctx.trail.relied_on();
             }
             Err(AppError::Expression(_)) => entry.outcome = AuditOutcome::Refused,

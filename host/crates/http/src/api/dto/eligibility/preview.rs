@@ -9,22 +9,25 @@ use serde_json::{Map, Value};
 
 use super::response::{diagnostics, outcome, row_errors};
 use super::{decision, read_expression};
-use crate::api::dto::field::words;
+use crate::api::dto::field::{expression as expression_value, words};
 use crate::api::dto::reader::{ObjectReader, Problems};
 use crate::api::error::Problem;
 use crate::api::extract::query::Parameters;
-use daftar_domain::eligibility::Subject;
+use daftar_domain::code::CodeNumber;
+use daftar_domain::eligibility::{Subject, Verdict};
 use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
 use daftar_service::codes::LanguagePreference;
 use daftar_service::eligibility::decision::Sealer;
-use daftar_service::eligibility::preview::{AGE_BANDS, Counts, Preview, PreviewEvent, SAMPLE_MAX, Shown};
+use daftar_service::eligibility::preview::{AGE_BANDS, Counts, MovedSubject, Preview, PreviewEvent, SAMPLE_MAX, Shown};
 
 /// Parsed body of `$preview`.
 #[derive(Debug)]
 pub struct PreviewParameters {
     /// The rule.
     pub expression: String,
+    /// The rule to compare it with.
+    pub compare: Option<String>,
     /// The name of its engine.
     pub engine: Option<String>,
     /// Kind of the subjects.
@@ -43,6 +46,7 @@ pub struct PreviewParameters {
 pub fn read(members: Map<String, Value>, is_streamed: bool, problems: &mut Problems) -> Option<PreviewParameters> {
     let mut reader = ObjectReader::root(members);
     let expression = read_expression(&mut reader, problems);
+    let compare = reader.take("compare").and_then(|value| expression_value("compare", value, problems));
     let engine = reader.text("engine", PluginName::LENGTH_MAX, problems);
     let subject = reader.word("subject", &words::<Subject>(), problems).unwrap_or(Subject::Individual);
     let filter = read_filter(&mut reader, problems);
@@ -61,7 +65,7 @@ pub fn read(members: Map<String, Value>, is_streamed: bool, problems: &mut Probl
     }
     let as_of = reader.date("as_of", problems);
     reader.finish(problems);
-    Some(PreviewParameters { expression, engine, subject, filter: filter?, sample, tells_subjects, as_of })
+    Some(PreviewParameters { expression, compare, engine, subject, filter: filter?, sample, tells_subjects, as_of })
 }
 
 /// Reads the parameters of a search as an object, with one value or a list of values under each name.
@@ -110,14 +114,32 @@ fn filter_text(value: &Value) -> Option<String> {
 }
 
 fn counted(counts: Counts) -> body::Counts {
-    let Counts { total, eligible, not_eligible, undetermined, errors } = counts;
+    let Counts { total, eligible, not_eligible, undetermined, errors, cells: _ } = counts;
     body::Counts { total, eligible, not_eligible, undetermined, errors }
+}
+
+fn cells(counts: Counts) -> Vec<body::Cell> {
+    const ORDER: [Verdict; 3] = [Verdict::Eligible, Verdict::NotEligible, Verdict::Undetermined];
+    let pairs = ORDER.into_iter().flat_map(|first| ORDER.map(|second| (first, second)));
+    let cell =
+        |(first, second)| body::Cell { a: outcome(first), b: outcome(second), count: counts.cells.of(first, second) };
+    pairs.map(cell).collect()
+}
+
+fn moved(subjects: &[MovedSubject]) -> Vec<body::MovedSubject<'_>> {
+    let subjects = subjects.iter().map(|MovedSubject { subject, outcomes: (first, second) }| body::MovedSubject {
+        subject: Cow::Borrowed(subject),
+        a: outcome(*first),
+        b: outcome(*second),
+    });
+    subjects.collect()
 }
 
 fn subject(shown: &Shown) -> body::PreviewSubject<'_> {
     body::PreviewSubject {
         subject: Cow::Borrowed(&shown.subject),
         outcome: outcome(shown.outcome.verdict),
+        compared: shown.compared.map(outcome),
         missing: Cow::Borrowed(&shown.outcome.missing),
         errors: row_errors(&shown.outcome.errors),
     }
@@ -126,28 +148,39 @@ fn subject(shown: &Shown) -> body::PreviewSubject<'_> {
 /// The response of `$preview` with genders in those languages; the decision is sealed for the client of the request.
 #[must_use]
 pub fn previewed<'a>(preview: &'a Preview, languages: &LanguagePreference, sealer: &Sealer) -> body::Previewed<'a> {
-    let by_gender = preview.by_gender.as_ref().map(|genders| {
-        let genders = genders.iter().map(|(number, counts)| {
-            let shown = number.and_then(|number| preview.generation.displayed(number, languages));
-            let (code, display) = shown.map(|shown| (shown.code.into(), shown.display.into())).unzip();
-            body::GenderCounts { code, display, counts: counted(*counts) }
-        });
-        genders.collect()
+    let of_gender = |number: Option<CodeNumber>| -> (Option<Cow<'a, str>>, Option<Cow<'a, str>>) {
+        let shown = number.and_then(|number| preview.generation.displayed(number, languages));
+        shown.map(|shown| (shown.code.into(), shown.display.into())).unzip()
+    };
+    let by_gender = each(preview.by_gender.as_deref(), |number, counts| {
+        let (code, display) = of_gender(*number);
+        body::GenderCounts { code, display, counts: counted(counts) }
     });
-    let by_age_band = preview.by_age_band.as_ref().map(|bands| {
-        let bands = bands.iter().map(|(band, counts)| {
-            let from = band.and_then(|band| AGE_BANDS.get(band).copied());
-            let next = band.and_then(|band| AGE_BANDS.get(band + 1).copied());
-            body::AgeBandCounts { from, to: next.map(|next| next.saturating_sub(1)), counts: counted(*counts) }
-        });
-        bands.collect()
+    let by_age_band = each(preview.by_age_band.as_deref(), |band, counts| {
+        let (from, to) = age_band(*band);
+        body::AgeBandCounts { from, to, counts: counted(counts) }
     });
-    let by_region = preview.by_region.as_ref().map(|regions| {
-        let regions = regions.iter().map(|(region, counts)| {
+    let by_region = each(preview.by_region.as_deref(), |region, counts| {
+        let region = region.as_deref().map(Cow::Borrowed);
+        body::RegionCounts { region, counts: counted(counts) }
+    });
+    let comparison = preview.comparison.as_ref().map(|comparison| body::Comparison {
+        cells: cells(preview.counts),
+        by_gender: each(preview.by_gender.as_deref(), |number, counts| {
+            let (code, display) = of_gender(*number);
+            body::GenderCells { code, display, cells: cells(counts) }
+        }),
+        by_age_band: each(preview.by_age_band.as_deref(), |band, counts| {
+            let (from, to) = age_band(*band);
+            body::AgeBandCells { from, to, cells: cells(counts) }
+        }),
+        by_region: each(preview.by_region.as_deref(), |region, counts| {
             let region = region.as_deref().map(Cow::Borrowed);
-            body::RegionCounts { region, counts: counted(*counts) }
-        });
-        regions.collect()
+            body::RegionCells { region, cells: cells(counts) }
+        }),
+        gained: moved(&comparison.gained),
+        lost: moved(&comparison.lost),
+        warnings: diagnostics(&comparison.warnings),
     });
     let missing = preview.missing.iter();
     body::Previewed {
@@ -159,10 +192,23 @@ pub fn previewed<'a>(preview: &'a Preview, languages: &LanguagePreference, seale
             .map(|(field, count)| body::MissingFact { field: Cow::Borrowed(field), count: *count })
             .collect(),
         sample: preview.sample.iter().map(subject).collect(),
+        comparison,
         withheld: preview.withheld.iter().map(|name| Cow::Borrowed(*name)).collect(),
         decision: decision::write(&preview.decision, sealer.seal(&preview.decision)),
         warnings: diagnostics(&preview.warnings),
     }
+}
+
+/// Returns a row of the response for each row of a breakdown, unless it is withheld.
+fn each<'a, K, R>(rows: Option<&'a [(K, Counts)]>, row: impl Fn(&'a K, Counts) -> R) -> Option<Vec<R>> {
+    rows.map(|rows| rows.iter().map(|(key, counts)| row(key, *counts)).collect())
+}
+
+/// The first and the last age of a band.
+fn age_band(band: Option<usize>) -> (Option<u8>, Option<u8>) {
+    let from = band.and_then(|band| AGE_BANDS.get(band).copied());
+    let next = band.and_then(|band| AGE_BANDS.get(band + 1).copied());
+    (from, next.map(|next| next.saturating_sub(1)))
 }
 
 /// Returns the lines of an event.
