@@ -25,6 +25,7 @@ mod plugin;
 mod program;
 mod replay;
 mod restore;
+mod rule_draft;
 mod serve;
 mod table;
 mod token;
@@ -151,6 +152,9 @@ enum Command {
     /// Manage programs
     #[command(subcommand)]
     Program(program::ProgramCommand),
+    /// List, accept and reject rule drafts of clients
+    #[command(subcommand)]
+    RuleDraft(rule_draft::RuleDraftCommand),
     /// Test an eligibility rule: its errors, the eligible records, and explanations
     Eval(eval::EvalArgs),
     /// Repeat the decision of an evidence bundle without a register, and compare the bytes of the response
@@ -248,6 +252,7 @@ fn execute(global: &GlobalArgs, command: Command) -> Result<(), CliError> {
         Command::Client(command) => client::run(global, command),
         Command::Plugin(command) => plugin::run(global, command),
         Command::Program(command) => program::run(global, command),
+        Command::RuleDraft(command) => rule_draft::run(global, command),
         Command::Eval(args) => eval::run(global, args),
         Command::Replay(args) => replay::run(global, &args),
         Command::Consent(command) => consent::run(global, command),

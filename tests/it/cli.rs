@@ -17,4 +17,5 @@ mod parquet;
 mod plugin;
 mod program;
 mod quickstart;
+mod rule_draft;
 mod settings;

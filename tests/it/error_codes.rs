@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 /// The codes that [`a_request_is_refused_with_the_code_of_its_reason`] does not produce: the file and the function of
 /// the tests that do.
-const ELSEWHERE: [(ErrorCode, &str, &str); 42] = [
+const ELSEWHERE: [(ErrorCode, &str, &str); 44] = [
     (TokenInvalid, "tests/it/forged_tokens.rs", "a_token_counts_in_one_authorization_header_and_nowhere_else"),
     (
         TokenExpired,
@@ -54,6 +54,8 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 42] = [
     (IdempotencyKeysExhausted, "tests/it/once/bound.rs", "assert_refused"),
     (DecisionNotRepeatable, "tests/it/eligibility/replay.rs", "a_decision_depends_only_on_fields_of_its_rule"),
     (AlreadyExists, "tests/it/deployment/identifier_systems.rs", "wrong_systems_are_refused_and_known_ones_listed"),
+    (PreconditionFailed, "tests/it/rule_draft.rs", "a_change_names_the_version_that_its_client_has_read"),
+    (PreconditionRequired, "tests/it/rule_draft.rs", "a_change_names_the_version_that_its_client_has_read"),
     (PluginInUse, "tests/it/plugin/optional.rs", "a_pack_comes_and_goes_and_records_stay"),
     (OperationInProgress, "tests/it/backup/admin.rs", "one_backup_at_a_time_and_a_slow_reader_blocks_no_other_client"),
     (LimitReached, "tests/it/audit/admin.rs", "a_client_has_at_most_four_secrets_and_an_overlap_at_most_a_month"),

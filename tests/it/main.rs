@@ -51,6 +51,7 @@ mod program;
 mod program_membership;
 mod receipt;
 mod recovery;
+mod rule_draft;
 mod secret;
 mod sign_in;
 mod token;

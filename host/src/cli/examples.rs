@@ -46,6 +46,10 @@ daftar program show 'urn:svc:vocab:id-type#tax_id|PENSION'
 daftar program update 'urn:svc:vocab:id-type#tax_id|PENSION' --name 'Social pension'
 daftar program check
 daftar program end 'urn:svc:vocab:id-type#tax_id|PENSION' --on 2026-12-31
+daftar rule-draft list --status open
+daftar rule-draft show 123e4567-e89b-42d3-a456-426614174000
+daftar rule-draft accept 123e4567-e89b-42d3-a456-426614174000 --if-version 3
+daftar rule-draft reject 123e4567-e89b-42d3-a456-426614174000 --if-version 3 --reason 'the limit of age is 65'
 daftar eval 'is_female(me) && age_years(me.birth_date) >= 60' --preview
 daftar eval @rule.cel --explain 'urn:svc:vocab:id-type#national_id|12345'
 daftar eval --program 'urn:svc:vocab:id-type#tax_id|PENSION' --of 'urn:svc:vocab:id-type#national_id|12345' --evidence decision.json

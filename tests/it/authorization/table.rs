@@ -253,6 +253,30 @@ pub const ROWS: &[Row] = &[
     Row { method: "GET", path: "/.well-known/oauth-authorization-server", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/health/live", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/health/ready", scopes: &[], status: 200, body: None },
+    Row { method: "GET", path: "/api/v2/RuleDraft", scopes: &["eligibility:read"], status: 200, body: None },
+    Row { method: "POST", path: "/api/v2/RuleDraft", scopes: &["eligibility:create"], status: 201, body: Some(draft) },
+    Row { method: "GET", path: "/api/v2/RuleDraft/{draft_id}", scopes: &["eligibility:read"], status: 404, body: None },
+    Row {
+        method: "PUT",
+        path: "/api/v2/RuleDraft/{draft_id}",
+        scopes: &["eligibility:create"],
+        status: 428,
+        body: Some(draft),
+    },
+    Row {
+        method: "DELETE",
+        path: "/api/v2/RuleDraft/{draft_id}",
+        scopes: &["eligibility:create"],
+        status: 404,
+        body: None,
+    },
+    Row {
+        method: "GET",
+        path: "/api/v2/RuleDraft/{draft_id}/history",
+        scopes: &["eligibility:read"],
+        status: 404,
+        body: None,
+    },
 ];
 
 impl Row {
@@ -299,6 +323,7 @@ impl Row {
             .replace("{identifier}", "urn:svc:vocab:id-type%23tax_id|0")
             .replace("{member}", "urn:svc:vocab:id-type%23tax_id|1")
             .replace("{consent_id}", "123e4567-e89b-42d3-a456-426614174000")
+            .replace("{draft_id}", "123e4567-e89b-42d3-a456-426614174000")
             .replace("{namespace}", "urn:iso:std:iso:5218")
             .replace("{code}", "2")
             .replace("{name}", "feminine_gender")
@@ -336,6 +361,10 @@ fn codes(_: &str) -> Value {
 fn membership(name: &str) -> Value {
     let reference = |kind: &str| format!("{kind}/{NATIONAL_ID}|{name}");
     json!({"program": reference("Program"), "beneficiary": reference("Individual"), "status": "draft"})
+}
+
+fn draft(name: &str) -> Value {
+    json!({"name": name, "expression": "true", "subject": "individual"})
 }
 
 fn expression(_: &str) -> Value {

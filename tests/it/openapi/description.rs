@@ -92,7 +92,17 @@ fn the_metadata_follows_the_table_of_routes() {
     let names: Vec<&str> = resources.iter().map(|resource| resource["type"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        ["ConceptGroup", "Consent", "Eligibility", "Group", "Individual", "Program", "ProgramMembership", "Vocabulary"]
+        [
+            "ConceptGroup",
+            "Consent",
+            "Eligibility",
+            "Group",
+            "Individual",
+            "Program",
+            "ProgramMembership",
+            "RuleDraft",
+            "Vocabulary"
+        ]
     );
     let of_resources: usize = resources.iter().map(|resource| resource["operations"].as_array().unwrap().len()).sum();
     let others = metadata["operations"].as_array().unwrap().len();

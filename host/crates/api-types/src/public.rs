@@ -9,5 +9,6 @@ pub mod eligibility;
 pub mod page;
 pub mod preview;
 pub mod record;
+pub mod rule_draft;
 pub mod server;
 pub mod vocabulary;

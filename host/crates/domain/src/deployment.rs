@@ -9,6 +9,8 @@ use super::code::{CodeUri, Namespace};
 use super::identifier::IdentifierSystem;
 use super::identifier::SystemUri;
 use super::local_code::LocalCode;
+use super::record::VersionId;
+use super::rule_draft::{RuleDraft, RuleDraftId};
 use super::vocabulary::{Concept, ConceptGroup, VocabularyDescription};
 
 /// Maximum number of concept groups of a deployment.
@@ -27,6 +29,10 @@ pub enum Setting {
     EarlierVersion(Arc<EarlierVersion>),
     /// A valid system of identifiers.
     IdentifierSystem(IdentifierSystem),
+    /// The present version of a rule draft. Not part of the [`Deployment`]: drafts do not affect vocabularies.
+    RuleDraft(Arc<RuleDraft>),
+    /// A version of a rule draft.
+    RuleDraftVersion(Arc<RuleDraft>),
 }
 
 /// The key of a setting. Keys are unique.
@@ -42,6 +48,10 @@ pub enum SettingKey {
     EarlierVersion(Namespace, u32),
     /// The system of this URI.
     IdentifierSystem(SystemUri),
+    /// The draft of this id.
+    RuleDraft(RuleDraftId),
+    /// This version of a draft.
+    RuleDraftVersion(RuleDraftId, VersionId),
 }
 
 /// Codes of earlier versions of a vocabulary that the installed version no longer contains.
@@ -81,6 +91,8 @@ impl Setting {
                 SettingKey::EarlierVersion(earlier.description.namespace.clone(), earlier.part)
             }
             Self::IdentifierSystem(system) => SettingKey::IdentifierSystem(system.uri.clone()),
+            Self::RuleDraft(draft) => SettingKey::RuleDraft(draft.id),
+            Self::RuleDraftVersion(draft) => SettingKey::RuleDraftVersion(draft.id, draft.version),
         }
     }
 }
@@ -118,6 +130,7 @@ impl Deployment {
             Setting::IdentifierSystem(system) => {
                 drop(self.identifier_systems.insert(system.uri.clone(), system));
             }
+            Setting::RuleDraft(_) | Setting::RuleDraftVersion(_) => {}
         }
     }
 
@@ -129,6 +142,7 @@ impl Deployment {
             SettingKey::RetainedConcepts(namespace, part) => drop(self.retained.remove(&(namespace.clone(), *part))),
             SettingKey::EarlierVersion(namespace, part) => drop(self.earlier.remove(&(namespace.clone(), *part))),
             SettingKey::IdentifierSystem(uri) => drop(self.identifier_systems.remove(uri)),
+            SettingKey::RuleDraft(_) | SettingKey::RuleDraftVersion(..) => {}
         }
     }
 

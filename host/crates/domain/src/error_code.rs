@@ -150,6 +150,9 @@ error_codes! {
     Conflict: "conflict", 409,
         "The present state of the register does not allow the operation, for a reason that only `detail` names.",
         "Read `detail`. The same request fails until the state has changed.";
+    PreconditionFailed: "precondition_failed", 412,
+        "The item was changed since the version that `If-Match` names.",
+        "Read the item again, apply the change to it, and send it with the new version.";
     BodyTooLarge: "body_too_large", 413,
         "The body of the request is larger than the limit that `detail` names.",
         "Send less in one request, such as a smaller photo or a batch of fewer entries.";
@@ -183,6 +186,9 @@ error_codes! {
     PluginRejected: "plugin_rejected", 422,
         "The file is not a plugin that can be installed. `detail` names the step that rejected it and the reason.",
         "Correct the plugin or its signature. `daftar plugin inspect` checks a file without installing it.";
+    PreconditionRequired: "precondition_required", 428,
+        "The call requires `If-Match` with the version of the item that it changes.",
+        "Read the item, and send its `ETag` as `If-Match`.";
     RateLimited: "rate_limited", 429,
         "The limit of requests a minute is reached, or requests come from more addresses than the server can count.",
         "Wait as many seconds as `Retry-After` says, then continue evenly.";

@@ -44,6 +44,7 @@ pub mod program;
 pub mod program_membership;
 pub mod record;
 pub mod relationship;
+pub mod rule_draft;
 pub mod schema;
 pub mod scope;
 pub mod search;

@@ -13,3 +13,4 @@ pub mod plugin;
 pub mod program;
 pub mod resource;
 pub mod router;
+pub mod rule_draft;

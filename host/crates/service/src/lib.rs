@@ -27,6 +27,7 @@ pub mod program_membership;
 pub mod records;
 pub mod registry;
 pub mod response_cache;
+pub mod rule_draft;
 pub mod search;
 pub mod shared_index;
 pub mod signing_key;

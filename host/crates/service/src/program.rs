@@ -129,6 +129,41 @@ async fn check_eligibility(
     }
 }
 
+/// Returns the operation that gives a program another rule, and the names of the changed fields. The engine stays if the
+/// rule names none.
+///
+/// # Errors
+/// [`AppError::Conflict`] if there is no such program, or its beneficiaries are of another kind; those of [`replace`].
+pub(crate) async fn rule_change(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    key: &IdentifierKey,
+    (subject, expression, engine_name): (Subject, &str, Option<&str>),
+) -> Result<(Operation, Vec<String>), AppError> {
+    let found = visibility::find_record::<ProgramDetails>(ctx, registry, key).await;
+    let before = match found {
+        Ok(found) => found.record,
+        Err(AppError::NotFound(_)) => {
+            let message = format!("there is no program `{}`", key.reveal());
+            return Err(AppError::conflict(ErrorCode::Conflict, message));
+        }
+        Err(error) => return Err(error),
+    };
+    if before.details.target_type() != subject {
+        let (of_program, of_rule) = (before.details.target_type().name(), subject.name());
+        let message = format!("the program is for beneficiaries of type `{of_program}`, and the rule for `{of_rule}`");
+        return Err(AppError::conflict(ErrorCode::Conflict, message));
+    }
+    let mut details = before.details.clone().with(ELIGIBILITY, expression.to_owned());
+    if let Some(name) = engine_name {
+        details = details.with(ENGINE, name.to_owned());
+    }
+    check_eligibility(ctx, registry, engine, &details).await?;
+    let fields = written::changed_fields(Some(&before.details), &details).into_iter().collect();
+    Ok((Operation::update(before.id, before.meta.version, details), fields))
+}
+
 async fn write(
     ctx: &OpContext,
     registry: &Registry,

@@ -10,10 +10,12 @@ use deadpool_postgres::Transaction;
 
 use daftar_domain::change::{ChangedRecord, Details};
 use daftar_domain::client::{Client, ClientId};
+use daftar_domain::deployment::{Setting, SettingKey};
 use daftar_domain::idempotency::{IdempotentRequest, RequestName};
 use daftar_domain::identifier::{Identifier, IdentifierKey, IdentifierValue, SystemUri};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind};
+use daftar_store::record::setting::{SettingKind, key_bytes};
 use daftar_store::records::Records;
 use daftar_store::{IdentifierOwner, Operation, RecordDetails, record};
 
@@ -30,6 +32,7 @@ pub(super) struct KeyRequest {
     slots: BTreeSet<MembershipSlot>,
     clients: BTreeSet<ClientId>,
     requests: BTreeSet<RequestName>,
+    settings: BTreeSet<SettingKey>,
 }
 
 impl KeyRequest {
@@ -42,6 +45,7 @@ impl KeyRequest {
                 Operation::CreateClient(client) | Operation::UpdateClient(client, _) => {
                     self.clients.insert(client.id.clone());
                 }
+                Operation::AddSetting(setting) => drop(self.settings.insert(setting.key())),
                 _ => {}
             }
         }
@@ -82,15 +86,16 @@ impl KeyRequest {
     /// Fetches all of it.
     pub(super) async fn fetch(mut self, transaction: &Transaction<'_>) -> Result<Records, Broken> {
         let mut found = Records::default();
-        let (there, owned, slots, clients, remembered) = tokio::try_join!(
+        let (there, owned, slots, clients, remembered, settings) = tokio::try_join!(
             records(transaction, &self.records),
             owners(transaction, &self.identifiers),
             open_memberships(transaction, &self.slots),
             clients(transaction, &self.clients),
             requests(transaction, &self.requests),
+            settings(transaction, &self.settings),
         )?;
         (found.records, found.owners, found.open_memberships) = (there, owned, slots);
-        (found.clients, found.remembered) = (clients, remembered);
+        (found.clients, found.remembered, found.settings) = (clients, remembered, settings);
         // The current identifiers and slots of the records: mostly the same as after the write.
         let (identifiers_before, slots_before) = (self.identifiers.clone(), self.slots.clone());
         for record in found.records.values() {
@@ -188,6 +193,21 @@ async fn clients(transaction: &Transaction<'_>, requested: &BTreeSet<ClientId>) 
     for row in rows(transaction, statement, &[&ids]).await? {
         let client = record::client::decode(column(&row, 0)?)?;
         found.insert(client.id.clone(), Arc::new(client));
+    }
+    Ok(found)
+}
+
+async fn settings(
+    transaction: &Transaction<'_>,
+    requested: &BTreeSet<SettingKey>,
+) -> Found<SettingKey, Option<Arc<Setting>>> {
+    let mut found = BTreeMap::new();
+    for key in requested {
+        let (kind, bytes) = (SettingKind::of(key), key_bytes(key));
+        let statement = "SELECT value FROM daftar.setting WHERE kind = $1 AND key = $2";
+        for row in rows(transaction, statement, &[&(kind as i16), &bytes]).await? {
+            found.insert(key.clone(), Some(Arc::new(record::setting::decode(kind, column(&row, 0)?)?)));
+        }
     }
     Ok(found)
 }

@@ -6,6 +6,7 @@ use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
 use daftar_domain::client::ClientId;
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use daftar_domain::deployment::SettingKey;
 use daftar_domain::error::Outage;
 use daftar_domain::idempotency::{IdempotentRequest, RequestName};
 use daftar_domain::identifier::IdentifierKey;
@@ -178,7 +179,7 @@ impl<'g> Group<'g> {
         self.rows.audit.extend(planned.audit.iter().cloned());
         self.rows.merge(rows);
         self.locked.clients_generation += u64::from(!planned.outcome.clients.is_empty());
-        self.locked.deployment_generation += u64::from(!planned.outcome.settings.is_empty());
+        self.locked.deployment_generation += u64::from(planned.outcome.settings.keys().any(is_of_deployment));
         self.planner.accept(&planned);
         self.changes.extend(planned.changes);
         Ok(planned.committed)
@@ -319,6 +320,11 @@ pub(super) fn places_of_bytes(bytes: &[u8]) -> Option<Vec<Place>> {
         Some((super::rows::kind_of(i16::from(*kind)).ok()?, RecordId(id)))
     };
     places.iter().map(place).collect()
+}
+
+/// True if servers have the setting in memory, and must be notified of its change.
+fn is_of_deployment(key: &SettingKey) -> bool {
+    SettingKind::OF_DEPLOYMENT.contains(&SettingKind::of(key))
 }
 
 #[cfg(test)]

@@ -186,8 +186,17 @@ impl Store for PostgresStore {
     }
 
     async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
-        let rows = self.database.query("SELECT kind, value FROM daftar.setting ORDER BY kind, key", &[]).await?;
+        let kinds = SettingKind::OF_DEPLOYMENT.map(|kind| kind as i16).to_vec();
+        let statement = "SELECT kind, value FROM daftar.setting WHERE kind = ANY($1) ORDER BY kind, key";
+        let rows = self.database.query(statement, &[&kinds]).await?;
         rows.iter().map(|row| record::setting::decode(setting_kind(column(row, 0)?)?, column(row, 1)?)).collect()
+    }
+
+    async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
+        let statement = "SELECT value FROM daftar.setting \
+                         WHERE kind = $1 AND substring(key FOR length($2::bytea)) = $2 ORDER BY key";
+        let rows = self.database.query(statement, &[&(kind as i16), &prefix]).await?;
+        rows.iter().map(|row| record::setting::decode(kind, column(row, 0)?)).collect()
     }
 
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {

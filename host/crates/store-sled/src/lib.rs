@@ -49,6 +49,7 @@ use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::{PHOTO_BYTES_MAX, PhotoReference};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_store::record::setting::SettingKind;
 
 pub use self::archive::SledRefill;
 use self::health::Health;
@@ -350,6 +351,11 @@ impl Store for SledStore {
 
     async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
         self.read(Reader::settings).await
+    }
+
+    async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
+        let prefix = prefix.to_vec();
+        self.read(move |reader| reader.settings_of(kind, &prefix)).await
     }
 
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {

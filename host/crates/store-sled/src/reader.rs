@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
-use daftar_domain::deployment::Setting;
+use daftar_domain::deployment::{Setting, SettingKey};
 use daftar_domain::error::{Panicked, contain};
 use daftar_domain::idempotency::{IdempotentRequest, RequestName};
 use daftar_domain::identifier::IdentifierKey;
@@ -78,10 +78,17 @@ impl Reader {
     /// Returns all settings of the deployment.
     pub(super) fn settings(&self) -> Result<Vec<Setting>, StoreError> {
         let mut settings = Vec::new();
-        for kind in SettingKind::ALL {
-            for item in self.database.scan_prefix(keys::setting_prefix(kind)) {
-                settings.push(record::setting::decode(kind, &self.next(item)?.1)?);
-            }
+        for kind in SettingKind::OF_DEPLOYMENT {
+            settings.extend(self.settings_of(kind, &[])?);
+        }
+        Ok(settings)
+    }
+
+    /// Returns the settings of a kind whose keys begin with those bytes.
+    pub(super) fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
+        let mut settings = Vec::new();
+        for item in self.database.scan_prefix([keys::setting_prefix(kind).as_slice(), prefix].concat()) {
+            settings.push(record::setting::decode(kind, &self.next(item)?.1)?);
         }
         Ok(settings)
     }
@@ -202,6 +209,10 @@ impl Present for Reader {
     fn remembered(&self, name: &RequestName) -> Result<Option<Arc<IdempotentRequest>>, StoreError> {
         let Some(bytes) = self.get(&keys::request(name))? else { return Ok(None) };
         record::remembered::decode(name.clone(), &bytes).map(Arc::new).map(Some)
+    }
+
+    fn has_setting(&self, key: &SettingKey) -> Result<bool, StoreError> {
+        Ok(self.get(&keys::setting(key))?.is_some())
     }
 
     fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError> {

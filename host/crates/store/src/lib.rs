@@ -58,6 +58,7 @@ use daftar_domain::record::{Record, RecordId, RecordKind, VersionId};
 use self::audit_log::{AuditRemoval, AuditRemoved};
 use self::change_log::{HistoryMark, RegisterId, Touched};
 pub use self::error::{BEFORE_FIRST_RELEASE, StoreError};
+use self::record::setting::SettingKind;
 pub use self::write::{
     Committed, NewCodes, NumbersGiven, Operation, ReadSet, RecordDetails, Write, Written, changes_records,
 };
@@ -239,11 +240,17 @@ pub trait Store: Send + Sync + 'static {
     /// If the store fails or a value cannot be read.
     async fn clients(&self) -> Result<Vec<Client>, StoreError>;
 
-    /// Returns all settings of the deployment, each kind by its keys.
+    /// Returns all settings of the deployment, each kind by its keys; see [`SettingKind::OF_DEPLOYMENT`].
     ///
     /// # Errors
     /// If the store fails or a value cannot be read.
     async fn settings(&self) -> Result<Vec<Setting>, StoreError>;
+
+    /// Returns the settings of a kind whose keys begin with those bytes, by key.
+    ///
+    /// # Errors
+    /// If the store fails or a value cannot be read.
+    async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError>;
 
     /// Returns the table of codes and vocabulary versions.
     ///

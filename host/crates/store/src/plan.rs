@@ -18,6 +18,7 @@ pub use self::recent::{Place, Recent};
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
+use daftar_domain::deployment::SettingKey;
 use daftar_domain::idempotency::{IdempotentRequest, RequestName};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program_membership::MembershipSlot;
@@ -48,6 +49,8 @@ pub trait Present {
     fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError>;
     /// The idempotency record with that key.
     fn remembered(&self, name: &RequestName) -> Result<Option<Arc<IdempotentRequest>>, StoreError>;
+    /// True if there is a setting with that key.
+    fn has_setting(&self, key: &SettingKey) -> Result<bool, StoreError>;
 }
 
 /// The last assigned keys and sequence number.

@@ -21,6 +21,7 @@ pub mod instant;
 pub mod json;
 pub mod photo;
 pub mod remembered;
+mod rule_draft;
 #[cfg(any(test, feature = "testing"))]
 pub mod samples;
 pub mod setting;
@@ -81,6 +82,7 @@ forms! {
     setting::StoredConceptGroupV1: 1, "concept group";
     setting::StoredEarlierVersionV1: 1, "part of an earlier version";
     setting::StoredIdentifierSystemV1: 1, "identifier system";
+    rule_draft::StoredRuleDraftV1: 1, "rule draft";
     setting::StoredRetainedConceptsV1: 1, "part of the retained codes";
     setting::StoredLocalCodeV1: 1, "local code";
 }

@@ -88,4 +88,8 @@ impl Present for Records {
     fn remembered(&self, name: &RequestName) -> Result<Option<Arc<IdempotentRequest>>, StoreError> {
         Ok(self.remembered.get(name).cloned())
     }
+
+    fn has_setting(&self, key: &SettingKey) -> Result<bool, StoreError> {
+        Ok(self.settings.get(key).is_some_and(Option::is_some))
+    }
 }

@@ -253,6 +253,7 @@ macro_rules! every_behaviour {
                 a_setting_is_replaced_and_removed_by_its_key,
                 settings_of_one_write_are_stored_atomically,
                 settings_of_similar_names_are_distinct,
+                a_version_of_a_draft_is_added_once,
             },
             tables::{
                 codes_keep_their_numbers,

@@ -31,6 +31,7 @@ use self::minute::{Minute, lease};
 use super::audit_log::{AuditRemoval, AuditRemoved};
 use super::change_log::{HistoryMark, RegisterId, Touched};
 use super::overlay::Overlay;
+use super::record::setting::SettingKind;
 use super::shared::limits::WINDOW;
 use super::shared::{
     CodeLabel, Generation, History, Lease, Leased, OtherReaders, Shared, StoredList, Take, Taken, Turn, Windowed,
@@ -221,7 +222,9 @@ impl ProxyStore {
 fn raised_by(write: &Write) -> (u64, u64) {
     let any = |is: fn(&Operation) -> bool| u64::from(write.operations.iter().any(is));
     let clients = any(|operation| matches!(operation, Operation::CreateClient(_) | Operation::UpdateClient(..)));
-    let settings = any(|operation| matches!(operation, Operation::PutSetting(_) | Operation::RemoveSetting(_)));
+    let settings = any(|operation| {
+        matches!(operation, Operation::PutSetting(_) | Operation::AddSetting(_) | Operation::RemoveSetting(_))
+    });
     let codes = u64::from(write.new_codes().any(|new| !new.codes.is_empty()));
     (clients, settings + codes)
 }
@@ -233,6 +236,7 @@ fn is_of_records(write: &Write) -> bool {
         Operation::CreateClient(_)
         | Operation::UpdateClient(..)
         | Operation::PutSetting(_)
+        | Operation::AddSetting(_)
         | Operation::RemoveSetting(_) => false,
     };
     changes_records(write) && write.operations.iter().all(is_part)
@@ -323,6 +327,10 @@ impl Store for ProxyStore {
     async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
         self.answer()?;
         self.seen().settings().await
+    }
+
+    async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
+        self.seen().settings_of(kind, prefix).await
     }
 
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {

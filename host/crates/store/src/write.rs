@@ -108,6 +108,8 @@ pub enum Operation {
     PutPhoto(Photo),
     /// Adds or replaces a setting of the deployment.
     PutSetting(Setting),
+    /// Adds a setting; [`super::StoreError::Overtaken`] if there is one with its key.
+    AddSetting(Setting),
     /// Removes a setting of the deployment, if it exists.
     RemoveSetting(SettingKey),
     /// Assigns numbers to codes in records of the same write; [`super::StoreError::Overtaken`] if another write has

@@ -318,7 +318,77 @@ pub const ROWS: &[Row] = &[
         fields: &["me.gender"],
         shown: None,
     },
+    Row {
+        method: "GET",
+        path: "/RuleDraft",
+        target: |_| "/RuleDraft".to_owned(),
+        body: None,
+        status: 200,
+        action: "search",
+        records: &[],
+        fields: &[],
+        shown: None,
+    },
+    Row {
+        method: "POST",
+        path: "/RuleDraft",
+        target: |_| "/RuleDraft".to_owned(),
+        body: Some(draft),
+        status: 201,
+        action: "create",
+        records: &[],
+        fields: &[],
+        shown: None,
+    },
+    Row {
+        method: "GET",
+        path: "/RuleDraft/{draft_id}",
+        target: |world| format!("/RuleDraft/{}", world.draft),
+        body: None,
+        status: 200,
+        action: "read",
+        records: &[],
+        fields: &[],
+        shown: None,
+    },
+    Row {
+        method: "GET",
+        path: "/RuleDraft/{draft_id}/history",
+        target: |world| format!("/RuleDraft/{}/history", world.draft),
+        body: None,
+        status: 200,
+        action: "read",
+        records: &[],
+        fields: &[],
+        shown: None,
+    },
+    Row {
+        method: "PUT",
+        path: "/RuleDraft/{draft_id}",
+        target: |world| format!("/RuleDraft/{}", world.draft),
+        body: Some(draft),
+        status: 200,
+        action: "update",
+        records: &[],
+        fields: &[],
+        shown: None,
+    },
+    Row {
+        method: "DELETE",
+        path: "/RuleDraft/{draft_id}",
+        target: |world| format!("/RuleDraft/{}", world.draft),
+        body: None,
+        status: 204,
+        action: "update",
+        records: &[],
+        fields: &[],
+        shown: None,
+    },
 ];
+
+fn draft() -> Value {
+    json!({"name": "d", "expression": "true", "subject": "individual"})
+}
 
 /// A membership of the person in the program.
 pub fn membership() -> Value {

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
 use super::resource::Routes;
-use super::{client, consent, deployment, export, import, operation, plugin, program};
+use super::{client, consent, deployment, export, import, operation, plugin, program, rule_draft};
 use crate::api::endpoint::HEALTH_PATHS;
 use crate::api::error::{ApiError, ApiResult, Problem};
 use crate::api::extract::accept::{LINES, check_offered};
@@ -47,6 +47,10 @@ pub fn routes() -> Routes {
         ("/eligibility/preview", post(program::preview)),
         ("/eligibility/validate", post(program::validate)),
         ("/program-rules", get(program::broken_rules)),
+        ("/rule-drafts", get(rule_draft::list)),
+        ("/rule-drafts/{draft_id}", get(rule_draft::show)),
+        ("/rule-drafts/{draft_id}/accept", post(rule_draft::accept)),
+        ("/rule-drafts/{draft_id}/reject", post(rule_draft::reject)),
         ("/programs", get(program::list).post(program::create)),
         ("/programs/{identifier}", get(program::show).patch(program::update)),
     ];

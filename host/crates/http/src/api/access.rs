@@ -77,8 +77,10 @@ pub mod scope {
         ConsentRead = Consent Read;
         /// Withdraw them.
         ConsentDelete = Consent Delete;
-        /// Evaluate rules.
+        /// Evaluate rules, and read rule drafts.
         EligibilityRead = Eligibility Read;
+        /// Write rule drafts.
+        EligibilityCreate = Eligibility Create;
     }
 }
 

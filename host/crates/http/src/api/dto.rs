@@ -9,4 +9,5 @@ pub mod field;
 pub mod member;
 pub mod reader;
 pub mod record;
+pub mod rule_draft;
 pub mod vocabulary;

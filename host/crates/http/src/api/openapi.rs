@@ -22,6 +22,7 @@ pub mod parameter;
 pub mod program;
 pub mod record;
 pub mod refusal;
+pub mod rule_draft;
 pub mod server;
 pub mod shape;
 pub mod vocabulary;

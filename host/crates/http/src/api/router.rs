@@ -13,7 +13,8 @@ use super::error::{ApiError, Problem};
 use super::extract::auth::Public;
 use super::openapi::Operation;
 use super::routes::{
-    description, documentation, eligibility, group_member, program, record, record_search, token, vocabulary, workbench,
+    description, documentation, eligibility, group_member, program, record, record_search, rule_draft, token,
+    vocabulary, workbench,
 };
 use super::{batch, idempotency, middleware, openapi};
 use crate::state::AppState;
@@ -58,6 +59,12 @@ pub fn endpoints() -> Vec<Endpoint> {
         api(POST, "/Eligibility/$evaluate", eligibility::evaluate, openapi::eligibility::evaluate),
         api(POST, "/Eligibility/$evidence", eligibility::evidence, openapi::eligibility::evidence),
         api(POST, "/Eligibility/$preview", eligibility::preview, openapi::eligibility::preview),
+        api(GET, "/RuleDraft", rule_draft::search, openapi::rule_draft::search),
+        api(POST, "/RuleDraft", rule_draft::create, openapi::rule_draft::create),
+        api(GET, "/RuleDraft/{draft_id}", rule_draft::read, openapi::rule_draft::read),
+        api(PUT, "/RuleDraft/{draft_id}", rule_draft::replace, openapi::rule_draft::replace),
+        api(DELETE, "/RuleDraft/{draft_id}", rule_draft::delete, openapi::rule_draft::delete),
+        api(GET, "/RuleDraft/{draft_id}/history", rule_draft::history, openapi::rule_draft::history),
         api(GET, "/Vocabulary", vocabulary::list, openapi::vocabulary::list),
         api(GET, "/Vocabulary/$search", vocabulary::search_all, openapi::vocabulary::search_all),
         api(POST, "/Vocabulary/$validate", vocabulary::validate, openapi::vocabulary::validate),

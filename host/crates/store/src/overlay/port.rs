@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{Overlay, is_pending};
+use crate::record::setting::SettingKind;
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use daftar_domain::change::{ChangedRecord, Sequence};
@@ -152,6 +153,10 @@ impl Store for Overlay {
 
     async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
         self.base.settings().await
+    }
+
+    async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
+        self.base.settings_of(kind, prefix).await
     }
 
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {

@@ -18,6 +18,7 @@ use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{Change, ChangedRecord, Details};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::CodedValue;
+use daftar_domain::deployment::SettingKey;
 use daftar_domain::idempotency::{IdempotentRequest, RequestName, StoredResponse};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::program::PROGRAMS_MAX;
@@ -84,6 +85,12 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
                 let digest = photo.reference().digest;
                 self.outcome.photos.insert(digest, photo);
                 Ok(Written::Photo(digest))
+            }
+            Operation::AddSetting(setting) => {
+                if self.has_setting(&setting.key())? {
+                    return Err(StoreError::Overtaken);
+                }
+                self.perform(Operation::PutSetting(setting))
             }
             Operation::PutSetting(setting) => {
                 let key = setting.key();
@@ -248,6 +255,13 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         match drafted.or_else(|| self.planner.accepted.open_memberships.get(&slot)) {
             Some(holder) => Ok(*holder),
             None => self.planner.present.open_membership(slot),
+        }
+    }
+
+    fn has_setting(&self, key: &SettingKey) -> Result<bool, StoreError> {
+        match self.outcome.settings.get(key).or_else(|| self.planner.accepted.settings.get(key)) {
+            Some(setting) => Ok(setting.is_some()),
+            None => self.planner.present.has_setting(key),
         }
     }
 

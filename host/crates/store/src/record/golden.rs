@@ -19,6 +19,7 @@ use super::identifier::StoredOwnersV1;
 use super::open_membership::StoredOpenMembershipV1;
 use super::register::StoredRegisterV1;
 use super::remembered::StoredRequestV1;
+use super::rule_draft::StoredRuleDraftV1;
 use super::setting::{
     SettingKind, StoredConceptGroupV1, StoredEarlierVersionV1, StoredIdentifierSystemV1, StoredLocalCodeV1,
     StoredRetainedConceptsV1,
@@ -188,6 +189,10 @@ fn old_settings_are_read() {
     check_setting::<StoredRetainedConceptsV1>("retained-concepts-v1", SettingKind::RetainedConcepts, &sample);
     let sample = Setting::EarlierVersion(samples::earlier_version().into());
     check_setting::<StoredEarlierVersionV1>("earlier-version-v1", SettingKind::EarlierVersion, &sample);
+    let sample = Setting::RuleDraft(samples::rule_draft().into());
+    check_setting::<StoredRuleDraftV1>("rule-draft-v1", SettingKind::RuleDraft, &sample);
+    let sample = Setting::RuleDraftVersion(samples::rule_draft().into());
+    check_setting::<StoredRuleDraftV1>("rule-draft-v1", SettingKind::RuleDraftVersion, &sample);
 }
 
 #[test]

@@ -11,7 +11,9 @@ mod request;
 
 pub use access::{bare_client, full_client};
 pub use audit::{audit_entries, audit_segment};
-pub use deployment::{concept_group, earlier_version, identifier_system, local_code, retained_concepts, starter_code};
+pub use deployment::{
+    concept_group, earlier_version, identifier_system, local_code, retained_concepts, rule_draft, starter_code,
+};
 pub use made_up::{any_newer_record, any_record};
 pub use parts::{coded, meta};
 pub use records::{bare_individual, full_consent, full_group, full_individual, full_membership, full_program};

@@ -14,6 +14,7 @@ use daftar_domain::vocabulary::{
 };
 
 use super::instant::{as_stored, instant, milliseconds};
+use super::rule_draft::{StoredRuleDraftV1, draft_as_stored};
 use super::{Unreadable, decode_as};
 
 /// The kinds of setting, as prefixes of their keys. A number is never reused for another kind.
@@ -29,11 +30,25 @@ pub enum SettingKind {
     EarlierVersion = 4,
     /// Identifier systems.
     IdentifierSystem = 5,
+    /// Rule drafts.
+    RuleDraft = 6,
+    /// Versions of rule drafts.
+    RuleDraftVersion = 7,
 }
 
 impl SettingKind {
     /// Every kind, by number.
-    pub const ALL: [Self; 5] =
+    pub const ALL: [Self; 7] = [
+        Self::LocalCode,
+        Self::ConceptGroup,
+        Self::RetainedConcepts,
+        Self::EarlierVersion,
+        Self::IdentifierSystem,
+        Self::RuleDraft,
+        Self::RuleDraftVersion,
+    ];
+    /// The kinds that every server has in memory: those of the [`Deployment`](daftar_domain::deployment::Deployment).
+    pub const OF_DEPLOYMENT: [Self; 5] =
         [Self::LocalCode, Self::ConceptGroup, Self::RetainedConcepts, Self::EarlierVersion, Self::IdentifierSystem];
 
     /// The kind of a key.
@@ -45,6 +60,8 @@ impl SettingKind {
             SettingKey::RetainedConcepts(..) => Self::RetainedConcepts,
             SettingKey::EarlierVersion(..) => Self::EarlierVersion,
             SettingKey::IdentifierSystem(_) => Self::IdentifierSystem,
+            SettingKey::RuleDraft(_) => Self::RuleDraft,
+            SettingKey::RuleDraftVersion(..) => Self::RuleDraftVersion,
         }
     }
 
@@ -57,6 +74,8 @@ impl SettingKind {
             Self::RetainedConcepts => "retained codes",
             Self::EarlierVersion => "earlier version",
             Self::IdentifierSystem => "identifier system",
+            Self::RuleDraft => "rule draft",
+            Self::RuleDraftVersion => "version of a rule draft",
         }
     }
 }
@@ -74,6 +93,11 @@ pub fn key_bytes(key: &SettingKey) -> Vec<u8> {
         }
         SettingKey::ConceptGroup(name) => bytes.extend_from_slice(name.as_bytes()),
         SettingKey::IdentifierSystem(uri) => bytes.extend_from_slice(uri.as_str().as_bytes()),
+        SettingKey::RuleDraft(id) => bytes.extend_from_slice(&id.to_bytes()),
+        SettingKey::RuleDraftVersion(id, version) => {
+            bytes.extend_from_slice(&id.to_bytes());
+            bytes.extend_from_slice(&version.0.to_be_bytes());
+        }
         SettingKey::RetainedConcepts(namespace, part) | SettingKey::EarlierVersion(namespace, part) => {
             bytes.extend_from_slice(namespace.as_str().as_bytes());
             bytes.push(0);
@@ -95,6 +119,8 @@ pub fn setting_as_stored(setting: Setting) -> Setting {
         Setting::IdentifierSystem(system) => {
             Setting::IdentifierSystem(IdentifierSystem { created_at: as_stored(system.created_at), ..system })
         }
+        Setting::RuleDraft(draft) => Setting::RuleDraft(draft_as_stored(&draft)),
+        Setting::RuleDraftVersion(draft) => Setting::RuleDraftVersion(draft_as_stored(&draft)),
         Setting::ConceptGroup(_) | Setting::RetainedConcepts(_) | Setting::EarlierVersion(_) => setting,
     }
 }
@@ -110,6 +136,9 @@ pub fn encode(setting: &Setting) -> Result<Vec<u8>, StoreError> {
         Setting::RetainedConcepts(stored) => super::encode(&StoredRetainedConceptsV1::from(stored)),
         Setting::EarlierVersion(earlier) => super::encode(&StoredEarlierVersionV1::from(&**earlier)),
         Setting::IdentifierSystem(system) => super::encode(&StoredIdentifierSystemV1::from(system)),
+        Setting::RuleDraft(draft) | Setting::RuleDraftVersion(draft) => {
+            super::encode(&StoredRuleDraftV1::from(&**draft))
+        }
     }
 }
 
@@ -132,6 +161,12 @@ pub fn decode(kind: SettingKind, bytes: &[u8]) -> Result<Setting, StoreError> {
         }
         SettingKind::IdentifierSystem => {
             Setting::IdentifierSystem(decode_as(bytes, |stored: StoredIdentifierSystemV1| stored.try_into())?)
+        }
+        SettingKind::RuleDraft => {
+            Setting::RuleDraft(Arc::new(decode_as(bytes, |stored: StoredRuleDraftV1| stored.try_into())?))
+        }
+        SettingKind::RuleDraftVersion => {
+            Setting::RuleDraftVersion(Arc::new(decode_as(bytes, |stored: StoredRuleDraftV1| stored.try_into())?))
         }
     })
 }

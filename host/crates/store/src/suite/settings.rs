@@ -1,8 +1,13 @@
+use std::sync::Arc;
+
 use crate::Operation;
 use crate::record::samples;
+use crate::record::setting::SettingKind;
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::deployment::{RetainedConcepts, Setting, SettingKey};
 use daftar_domain::local_code::{LocalCode, LocalStanding};
+use daftar_domain::record::VersionId;
+use daftar_domain::rule_draft::{RuleDraft, RuleDraftId};
 
 use super::*;
 
@@ -104,4 +109,37 @@ pub async fn settings_of_similar_names_are_distinct<B: Backend>() {
         })
         .collect();
     assert_eq!(found, namespaces);
+}
+
+pub async fn a_version_of_a_draft_is_added_once<B: Backend>() {
+    let (mut backend, _) = listening::<B>();
+    let draft = |id: u8, version: u64| {
+        let id = RuleDraftId::from_bytes([id; 16]);
+        Arc::new(RuleDraft { id, version: VersionId(version), ..samples::rule_draft() })
+    };
+    let add = |id, version| {
+        let draft = draft(id, version);
+        vec![
+            Operation::AddSetting(Setting::RuleDraftVersion(Arc::clone(&draft))),
+            Operation::PutSetting(Setting::RuleDraft(draft)),
+        ]
+    };
+    for (id, version) in [(1, 1), (1, 2), (2, 1)] {
+        commit(backend.store(), add(id, version)).await.unwrap();
+    }
+    for _ in 0..2 {
+        let error = commit(backend.store(), add(1, 2)).await.unwrap_err();
+        assert!(matches!(error, StoreError::Overtaken), "{error:?}");
+        assert_eq!(stored(backend.store()).await, [], "drafts are not settings of the deployment");
+        let found = backend.store().settings_of(SettingKind::RuleDraftVersion, &[1; 16]).await.unwrap();
+        assert_eq!(found, [1, 2].map(|version| Setting::RuleDraftVersion(draft(1, version))));
+        let found = backend.store().settings_of(SettingKind::RuleDraft, &[]).await.unwrap();
+        assert_eq!(found, [draft(1, 2), draft(2, 1)].map(Setting::RuleDraft));
+        reopened(&mut backend).await;
+    }
+    let id = RuleDraftId::from_bytes([1; 16]);
+    let mut delete = vec![Operation::RemoveSetting(SettingKey::RuleDraft(id))];
+    delete.extend([1, 2].map(|version| Operation::RemoveSetting(SettingKey::RuleDraftVersion(id, VersionId(version)))));
+    commit(backend.store(), delete).await.unwrap();
+    commit(backend.store(), add(1, 1)).await.unwrap();
 }

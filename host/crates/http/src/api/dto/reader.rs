@@ -60,6 +60,12 @@ impl Problems {
         value
     }
 
+    /// True if there is a problem with that field.
+    #[must_use]
+    pub fn names(&self, field: &str) -> bool {
+        self.0.iter().any(|problem| problem.field == field)
+    }
+
     /// True if further problems are ignored: their messages need not be generated.
     #[must_use]
     pub fn is_full(&self) -> bool {

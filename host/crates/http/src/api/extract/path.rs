@@ -13,6 +13,7 @@ use daftar_domain::code::Namespace;
 use daftar_domain::consent::ConsentId;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::RecordKind;
+use daftar_domain::rule_draft::{RuleDraft, RuleDraftId};
 use daftar_service::records::reference;
 
 /// Characters of a name or an identifier that a path segment must encode.
@@ -45,6 +46,10 @@ pub struct MemberPath(pub IdentifierKey, pub IdentifierKey);
 /// The id of a consent.
 #[derive(Debug)]
 pub struct ConsentPath(pub ConsentId);
+
+/// The id of a rule draft.
+#[derive(Debug)]
+pub struct DraftPath(pub RuleDraftId);
 
 /// The namespace of a vocabulary as a path segment, percent-decoded.
 #[derive(Debug)]
@@ -94,6 +99,19 @@ impl<S: Send + Sync> FromRequestParts<S> for ConsentPath {
         let id = ConsentId::parse(&text).map_err(|error| Problem::malformed(error.to_string()))?;
         if let Some(info) = parts.extensions.get::<RequestInfo>() {
             info.trail.about([format!("{}/{id}", RecordKind::Consent)]);
+        }
+        Ok(Self(id))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for DraftPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let text: String = decoded(parts, NOT_TEXT).await?;
+        let id = RuleDraftId::parse(&text).map_err(|error| Problem::malformed(error.to_string()))?;
+        if let Some(info) = parts.extensions.get::<RequestInfo>() {
+            info.trail.about([RuleDraft::reference(id)]);
         }
         Ok(Self(id))
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::operation::{DocumentedResponse, EXAMPLES, Example, Operation, TAGS};
 use super::parameter::{self, Parameter, of_modules};
 use super::shape::Shape;
-use super::{batch, eligibility, group, individual, page, program, record, refusal, server, vocabulary};
+use super::{batch, eligibility, group, individual, page, program, record, refusal, rule_draft, server, vocabulary};
 use crate::api::access::Access;
 use crate::api::conditional::tag_of;
 use crate::api::endpoint::{BASE_PATH, Endpoint, scopes_on_offer};
@@ -74,6 +74,7 @@ fn shapes(fields: &ExtensionFields) -> BTreeMap<String, Shape> {
         program::membership_shapes(),
         program::consent_shapes(),
         eligibility::shapes(fields),
+        rule_draft::shapes(),
         vocabulary::shapes(),
         batch::shapes(),
         server::shapes(),

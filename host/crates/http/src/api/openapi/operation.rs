@@ -27,6 +27,8 @@ pub enum Tag {
     Consents,
     /// Rules.
     Eligibility,
+    /// Drafts of rules.
+    RuleDrafts,
     /// Code lists and concept groups.
     Vocabularies,
     /// Several calls in one.
@@ -36,7 +38,7 @@ pub enum Tag {
 }
 
 /// Every tag in the document's order, with its name and its description.
-pub const TAGS: [(Tag, &str, &str); 10] = [
+pub const TAGS: [(Tag, &str, &str); 11] = [
     (Tag::Tokens, "Tokens", "Access tokens for client credentials (OAuth 2.0, RFC 6749)."),
     (Tag::Individuals, "Individuals", "The people of the register."),
     (Tag::Groups, "Groups", "Households and other groups, with current and former members."),
@@ -44,6 +46,11 @@ pub const TAGS: [(Tag, &str, &str); 10] = [
     (Tag::ProgramMemberships, "Program memberships", "Enrolments of individuals and groups in programs."),
     (Tag::Consents, "Consents", "Consents given to the client's organization. The administrator manages them."),
     (Tag::Eligibility, "Eligibility", "Rules on people and groups."),
+    (
+        Tag::RuleDrafts,
+        "Rule drafts",
+        "Drafts of rules of the client's organization, which the administrator accepts or rejects.",
+    ),
     (Tag::Vocabularies, "Vocabularies", "Code lists, their codes, and named groups of codes."),
     (Tag::Batches, "Batches", "Several calls in one request."),
     (Tag::Server, "Server", "Metadata and health of the server."),

@@ -114,6 +114,7 @@ pub fn of_path(name: &str) -> Option<Parameter> {
             key(),
         ),
         "consent_id" => ("The consent's own id.", pattern(CONSENT_ID_PATTERN)),
+        "draft_id" => ("The draft's own id.", pattern(CONSENT_ID_PATTERN)),
         "namespace" => (
             "The vocabulary's namespace, raw or percent-encoded.",
             pattern(NAMESPACE_PATTERN).at_most(NAMESPACE_BYTES_MAX),
@@ -163,8 +164,16 @@ pub fn elements_without(kind: RecordKind, left_out: &[&str]) -> Parameter {
 /// `If-Match`.
 #[must_use]
 pub fn if_match() -> Parameter {
-    let description = "The record version that the change accepts: an `ETag`, several separated by commas, or `*`. Any other version is 409.";
-    header("If-Match", description, pattern(r#"^(\*|"[0-9]{1,19}"(, ?"[0-9]{1,19}"){0,19})$"#).filled())
+    if_match_or(409)
+}
+
+/// `If-Match` of a resource for which any other version has that status.
+#[must_use]
+pub fn if_match_or(status: u16) -> Parameter {
+    let description = format!(
+        "The record version that the change accepts: an `ETag`, several separated by commas, or `*`. Any other version is {status}."
+    );
+    header("If-Match", &description, pattern(r#"^(\*|"[0-9]{1,19}"(, ?"[0-9]{1,19}"){0,19})$"#).filled())
 }
 
 /// `Idempotency-Key`.

@@ -1,13 +1,43 @@
 //! Settings of a deployment.
 
+use daftar_domain::client::ClientId;
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::deployment::{EarlierVersion, RetainedConcepts};
-use daftar_domain::identifier::IdentifierSystem;
 use daftar_domain::identifier::SystemUri;
+use daftar_domain::identifier::{IdentifierKey, IdentifierSystem};
 use daftar_domain::local_code::{IdTarget, IdTypeRule, LocalCode, LocalOrigin, LocalStanding, ValuePattern};
+use daftar_domain::organization::Organization;
+use daftar_domain::record::VersionId;
+use daftar_domain::rule_draft::{DraftAuthor, DraftContent, DraftStatus, RuleDraft, RuleDraftId};
+use daftar_domain::subject::Subject;
 use daftar_domain::vocabulary::{
     Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,
 };
+
+/// A rule draft with every field set.
+pub fn rule_draft() -> RuleDraft {
+    RuleDraft {
+        id: RuleDraftId::from_bytes(std::array::from_fn(|at| u8::try_from(at).unwrap())),
+        version: VersionId(3),
+        content: DraftContent {
+            name: "Old-age pension".to_owned(),
+            expression: "age_years(me.birth_date) >= 65".to_owned(),
+            subject: Subject::Individual,
+            comment: Some("Proposed by\nthe analysts".to_owned()),
+            program: Some(IdentifierKey::parse("urn:svc:vocab:id-type#tax_id|PENSION").unwrap()),
+            engine: Some("cel".to_owned()),
+            cases: Some(r#"[{"name":"old","outcome":"eligible","record":{}}]"#.to_owned()),
+        },
+        author: DraftAuthor {
+            client: ClientId::parse("client_0123").unwrap(),
+            organization: Some(Organization::parse("Ministry of Health").unwrap()),
+        },
+        status: DraftStatus::Rejected,
+        reason: Some("the limit is 60".to_owned()),
+        created_at: "2026-01-02T00:00:00.5Z".parse().unwrap(),
+        last_updated: "2026-01-02T00:00:01.5Z".parse().unwrap(),
+    }
+}
 
 /// A registered system of identifiers.
 pub fn identifier_system() -> IdentifierSystem {

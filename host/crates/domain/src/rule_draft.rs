@@ -1,0 +1,152 @@
+//! Drafts of eligibility rules: an analyst of an organization proposes a rule, and the administrator accepts it for a
+//! program or rejects it.
+//!
+//! **Invariant:** each change of a draft is a version, counted from 1. Versions are never changed.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::client::ClientId;
+use super::context::OpContext;
+use super::identifier::IdentifierKey;
+use super::organization::Organization;
+use super::record::VersionId;
+use super::subject::Subject;
+
+/// Maximum number of drafts in a register.
+pub const RULE_DRAFTS_MAX: usize = 2_000;
+/// Maximum number of versions of a draft.
+pub const DRAFT_VERSIONS_MAX: u64 = 200;
+/// Maximum length of the name of a draft, in bytes.
+pub const DRAFT_NAME_BYTES_MAX: usize = 200;
+/// Maximum length of a comment, and of the reason of a rejection, in bytes.
+pub const DRAFT_TEXT_BYTES_MAX: usize = 4_000;
+/// Maximum number of test cases of a draft.
+pub const DRAFT_CASES_MAX: usize = 100;
+/// Maximum length of the test cases of a draft as JSON, in bytes.
+pub const DRAFT_CASES_BYTES_MAX: usize = 64 << 10;
+
+/// The public name of a draft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleDraftId(Uuid);
+
+/// Error: a text is not the id of a draft.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the id of a rule draft is a UUID such as `123e4567-e89b-42d3-a456-426614174000`")]
+pub struct RuleDraftIdError;
+
+impl RuleDraftId {
+    /// Parses an id: 32 hexadecimal digits, with or without the usual four hyphens.
+    ///
+    /// # Errors
+    /// The text has another format.
+    pub fn parse(text: &str) -> Result<Self, RuleDraftIdError> {
+        let is_shaped = matches!(text.len(), 32 | 36);
+        let parsed = if is_shaped { Uuid::try_parse(text).ok() } else { None };
+        parsed.map(Self).ok_or(RuleDraftIdError)
+    }
+
+    /// Returns the bytes.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0.into_bytes()
+    }
+
+    /// Creates the id from its bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+}
+
+impl fmt::Display for RuleDraftId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(formatter)
+    }
+}
+
+named_enum! {
+    /// The state of a draft.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum DraftStatus {
+        /// It may be changed.
+        Open = "open",
+        /// Its rule was written to its program.
+        Accepted = "accepted",
+        /// The administrator rejected it.
+        Rejected = "rejected",
+        /// Its client deleted it. Only the last version, which has no content, has this status.
+        Deleted = "deleted",
+    }
+}
+
+/// The content of a draft, as its author writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftContent {
+    /// Its name.
+    pub name: String,
+    /// The expression, which need not be valid.
+    pub expression: String,
+    /// The kind of its subjects.
+    pub subject: Subject,
+    /// Remarks of the author.
+    pub comment: Option<String>,
+    /// The program that the rule is for.
+    pub program: Option<IdentifierKey>,
+    /// The name of the eligibility engine.
+    pub engine: Option<String>,
+    /// The test cases, as JSON.
+    pub cases: Option<String>,
+}
+
+/// The author of a draft.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftAuthor {
+    /// The client that created it.
+    pub client: ClientId,
+    /// The organization of that client at the time.
+    pub organization: Option<Organization>,
+}
+
+/// A version of a draft.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleDraft {
+    /// Its public id.
+    pub id: RuleDraftId,
+    /// The version.
+    pub version: VersionId,
+    /// The content.
+    pub content: DraftContent,
+    /// The author.
+    pub author: DraftAuthor,
+    /// The state.
+    pub status: DraftStatus,
+    /// The reason of a rejection.
+    pub reason: Option<String>,
+    /// The time of the first version.
+    pub created_at: Timestamp,
+    /// The time of this version.
+    pub last_updated: Timestamp,
+}
+
+impl RuleDraft {
+    /// Returns true if the actor may see it: a client sees the drafts of its organization, or its own without one.
+    #[must_use]
+    pub fn is_visible(&self, ctx: &OpContext) -> bool {
+        match ctx.client() {
+            None => true,
+            Some(client) => match &self.author.organization {
+                Some(organization) => ctx.organization.as_ref() == Some(organization),
+                None => *client == self.author.client,
+            },
+        }
+    }
+
+    /// Returns the reference in the audit log.
+    #[must_use]
+    pub fn reference(id: RuleDraftId) -> String {
+        format!("RuleDraft/{id}")
+    }
+}

@@ -1,0 +1,323 @@
+//! Drafts of eligibility rules. A client with `eligibility:create` writes drafts of its organization; the administrator
+//! accepts a draft for its program, or rejects it.
+//!
+//! A draft is stored as a setting: its present version, and each version beside it. A write adds the next version and
+//! fails if another write has added it, so that no change is lost. A deleted draft leaves one version without content,
+//! for the same reason.
+//!
+//! **Invariant:** for a client, a draft of another organization does not exist.
+
+use std::sync::Arc;
+
+use crate::registry::Registry;
+use crate::{audit, program, records};
+use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
+use daftar_domain::context::{IdSource, OpContext};
+use daftar_domain::deployment::{Setting, SettingKey};
+use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::error_code::ErrorCode;
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::record::{RecordKind, VersionCondition, VersionId};
+use daftar_domain::rule_draft::{
+    DRAFT_VERSIONS_MAX, DraftAuthor, DraftContent, DraftStatus, RULE_DRAFTS_MAX, RuleDraft, RuleDraftId,
+};
+use daftar_sandbox::EligibilityEngine;
+use daftar_store::Operation;
+use daftar_store::record::instant::as_stored;
+use daftar_store::record::setting::{SettingKind, key_bytes};
+
+/// Conditions on drafts, all of which must hold. Empty: every draft.
+#[derive(Debug, Default)]
+pub struct DraftQuery {
+    /// The program.
+    pub program: Option<IdentifierKey>,
+    /// The id of the client that created it.
+    pub author: Option<String>,
+    /// The state.
+    pub status: Option<DraftStatus>,
+    /// A part of its name, in upper or lower case.
+    pub name: Option<String>,
+}
+
+/// Adds a draft.
+///
+/// # Errors
+/// [`AppError::Conflict`] if there are too many.
+pub async fn create(
+    ctx: &OpContext,
+    registry: &Registry,
+    ids: &dyn IdSource,
+    content: DraftContent,
+) -> Result<Arc<RuleDraft>, AppError> {
+    let client = ctx.client().ok_or_else(|| AppError::internal("a draft without a client"))?.clone();
+    if stored(registry, SettingKind::RuleDraft, &[]).await?.len() >= RULE_DRAFTS_MAX {
+        let message = format!("there are {RULE_DRAFTS_MAX} rule drafts, the maximum: delete some");
+        return Err(AppError::conflict(ErrorCode::LimitReached, message));
+    }
+    let id = RuleDraftId::parse(&ids.next_id()).map_err(|error| AppError::internal(error.to_string()))?;
+    let draft = RuleDraft {
+        id,
+        version: VersionId::FIRST,
+        content,
+        author: DraftAuthor { client, organization: ctx.organization.clone() },
+        status: DraftStatus::Open,
+        reason: None,
+        created_at: as_stored(ctx.now),
+        last_updated: as_stored(ctx.now),
+    };
+    write(ctx, registry, draft, Vec::new(), entry(ctx, AuditAction::Create, AuditOutcome::Allowed, id)).await
+}
+
+/// Reads a draft.
+///
+/// # Errors
+/// [`AppError::NotThere`] if it does not exist, or is not visible to the caller.
+pub async fn read(ctx: &OpContext, registry: &Registry, id: RuleDraftId) -> Result<Arc<RuleDraft>, AppError> {
+    let found = find(ctx, registry, id).await;
+    registry.audit.record_read(ctx, &found, vec![RuleDraft::reference(id)], None).await?;
+    found
+}
+
+/// Returns the versions of a draft, newest first.
+///
+/// # Errors
+/// As [`read`].
+pub async fn history(ctx: &OpContext, registry: &Registry, id: RuleDraftId) -> Result<Vec<Arc<RuleDraft>>, AppError> {
+    let found = match find(ctx, registry, id).await {
+        Ok(_) => stored(registry, SettingKind::RuleDraftVersion, &id.to_bytes()).await,
+        Err(error) => Err(error),
+    };
+    registry.audit.record_read(ctx, &found, vec![RuleDraft::reference(id)], Some("versions")).await?;
+    found.map(|versions| versions.into_iter().rev().collect())
+}
+
+/// Searches the drafts that are visible to the caller, newest first.
+///
+/// # Errors
+/// If the store fails.
+pub async fn search(ctx: &OpContext, registry: &Registry, query: &DraftQuery) -> Result<Vec<Arc<RuleDraft>>, AppError> {
+    let mut drafts = stored(registry, SettingKind::RuleDraft, &[]).await?;
+    drafts.retain(|draft| draft.is_visible(ctx) && query.is_met_by(draft));
+    drafts.sort_by_key(|draft| std::cmp::Reverse((draft.created_at, draft.id)));
+    registry.audit.record_search(ctx, Vec::new(), "searched rule drafts").await?;
+    Ok(drafts)
+}
+
+impl DraftQuery {
+    fn is_met_by(&self, draft: &RuleDraft) -> bool {
+        let name = |wanted: &String| draft.content.name.to_lowercase().contains(&wanted.to_lowercase());
+        self.program.as_ref().is_none_or(|program| draft.content.program.as_ref() == Some(program))
+            && self.author.as_ref().is_none_or(|author| draft.author.client.as_str() == author)
+            && self.status.is_none_or(|status| draft.status == status)
+            && self.name.as_ref().is_none_or(name)
+    }
+}
+
+/// Replaces the content of an open draft.
+///
+/// # Errors
+/// As [`read`]; [`AppError::Conflict`] if it is at another version (412), is not open, or has too many versions.
+pub async fn replace(
+    ctx: &OpContext,
+    registry: &Registry,
+    (id, condition): (RuleDraftId, &VersionCondition),
+    content: DraftContent,
+) -> Result<Arc<RuleDraft>, AppError> {
+    let refusal = || entry(ctx, AuditAction::Update, AuditOutcome::Refused, id);
+    let change = || async {
+        let before = open_at(ctx, registry, id, condition).await?;
+        let after = RuleDraft { content: content.clone(), ..next(ctx, &before)? };
+        write(ctx, registry, after, Vec::new(), entry(ctx, AuditAction::Update, AuditOutcome::Allowed, id)).await
+    };
+    records::changed(ctx, registry, &VersionCondition::Any, refusal, change).await
+}
+
+/// Deletes a draft with all its versions.
+///
+/// # Errors
+/// As [`read`]; [`AppError::Conflict`] if it is at another version (412).
+pub async fn delete(
+    ctx: &OpContext,
+    registry: &Registry,
+    id: RuleDraftId,
+    condition: &VersionCondition,
+) -> Result<(), AppError> {
+    let refusal = || entry(ctx, AuditAction::Update, AuditOutcome::Refused, id).with_note("rule draft not deleted");
+    let change = || async {
+        let before = find(ctx, registry, id).await?;
+        check_precondition(condition, before.version)?;
+        let nothing = DraftContent {
+            name: String::new(),
+            expression: String::new(),
+            subject: before.content.subject,
+            comment: None,
+            program: None,
+            engine: None,
+            cases: None,
+        };
+        let after = RuleDraft {
+            version: before.version.next(),
+            content: nothing,
+            status: DraftStatus::Deleted,
+            reason: None,
+            last_updated: as_stored(ctx.now),
+            ..RuleDraft::clone(&before)
+        };
+        let versions = (1..=before.version.0).map(|version| SettingKey::RuleDraftVersion(id, VersionId(version)));
+        let mut operations = vec![
+            Operation::AddSetting(Setting::RuleDraftVersion(Arc::new(after))),
+            Operation::RemoveSetting(SettingKey::RuleDraft(id)),
+        ];
+        operations.extend(versions.map(Operation::RemoveSetting));
+        let entry = entry(ctx, AuditAction::Update, AuditOutcome::Allowed, id).with_note("rule draft deleted");
+        registry.store.commit(records::write(ctx, operations, entry)).await?;
+        Ok(())
+    };
+    records::changed(ctx, registry, &VersionCondition::Any, refusal, change).await
+}
+
+/// Writes the rule of a draft to its program, in one write with the draft.
+///
+/// # Errors
+/// As [`read`]; [`AppError::Conflict`] and [`AppError::VersionMismatch`] if it is not open, is at another version, or has
+/// no program with its kind of subjects; [`AppError::Expression`] if the expression is not valid.
+pub async fn accept(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    (id, version): (RuleDraftId, VersionId),
+) -> Result<Arc<RuleDraft>, AppError> {
+    let condition = VersionCondition::OneOf(vec![version]);
+    let refusal = || refused(ctx, id, "accepted");
+    let change = || async {
+        let before = decidable(ctx, registry, id, &condition).await?;
+        let Some(key) = &before.content.program else {
+            let message = "the draft names no program: its author adds `program`";
+            return Err(AppError::conflict(ErrorCode::Conflict, message));
+        };
+        let rule = (before.content.subject, before.content.expression.as_str(), before.content.engine.as_deref());
+        let (program, fields) = program::rule_change(ctx, registry, engine, key, rule).await?;
+        let after = RuleDraft { status: DraftStatus::Accepted, ..next(ctx, &before)? };
+        let target = records::reference(RecordKind::Program, key);
+        let targets = vec![RuleDraft::reference(id), target];
+        let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, targets).with_fields(fields);
+        write(ctx, registry, after, vec![program], entry.with_note("rule draft accepted")).await
+    };
+    records::changed(ctx, registry, &condition, refusal, change).await
+}
+
+/// Rejects a draft.
+///
+/// # Errors
+/// As [`read`]; [`AppError::Conflict`] and [`AppError::VersionMismatch`] if it is not open, or is at another version.
+pub async fn reject(
+    ctx: &OpContext,
+    registry: &Registry,
+    (id, version): (RuleDraftId, VersionId),
+    reason: String,
+) -> Result<Arc<RuleDraft>, AppError> {
+    let condition = VersionCondition::OneOf(vec![version]);
+    let refusal = || refused(ctx, id, "rejected");
+    let change = || async {
+        let before = decidable(ctx, registry, id, &condition).await?;
+        let after = RuleDraft { status: DraftStatus::Rejected, reason: Some(reason.clone()), ..next(ctx, &before)? };
+        let entry = entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, id).with_note("rule draft rejected");
+        write(ctx, registry, after, Vec::new(), entry).await
+    };
+    records::changed(ctx, registry, &condition, refusal, change).await
+}
+
+fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, id: RuleDraftId) -> AuditEntry {
+    audit::entry(ctx, action, outcome, vec![RuleDraft::reference(id)])
+}
+
+fn refused(ctx: &OpContext, id: RuleDraftId, decision: &str) -> AuditEntry {
+    entry(ctx, AuditAction::Administer, AuditOutcome::Refused, id).with_note(format!("rule draft not {decision}"))
+}
+
+/// The drafts of a kind of setting whose keys begin with those bytes.
+async fn stored(registry: &Registry, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Arc<RuleDraft>>, AppError> {
+    let settings = registry.store.settings_of(kind, prefix).await?.into_iter();
+    let drafts = settings.filter_map(|setting| match setting {
+        Setting::RuleDraft(draft) | Setting::RuleDraftVersion(draft) => Some(draft),
+        _ => None,
+    });
+    Ok(drafts.collect())
+}
+
+/// The present version of a draft that is visible to the caller.
+async fn find(ctx: &OpContext, registry: &Registry, id: RuleDraftId) -> Result<Arc<RuleDraft>, AppError> {
+    let key = key_bytes(&SettingKey::RuleDraft(id));
+    let found = stored(registry, SettingKind::RuleDraft, &key).await?.into_iter().next();
+    let visible = found.filter(|draft| draft.is_visible(ctx));
+    visible.ok_or_else(|| AppError::NotThere(FieldProblem::new("id", "unknown", "no such rule draft")))
+}
+
+/// The same if it is open and at a version that `If-Match` accepts.
+async fn open_at(
+    ctx: &OpContext,
+    registry: &Registry,
+    id: RuleDraftId,
+    condition: &VersionCondition,
+) -> Result<Arc<RuleDraft>, AppError> {
+    let draft = find(ctx, registry, id).await?;
+    check_precondition(condition, draft.version)?;
+    check_open(&draft)?;
+    Ok(draft)
+}
+
+/// The same if it is open and at the version that the administrator has seen.
+async fn decidable(
+    ctx: &OpContext,
+    registry: &Registry,
+    id: RuleDraftId,
+    condition: &VersionCondition,
+) -> Result<Arc<RuleDraft>, AppError> {
+    let draft = find(ctx, registry, id).await?;
+    records::check_version(condition, draft.version)?;
+    check_open(&draft)?;
+    Ok(draft)
+}
+
+fn check_open(draft: &RuleDraft) -> Result<(), AppError> {
+    if draft.status == DraftStatus::Open {
+        return Ok(());
+    }
+    let message = format!("the draft is {}: only an open draft changes; create another one", draft.status.name());
+    Err(AppError::conflict(ErrorCode::Conflict, message))
+}
+
+fn check_precondition(condition: &VersionCondition, actual: VersionId) -> Result<(), AppError> {
+    match condition.unmet_at(actual) {
+        None => Ok(()),
+        Some(expected) => {
+            let message =
+                format!("the draft is at version {actual}, not {expected}: read it again and repeat the change");
+            Err(AppError::conflict(ErrorCode::PreconditionFailed, message))
+        }
+    }
+}
+
+/// The version that follows, with the same content.
+fn next(ctx: &OpContext, before: &RuleDraft) -> Result<RuleDraft, AppError> {
+    if before.version.0 >= DRAFT_VERSIONS_MAX {
+        let message = format!("the draft has {DRAFT_VERSIONS_MAX} versions, the maximum: create another one");
+        return Err(AppError::conflict(ErrorCode::LimitReached, message));
+    }
+    Ok(RuleDraft { version: before.version.next(), last_updated: as_stored(ctx.now), ..before.clone() })
+}
+
+/// Writes a version of a draft, with other operations and the audit entry.
+async fn write(
+    ctx: &OpContext,
+    registry: &Registry,
+    draft: RuleDraft,
+    mut operations: Vec<Operation>,
+    entry: AuditEntry,
+) -> Result<Arc<RuleDraft>, AppError> {
+    let draft = Arc::new(draft);
+    operations.push(Operation::AddSetting(Setting::RuleDraftVersion(Arc::clone(&draft))));
+    operations.push(Operation::PutSetting(Setting::RuleDraft(Arc::clone(&draft))));
+    registry.store.commit(records::write(ctx, operations, entry)).await?;
+    Ok(draft)
+}
