@@ -20,6 +20,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Fault, Severity};
 use crate::facts::FactSet;
 use crate::foreign::Environment;
 use crate::limits::{FIELDS_READ_MAX, QUESTIONS_MAX, SCHEMA_FIELDS_MAX};
+use crate::message::{Message, Reason, type_name};
 use crate::plan::{Plan, PlanFull, Question};
 use crate::schema::{Schema, Space};
 use crate::span::Span;
@@ -95,7 +96,7 @@ pub fn check_in(
         item_variables: Vec::new(),
     };
     if schema.len() > SCHEMA_FIELDS_MAX {
-        let message = format!("the schema has more than {SCHEMA_FIELDS_MAX} fields");
+        let message = Reason::SchemaTooLarge.with([&SCHEMA_FIELDS_MAX.to_string()]);
         checker.error(Fault::TooMany, Span::new(0, 0), message);
     }
     let tree = checker.expression(&parsed.expression);
@@ -149,8 +150,8 @@ impl Checker<'_> {
             },
             Expr::List(list) => self.list(expression, list),
             Expr::Map(map) => self.map(expression, map),
-            Expr::Struct(_) => self.unsupported(expression, foreign::NO_MESSAGES),
-            Expr::Comprehension(_) | Expr::Unspecified => self.unsupported(expression, "this cannot be read"),
+            Expr::Struct(_) => self.unsupported(expression, Reason::NoMessages),
+            Expr::Comprehension(_) | Expr::Unspecified => self.unsupported(expression, Reason::Unreadable),
         }
     }
 
@@ -176,7 +177,7 @@ impl Checker<'_> {
     }
 
     /// Reports an error and returns no node.
-    fn error(&mut self, fault: Fault, span: Span, message: impl Into<String>) -> Option<Node> {
+    fn error(&mut self, fault: Fault, span: Span, message: impl Into<Message>) -> Option<Node> {
         self.report(Diagnostic::error(fault, span, message))
     }
 
@@ -197,32 +198,25 @@ impl Checker<'_> {
         Some(Node { kind: Kind::Failure(FailureKind::Undeclared), value: Type::Dynamic, span: at, at })
     }
 
-    fn unsupported(&mut self, expression: &IdedExpr, message: &str) -> Option<Node> {
+    fn unsupported(&mut self, expression: &IdedExpr, message: Reason) -> Option<Node> {
         self.error(Fault::Unsupported, self.parsed.token(expression), message)
     }
 
-    /// The text at `span`, in backticks, truncated if it is long.
+    /// The text at `span`, truncated if it is long.
     fn quote(&self, span: Span) -> String {
         let text = span.text(self.source);
         let mut characters = text.chars();
         let start: String = characters.by_ref().take(QUOTED_CHARACTERS_MAX).collect();
-        if characters.next().is_none() { format!("`{start}`") } else { format!("`{start}…`") }
+        if characters.next().is_none() { start } else { format!("{start}…") }
     }
 
-    /// Describes a node, with advice if it is not a plain value.
-    fn describe(&self, node: &Node) -> String {
-        let quoted = self.quote(node.span);
-        match &node.value {
-            Type::Record(record) => {
-                let names = self.schema.names_below(record.space, &record.prefix);
-                match names.as_slice() {
-                    [] => format!("{quoted} is a record"),
-                    [first, ..] => format!("{quoted} is a record; name one of its fields, such as `{first}`"),
-                }
-            }
-            Type::List(_) => format!("{quoted} is a list; ask it with `exists`, `all` or `in`"),
-            value => format!("{quoted} is {}", value.name()),
-        }
+    /// Describes a node: its text, its type, and the first field of a record.
+    fn describe(&self, node: &Node) -> (String, &'static str, String) {
+        let field = match &node.value {
+            Type::Record(record) => self.schema.names_below(record.space, &record.prefix).first().copied(),
+            _ => None,
+        };
+        (self.quote(node.span), type_name(&node.value), field.unwrap_or_default().to_owned())
     }
 
     fn ask(&mut self, question: Question, span: Span) -> Option<QuestionId> {
@@ -237,8 +231,8 @@ impl Checker<'_> {
 
     fn plan_full(&mut self, full: PlanFull, span: Span) {
         let message = match full {
-            PlanFull::Fields => format!("a rule may read at most {FIELDS_READ_MAX} fields"),
-            PlanFull::Questions => format!("a rule may name at most {QUESTIONS_MAX} codes and concept groups"),
+            PlanFull::Fields => Reason::TooManyFields.with([&FIELDS_READ_MAX.to_string()]),
+            PlanFull::Questions => Reason::TooManyCodes.with([&QUESTIONS_MAX.to_string()]),
         };
         self.error(Fault::TooMany, span, message);
     }
@@ -247,13 +241,12 @@ impl Checker<'_> {
 fn check_result(checked: &Checked, diagnostics: &mut Diagnostics) {
     let Checked { tree, plan, .. } = checked;
     if !matches!(tree.value, Type::Boolean | Type::Dynamic) {
-        let message = format!("a rule answers with true or false; this is {}", tree.value.name());
+        let message = Message::from(Reason::NotBoolean).of_type(&tree.value);
         diagnostics.push(Diagnostic::error(Fault::NotBoolean, tree.span, message));
     }
     let reads_rows = plan.reads_rows_of(Space::Members) || plan.reads_rows_of(Space::Programs);
     if plan.references().is_empty() && !reads_rows && !diagnostics.has_errors() {
-        let message = "this reads nothing about its subject, so its answer is the same for everyone";
-        diagnostics.push(Diagnostic::warning(Fault::Constant, tree.span, message));
+        diagnostics.push(Diagnostic::warning(Fault::Constant, tree.span, Reason::Constant));
     }
 }
 

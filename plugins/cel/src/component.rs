@@ -230,6 +230,8 @@ fn diagnostic(diagnostic: &Diagnostic, source: &str) -> wit::Diagnostic {
         },
         code: diagnostic.fault.name().to_owned(),
         message: diagnostic.message.clone(),
+        reason: diagnostic.reason.name().to_owned(),
+        parameters: diagnostic.parameters.clone(),
         line: place.line,
         column: place.column,
         length: place.length,

@@ -6,6 +6,7 @@
 //! host treats other responses as a fault of the engine.
 
 use crate::limits::{DIAGNOSTICS_MAX, MESSAGE_CHARACTERS_MAX, SUGGESTION_BYTES_MAX};
+use crate::message::{Message, Reason};
 use crate::span::{Place, Span};
 
 /// True if a diagnostic prevents the evaluation.
@@ -84,6 +85,10 @@ pub struct Diagnostic {
     pub fault: Fault,
     /// One English sentence.
     pub message: String,
+    /// The stable name of the sentence.
+    pub reason: Reason,
+    /// The parameters of the sentence.
+    pub parameters: Vec<String>,
     /// The position.
     pub span: Span,
     /// The suggested replacement of the text at `span`.
@@ -92,13 +97,19 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// A diagnostic that prevents the evaluation.
-    pub fn error(fault: Fault, span: Span, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, fault, message: sentence(&message.into()), span, suggestion: None }
+    pub fn error(fault: Fault, span: Span, message: impl Into<Message>) -> Self {
+        Self::new(Severity::Error, fault, span, message.into())
     }
 
     /// A diagnostic that does not prevent the evaluation.
-    pub fn warning(fault: Fault, span: Span, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, fault, message: sentence(&message.into()), span, suggestion: None }
+    pub fn warning(fault: Fault, span: Span, message: impl Into<Message>) -> Self {
+        Self::new(Severity::Warning, fault, span, message.into())
+    }
+
+    fn new(severity: Severity, fault: Fault, span: Span, message: Message) -> Self {
+        let text = sentence(&message.to_string());
+        let Message { reason, parameters } = message;
+        Self { severity, fault, message: text, reason, parameters, span, suggestion: None }
     }
 
     /// Adds a suggested replacement, unless it is too long to be useful.

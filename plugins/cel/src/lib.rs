@@ -24,6 +24,7 @@ pub mod facts;
 pub mod foreign;
 pub mod leaf;
 pub mod limits;
+pub mod message;
 pub mod outcome;
 pub mod plan;
 pub mod rule;

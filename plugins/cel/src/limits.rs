@@ -18,6 +18,9 @@ pub const DIAGNOSTICS_MAX: usize = 20;
 /// Longest message, in characters: messages quote names and texts of the expression.
 pub const MESSAGE_CHARACTERS_MAX: usize = 500;
 
+/// Longest parameter of a message, in characters.
+pub const PARAMETER_CHARACTERS_MAX: usize = 200;
+
 /// Longest suggestion, in bytes: it repeats a part of the expression.
 pub const SUGGESTION_BYTES_MAX: usize = 500;
 

@@ -16,6 +16,7 @@ pub use token::{Token, TokenKind};
 
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::limits::SOURCE_BYTES_MAX;
+use crate::message::Reason;
 use crate::span::Span;
 
 /// Parses an expression.
@@ -25,12 +26,13 @@ use crate::span::Span;
 /// The first fault: those after a syntax error are unreliable.
 pub fn parse(source: &str) -> Result<Parsed, Diagnostic> {
     if source.len() > SOURCE_BYTES_MAX {
-        let message = format!("the expression is {} bytes long; at most {SOURCE_BYTES_MAX} are accepted", source.len());
+        let [length, most] = [source.len(), SOURCE_BYTES_MAX].map(|bytes| bytes.to_string());
+        let message = Reason::TooLong.with([&length, &most]);
         return Err(Diagnostic::error(Fault::TooLong, Span::new(0, 0), message));
     }
     let mut tokens = token::tokens(source)?;
     if tokens.is_empty() {
-        return Err(Diagnostic::error(Fault::Syntax, Span::new(0, 0), "the expression is empty"));
+        return Err(Diagnostic::error(Fault::Syntax, Span::new(0, 0), Reason::Empty));
     }
     let symbols = words::replace(source, &mut tokens);
     depth::check(source, &tokens)?;

@@ -152,6 +152,10 @@ pub struct Diagnostic {
     pub code: String,
     /// Message, one sentence.
     pub message: String,
+    /// Stable name of the message; empty if it has none.
+    pub reason: String,
+    /// The parts of the message that come from the expression, the schema or the vocabularies.
+    pub parameters: Vec<String>,
     /// The line.
     pub line: u32,
     /// The column.

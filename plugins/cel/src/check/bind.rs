@@ -3,6 +3,7 @@
 use super::Checker;
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::foreign::call;
+use crate::message::{Message, Reason};
 use crate::span::Span;
 use crate::tree::{Kind, Node, OtherType, Quantifier, Type};
 use cel_interpreter::IdedExpr;
@@ -15,7 +16,8 @@ impl Checker<'_> {
     /// `cel.bind(name, value, body)`
     pub(super) fn bind(&mut self, arguments: &[IdedExpr], at: Span, span: Span) -> Option<Node> {
         let [name, value, body] = arguments else {
-            let message = format!("`bind` takes 3 arguments, not {}: `cel.bind(x, value, …)`", arguments.len());
+            let given = arguments.len().to_string();
+            let message = Reason::ArgumentCount.with(["bind", "3", "3", &given, "cel.bind(x, value, …)"]);
             return self.error(Fault::WrongArgumentCount, at, message);
         };
         let name = self.variable(name, at)?;
@@ -112,7 +114,7 @@ impl Checker<'_> {
         let [first, second] = variables;
         let (first_name, second_name) = (self.variable(first, at)?, self.variable(second, at)?);
         if first_name == second_name {
-            let message = format!("both variables of {} are `{first_name}`", self.quote(at));
+            let message = Reason::SameVariables.with([&self.quote(at), &first_name]);
             return self.error(Fault::WrongType, self.parsed.token(second), message);
         }
         self.scopes.push((first_name, key));
@@ -138,14 +140,14 @@ impl Checker<'_> {
                 Type::Other(OtherType::Map)
             }
             Quantifier::TransformMapEntry => {
-                let message = format!("{} makes an entry `{{key: value}}`; {}", self.quote(at), self.describe(&body));
+                let message = Reason::MakesEntry.with([&self.quote(at)]).about(self.describe(&body));
                 return self.error(Fault::WrongType, body.span, message);
             }
             _ if !self.is_boolean(at, &body) => return None,
             Quantifier::Exists | Quantifier::All | Quantifier::ExistsOne | Quantifier::Filter => Type::Boolean,
         };
         if quantifier == Quantifier::TransformMap && !body.value.is_portable() {
-            let message = format!("a map does not hold this; {}", self.describe(&body));
+            let message = Message::from(Reason::MapHoldsNot).about(self.describe(&body));
             return self.error(Fault::WrongType, body.span, message);
         }
         let kind = Kind::Comprehension {
@@ -171,7 +173,7 @@ impl Checker<'_> {
     ) -> Option<Node> {
         let optional = Type::Other(OtherType::Optional);
         if !matches!(&target.value, Type::Dynamic) && target.value != optional {
-            let message = format!("{} takes an optional value; {}", self.quote(at), self.describe(target));
+            let message = Reason::TakesOptional.with([&self.quote(at)]).about(self.describe(target));
             return self.error(Fault::WrongType, target.span, message);
         }
         let name = self.variable(variable, at)?;
@@ -195,7 +197,7 @@ impl Checker<'_> {
     fn sort_by(&mut self, target: &Node, variable: &IdedExpr, key: &IdedExpr, at: Span, span: Span) -> Option<Node> {
         let item = self.item_of(target, at)?;
         if !target.value.is_portable() {
-            let message = format!("{} sorts plain values; {}", self.quote(at), self.describe(target));
+            let message = Reason::SortsPlainValues.with([&self.quote(at)]).about(self.describe(target));
             return self.error(Fault::WrongType, target.span, message);
         }
         let name = self.variable(variable, at)?;
@@ -227,7 +229,7 @@ impl Checker<'_> {
         if let Expr::Ident(name) = &variable.expr {
             return Some(name.clone());
         }
-        let message = format!("{} first takes a name for the value, such as `x`", self.quote(at));
+        let message = Reason::TakesNameForValue.with([&self.quote(at)]);
         let span = self.parsed.token(variable);
         self.report(Diagnostic::error(Fault::WrongType, span, message));
         None

@@ -5,6 +5,7 @@
 use super::Checker;
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::foreign::{call, operand};
+use crate::message::{Message, Reason};
 use crate::span::Span;
 use crate::tree::{Kind, Node, OtherType, Type};
 use cel_interpreter::IdedExpr;
@@ -35,13 +36,13 @@ impl Checker<'_> {
     }
 
     fn not_portable(&mut self, operand: &Node, at: Span) -> Option<Node> {
-        let (what, text) = (self.describe(operand), operand.span.text(self.source));
-        let (hint, suggestion) = match &operand.value {
-            Type::Coded(_) => ("; take its `.code` or `.uri`", Some(format!("{text}.code"))),
-            Type::Date => ("; take it as an instant or a text", Some(format!("timestamp({text})"))),
-            _ => ("", None),
+        let text = operand.span.text(self.source);
+        let (reason, suggestion) = match &operand.value {
+            Type::Coded(_) => (Reason::CannotTakeCode, Some(format!("{text}.code"))),
+            Type::Date => (Reason::CannotTakeDate, Some(format!("timestamp({text})"))),
+            _ => (Reason::CannotTake, None),
         };
-        let message = format!("{} cannot take this: {what}{hint}", self.quote(at));
+        let message = reason.with([&self.quote(at)]).about(self.describe(operand));
         self.report(Diagnostic::error(Fault::WrongType, operand.span, message).suggest(suggestion))
     }
 
@@ -65,7 +66,9 @@ impl Checker<'_> {
         let mut entries = Vec::with_capacity(map.entries.len());
         let mut is_sound = true;
         for entry in &map.entries {
-            let EntryExpr::MapEntry(entry) = &entry.expr else { return self.unsupported(expression, NO_MESSAGES) };
+            let EntryExpr::MapEntry(entry) = &entry.expr else {
+                return self.unsupported(expression, Reason::NoMessages);
+            };
             let Some((key, value)) = self.both(&entry.key, &entry.value) else {
                 is_sound = false;
                 continue;
@@ -75,7 +78,7 @@ impl Checker<'_> {
                 Type::Boolean | Type::Integer | Type::Text | Type::Dynamic | Type::Other(OtherType::Unsigned)
             );
             if !may_be_key {
-                let message = format!("a key of a map is a text, a whole number or a truth; {}", self.describe(&key));
+                let message = Message::from(Reason::KeyOfMap).about(self.describe(&key));
                 self.error(Fault::WrongType, key.span, message);
                 is_sound = false;
             }
@@ -103,7 +106,7 @@ impl Checker<'_> {
         let may_have_fields =
             matches!(operand_node.value, Type::Dynamic | Type::Other(OtherType::Map | OtherType::Optional));
         if !may_have_fields {
-            let message = format!("{}, which has no field `{field}`", self.describe(&operand_node));
+            let message = Message::from(Reason::HasNoField).about(self.describe(&operand_node)).and(field);
             return self.error(Fault::WrongType, at, message);
         }
         let value = if is_test { Type::Boolean } else { Type::Dynamic };
@@ -127,8 +130,7 @@ impl Checker<'_> {
                 these.common(those).unwrap_or(Type::List(Box::new(Type::Dynamic)))
             }
             _ => {
-                let (left_type, right_type) = (left.value.name(), right.value.name());
-                let message = format!("{} does not take {left_type} and {right_type}", self.quote(at));
+                let message = Reason::DoesNotTake.with([&self.quote(at)]).of_type(&left.value).of_type(&right.value);
                 return self.error(Fault::WrongType, left.span.to(right.span), message);
             }
         };
@@ -143,8 +145,7 @@ impl Checker<'_> {
             && ![&left, &right].into_iter().any(|node| node.value == Type::Dynamic)
             && left.value != right.value
         {
-            let message = "no fact is `null` here; `has(…)` asks whether a field is recorded";
-            return self.error(Fault::NeverTrue, null.span, message);
+            return self.error(Fault::NeverTrue, null.span, Reason::NoNull);
         }
         if !may_compare(&left.value, &right.value, is_equality) {
             return self.incomparable(at, &left, &right);
@@ -158,7 +159,7 @@ impl Checker<'_> {
         let may_have_items =
             matches!(list.value, Type::Dynamic | Type::List(_) | Type::Other(OtherType::Map | OtherType::Optional));
         if !may_have_items {
-            let message = format!("only lists and maps have items; {}", self.describe(&list));
+            let message = Message::from(Reason::ItemsOfListOrMap).about(self.describe(&list));
             return self.error(Fault::WrongType, list.span, message);
         }
         let is_optional = symbol == symbols::OPT_INDEX || list.value == Type::Other(OtherType::Optional);
@@ -176,7 +177,7 @@ impl Checker<'_> {
     pub(super) fn optional_select(&mut self, at: Span, record: &IdedExpr, field: &IdedExpr) -> Option<Node> {
         let name = match &field.expr {
             Expr::Literal(LiteralValue::String(name)) => name.inner().to_owned(),
-            _ => return self.unsupported(field, "this cannot be read"),
+            _ => return self.unsupported(field, Reason::Unreadable),
         };
         let record = self.expression(record)?;
         let at_name = self.parsed.after(self.parsed.after(at));
@@ -186,7 +187,7 @@ impl Checker<'_> {
             let may_have_fields =
                 matches!(record.value, Type::Dynamic | Type::Other(OtherType::Map | OtherType::Optional));
             if !may_have_fields {
-                let message = format!("{}, which has no field `{name}`", self.describe(&record));
+                let message = Message::from(Reason::HasNoField).about(self.describe(&record)).and(&name);
                 return self.error(Fault::WrongType, at_name, message);
             }
             let name = Node {
@@ -229,9 +230,6 @@ impl Checker<'_> {
         self.foreign(expression.expr.clone(), Vec::new(), Type::Dynamic, span, span)
     }
 }
-
-/// The message for expressions that create protocol buffer messages.
-pub(super) const NO_MESSAGES: &str = "messages are not part of this language";
 
 /// The dotted name of an expression; none for any other expression.
 pub(super) fn dotted(expression: &IdedExpr) -> Option<String> {

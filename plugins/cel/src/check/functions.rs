@@ -5,6 +5,7 @@ use super::signature::{self, Function, Method, Signature};
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::foreign::call;
 use crate::leaf::CONVERSIONS;
+use crate::message::Reason;
 use crate::span::Span;
 use crate::tree::{Constant, Kind, Node, TextTest, Type};
 use cel_interpreter::IdedExpr;
@@ -105,7 +106,7 @@ impl Checker<'_> {
     /// `dyn(x)`: types in it are checked only at evaluation.
     fn unchecked(&mut self, arguments: &[IdedExpr], at: Span, span: Span) -> Option<Node> {
         let [argument] = arguments else {
-            let message = format!("`dyn` takes 1 argument, not {}: `dyn(x)`", arguments.len());
+            let message = Reason::ArgumentCount.with(["dyn", "1", "1", &arguments.len().to_string(), "dyn(x)"]);
             return self.error(Fault::WrongArgumentCount, at, message);
         };
         self.unchecked += 1;
@@ -113,7 +114,7 @@ impl Checker<'_> {
         self.unchecked -= 1;
         let node = node?;
         if !node.value.is_portable() {
-            let message = format!("`dyn` takes a value that CEL has a type for; {}", self.describe(&node));
+            let message = Reason::TakesCelValue.with(["dyn"]).about(self.describe(&node));
             return self.error(Fault::WrongType, node.span, message);
         }
         Some(Node { value: Type::Dynamic, span, ..node })
@@ -125,7 +126,7 @@ impl Checker<'_> {
             return Some((text.inner().to_owned(), self.parsed.token(argument)));
         }
         let span = self.expression(argument).map_or_else(|| self.parsed.token(argument), |node| node.span);
-        let message = format!("`{function}` takes this as a text written out between quotes");
+        let message = Reason::NotLiteral.with([function]);
         self.error(Fault::NotLiteral, span, message);
         None
     }
@@ -135,41 +136,36 @@ impl Checker<'_> {
         if (*arguments_min..=*arguments_max).contains(&given) {
             return Some(());
         }
-        let wanted = if arguments_min == arguments_max {
-            format!("{arguments_min}")
-        } else {
-            format!("{arguments_min} or {arguments_max}")
-        };
-        let plural = if *arguments_max == 1 { "" } else { "s" };
-        let message = format!("`{name}` takes {wanted} argument{plural}, not {given}: `{usage}`");
+        let [least, most, given] = [*arguments_min, *arguments_max, given].map(|count| count.to_string());
+        let message = Reason::ArgumentCount.with([name, &least, &most, &given, usage]);
         self.error(Fault::WrongArgumentCount, at, message);
         None
     }
 
     fn unknown_function(&mut self, name: &str, at: Span) -> Option<Node> {
         if let Some(method) = signature::method(name) {
-            let message = format!("`{name}` is called on a value: `{}`", method.usage);
+            let message = Reason::CalledOnValue.with([name, method.usage]);
             return self.undeclared(Diagnostic::error(Fault::UnknownFunction, at, message));
         }
         let suggestion = signature::nearest_function(name);
         let message = match suggestion {
-            Some(suggestion) => format!("there is no function `{name}`; did you mean `{suggestion}`?"),
-            None => format!("there is no function `{name}`"),
+            Some(suggestion) => Reason::NoFunctionSuggested.with([name, suggestion]),
+            None => Reason::NoFunction.with([name]),
         };
         self.undeclared(Diagnostic::error(Fault::UnknownFunction, at, message).suggest(suggestion.map(str::to_owned)))
     }
 
     fn unknown_method(&mut self, name: &str, at: Span, target: Option<&Node>) -> Option<Node> {
         if let Some(function) = signature::function(name) {
-            let message = format!("`{name}` takes its value in brackets: `{}`", function.usage);
+            let message = Reason::TakesInBrackets.with([name, function.usage]);
             return self.undeclared(Diagnostic::error(Fault::UnknownFunction, at, message));
         }
         // An invalid target is reported already, and the name may be valid.
         target?;
         let suggestion = signature::nearest_method(name).or_else(|| Self::nearest_library_method(name));
         let message = match suggestion {
-            Some(suggestion) => format!("there is no function `.{name}()`; did you mean `.{suggestion}()`?"),
-            None => format!("there is no function `.{name}()`"),
+            Some(suggestion) => Reason::NoFunctionSuggested.with([&format!(".{name}()"), &format!(".{suggestion}()")]),
+            None => Reason::NoFunction.with([&format!(".{name}()")]),
         };
         self.undeclared(Diagnostic::error(Fault::UnknownFunction, at, message).suggest(suggestion.map(str::to_owned)))
     }
@@ -190,13 +186,13 @@ impl Checker<'_> {
             }
             let is_code = matches!(node.value, Type::Coded(_));
             let suggestion = is_code.then(|| format!("{}.code", node.span.text(self.source)));
-            let message = format!("{} takes text; {}", self.quote(at), self.describe(node));
+            let message = Reason::TakesType.with([&self.quote(at), "text"]).about(self.describe(node));
             return self.report(Diagnostic::error(Fault::WrongType, node.span, message).suggest(suggestion));
         }
         if let (TextTest::Matches(matcher), Kind::Constant(Constant::Text(pattern))) = (test, &argument.kind)
             && matcher.matches("", pattern).is_none()
         {
-            let message = format!("{} is not a regular expression", self.quote(argument.span));
+            let message = Reason::NotPattern.with([&self.quote(argument.span)]);
             return self.error(Fault::InvalidLiteral, argument.span, message);
         }
         Some(Node { kind: Kind::TestText(test, Box::new(text), Box::new(argument)), value: Type::Boolean, span, at })
@@ -211,7 +207,7 @@ impl Checker<'_> {
             return Some(Node { kind: Kind::WrittenDate(Box::new(operand)), value, span, at });
         }
         let Some(conversion) = self.environment.conversion(name, &operand.value) else {
-            let message = format!("`{name}` cannot convert this: {}", self.describe(&operand));
+            let message = Reason::CannotConvert.with([name]).about(self.describe(&operand));
             return self.error(Fault::WrongType, operand.span, message);
         };
         Some(Node { kind: Kind::Convert(conversion, Box::new(operand)), value, span, at })

@@ -6,6 +6,7 @@ use super::signature::Function;
 use crate::calendar::parse_date;
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::limits::QUESTION_BYTES_MAX;
+use crate::message::{Message, Reason};
 use crate::plan::Question;
 use crate::schema::Space;
 use crate::span::Span;
@@ -83,7 +84,7 @@ impl Checker<'_> {
         let (text, literal) = self.written_text(name, literal)?;
         let question = question(text);
         match &question {
-            Question::InGroup(group) => self.is_handable(group, literal, "the name of a concept group")?,
+            Question::InGroup(group) => self.is_handable(group, literal, Reason::NotNameOfGroup)?,
             Question::DescendsFrom(uri) | Question::Code(uri) => self.is_uri(uri, literal)?,
         }
         let value = value?;
@@ -98,23 +99,23 @@ impl Checker<'_> {
     }
 
     fn is_uri(&mut self, uri: &str, literal: Span) -> Option<()> {
-        self.is_handable(uri, literal, "the URI of a code")?;
+        self.is_handable(uri, literal, Reason::NotUriOfCode)?;
         let is_uri = uri.split_once('#').is_some_and(|(namespace, code)| !namespace.is_empty() && !code.is_empty());
         if is_uri {
             return Some(());
         }
-        let message = format!("{} is not the URI of a code, which is written `namespace#code`", self.quote(literal));
+        let message = Reason::NotUri.with([&self.quote(literal)]);
         self.error(Fault::InvalidLiteral, literal, message);
         None
     }
 
     /// Checks that a text can be passed to the host in a question.
-    fn is_handable(&mut self, text: &str, literal: Span, what: &str) -> Option<()> {
+    fn is_handable(&mut self, text: &str, literal: Span, reason: Reason) -> Option<()> {
         let is_blank = text.trim().is_empty();
         if !is_blank && text.len() <= QUESTION_BYTES_MAX && !text.contains(char::is_control) {
             return Some(());
         }
-        self.error(Fault::InvalidLiteral, literal, format!("{} is not {what}", self.quote(literal)));
+        self.error(Fault::InvalidLiteral, literal, reason.with([&self.quote(literal)]));
         None
     }
 
@@ -135,7 +136,7 @@ impl Checker<'_> {
         let person = self.expression(person)?;
         let date = self.field_of_person("is_alive", "deceased_date", person, at)?;
         if date.value != Type::Date {
-            let message = format!("`is_alive` reads a date; {}", self.describe(&date));
+            let message = Reason::ReadsDate.with(["is_alive"]).about(self.describe(&date));
             return self.error(Fault::WrongType, at, message);
         }
         Some(Node { kind: Kind::IsAlive(Box::new(date)), value: Type::Boolean, span, at })
@@ -146,16 +147,16 @@ impl Checker<'_> {
         let record = match &person.value {
             Type::Record(record) if record.prefix.is_empty() && record.space != Space::Programs => record.clone(),
             Type::List(_) => {
-                let message = format!("`{helper}` takes one person; {}", self.describe(&person));
+                let message = Reason::TakesOnePerson.with([helper]).about(self.describe(&person));
                 return self.error(Fault::WrongType, person.span, message);
             }
             _ => {
-                let message = format!("`{helper}` takes a person; {}", self.describe(&person));
+                let message = Reason::TakesPerson.with([helper]).about(self.describe(&person));
                 return self.error(Fault::WrongType, person.span, message);
             }
         };
         if self.schema.field(record.space, field).is_none() {
-            let message = format!("`{helper}` reads `{field}`, which {} does not have", self.quote(person.span));
+            let message = Reason::ReadsFieldOfPerson.with([helper, field, &self.quote(person.span)]);
             return self.error(Fault::UnknownField, at, message);
         }
         let span = person.span;
@@ -176,8 +177,8 @@ impl Checker<'_> {
             _ => None,
         };
         let message = match &suggestion {
-            Some(suggestion) => format!("`{helper}` takes a date; did you mean `{suggestion}`?"),
-            None => format!("`{helper}` takes a date; {}", self.describe(&date)),
+            Some(suggestion) => Reason::TakesDateSuggested.with([helper, suggestion]),
+            None => Reason::TakesDate.with([helper]).about(self.describe(&date)),
         };
         self.report(Diagnostic::error(Fault::WrongType, date.span, message).suggest(suggestion))
     }
@@ -185,14 +186,14 @@ impl Checker<'_> {
     fn parse_date(&mut self, argument: &IdedExpr, at: Span, span: Span) -> Option<Node> {
         let text = self.expression(argument)?;
         if text.value != Type::Text {
-            let message = format!("`date` takes a text such as '2026-01-31'; {}", self.describe(&text));
+            let message = Message::from(Reason::TakesDateAsText).about(self.describe(&text));
             return self.error(Fault::WrongType, text.span, message);
         }
         let Expr::Literal(LiteralValue::String(literal)) = &argument.expr else {
             return Some(Node { kind: Kind::ParseDate(Box::new(text)), value: Type::Date, span, at });
         };
         let Some(days) = parse_date(literal.inner()) else {
-            let message = format!("{} is not a day, which is written `'2026-01-31'`", self.quote(text.span));
+            let message = Reason::NotADay.with([&self.quote(text.span)]);
             return self.error(Fault::InvalidLiteral, text.span, message);
         };
         Some(Node { kind: Kind::Constant(Constant::Date(days)), value: Type::Date, span, at })

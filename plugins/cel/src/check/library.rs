@@ -3,6 +3,7 @@
 use super::Checker;
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::foreign::{call, choose};
+use crate::message::Reason;
 use crate::span::Span;
 use crate::suggestion::nearest;
 use crate::tree::{Kind, Node, OtherType, Type};
@@ -143,8 +144,8 @@ impl Checker<'_> {
         let Some(known) = FUNCTIONS.iter().find(|known| known.name == name) else {
             let suggestion = nearest(name, FUNCTIONS.iter().map(|known| known.name)).map(str::to_owned);
             let message = match &suggestion {
-                Some(suggestion) => format!("there is no function `{name}`; did you mean `{suggestion}`?"),
-                None => format!("there is no function `{name}`"),
+                Some(suggestion) => Reason::NoFunctionSuggested.with([name, suggestion]),
+                None => Reason::NoFunction.with([name]),
             };
             return self.undeclared(Diagnostic::error(Fault::UnknownFunction, at, message).suggest(suggestion));
         };
@@ -160,11 +161,10 @@ impl Checker<'_> {
     fn known(&mut self, known: &Known, is_method: bool, operands: Vec<Node>, at: Span, span: Span) -> Option<Node> {
         let methods = usize::from(is_method);
         if !(known.required..=known.operands.len()).contains(&operands.len()) {
-            let (least, most) = (known.required - methods.min(known.required), known.operands.len() - methods);
-            let wanted = if least == most { format!("{least}") } else { format!("{least} to {most}") };
-            let plural = if most == 1 { "" } else { "s" };
-            let given = operands.len() - methods.min(operands.len());
-            let message = format!("`{}` takes {wanted} argument{plural}, not {given}: `{}`", known.name, known.usage);
+            let least = (known.required - methods.min(known.required)).to_string();
+            let most = (known.operands.len() - methods).to_string();
+            let given = (operands.len() - methods.min(operands.len())).to_string();
+            let message = Reason::ArgumentCount.with([known.name, &least, &most, &given, known.usage]);
             return self.error(Fault::WrongArgumentCount, at, message);
         }
         let mut taken = Vec::with_capacity(operands.len());
@@ -177,7 +177,7 @@ impl Checker<'_> {
             if !takes(*wanted, &operand.value) {
                 let is_code = matches!(operand.value, Type::Coded(_)) && *wanted == Text;
                 let suggestion = is_code.then(|| format!("{}.code", operand.span.text(self.source)));
-                let message = format!("`{}` takes {}; {}", known.name, name(*wanted), self.describe(&operand));
+                let message = Reason::TakesType.with([known.name, name(*wanted)]).about(self.describe(&operand));
                 let fault = Diagnostic::error(Fault::WrongType, operand.span, message);
                 return self.report(fault.suggest(suggestion));
             }
@@ -228,7 +228,7 @@ impl Checker<'_> {
                 value => value,
             };
             if !takes(Numeric, numbers) {
-                let message = format!("{} takes numbers; {}", self.quote(at), self.describe(operand));
+                let message = Reason::TakesNumbers.with([&self.quote(at)]).about(self.describe(operand));
                 return self.error(Fault::WrongType, operand.span, message);
             }
         }
@@ -244,7 +244,7 @@ impl Checker<'_> {
             });
         }
         let Some(value) = value else {
-            let message = format!("{} takes at least one number", self.quote(at));
+            let message = Reason::TakesOneNumber.with([&self.quote(at)]);
             return self.error(Fault::WrongArgumentCount, at, message);
         };
         let value = if self.is_unchecked() { Type::Dynamic } else { value };
@@ -276,22 +276,23 @@ fn takes(wanted: Of, given: &Type) -> bool {
     }
 }
 
+/// The stable name of a type in messages.
 fn name(wanted: Of) -> &'static str {
     match wanted {
-        Any | Same => "a value",
-        Boolean => "true or false",
-        Integer => "a whole number",
-        Number => "a number with a fraction",
-        Numeric => "a number",
+        Any | Same => "value",
+        Boolean => "boolean",
+        Integer => "integer",
+        Number => "number",
+        Numeric => "numeric",
         Text => "text",
-        Texts | Integers | List => "a list",
+        Texts | Integers | List => "list",
         Bytes => "bytes",
-        Timestamp => "a date or an instant",
-        Time => "a date, an instant or a span of time",
-        Duration => "a span of time",
-        Unsigned => "an unsigned whole number",
-        Of::Kind => "a type",
-        Optional => "an optional value",
+        Timestamp => "date_or_instant",
+        Time => "time",
+        Duration => "duration",
+        Unsigned => "unsigned",
+        Of::Kind => "type",
+        Optional => "optional",
     }
 }
 

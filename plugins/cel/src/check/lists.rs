@@ -4,6 +4,7 @@ use super::operators::can_equal;
 use super::{Checker, signature::Method};
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::foreign::{call, operand};
+use crate::message::{Message, Reason};
 use crate::span::Span;
 use crate::tree::{Kind, Node, OtherType, Quantifier, Type};
 use cel_interpreter::IdedExpr;
@@ -27,11 +28,7 @@ impl Checker<'_> {
             item = match item.common(&element.value) {
                 Some(item) => item,
                 None => {
-                    let message = format!(
-                        "a list holds values of one type; {} stands among values that are {}",
-                        self.describe(element),
-                        item.name()
-                    );
+                    let message = Message::from(Reason::ListOfOneType).about(self.describe(element)).of_type(&item);
                     return self.error(Fault::WrongType, element.span, message);
                 }
             };
@@ -50,14 +47,15 @@ impl Checker<'_> {
             return self.foreign(call(symbols::IN, false, 2), vec![item, list], Type::Boolean, span, at);
         }
         let Type::List(inner) = &list.value else {
-            let hint = if list.value == Type::Text { "; a part of a text is found with `contains`" } else { "" };
-            let message = format!("`in` takes a list on its right; {}{hint}", self.describe(&list));
+            let is_text = list.value == Type::Text;
+            let reason = if is_text { Reason::InTakesListNotText } else { Reason::InTakesList };
+            let message = Message::from(reason).about(self.describe(&list));
             return self.error(Fault::WrongType, list.span, message);
         };
         if !can_equal(&item.value, inner) {
             let is_code_among_texts = matches!(item.value, Type::Coded(_)) && **inner == Type::Text;
-            let hint = if is_code_among_texts { "; write the codes as `code('uri')`" } else { "" };
-            let message = format!("`in` cannot find {} in a list of {}{hint}", item.value.name(), plural(inner));
+            let reason = if is_code_among_texts { Reason::CannotFindCode } else { Reason::CannotFind };
+            let message = Message::from(reason).of_type(&item.value).of_type(inner);
             return self.error(Fault::WrongType, span, message);
         }
         if let Kind::List(elements) = &list.kind {
@@ -80,11 +78,11 @@ impl Checker<'_> {
         }
         let span = list.span.to(self.parsed.closing(at));
         let Type::List(item) = &list.value else {
-            let message = format!("only a list has items by number; {}", self.describe(&list));
+            let message = Message::from(Reason::ItemOfList).about(self.describe(&list));
             return self.error(Fault::WrongType, list.span, message);
         };
         if index.value != Type::Integer {
-            let message = format!("an item is named by its number, from 0; {}", self.describe(&index));
+            let message = Message::from(Reason::ItemByNumber).about(self.describe(&index));
             return self.error(Fault::WrongType, index.span, message);
         }
         let value = (**item).clone();
@@ -97,7 +95,7 @@ impl Checker<'_> {
             return self.foreign(call("size", false, 1), vec![operand], Type::Integer, span, at);
         }
         if !matches!(operand.value, Type::List(_) | Type::Text) {
-            let message = format!("`size` takes a list or text; {}", self.describe(&operand));
+            let message = Reason::TakesListOrText.with(["size"]).about(self.describe(&operand));
             return self.error(Fault::WrongType, operand.span, message);
         }
         Some(Node { kind: Kind::Size(Box::new(operand)), value: Type::Integer, span, at })
@@ -145,7 +143,7 @@ impl Checker<'_> {
         span: Span,
     ) -> Option<Node> {
         let Expr::Ident(name) = &variable.expr else {
-            let message = format!("{} first takes a name for the item, such as `m`", self.quote(at));
+            let message = Reason::TakesNameForItem.with([&self.quote(at)]);
             let span = self.parsed.token(variable);
             return self.report(Diagnostic::error(Fault::WrongType, span, message));
         };
@@ -178,24 +176,10 @@ impl Checker<'_> {
             Type::List(item) => Some((**item).clone()),
             Type::Dynamic | Type::Other(OtherType::Map) => Some(Type::Dynamic),
             _ => {
-                let message = format!("{} takes a list; {}", self.quote(at), self.describe(list));
+                let message = Reason::TakesList.with([&self.quote(at)]).about(self.describe(list));
                 self.error(Fault::WrongType, list.span, message);
                 None
             }
         }
-    }
-}
-
-fn plural(item: &Type) -> &'static str {
-    match item {
-        Type::Boolean => "truths",
-        Type::Integer | Type::Number => "numbers",
-        Type::Text => "texts",
-        Type::Date => "dates",
-        Type::Coded(_) => "codes",
-        Type::Record(_) => "records",
-        Type::List(_) => "lists",
-        Type::Nothing => "nothing",
-        Type::Other(_) | Type::Dynamic => "values",
     }
 }

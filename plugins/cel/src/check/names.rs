@@ -2,6 +2,7 @@
 
 use super::{Checker, signature};
 use crate::diagnostic::{Diagnostic, Fault};
+use crate::message::{Message, Reason};
 use crate::schema::{Field, FieldType, Space};
 use crate::span::Span;
 use crate::suggestion::nearest;
@@ -31,7 +32,7 @@ impl Checker<'_> {
         let (kind, value) = match name {
             "me" => (Kind::Variable(0), row(Space::Me)),
             "members" | "programs" if !self.has_root(name) => {
-                let message = format!("`{name}` is not part of what this rule may read");
+                let message = Reason::NotReadable.with([name]);
                 return self.error(Fault::UnknownName, span, message);
             }
             "members" => (Kind::Rows(Space::Members), Type::List(Box::new(row(Space::Members)))),
@@ -71,7 +72,7 @@ impl Checker<'_> {
                 let fields = *fields;
                 let Some((_, part)) = CODE_PARTS.iter().find(|(name, _)| *name == select.field) else {
                     let suggestion = nearest(&select.field, CODE_PARTS.map(|(name, _)| name)).map(str::to_owned);
-                    let message = format!("a code has no `{}`; it has code, uri, display and namespace", select.field);
+                    let message = Reason::NoPartOfCode.with([&select.field]);
                     return self.report(Diagnostic::error(Fault::UnknownField, at, message).suggest(suggestion));
                 };
                 self.plan.read_texts(fields);
@@ -79,7 +80,7 @@ impl Checker<'_> {
             }
             Type::Dynamic | Type::Other(_) => self.select_key(operand, &select.field, select.test, at, span),
             _ => {
-                let message = format!("{}, which has no field `{}`", self.describe(&operand), select.field);
+                let message = Message::from(Reason::HasNoField).about(self.describe(&operand)).and(&select.field);
                 self.error(Fault::WrongType, at, message)
             }
         }
@@ -88,8 +89,7 @@ impl Checker<'_> {
     /// `has(operand.field)`
     pub(super) fn has(&mut self, argument: &IdedExpr, name: Span, span: Span) -> Option<Node> {
         let Expr::Select(select) = &argument.expr else {
-            let message = "`has` takes a field, such as `has(me.birth_date)`";
-            return self.error(Fault::WrongType, name, message);
+            return self.error(Fault::WrongType, name, Reason::TakesField);
         };
         let recorded = match self.expression(&select.operand)? {
             map @ Node { value: Type::Dynamic | Type::Other(_), .. } => {
@@ -108,7 +108,7 @@ impl Checker<'_> {
                 }
             }
             operand => {
-                let message = format!("{}, which has no fields", self.describe(&operand));
+                let message = Message::from(Reason::HasNoFields).about(self.describe(&operand));
                 return self.error(Fault::WrongType, operand.span, message);
             }
         };
@@ -131,9 +131,9 @@ impl Checker<'_> {
         let suggestion = nearest(name, names.iter().copied()).filter(|_| name != IDENTIFIER).map(str::to_owned);
         let quoted = self.quote(operand.span);
         let message = match &suggestion {
-            Some(suggestion) => format!("{quoted} has no field `{name}`; did you mean `{suggestion}`?"),
-            None if name == IDENTIFIER => format!("{quoted} has no field `{name}`: rules cannot read identifiers"),
-            None => format!("{quoted} has no field `{name}`"),
+            Some(suggestion) => Reason::NoFieldSuggested.with([&quoted, name, suggestion]),
+            None if name == IDENTIFIER => Reason::NoIdentifiers.with([&quoted, name]),
+            None => Reason::NoField.with([&quoted, name]),
         };
         self.report(Diagnostic::error(Fault::UnknownField, at, message).suggest(suggestion))
     }
@@ -182,7 +182,7 @@ impl Checker<'_> {
 
     fn unknown_name(&mut self, name: &str, span: Span) -> Option<Node> {
         if let Some(usage) = signature::usage(name) {
-            let message = format!("`{name}` is a function; write `{usage}`");
+            let message = Reason::FunctionAsName.with([name, usage]);
             return self.undeclared(Diagnostic::error(Fault::UnknownName, span, message));
         }
         let suggestion = self.field_of_that_name(name).or_else(|| {
@@ -190,8 +190,8 @@ impl Checker<'_> {
             nearest(name, ROOTS.into_iter().chain(variables)).map(str::to_owned)
         });
         let message = match &suggestion {
-            Some(suggestion) => format!("there is no `{name}`; did you mean `{suggestion}`?"),
-            None => format!("there is no `{name}`; an expression begins with `me`, `members`, `programs` or `as_of`"),
+            Some(suggestion) => Reason::NoNameSuggested.with([name, suggestion]),
+            None => Reason::NoName.with([name]),
         };
         self.undeclared(Diagnostic::error(Fault::UnknownName, span, message).suggest(suggestion))
     }
@@ -211,12 +211,12 @@ impl Checker<'_> {
     /// Checks that a node is a code that was read from a field: only such a code has a name when it is missing.
     pub(super) fn is_code(&mut self, function: &str, node: &Node) -> bool {
         let Type::Coded(fields) = &node.value else {
-            let message = format!("`{function}` takes a code; {}", self.describe(node));
+            let message = Reason::TakesCode.with([function]).about(self.describe(node));
             self.error(Fault::WrongType, node.span, message);
             return false;
         };
         if fields.is_empty() {
-            let message = format!("`{function}` takes a code that was recorded, such as `me.gender`");
+            let message = Reason::TakesRecordedCode.with([function]);
             self.error(Fault::WrongType, node.span, message);
             return false;
         }

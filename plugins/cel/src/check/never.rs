@@ -5,6 +5,7 @@
 use super::Checker;
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::facts::Fact;
+use crate::message::Reason;
 use crate::plan::Question;
 use crate::span::Span;
 use crate::tree::{CodePart, Comparison, Constant, Kind, Node, Type};
@@ -32,12 +33,7 @@ impl Checker<'_> {
             Kind::Code(_) => (left, right, these, those),
             _ => (right, left, those, these),
         };
-        let message = format!(
-            "{} holds codes of `{}`, so it is never one of `{}`",
-            self.quote(field.span),
-            of_field.join("` or `"),
-            of_other.join("` or `")
-        );
+        let message = Reason::OtherVocabulary.with([&self.quote(field.span), &of_field.join(" "), &of_other.join(" ")]);
         self.error(Fault::NeverTrue, other.span, message);
         false
     }
@@ -55,11 +51,7 @@ impl Checker<'_> {
         }
         let these = self.namespaces_of(field).unwrap_or_default();
         let namespace = uri.split_once('#').map_or(uri, |(namespace, _)| namespace);
-        let message = format!(
-            "{} holds codes of `{}`, so it never descends from a code of `{namespace}`",
-            self.quote(field.span),
-            these.join("` or `")
-        );
+        let message = Reason::OtherHierarchy.with([&self.quote(field.span), &these.join(" "), namespace]);
         self.diagnostics.push(Diagnostic::warning(Fault::NeverTrue, literal, message));
     }
 
@@ -67,7 +59,7 @@ impl Checker<'_> {
     /// field's vocabulary; the host removes it if there is none.
     pub(super) fn compared_with_text(&mut self, field: &Node, text: &Node, written: &str) -> Option<Node> {
         let namespace = self.only_vocabulary(field)?;
-        let message = format!("{} is a code; compare it with a code, `code('{namespace}#…')`", self.quote(field.span));
+        let message = Reason::CompareWithCodeOf.with([&self.quote(field.span), &namespace]);
         let is_plain = !written.trim().is_empty() && !written.contains(['\'', '\\', '#']);
         let suggestion = is_plain.then(|| format!("code('{namespace}#{written}')"));
         self.report(Diagnostic::error(Fault::WrongType, text.span, message).suggest(suggestion))
@@ -99,12 +91,8 @@ impl Checker<'_> {
             if can_be {
                 continue;
             }
-            let message = format!(
-                "{} is never {}; its codes are of `{}`",
-                self.quote(one.span),
-                self.quote(other.span),
-                namespaces.join("` or `")
-            );
+            let message =
+                Reason::OtherText.with([&self.quote(one.span), &self.quote(other.span), &namespaces.join(" ")]);
             self.diagnostics.push(Diagnostic::warning(Fault::NeverTrue, other.span, message));
         }
     }
@@ -115,11 +103,7 @@ impl Checker<'_> {
         if least <= most {
             return true;
         }
-        let message = format!(
-            "nothing is between {} and {}; the smaller bound comes first",
-            self.quote(low.span),
-            self.quote(high.span)
-        );
+        let message = Reason::NothingBetween.with([&self.quote(low.span), &self.quote(high.span)]);
         self.error(Fault::NeverTrue, span, message);
         false
     }
@@ -131,7 +115,7 @@ impl Checker<'_> {
         if overlap(&COUNTS, &allowed).is_some() {
             return true;
         }
-        let message = format!("{} is a count and never less than 0", self.quote(part.span));
+        let message = Reason::NegativeCount.with([&self.quote(part.span)]);
         self.error(Fault::NeverTrue, comparison.span, message);
         false
     }
@@ -149,8 +133,7 @@ impl Checker<'_> {
                 if other.span.text(self.source) != text || overlap(&allowed, &with).is_some() {
                     continue;
                 }
-                let message =
-                    format!("{} and {} are never both true", self.quote(earlier.span), self.quote(later.span));
+                let message = Reason::Contradiction.with([&self.quote(earlier.span), &self.quote(later.span)]);
                 self.diagnostics.push(Diagnostic::warning(Fault::NeverTrue, later.span, message));
                 return;
             }

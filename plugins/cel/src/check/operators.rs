@@ -4,6 +4,7 @@ use super::{Checker, origin};
 use crate::calendar::parse_date;
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::foreign::call;
+use crate::message::{Message, Reason};
 use crate::span::Span;
 use crate::tree::{Comparison, Constant, Kind, Node, Operator, Type};
 use cel_interpreter::IdedExpr;
@@ -63,11 +64,7 @@ impl Checker<'_> {
     fn not(&mut self, at: Span, operand: &IdedExpr) -> Option<Node> {
         let operand = self.expression(operand)?;
         if !matches!(operand.value, Type::Boolean | Type::Dynamic) {
-            let message = format!(
-                "{} takes true or false, and only what follows it closely; {}; put what it belongs to in brackets",
-                self.quote(at),
-                self.describe(&operand)
-            );
+            let message = Reason::NotTakesBoolean.with([&self.quote(at)]).about(self.describe(&operand));
             return self.error(Fault::WrongType, operand.span, message);
         }
         let span = at.to(operand.span);
@@ -79,7 +76,7 @@ impl Checker<'_> {
         if matches!(node.value, Type::Boolean | Type::Dynamic) {
             return true;
         }
-        let message = format!("{} takes true or false; {}", self.quote(at), self.describe(node));
+        let message = Reason::TakesBoolean.with([&self.quote(at)]).about(self.describe(node));
         self.error(Fault::WrongType, node.span, message);
         false
     }
@@ -91,11 +88,8 @@ impl Checker<'_> {
         let is_boolean = self.is_boolean(at, &condition);
         let (then, otherwise) = branches?;
         let Some(value) = then.value.common(&otherwise.value) else {
-            let message = format!(
-                "both answers of `? :` must be of one type; {} and {}",
-                self.describe(&then),
-                self.describe(&otherwise)
-            );
+            let message =
+                Message::from(Reason::BranchTypes).about(self.describe(&then)).about(self.describe(&otherwise));
             return self.error(Fault::WrongType, then.span.to(otherwise.span), message);
         };
         if !is_boolean {
@@ -113,7 +107,7 @@ impl Checker<'_> {
             return self.foreign(call(symbols::NEGATE, false, 1), vec![operand], Type::Dynamic, span, at);
         }
         if !operand.value.is_numeric() {
-            let message = format!("`-` takes a number; {}", self.describe(&operand));
+            let message = Reason::TakesType.with(["-", "numeric"]).about(self.describe(&operand));
             return self.error(Fault::WrongType, operand.span, message);
         }
         let span = at.to(operand.span);
@@ -156,7 +150,7 @@ impl Checker<'_> {
         for (one, other) in [(left, right), (right, left)] {
             match (&one.value, &other.value, &other.kind) {
                 (Type::Coded(_), Type::Text, Kind::Constant(Constant::Text(text))) if text.contains('#') => {
-                    let message = format!("{} is a code; compare it with `code(…)`", self.quote(one.span));
+                    let message = Reason::CompareWithCode.with([&self.quote(one.span)]);
                     let suggestion =
                         self.can_hold_code(one, text).then(|| format!("code({})", other.span.text(self.source)));
                     let fault = Diagnostic::error(Fault::WrongType, other.span, message);
@@ -169,27 +163,24 @@ impl Checker<'_> {
                 }
                 (Type::Coded(_), Type::Text, _) => {
                     let code = one.span.text(self.source);
-                    let message = format!(
-                        "{} is a code; compare its `.code`, or the whole with `code('uri')`",
-                        self.quote(one.span)
-                    );
+                    let message = Reason::ComparePartOfCode.with([&self.quote(one.span)]);
                     let suggestion = (!origin(&one.value).is_empty()).then(|| format!("{code}.code"));
                     return self.report(Diagnostic::error(Fault::WrongType, one.span, message).suggest(suggestion));
                 }
                 (Type::Date, Type::Text, _) => {
-                    let message = format!("{} is a date; compare it with `date(…)`", self.quote(one.span));
+                    let message = Reason::CompareWithDate.with([&self.quote(one.span)]);
                     let suggestion = can_be_date(other).then(|| format!("date({})", other.span.text(self.source)));
                     let fault = Diagnostic::error(Fault::WrongType, other.span, message);
                     return self.report(fault.suggest(suggestion));
                 }
                 (Type::Record(_) | Type::List(_), _, _) => {
-                    let message = format!("{operator} cannot compare this: {}", self.describe(one));
+                    let message = Reason::CannotCompare.with([&operator]).about(self.describe(one));
                     return self.error(Fault::WrongType, one.span, message);
                 }
                 _ => {}
             }
         }
-        let message = format!("{operator} cannot compare {} with {}", left.value.name(), right.value.name());
+        let message = Reason::CannotCompareTypes.with([&operator]).of_type(&left.value).of_type(&right.value);
         self.error(Fault::WrongType, left.span.to(right.span), message)
     }
 
@@ -207,30 +198,27 @@ impl Checker<'_> {
         }
         let value = match (operator, &left.value, &right.value) {
             (_, Type::Integer, Type::Integer) => Type::Integer,
-            (Operator::Remainder, _, _) => return self.not_arithmetic(at, "whole numbers", &left, &right),
+            (Operator::Remainder, _, _) => return self.not_arithmetic(at, Reason::TakesIntegers, &left, &right),
             (_, Type::Number, Type::Number) => Type::Number,
             (Operator::Add, Type::Text, Type::Text) => Type::Text,
             (Operator::Add, these @ Type::List(_), those @ Type::List(_)) => match these.common(those) {
                 Some(value) => value,
-                None => return self.not_arithmetic(at, "two lists of one type", &left, &right),
+                None => return self.not_arithmetic(at, Reason::TakesListsOfOneType, &left, &right),
             },
             (_, Type::Integer, Type::Number) => return self.mixed_numbers(at, &left),
             (_, Type::Number, Type::Integer) => return self.mixed_numbers(at, &right),
             (Operator::Subtract, Type::Date, Type::Date) => {
-                let message =
-                    "dates are not subtracted; `days_since(x)` and `age_years(x)` count from a date to `as_of`";
-                return self.error(Fault::WrongType, left.span.to(right.span), message);
+                return self.error(Fault::WrongType, left.span.to(right.span), Reason::NoDateArithmetic);
             }
-            (Operator::Add, _, _) => return self.not_arithmetic(at, "two numbers, texts or lists", &left, &right),
-            _ => return self.not_arithmetic(at, "two numbers", &left, &right),
+            (Operator::Add, _, _) => return self.not_arithmetic(at, Reason::TakesSummands, &left, &right),
+            _ => return self.not_arithmetic(at, Reason::TakesTwoNumbers, &left, &right),
         };
         let span = left.span.to(right.span);
         Some(Node { kind: Kind::Arithmetic(operator, Box::new(left), Box::new(right)), value, span, at })
     }
 
-    fn not_arithmetic(&mut self, at: Span, wanted: &str, left: &Node, right: &Node) -> Option<Node> {
-        let message =
-            format!("{} takes {wanted}, not {} and {}", self.quote(at), left.value.name(), right.value.name());
+    fn not_arithmetic(&mut self, at: Span, reason: Reason, left: &Node, right: &Node) -> Option<Node> {
+        let message = reason.with([&self.quote(at)]).of_type(&left.value).of_type(&right.value);
         self.error(Fault::WrongType, left.span.to(right.span), message)
     }
 
@@ -238,7 +226,7 @@ impl Checker<'_> {
         let text = integer.span.text(self.source);
         let is_decimal = matches!(integer.kind, Kind::Constant(_)) && !text.contains("0x");
         let suggestion = if is_decimal { format!("{text}.0") } else { format!("double({text})") };
-        let message = format!("{} does not mix whole numbers with fractions; write `{suggestion}`", self.quote(at));
+        let message = Reason::MixedNumbers.with([&self.quote(at), &suggestion]);
         self.report(Diagnostic::error(Fault::WrongType, integer.span, message).suggest(Some(suggestion)))
     }
 }

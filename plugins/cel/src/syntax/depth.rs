@@ -7,6 +7,7 @@
 use super::token::{Token, TokenKind};
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::limits::{DEPTH_MAX, NESTING_MAX};
+use crate::message::Reason;
 use crate::span::Span;
 
 /// Rejects unmatched brackets and trees that would be too deep.
@@ -47,11 +48,11 @@ pub fn check(source: &str, tokens: &[Token]) -> Result<(), Diagnostic> {
             }
         }
         if nesting_outside + level.ternaries > NESTING_MAX {
-            let message = format!("the expression is nested more than {NESTING_MAX} levels deep here");
+            let message = Reason::NestedTooDeep.with([&NESTING_MAX.to_string()]);
             return Err(Diagnostic::error(Fault::TooDeep, token.span, message));
         }
         if level.depth() > DEPTH_MAX {
-            let message = format!("more than {DEPTH_MAX} operations hang on one another here; split the expression");
+            let message = Reason::ChainTooLong.with([&DEPTH_MAX.to_string()]);
             return Err(Diagnostic::error(Fault::TooDeep, token.span, message));
         }
     }
@@ -113,13 +114,13 @@ fn closing(open: &str) -> &'static str {
 }
 
 fn closes_nothing(source: &str, token: &Token) -> Diagnostic {
-    let message = format!("`{}` closes nothing", token.span.text(source));
+    let message = Reason::ClosesNothing.with([token.span.text(source)]);
     Diagnostic::error(Fault::Syntax, token.span, message)
 }
 
 fn not_closed(source: &str, open: &Token) -> Diagnostic {
     let text = open.span.text(source);
-    let message = format!("`{text}` is not closed; a `{}` is missing", closing(text));
+    let message = Reason::NotClosed.with([text, closing(text)]);
     Diagnostic::error(Fault::Syntax, Span::new(open.span.start, open.span.end), message)
 }
 

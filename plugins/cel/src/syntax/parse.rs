@@ -5,6 +5,7 @@
 
 use super::token::{Token, TokenKind};
 use crate::diagnostic::{Diagnostic, Fault};
+use crate::message::Reason;
 use crate::span::Span;
 use cel_interpreter::common::ast::SourceInfo;
 use cel_interpreter::{Env, IdedExpr, ParseError};
@@ -77,32 +78,30 @@ pub fn parse(source: &str, symbols: &str, tokens: Vec<Token>) -> Result<Parsed, 
 /// Our message for the parser's first error.
 fn explain(source: &str, tokens: &[Token], errors: &[ParseError]) -> Diagnostic {
     let Some(error) = errors.iter().find(|error| error.pos.0 > 0) else {
-        return Diagnostic::error(Fault::Syntax, Span::new(0, source.len()), "this is not an expression");
+        return Diagnostic::error(Fault::Syntax, Span::new(0, source.len()), Reason::NoExpression);
     };
     let offset = offset_of(source, error.pos);
     let Some(token) = tokens.iter().find(|token| token.span.end > offset) else {
         let end = tokens.last().map_or(0, |token| token.span.end);
-        let message = "the expression ends where something more is expected";
-        return Diagnostic::error(Fault::Syntax, Span::new(end, end), message);
+        return Diagnostic::error(Fault::Syntax, Span::new(end, end), Reason::EndsEarly);
     };
     let text = token.span.text(source);
     if error.msg.starts_with("reserved identifier") {
-        let message = format!("`{text}` is a reserved word and no name");
+        let message = Reason::ReservedWord.with([text]);
         return Diagnostic::error(Fault::Syntax, token.span, message);
     }
     if error.msg.starts_with("invalid int") || error.msg.starts_with("invalid uint") {
-        let message = format!("`{text}` does not fit a whole number of 64 bits");
+        let message = Reason::IntegerTooLarge.with([text]);
         return Diagnostic::error(Fault::InvalidLiteral, token.span, message);
     }
     if error.msg.starts_with("invalid double") {
-        let message = format!("`{text}` does not fit a number of 64 bits");
+        let message = Reason::NumberTooLarge.with([text]);
         return Diagnostic::error(Fault::InvalidLiteral, token.span, message);
     }
     if error.msg.starts_with("invalid string") || error.msg.starts_with("invalid bytes") {
-        let message = "this text holds an escape that stands for no character";
-        return Diagnostic::error(Fault::InvalidLiteral, token.span, message);
+        return Diagnostic::error(Fault::InvalidLiteral, token.span, Reason::EscapeOfNothing);
     }
-    Diagnostic::error(Fault::Syntax, token.span, format!("`{text}` is not expected here"))
+    Diagnostic::error(Fault::Syntax, token.span, Reason::Unexpected.with([text]))
 }
 
 /// Converts the parser's line and column, both counted from 1, to a byte offset.

@@ -5,6 +5,7 @@
 //! tokens would be wrong.
 
 use crate::diagnostic::{Diagnostic, Fault};
+use crate::message::Reason;
 use crate::span::Span;
 
 /// The kind of a token, as far as needed for depth, words and positions.
@@ -140,21 +141,21 @@ impl Scanner<'_> {
 
     fn stray(&self, character: char) -> Diagnostic {
         let after = self.rest.get(character.len_utf8()..).and_then(|rest| rest.chars().next());
-        let (hint, length, suggestion) = match (character, after) {
-            ('=', Some('>')) => ("; at least as much is `>=`", 2, Some(">=".to_owned())),
-            ('=', Some('<')) => ("; at most as much is `<=`", 2, Some("<=".to_owned())),
-            ('=', Some('!')) => ("; two values differ with `!=`", 2, Some("!=".to_owned())),
-            ('=', _) => ("; two values are compared with `==`", 1, Some("==".to_owned())),
-            ('&', _) => ("; both of two is `&&` or `and`", 1, Some("&&".to_owned())),
-            ('|', _) => ("; either of two is `||` or `or`", 1, Some("||".to_owned())),
+        let (reason, length, suggestion) = match (character, after) {
+            ('=', Some('>')) => (Reason::WriteAtLeast, 2, Some(">=".to_owned())),
+            ('=', Some('<')) => (Reason::WriteAtMost, 2, Some("<=".to_owned())),
+            ('=', Some('!')) => (Reason::WriteDiffers, 2, Some("!=".to_owned())),
+            ('=', _) => (Reason::WriteEquals, 1, Some("==".to_owned())),
+            ('&', _) => (Reason::WriteAnd, 1, Some("&&".to_owned())),
+            ('|', _) => (Reason::WriteOr, 1, Some("||".to_owned())),
             ('\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}', _) => {
                 let (length, suggestion) = straight(self.rest);
-                ("; texts stand between straight quotes", length, suggestion)
+                (Reason::StraightQuotes, length, suggestion)
             }
-            ('`', _) => ("; only a field may stand between two of them, such as .`content-type`", 1, None),
-            _ => ("", character.len_utf8(), None),
+            ('`', _) => (Reason::QuotedField, 1, None),
+            _ => (Reason::NoMeaning, character.len_utf8(), None),
         };
-        let message = format!("`{}` has no meaning here{hint}", character.escape_debug());
+        let message = reason.with([&character.escape_debug().to_string()]);
         Diagnostic::error(Fault::Syntax, Span::new(self.offset, self.offset + length), message).suggest(suggestion)
     }
 
@@ -272,8 +273,7 @@ impl Scanner<'_> {
         if is_known {
             return Ok(());
         }
-        let message = "this escape is not known; a backslash itself is written `\\\\`";
-        Err(Diagnostic::error(Fault::Syntax, Span::new(start, self.offset), message))
+        Err(Diagnostic::error(Fault::Syntax, Span::new(start, self.offset), Reason::UnknownEscape))
     }
 
     /// Reads exactly that many digits; returns false if there are fewer.
@@ -289,7 +289,7 @@ impl Scanner<'_> {
 }
 
 fn unterminated(start: usize, end: usize) -> Diagnostic {
-    Diagnostic::error(Fault::Syntax, Span::new(start, end), "this text has no closing quote")
+    Diagnostic::error(Fault::Syntax, Span::new(start, end), Reason::NoClosingQuote)
 }
 
 /// A text between typographic quotation marks: its length in bytes, and the same text between straight ones. Without a

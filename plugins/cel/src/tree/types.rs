@@ -87,30 +87,6 @@ impl Type {
         }
     }
 
-    /// The type's name in messages.
-    pub fn name(&self) -> String {
-        match self {
-            Type::Boolean => "true or false".into(),
-            Type::Integer => "a whole number".into(),
-            Type::Number => "a number with a fraction".into(),
-            Type::Text => "text".into(),
-            Type::Date => "a date".into(),
-            Type::Coded(_) => "a code".into(),
-            Type::Record(_) => "a record".into(),
-            Type::List(_) => "a list".into(),
-            Type::Nothing => "nothing".into(),
-            Type::Other(OtherType::Unsigned) => "an unsigned whole number".into(),
-            Type::Other(OtherType::Bytes) => "bytes".into(),
-            Type::Other(OtherType::Null) => "`null`".into(),
-            Type::Other(OtherType::Map) => "a map".into(),
-            Type::Other(OtherType::Timestamp) => "an instant".into(),
-            Type::Other(OtherType::Duration) => "a span of time".into(),
-            Type::Other(OtherType::Kind) => "a type".into(),
-            Type::Other(OtherType::Optional) => "an optional value".into(),
-            Type::Dynamic => "a value of any type".into(),
-        }
-    }
-
     /// Returns true if it is a number of either kind.
     pub fn is_numeric(&self) -> bool {
         matches!(self, Type::Integer | Type::Number)

@@ -95,6 +95,8 @@ impl Diagnostic {
             severity: Severity::Error,
             code: code.into(),
             message: message.into(),
+            reason: String::new(),
+            parameters: Vec::new(),
             line: 1,
             column: 1,
             length: 0,
@@ -105,6 +107,12 @@ impl Diagnostic {
     /// Sets the position. Lines and columns count from 1, in characters.
     pub fn at(mut self, line: u32, column: u32, length: u32) -> Self {
         (self.line, self.column, self.length) = (line, column, length);
+        self
+    }
+
+    /// Sets the stable name of the message and the parts of it that come from the expression and the schema.
+    pub fn because(mut self, reason: impl Into<String>, parameters: impl IntoIterator<Item = String>) -> Self {
+        (self.reason, self.parameters) = (reason.into(), parameters.into_iter().collect());
         self
     }
 

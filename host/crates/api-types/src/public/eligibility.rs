@@ -130,6 +130,12 @@ pub struct Diagnostic<'a> {
     pub code: Cow<'a, str>,
     /// One sentence for a person.
     pub message: Cow<'a, str>,
+    /// The stable name of that sentence, by which a client shows it in another language.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Cow<'a, str>>,
+    /// The parts of the sentence that come from the expression, the schema and the vocabularies, in the order of `reason`.
+    #[serde(default, skip_serializing_if = "no_parameters")]
+    pub parameters: Cow<'a, [String]>,
     /// The line of the part, from 1; 0 where it has no position.
     pub line: u32,
     /// The column of its first character, from 1; 0 where it has no position.
@@ -139,6 +145,11 @@ pub struct Diagnostic<'a> {
     /// The text to write in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<Cow<'a, str>>,
+}
+
+#[expect(clippy::ptr_arg, reason = "serde passes the field")]
+fn no_parameters(parameters: &Cow<'_, [String]>) -> bool {
+    parameters.is_empty()
 }
 
 /// A rule with its subjects. It names an expression or a program.

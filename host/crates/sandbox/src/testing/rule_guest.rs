@@ -33,6 +33,8 @@ fn text() -> String {
         let mut diagnostic = vec![0, 0, 0, 0]; // an error
         diagnostic.extend(image.text("syntax"));
         diagnostic.extend(image.text("This cannot be read."));
+        diagnostic.extend(image.text("unreadable"));
+        diagnostic.extend(pair(0, 0)); // no parameters
         for number in [1u32, 2, 3] {
             diagnostic.extend(number.to_le_bytes());
         }

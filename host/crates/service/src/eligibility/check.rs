@@ -180,7 +180,10 @@ fn diagnostics_of(generation: &Generation, questions: &[PlacedQuestion]) -> Vec<
 
 fn wrong(placed: &PlacedQuestion, problem: &QuestionProblem) -> Diagnostic {
     let suggestion = problem.suggestion().map(str::to_owned);
-    Diagnostic { suggestion, ..diagnostic(placed, Severity::Error, problem.code(), problem.to_string()) }
+    let (Question::InGroup(text) | Question::DescendsFrom(text) | Question::Code(text)) = &placed.question;
+    let parameters = [Some(text.clone()), suggestion.clone()].into_iter().flatten().collect();
+    let found = diagnostic(placed, Severity::Error, problem.code(), problem.to_string(), parameters);
+    Diagnostic { suggestion, ..found }
 }
 
 fn unset(placed: &PlacedQuestion, missing: &str) -> Diagnostic {
@@ -188,10 +191,18 @@ fn unset(placed: &PlacedQuestion, missing: &str) -> Diagnostic {
     let message = format!(
         "the concept group `{name}` is not set yet: where the answer depends on it the outcome is undetermined and names `{missing}`; the administrator sets it with `daftar concept-group set`"
     );
-    diagnostic(placed, Severity::Warning, "unset_concept_group", message)
+    diagnostic(placed, Severity::Warning, "unset_concept_group", message, vec![name.to_owned(), missing.to_owned()])
 }
 
-fn diagnostic(placed: &PlacedQuestion, severity: Severity, code: &str, message: String) -> Diagnostic {
+/// A diagnostic whose message is identified by its code.
+fn diagnostic(
+    placed: &PlacedQuestion,
+    severity: Severity,
+    code: &str,
+    message: String,
+    parameters: Vec<String>,
+) -> Diagnostic {
     let PlacedQuestion { line, column, length, .. } = *placed;
-    Diagnostic { severity, code: code.to_owned(), message, line, column, length, suggestion: None }
+    let (code, reason) = (code.to_owned(), code.to_owned());
+    Diagnostic { severity, code, message, reason, parameters, line, column, length, suggestion: None }
 }

@@ -67,15 +67,26 @@ pub(super) fn never_in_group(
         if of_group.is_empty() || !of_group.is_disjoint(&read) {
             return None;
         }
-        let quoted = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join("` or `");
+        let joined = |names: &BTreeSet<String>, by: &str| names.iter().cloned().collect::<Vec<_>>().join(by);
         let message = format!(
             "the concept group `{name}` holds codes of `{}` and the rule reads codes of `{}`, so this is never true",
-            quoted(&of_group),
-            quoted(&read)
+            joined(&of_group, "` or `"),
+            joined(&read, "` or `")
         );
+        let parameters = vec![name.clone(), joined(&of_group, " "), joined(&read, " ")];
         let PlacedQuestion { line, column, length, .. } = *placed;
         let code = "never_true".to_owned();
-        Some(Diagnostic { severity: Severity::Warning, code, message, line, column, length, suggestion: None })
+        Some(Diagnostic {
+            severity: Severity::Warning,
+            code,
+            message,
+            reason: "group_of_other_vocabulary".to_owned(),
+            parameters,
+            line,
+            column,
+            length,
+            suggestion: None,
+        })
     });
     warned.collect()
 }

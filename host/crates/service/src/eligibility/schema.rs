@@ -178,6 +178,8 @@ pub(super) fn gaps(ctx: &OpContext, kind: Subject, references: &[Reference]) -> 
                     severity: Severity::Warning,
                     code: code.to_owned(),
                     message,
+                    reason: format!("rule_{code}"),
+                    parameters: vec![reference.name()],
                     // If the engine returns no usable position, the warning is about the complete rule.
                     line: reference.line.max(1),
                     column: reference.column.max(1),

@@ -30,6 +30,8 @@ use daftar_domain::explanation::{Cost, ExplainedPart, ExplainedValue, Explanatio
 const EXPRESSION_BYTES_MAX: usize = 64 << 10;
 /// The most diagnostics of one expression.
 const DIAGNOSTICS_MAX: usize = 1_000;
+/// The most parameters of a diagnostic.
+const PARAMETERS_MAX: usize = 20;
 /// The most fields that one rule reads.
 const REFERENCES_MAX: usize = 1_000;
 /// The most questions of one rule.
@@ -209,6 +211,8 @@ fn diagnostic(from: wire::Diagnostic) -> Result<Diagnostic, CallError> {
         severity: same!(from.severity, wire::Severity => Severity { Error, Warning }),
         code: filled(from.code, NAME_BYTES_MAX, &place)?,
         message: filled(from.message, LINE_BYTES_MAX, &place)?,
+        reason: text(from.reason, NAME_BYTES_MAX, &place)?,
+        parameters: list(from.parameters, PARAMETERS_MAX, &place, |part| text(part, LINE_BYTES_MAX, &place))?,
         line: from.line,
         column: from.column,
         length: from.length,

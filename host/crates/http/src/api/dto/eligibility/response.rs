@@ -44,6 +44,8 @@ pub fn diagnostics(diagnostics: &[Diagnostic]) -> Vec<body::Diagnostic<'_>> {
         },
         code: Cow::Borrowed(&diagnostic.code),
         message: Cow::Borrowed(&diagnostic.message),
+        reason: Some(Cow::Borrowed(diagnostic.reason.as_str())).filter(|reason| !reason.is_empty()),
+        parameters: Cow::Borrowed(&diagnostic.parameters),
         line: diagnostic.line,
         column: diagnostic.column,
         length: diagnostic.length,
