@@ -6,6 +6,7 @@
 // a slow response, not an error.
 
 import { t } from './i18n'
+import { type Problem, problemText } from './server/translate'
 
 /** An error response of the server. */
 export class Refusal extends Error {
@@ -24,6 +25,9 @@ export interface Diagnostic {
   severity: 'error' | 'warning'
   code: string
   message: string
+  /** The stable name of the message, and its parts that come from the rule. */
+  reason?: string
+  parameters?: string[]
   line: number
   column: number
   length: number
@@ -111,7 +115,7 @@ export class Api {
     })
     const body = await response.json().catch(() => ({}))
     if (!response.ok) {
-      throw new Refusal(response.status, body.detail ?? body.error ?? response.statusText, [], retryAfter(response))
+      throw new Refusal(response.status, problemText(body, response.status, response.statusText), [], retryAfter(response))
     }
     this.#token = body.access_token
     this.scopes = String(body.scope ?? '').split(' ').filter(Boolean)
@@ -246,9 +250,9 @@ export class Api {
         await pause((seconds ?? 1) * 1000, init.signal)
         continue
       }
-      const problem = await response.json().catch(() => ({}))
+      const problem = (await response.json().catch(() => ({}))) as Problem & { diagnostics?: Diagnostic[] }
       if (response.status === 401) this.#tell('expired', undefined)
-      throw new Refusal(response.status, message(problem, response), problem.diagnostics ?? [], seconds)
+      throw new Refusal(response.status, problemText(problem, response.status, response.statusText), problem.diagnostics ?? [], seconds)
     }
   }
 
@@ -280,8 +284,8 @@ export class Api {
   }
 
   #note(response: Response, path: string): void {
-    // The description of the API is counted by address, not by client.
-    if (path === 'openapi.json') return
+    // The descriptions of the server are counted by address, not by client.
+    if (path === 'openapi.json' || path === 'metadata') return
     const [limit, remaining] = ['X-RateLimit-Limit', 'X-RateLimit-Remaining'].map((name) => response.headers.get(name))
     if (limit && remaining) {
       this.budget = { limit: Number(limit), remaining: Number(remaining) }
@@ -317,22 +321,9 @@ function pause(ms: number, signal?: AbortSignal | null, untilOnline = false): Pr
   })
 }
 
-/** The detail of an error, with the fields that it does not name itself. */
-function message(problem: { detail?: string; errors?: { field?: string; message?: string }[] }, response: Response): string {
-  const detail = problem.detail ?? response.statusText
-  const fields = fieldProblems(problem, response.status).filter((field) => !detail.includes(field))
-  return [detail, ...fields].join(' · ')
-}
-
 function retryAfter(response: Response): number | undefined {
   const value = response.headers.get('Retry-After')
   return value === null ? undefined : Math.max(1, Number(value))
-}
-
-/** Formats an error: a 422 by its fields, others by their detail. */
-function fieldProblems(body: { errors?: { field?: string; message?: string }[] }, status: number): string[] {
-  if (status !== 422 && status !== 400) return []
-  return (body.errors ?? []).map(({ field, message }) => (field ? `${field}: ${message}` : (message ?? '')))
 }
 
 /** The error as a sentence. */

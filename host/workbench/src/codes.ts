@@ -11,12 +11,20 @@ export interface FoundCode {
   selectable?: boolean
 }
 
+/** A code of the definition of a concept group, with or without the codes below it. */
+export interface GroupPart {
+  namespace: string
+  uri?: string
+  display?: string
+  descendants?: boolean
+}
+
 export interface ConceptGroup {
   name: string
   description: string
   defined_by: string
   unset: boolean
-  definition: { text: string; include?: { namespace: string }[] }
+  definition: { text: string; include?: GroupPart[]; exclude?: GroupPart[] }
   code_count: number
 }
 

@@ -1,5 +1,6 @@
 // The language of the page: strings, direction, numbers, dates and lists.
 
+import type { ServerTexts } from './server/texts'
 import { en, type Strings } from './strings/en'
 
 interface Language {
@@ -8,20 +9,30 @@ interface Language {
   format?: string
   isRightToLeft?: boolean
   load: () => Promise<Strings>
+  /** Texts of the server; English ones come from the server. */
+  server?: () => Promise<ServerTexts>
 }
 
 /** Other languages than English are loaded when they are chosen. */
 export const LANGUAGES: Record<string, Language> = {
   en: { name: 'English', load: () => Promise.resolve(en) },
-  fr: { name: 'Français', load: async () => (await import('./strings/fr')).fr },
-  es: { name: 'Español', load: async () => (await import('./strings/es')).es },
-  pt: { name: 'Português', load: async () => (await import('./strings/pt')).pt },
-  ar: { name: 'العربية', format: 'ar-u-nu-latn', isRightToLeft: true, load: async () => (await import('./strings/ar')).ar },
+  fr: { name: 'Français', load: async () => (await import('./strings/fr')).fr, server: async () => (await import('./server/fr')).server },
+  es: { name: 'Español', load: async () => (await import('./strings/es')).es, server: async () => (await import('./server/es')).server },
+  pt: { name: 'Português', load: async () => (await import('./strings/pt')).pt, server: async () => (await import('./server/pt')).server },
+  ar: {
+    name: 'العربية',
+    format: 'ar-u-nu-latn',
+    isRightToLeft: true,
+    load: async () => (await import('./strings/ar')).ar,
+    server: async () => (await import('./server/ar')).server,
+  },
 }
 
 let language = 'en'
 /** The active strings. */
 export let t: Strings = en
+/** The texts of the server in that language; none for English. */
+export let server: ServerTexts | undefined
 
 /** The first of the browser's languages that the page supports. */
 export function preferred(): string {
@@ -33,15 +44,17 @@ export function preferred(): string {
 export async function setLanguage(tag: string): Promise<void> {
   const known = LANGUAGES[tag]
   if (!known) return
-  useStrings(tag, await known.load())
+  const [strings, ofServer] = await Promise.all([known.load(), known.server?.()])
+  useStrings(tag, strings, ofServer)
   document.documentElement.lang = tag
   document.documentElement.dir = known.isRightToLeft ? 'rtl' : 'ltr'
   document.title = t.title
 }
 
-export function useStrings(tag: string, strings: Strings): void {
+export function useStrings(tag: string, strings: Strings, ofServer?: ServerTexts): void {
   language = tag
   t = strings
+  server = ofServer
 }
 
 export function currentLanguage(): string {
@@ -67,6 +80,25 @@ export function day(date: string): string {
   const parsed = new Date(`${date}T00:00:00Z`)
   if (Number.isNaN(parsed.getTime())) return date
   return new Intl.DateTimeFormat(format(), { dateStyle: 'long', timeZone: 'UTC' }).format(parsed)
+}
+
+/** A part of a rule or a number with a sign: it is read from left to right in every language. */
+export function leftToRight(text: string): string {
+  return LANGUAGES[language]?.isRightToLeft ? `\u2066${text}\u2069` : text
+}
+
+/** The present time, for a printed sheet. */
+export function now(): string {
+  return new Intl.DateTimeFormat(format(), { dateStyle: 'long', timeStyle: 'short' }).format(new Date())
+}
+
+/** The name of a language by its tag. */
+export function languageName(tag: string): string {
+  try {
+    return new Intl.DisplayNames([format()], { type: 'language' }).of(tag) ?? tag
+  } catch {
+    return tag
+  }
 }
 
 /** `a, b or c`; each item keeps its own direction. */

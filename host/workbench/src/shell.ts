@@ -11,6 +11,8 @@ import { state } from './state'
 /** The interface between a view and the shell. */
 export interface Context {
   api: Api
+  /** The part of the address after the view, such as the code that is shown. */
+  place: string
   /** Switches to another view. */
   go: (view: ViewName) => void
   /** Announces an event to screen readers. */
@@ -67,6 +69,7 @@ export class Shell {
     this.api.language = currentLanguage()
     fill(document.body, ...this.#frame(notice))
     if (this.#isUnreachable) this.#unreachable(true)
+    else if (this.api.waitMs > 0) this.#countDown()
     this.#showBudget()
     if (this.#isSignedIn) void this.#show(isMove)
     else this.#main.querySelector('input')?.focus()
@@ -121,6 +124,9 @@ export class Shell {
 
   async #speak(tag: string): Promise<void> {
     await setLanguage(tag).catch(() => {})
+    state.renew()
+    forgetPeople(this.api)
+    this.#live.textContent = ''
     this.begin()
     document.querySelector<HTMLElement>('header select')?.focus()
   }
@@ -146,7 +152,7 @@ export class Shell {
   }
 
   async #show(isMove: boolean): Promise<void> {
-    const named = location.hash.slice(1) as ViewName
+    const [named, ...place] = location.hash.slice(1).split('/')
     const name = this.#views.find((view) => view === named) ?? this.#views[0] ?? 'rule'
     this.#shown += 1
     const turn = this.#shown
@@ -162,6 +168,7 @@ export class Shell {
       if (turn !== this.#shown || !this.#isSignedIn) return
       const { dom, close } = view({
         api: this.api,
+        place: decoded(place.join('/')),
         go: (to) => {
           location.hash = to
         },
@@ -189,11 +196,20 @@ export class Shell {
       const left = Math.ceil(this.api.waitMs / 1000)
       seconds.textContent = t.wait(left)
       if (left > 0) return
+      fill(this.#wait)
       this.#wait.hidden = true
       clearInterval(this.#timer)
     }
     tick()
     this.#timer = setInterval(tick, 500)
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return ''
   }
 }
 

@@ -7,7 +7,7 @@ import type { Previewed, Question } from './rule/preview'
 
 const KEY = 'daftar-workbench'
 /** The stored values, by name. */
-const KEPT = ['subject', 'a', 'b', 'filter', 'asOf'] as const
+const KEPT = ['subject', 'a', 'b', 'filter', 'asOf', 'engine'] as const
 
 class State {
   subject: Subject = 'individual'
@@ -15,8 +15,17 @@ class State {
   b = ''
   filter = ''
   asOf = ''
+  /** The eligibility engine of the rules; empty for the active one. */
+  engine = ''
   /** The last preview, with its request. */
   reach: { question: Question; result: Previewed } | undefined
+  /** The position of the cursor in rule A. */
+  cursor: number | undefined
+  /** A code that is inserted there when the view of the rule opens. */
+  inserted: { uri: string; code: string } | undefined
+  /** Whether the preview and the comparison are requested again when their view opens. */
+  isReachDue = false
+  isComparisonDue = false
   /** The subject of the view of one case. */
   case = ''
   /** The request of the preview from which that subject was opened; by default the current rule. */
@@ -42,17 +51,27 @@ class State {
     }
   }
 
+  /** Drops results with texts of the server in another language, which are requested again. */
+  renew(): void {
+    this.isReachDue = this.reach !== undefined
+    this.isComparisonDue = this.compared !== undefined
+    this.reach = undefined
+    this.compared = undefined
+  }
+
   /** State derived from responses; it is cleared when another user signs in. */
   forget(): void {
     this.reach = undefined
     this.compared = undefined
+    this.isReachDue = false
+    this.isComparisonDue = false
     this.case = ''
     this.caseQuestion = undefined
   }
 
   /** The request of a preview of rule A. */
   get question(): Question {
-    return { expression: this.a, subject: this.subject, filter: this.filter, asOf: this.asOf }
+    return { expression: this.a, subject: this.subject, filter: this.filter, asOf: this.asOf, engine: this.engine }
   }
 
   /** The request of a comparison. */

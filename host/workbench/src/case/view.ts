@@ -8,9 +8,11 @@ import { type Kind, type RecordShown, about, described, fullName, mayRead, parts
 import type { Outcome, Question } from '../rule/preview'
 import { Running } from '../rule/running'
 import type { View } from '../shell'
+import { problemText } from '../server/translate'
 import { state } from '../state'
 import { type Change, type Explanation, changes } from './changes'
 import { type FoundSubject, findSubjects } from './find'
+import { withNames } from './names'
 import { tree } from './tree'
 import { counted, shown } from './values'
 
@@ -40,13 +42,15 @@ export const oneCase: View = ({ api, say }) => {
   const isReady = () => question().expression.trim() !== '' && parts(state.case) !== undefined
 
   const running = new Running(t.case.run, async (signal) => {
-    const { expression, subject, asOf } = question()
+    const { expression, subject, asOf, engine } = question()
     const body: Record<string, unknown> = { expression, subject, subjects: [state.case], explain: true }
     if (asOf) body['as_of'] = asOf
+    if (engine) body['engine'] = engine
     const answer = await api.post<Evaluated>('Eligibility/$evaluate', body, signal)
     const evaluated = answer.results[0]
     if (!evaluated) return
-    if (evaluated.error) throw new Error(evaluated.error.detail)
+    if (evaluated.error) throw new Error(problemText(evaluated.error, evaluated.error.status))
+    if (evaluated.explanation) await withNames(api, evaluated.explanation, signal)
     const on = answer.decision?.as_of ?? (asOf || today())
     const head = h('div', { class: 'person' })
     fill(result, head, h('p', { class: 'context' }, t.reach.on(day(on))), ...show(evaluated))

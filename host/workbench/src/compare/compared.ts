@@ -4,6 +4,7 @@
 
 import type { Api } from '../api'
 import { t } from '../i18n'
+import type { Decision } from '../rule/provenance'
 import { type Previewed, type Question, preview } from '../rule/preview'
 
 /** The numbers of subjects whose outcome differs, and of those eligible by both. */
@@ -25,6 +26,8 @@ export interface Compared {
   b: number
   total: number
   asOf: string
+  /** The decisions of both rules. */
+  decisions: [Decision, Decision]
   all: Moves
   byGender: Moves[]
   byAge: Moves[]
@@ -50,8 +53,7 @@ export async function compare(api: Api, a: string, b: string, about: Omit<Questi
   if (bytes > BYTES_MAX) throw new Error(t.compare.too_long)
   const previews: Previewed[] = []
   for (const [at, expression] of expressions.entries()) {
-    const { subject, filter, asOf } = about
-    const question = { subject, filter, asOf, expression }
+    const question = { ...about, expression }
     const onProgress = (done: number, total: number) => watching.onProgress(at + 1, done, total)
     previews.push(await preview(api, question, { signal: watching.signal, onProgress }))
   }
@@ -67,6 +69,7 @@ export function joined(previews: [Previewed, Previewed, Previewed, Previewed]): 
     b: byB.eligible,
     total: byA.total,
     asOf: byA.decision.as_of,
+    decisions: [byA.decision, byB.decision],
     all: moves(t.reach.all, previews.map((one) => one.eligible)),
     byGender: rows(previews.map((one) => counted(one.by_gender ?? [], gender))),
     byAge: rows(previews.map((one) => counted(one.by_age_band ?? [], age))),

@@ -2,10 +2,11 @@
 
 import { field, fill, h, onRunKey } from '../dom'
 import { type RuleEditor, makeEditor } from '../editor/editor'
-import { currentLanguage, number, t } from '../i18n'
-import { contextLine, ruleOf } from '../rule/context'
+import { currentLanguage, leftToRight, number, t } from '../i18n'
+import { contextLine } from '../rule/context'
 import { openList } from '../rule/list'
 import { type Outcome, type Question, preview } from '../rule/preview'
+import { printButton, provenance } from '../rule/provenance'
 import { Running } from '../rule/running'
 import { showVerdict } from '../rule/verdict'
 import type { Context, View } from '../shell'
@@ -67,7 +68,7 @@ export const compare: View = (context) => {
   }
   const dom = h(
     'section',
-    { class: 'card', 'aria-labelledby': 'compare', on: { keydown: onRunKey(() => running.run()) } },
+    { class: 'card compare', 'aria-labelledby': 'compare', on: { keydown: onRunKey(() => running.run()) } },
     h('h1', { id: 'compare' }, t.compare.heading),
     h('p', {}, t.compare.lead, ' ', t.compare.aIs),
     h('div', { class: 'columns even' }, rule('a'), rule('b')),
@@ -77,6 +78,8 @@ export const compare: View = (context) => {
     result,
   )
   showResult()
+  if (state.isComparisonDue) running.run()
+  state.isComparisonDue = false
   return {
     dom,
     close: () => {
@@ -101,7 +104,15 @@ function show(context: Context, question: Question & { b: string }, compared: Co
     cost(compared.b - compared.a),
     byGender.length > 0 && table(t.reach.byGender, t.reach.gender, withMoves(all, byGender)),
     byAge.length > 0 && table(t.reach.byAge, t.reach.age, withMoves(all, byAge)),
-    ruleOf(question.expression, question.b),
+    h(
+      'div',
+      { class: 'foot' },
+      provenance(context.api, [
+        { name: t.compare.a, rule: question.expression, decision: compared.decisions[0] },
+        { name: t.compare.b, rule: question.b, decision: compared.decisions[1] },
+      ]),
+      printButton(),
+    ),
   ]
 }
 
@@ -131,25 +142,25 @@ const OUTCOME_OF: Record<Move, { byB: Outcome; byA: boolean }> = {
 
 /** The list of the subjects of a move: those of B, once the eligible ones of A are known. */
 function openMoved(context: Context, question: Question & { b: string }, compared: Compared, move: Move): void {
-  const { expression, b, subject, filter, asOf } = question
+  const { b, ...ofA } = question
   const { byB, byA } = OUTCOME_OF[move]
-  const ofA = new Set<string>()
+  const eligibleByA = new Set<string>()
   openList({
     context,
     title: `${label(move)}: ${number(compared.all[move])}`,
-    question: { expression: b, subject, filter, asOf },
+    question: { ...ofA, expression: b },
     asOf: compared.asOf,
     prepare: async (signal) => {
-      await preview(context.api, { expression, subject, filter, asOf }, {
+      await preview(context.api, ofA, {
         signal,
         onProgress: () => {},
-        onRestart: () => ofA.clear(),
+        onRestart: () => eligibleByA.clear(),
         onSubject: (decided) => {
-          if (decided.outcome === 'eligible') ofA.add(decided.subject)
+          if (decided.outcome === 'eligible') eligibleByA.add(decided.subject)
         },
       })
     },
-    isOf: (decided) => decided.outcome === byB && ofA.has(decided.subject) === byA,
+    isOf: (decided) => decided.outcome === byB && eligibleByA.has(decided.subject) === byA,
   })
 }
 
@@ -175,7 +186,7 @@ function cost(heads: number): HTMLElement {
 function table(caption: string, head: string, rows: Moves[]): HTMLElement {
   const lost = (row: Moves) => row.refused + row.undetermined
   const most = Math.max(...rows.slice(1).map((row) => Math.max(row.gained, lost(row))), 1)
-  const signed = (count: number) => `${count > 0 ? '+' : count < 0 ? '−' : ''}${number(Math.abs(count))}`
+  const signed = (count: number) => leftToRight(`${count > 0 ? '+' : count < 0 ? '−' : ''}${number(Math.abs(count))}`)
   return h(
     'div',
     { class: 'breakdown' },

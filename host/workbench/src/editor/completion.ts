@@ -12,6 +12,7 @@ import type { Extension } from '@codemirror/state'
 
 import type { Api } from '../api'
 import { type FoundCode, conceptGroups, groupsOf, searchCodes, searchVocabularies, written } from '../codes'
+import { fieldText, groupText } from '../server/translate'
 import { type Expected, expected } from './expected'
 import { type Schema, type Subject, fieldsBelow, valueField } from './schema'
 import { WORDS, type Word, says } from './words'
@@ -91,7 +92,10 @@ function fields(
   const from = context.pos - (names.at(-1)?.length ?? 0)
   const below = known && fieldsBelow(known, subject(), context.state.doc.toString(), names.slice(0, -1))
   const ofRecord = [...(below?.values() ?? [])].map(
-    (field): Completion => ({ label: field.name, type: 'field', detail: field.type, info: field.says || '', boost: 1 }),
+    (field): Completion => {
+      const info = fieldText([...names.slice(1, -1), field.name], field.vocabularies, field.says)
+      return { label: field.name, type: 'field', detail: field.type, ...(info && { info }), boost: 1 }
+    },
   )
   return { from, options: [...ofRecord, ...words('method')], validFor: /^\w*$/ }
 }
@@ -107,7 +111,7 @@ async function quoted(
   if (value.form === 'group') {
     const all = await conceptGroups(api).catch(() => [])
     const groups = known ? groupsOf(all, known.vocabularies) : all
-    const options = groups.map(({ name, description }): Completion => ({ label: name, type: 'group', info: description }))
+    const options = groups.map(({ name, description }): Completion => ({ label: name, type: 'group', info: groupText(name, description) || name }))
     return { from: value.from, options, validFor: /^\w*$/ }
   }
   const asked = value.written.includes('#') ? value.written.slice(value.written.lastIndexOf('#') + 1) : value.written

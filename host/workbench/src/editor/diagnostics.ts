@@ -7,8 +7,10 @@ import { EditorView } from '@codemirror/view'
 
 import { type Api, type Diagnostic, isAbort, sentence } from '../api'
 import { nameOf } from '../codes'
-import { t } from '../i18n'
+import { leftToRight, t } from '../i18n'
 import { localWarnings, merged } from './local'
+import { diagnosticText } from '../server/translate'
+import { state } from '../state'
 import { type Subject, schemaOf } from './schema'
 
 export interface Validated {
@@ -45,7 +47,7 @@ export function diagnostics({ api, subject, onVerdict }: Checked): Extension {
       onVerdict({ kind: 'empty' })
       return []
     }
-    const asked = `${subject()} ${expression}`
+    const asked = `${state.engine} ${subject()} ${expression}`
     if (last?.asked !== asked) {
       onVerdict({ kind: 'checking' })
       const validated = await validate(api, expression, subject())
@@ -73,8 +75,10 @@ export function diagnostics({ api, subject, onVerdict }: Checked): Extension {
 
 async function validate(api: Api, expression: string, subject: Subject): Promise<Validated | { message: string }> {
   try {
-    const validated = await api.post<Validated>('Eligibility/$validate', { expression, subject })
-    return { ...validated, diagnostics: await completed(api, expression, subject, validated.diagnostics) }
+    const body = { expression, subject, ...(state.engine && { engine: state.engine }) }
+    const validated = await api.post<Validated>('Eligibility/$validate', body)
+    const translated = validated.diagnostics.map((one) => ({ ...one, message: diagnosticText(one) }))
+    return { ...validated, diagnostics: await completed(api, expression, subject, translated) }
   } catch (error) {
     // After a sign-out the rule is validated again by the next client.
     return { message: isAbort(error) ? t.rule.checking : sentence(error) }
@@ -104,7 +108,7 @@ function mark(state: EditorState, diagnostic: Diagnostic): Mark {
   const { from, to } = range(state.doc, diagnostic)
   const replacement = suggested(state.doc, diagnostic)
   const action = replacement && {
-    name: t.rule.use(replacement.text, diagnostic.name ?? ''),
+    name: t.rule.use(leftToRight(replacement.text), diagnostic.name ?? ''),
     apply: (view: EditorView) =>
       view.dispatch({ changes: { from: replacement.from, to: replacement.to, insert: replacement.text } }),
   }

@@ -24,6 +24,9 @@ export interface EditorSettings {
   subject: () => Subject
   onChange: (text: string) => void
   onVerdict: (verdict: Verdict) => void
+  /** The initial position of the cursor; by default the end. */
+  cursor?: number | undefined
+  onCursor?: (position: number) => void
 }
 
 export interface RuleEditor {
@@ -42,6 +45,7 @@ export interface RuleEditor {
 const theme = EditorView.theme({
   '&': { backgroundColor: 'var(--field)', color: 'var(--text)', fontSize: '1rem', borderRadius: '4px' },
   '&.cm-focused': { outline: '2px solid var(--focus)', outlineOffset: '-1px' },
+  ':host(.quiet) &.cm-focused': { outlineWidth: '1px' },
   '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.6', minHeight: '7.5rem' },
   '.cm-content': { caretColor: 'var(--text)', padding: '0.5rem 0' },
   '.cm-line': { padding: '0 0.75rem' },
@@ -62,6 +66,8 @@ const theme = EditorView.theme({
   '.cm-completionDetail': { color: 'inherit', fontStyle: 'normal', opacity: '0.85' },
   '.cm-completionMatchedText': { textDecoration: 'underline' },
   '.cm-tooltip.cm-completionInfo': { padding: '0.4rem 0.6rem', fontFamily: 'var(--sans)', fontSize: '0.875rem' },
+  // On a narrow screen below the list, whose options it would cover.
+  '.cm-tooltip.cm-completionInfo-left-narrow, .cm-tooltip.cm-completionInfo-right-narrow': { top: '100% !important', bottom: 'auto !important', left: '0 !important', right: '0 !important', maxWidth: 'none !important' },
   '.cm-diagnostic': { fontFamily: 'var(--sans)', fontSize: '0.875rem', padding: '0.4rem 0.6rem' },
   '.cm-diagnostic-error': { borderLeftColor: 'var(--bad)' },
   '.cm-diagnostic-warning': { borderLeftColor: 'var(--warn)' },
@@ -77,7 +83,7 @@ export function makeEditor(settings: EditorSettings): RuleEditor {
   const root = host.attachShadow({ mode: 'open' })
   const state = EditorState.create({
     doc: settings.text,
-    selection: { anchor: settings.text.length },
+    selection: { anchor: Math.min(settings.cursor ?? settings.text.length, settings.text.length) },
     extensions: [
       history(),
       drawSelection(),
@@ -97,6 +103,10 @@ export function makeEditor(settings: EditorSettings): RuleEditor {
       keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
       EditorView.updateListener.of((update) => {
         if (update.docChanged) settings.onChange(update.state.doc.toString())
+        if (update.docChanged || update.selectionSet) settings.onCursor?.(update.state.selection.main.head)
+        // While text is typed, the cursor shows the focus.
+        if (update.docChanged) host.classList.add('quiet')
+        if (update.focusChanged && !update.view.hasFocus) host.classList.remove('quiet')
       }),
       theme,
     ],

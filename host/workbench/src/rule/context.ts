@@ -10,8 +10,3 @@ export function contextLine(question: Question, asOf: string, total: number): HT
   const population = filters.length === 0 ? t.reach.everyone(isPeople) : t.reach.filtered(isPeople, filters.join(', '))
   return h('p', { class: 'context' }, [t.reach.on(day(asOf)), population, t.reach.evaluated(total)].join(' · '))
 }
-
-/** The rule of a result, folded. */
-export function ruleOf(...rules: string[]): HTMLElement {
-  return h('details', {}, h('summary', {}, t.reach.ruleOf), rules.map((rule) => h('pre', { class: 'rule', tabindex: '0' }, rule)))
-}

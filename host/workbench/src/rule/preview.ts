@@ -3,6 +3,8 @@
 import { type Api, Interrupted, Refusal } from '../api'
 import type { Subject } from '../editor/schema'
 import { t } from '../i18n'
+import type { Decision } from './provenance'
+import { type Problem, problemText } from '../server/translate'
 
 export interface Counts {
   total: number
@@ -28,7 +30,7 @@ export interface Previewed extends Counts {
   missing: { field: string; count: number }[]
   sample: Decided[]
   withheld: string[]
-  decision: { visibility?: string; as_of: string }
+  decision: Decision
 }
 
 export interface Question {
@@ -36,11 +38,13 @@ export interface Question {
   subject: Subject
   filter: string
   asOf: string
+  /** The name of the eligibility engine; the active one by default. */
+  engine?: string
 }
 
 interface Line {
   progress?: { done: number; total: number }
-  error?: { status: number; detail: string }
+  error?: Problem & { status: number }
   subject?: string
   total?: number
 }
@@ -72,9 +76,10 @@ export function readFilter(text: string): Record<string, string | string[]> {
 }
 
 export async function preview(api: Api, question: Question, watching: Watching): Promise<Previewed> {
-  const { expression, subject, asOf } = question
+  const { expression, subject, asOf, engine } = question
   const body: Record<string, unknown> = { expression, subject, filter: readFilter(question.filter) }
   if (asOf) body['as_of'] = asOf
+  if (engine) body['engine'] = engine
   if (watching.sample) body['sample'] = watching.sample
   if (watching.onSubject) body['subjects'] = true
   for (let attempt = 1; ; attempt += 1) {
@@ -82,7 +87,7 @@ export async function preview(api: Api, question: Question, watching: Watching):
     try {
       await api.lines('Eligibility/$preview', body, watching.signal, (line: Line) => {
         if (line.progress) watching.onProgress(line.progress.done, line.progress.total)
-        else if (line.error) throw new Refusal(line.error.status, line.error.detail)
+        else if (line.error) throw new Refusal(line.error.status, problemText(line.error, line.error.status))
         else if (line.subject !== undefined) watching.onSubject?.(line as unknown as Decided)
         else if (line.total !== undefined) result = line as unknown as Previewed
       })

@@ -8,9 +8,10 @@ import type { Context } from '../shell'
 import { state } from '../state'
 import { type Row, bars, legend } from './bars'
 import { chart } from './chart'
-import { contextLine, ruleOf } from './context'
+import { contextLine } from './context'
 import { ageFilters, narrowed, openList } from './list'
 import { type Decided, OUTCOMES, type Outcome, type Previewed, type Question, preview } from './preview'
+import { printButton, provenance } from './provenance'
 import { Running } from './running'
 import { items } from './subjects'
 
@@ -51,6 +52,8 @@ export class Reach {
     if (state.reach) this.#show(state.reach.question, state.reach.result)
     else fill(this.#result, h('p', { class: 'hint' }, t.reach.none))
     this.changed()
+    if (state.isReachDue) this.run()
+    state.isReachDue = false
   }
 
   /** Called when the rule, its day or its population has changed. */
@@ -90,7 +93,7 @@ export class Reach {
     const asOf = result.decision.as_of
     const context = contextLine(question, asOf, result.total)
     if (result.total === 0) {
-      fill(this.#result, h('p', { class: 'headline' }, t.reach.noMatch), context, ruleOf(question.expression))
+      fill(this.#result, h('p', { class: 'headline' }, t.reach.noMatch), context, this.#sheet(question, result))
       return
     }
     fill(
@@ -105,8 +108,12 @@ export class Reach {
       this.#missing(question, result),
       this.#sample(question, result),
       h('details', { class: 'numbers' }, h('summary', {}, t.reach.numbers), breakdowns(result)),
-      ruleOf(question.expression),
+      h('div', { class: 'foot' }, this.#sheet(question, result), printButton()),
     )
+  }
+
+  #sheet({ expression }: Question, { decision }: Previewed): HTMLElement {
+    return provenance(this.context.api, [{ rule: expression, decision }])
   }
 
   /** Opens the list of the subjects of a part of the population. */
@@ -191,7 +198,7 @@ export class Reach {
     )
     return h(
       'section',
-      { 'aria-labelledby': 'sample' },
+      { class: 'sample-part', 'aria-labelledby': 'sample' },
       h('h3', { id: 'sample', title: t.reach.sampleLead }, t.reach.sample),
       list,
       rest.length > 0 && more,

@@ -4,7 +4,7 @@ import type { Diagnostic } from '../api'
 import { range, suggested, type Validated, type Verdict } from '../editor/diagnostics'
 import type { RuleEditor } from '../editor/editor'
 import { fill, h, prose } from '../dom'
-import { t } from '../i18n'
+import { leftToRight, t } from '../i18n'
 
 export function showVerdict(place: HTMLElement, verdict: Verdict, editor: RuleEditor): void {
   place.setAttribute('aria-busy', String(verdict.kind === 'checking'))
@@ -64,7 +64,7 @@ function line(diagnostic: Diagnostic, editor: RuleEditor): HTMLElement {
       h(
         'button',
         { type: 'button', on: { click: () => editor.replace(replacement.from, replacement.to, replacement.text) } },
-        t.rule.use(replacement.text, diagnostic.name ?? ''),
+        t.rule.use(leftToRight(replacement.text), diagnostic.name ?? ''),
       ),
   )
 }

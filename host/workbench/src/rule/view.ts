@@ -8,6 +8,7 @@ import type { Subject } from '../editor/schema'
 import { t } from '../i18n'
 import type { View } from '../shell'
 import { state } from '../state'
+import { engineChoice } from './engines'
 import { Reach } from './reach'
 import { showVerdict } from './verdict'
 
@@ -19,6 +20,8 @@ export const rule: View = (context) => {
     api,
     label: t.rule.editor,
     text: state.a,
+    cursor: state.cursor,
+    onCursor: (position) => (state.cursor = position),
     subject: () => state.subject,
     onChange: (text) => {
       state.a = text
@@ -45,6 +48,10 @@ export const rule: View = (context) => {
     },
     (['individual', 'group'] as const).map((kind) => h('option', { value: kind }, t.subject[kind])),
   )
+  const engine = engineChoice(api, () => {
+    editor.recheck()
+    reach.changed()
+  })
   const asOf = h('input', {
     type: 'date',
     value: state.asOf,
@@ -73,7 +80,7 @@ export const rule: View = (context) => {
       { class: 'card stays', 'aria-labelledby': 'rule' },
       h('h1', { id: 'rule' }, t.rule.heading),
       !api.may('eligibility:read') && h('p', { class: 'problem', role: 'alert' }, t.signIn.noRules),
-      h('div', { class: 'row top' }, field(t.subject.label, subject), field(t.rule.asOf, asOf, t.rule.asOfHint)),
+      h('div', { class: 'row top' }, field(t.subject.label, subject), field(t.rule.asOf, asOf, t.rule.asOfHint), engine),
       editor.dom,
       h('p', { class: 'hint' }, t.rule.hint),
       verdict,
@@ -81,6 +88,10 @@ export const rule: View = (context) => {
     ),
     reach.dom,
   )
+  const { inserted } = state
+  state.inserted = undefined
+  // Once the editor is in the page.
+  if (inserted) queueMicrotask(() => editor.insertCode(inserted))
   return {
     dom,
     close: () => {

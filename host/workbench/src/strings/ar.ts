@@ -143,7 +143,6 @@ export const ar: Strings = {
     everyone: (isPeople) => (isPeople ? 'كل الأشخاص' : 'كل المجموعات'),
     filtered: (isPeople, filters) => `${isPeople ? 'الأشخاص' : 'المجموعات'} مع \u2068${filters}\u2069`,
     evaluated: (count) => `قُيّم ${number(count)}`,
-    ruleOf: 'قاعدة هذه النتيجة',
     chart: 'المستحقون حسب الجنس والعمر',
     numbers: 'كل الأرقام',
     bar: (label, eligible, total, undetermined) =>
@@ -320,5 +319,29 @@ export const ar: Strings = {
     force: 'أزلها رغم ذلك',
     no: 'أبقها',
     removed: (name) => `أُزيلت ${name}.`,
+  },
+
+  engine: { label: 'محرك الاستحقاق', active: 'المحرك النشط' },
+  sheet: {
+    title: 'القاعدة والإصدارات وبصمة هذه النتيجة',
+    engine: 'المحرك',
+    vocabularies: 'القواميس',
+    digest: 'بصمة القاعدة',
+    made: 'أُعدّ',
+    print: 'طباعة',
+  },
+  definers: { module: 'إضافة', deployment: 'هذه المنشأة', none: 'غير محدد بعد' } as Record<string, string>,
+  concept: {
+    above: 'الرموز الأعلى',
+    alsoBelow: 'أيضًا تحت',
+    narrower: 'الرموز الأدنى',
+    below: (count: number) => `الرموز الأدنى: ${number(count)}`,
+    aliases: 'أسماء أخرى',
+    insert: 'إدراج عند المؤشر',
+    copy: 'نسخ الرمز',
+    copyLink: 'نسخ الرابط',
+    copied: 'نُسخ.',
+    withBelow: 'وكل ما تحته',
+    searchIn: (name: string) => `البحث في ${name}`,
   },
 }

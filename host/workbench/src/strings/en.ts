@@ -130,7 +130,6 @@ export const en = {
     everyone: (isPeople: boolean): string => (isPeople ? 'all people' : 'all groups'),
     filtered: (isPeople: boolean, filters: string) => `${isPeople ? 'people' : 'groups'} with ${filters}`,
     evaluated: (count: number) => `${number(count)} evaluated`,
-    ruleOf: 'Rule of this result',
     chart: 'Eligible by gender and age',
     numbers: 'All numbers',
     bar: (label: string, eligible: number, total: number, undetermined: number) =>
@@ -306,6 +305,30 @@ export const en = {
     force: 'Remove it anyway',
     no: 'Keep it',
     removed: (name: string) => `${name} was removed.`,
+  },
+
+  engine: { label: 'Eligibility engine', active: 'Active engine' },
+  sheet: {
+    title: 'Rule, versions and digest of this result',
+    engine: 'Engine',
+    vocabularies: 'Vocabularies',
+    digest: 'Rule digest',
+    made: 'Made',
+    print: 'Print',
+  },
+  definers: { module: 'a plugin', deployment: 'this deployment', none: 'not defined' } as Record<string, string>,
+  concept: {
+    above: 'Codes above',
+    alsoBelow: 'Also below',
+    narrower: 'Codes below',
+    below: (count: number) => `${plural(count, 'code', 'codes')} below`,
+    aliases: 'Other names',
+    insert: 'Insert at the cursor',
+    copy: 'Copy the code',
+    copyLink: 'Copy the link',
+    copied: 'Copied.',
+    withBelow: 'and all below',
+    searchIn: (name: string) => `Search in ${name}`,
   },
 }
 

@@ -130,7 +130,6 @@ export const es: Strings = {
     everyone: (isPeople) => (isPeople ? 'todas las personas' : 'todos los grupos'),
     filtered: (isPeople, filters) => `${isPeople ? 'personas' : 'grupos'} con ${filters}`,
     evaluated: (count) => plural(count, 'evaluado', 'evaluados'),
-    ruleOf: 'Regla de este resultado',
     chart: 'Elegibles por sexo y edad',
     numbers: 'Todos los números',
     bar: (label, eligible, total, undetermined) =>
@@ -306,5 +305,29 @@ export const es: Strings = {
     force: 'Quitarlo de todos modos',
     no: 'Conservarlo',
     removed: (name) => `${name} se ha quitado.`,
+  },
+
+  engine: { label: 'Motor de elegibilidad', active: 'Motor activo' },
+  sheet: {
+    title: 'Regla, versiones y huella de este resultado',
+    engine: 'Motor',
+    vocabularies: 'Vocabularios',
+    digest: 'Huella de la regla',
+    made: 'Elaborado',
+    print: 'Imprimir',
+  },
+  definers: { module: 'un complemento', deployment: 'esta instalación', none: 'sin definir' } as Record<string, string>,
+  concept: {
+    above: 'Códigos superiores',
+    alsoBelow: 'También bajo',
+    narrower: 'Códigos inferiores',
+    below: (count: number) => `${number(count)} ${count === 1 ? 'código inferior' : 'códigos inferiores'}`,
+    aliases: 'Otros nombres',
+    insert: 'Insertar en el cursor',
+    copy: 'Copiar el código',
+    copyLink: 'Copiar el enlace',
+    copied: 'Copiado.',
+    withBelow: 'y todo lo inferior',
+    searchIn: (name: string) => `Buscar en ${name}`,
   },
 }

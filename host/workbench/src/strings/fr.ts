@@ -131,7 +131,6 @@ export const fr: Strings = {
     everyone: (isPeople) => (isPeople ? 'toutes les personnes' : 'tous les groupes'),
     filtered: (isPeople, filters) => `${isPeople ? 'personnes' : 'groupes'} avec ${filters}`,
     evaluated: (count) => plural(count, 'évalué', 'évalués'),
-    ruleOf: 'Règle de ce résultat',
     chart: 'Éligibles par sexe et par âge',
     numbers: 'Tous les nombres',
     bar: (label, eligible, total, undetermined) =>
@@ -307,5 +306,29 @@ export const fr: Strings = {
     force: 'Le retirer quand même',
     no: 'Le garder',
     removed: (name) => `${name} a été retiré.`,
+  },
+
+  engine: { label: 'Moteur d’éligibilité', active: 'Moteur actif' },
+  sheet: {
+    title: 'Règle, versions et empreinte de ce résultat',
+    engine: 'Moteur',
+    vocabularies: 'Vocabulaires',
+    digest: 'Empreinte de la règle',
+    made: 'Établi',
+    print: 'Imprimer',
+  },
+  definers: { module: 'un greffon', deployment: 'ce déploiement', none: 'pas encore défini' } as Record<string, string>,
+  concept: {
+    above: 'Codes au-dessus',
+    alsoBelow: 'Aussi sous',
+    narrower: 'Codes au-dessous',
+    below: (count: number) => `${number(count)} code${count === 1 ? '' : 's'} au-dessous`,
+    aliases: 'Autres noms',
+    insert: 'Insérer au curseur',
+    copy: 'Copier le code',
+    copyLink: 'Copier le lien',
+    copied: 'Copié.',
+    withBelow: 'et tout ce qui est au-dessous',
+    searchIn: (name: string) => `Rechercher dans ${name}`,
   },
 }

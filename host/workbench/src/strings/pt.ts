@@ -130,7 +130,6 @@ export const pt: Strings = {
     everyone: (isPeople) => (isPeople ? 'todas as pessoas' : 'todos os grupos'),
     filtered: (isPeople, filters) => `${isPeople ? 'pessoas' : 'grupos'} com ${filters}`,
     evaluated: (count) => plural(count, 'avaliado', 'avaliados'),
-    ruleOf: 'Regra deste resultado',
     chart: 'Elegíveis por sexo e idade',
     numbers: 'Todos os números',
     bar: (label, eligible, total, undetermined) =>
@@ -306,5 +305,29 @@ export const pt: Strings = {
     force: 'Remover mesmo assim',
     no: 'Manter',
     removed: (name) => `${name} foi removido.`,
+  },
+
+  engine: { label: 'Motor de elegibilidade', active: 'Motor ativo' },
+  sheet: {
+    title: 'Regra, versões e impressão digital deste resultado',
+    engine: 'Motor',
+    vocabularies: 'Vocabulários',
+    digest: 'Impressão digital da regra',
+    made: 'Elaborado',
+    print: 'Imprimir',
+  },
+  definers: { module: 'uma extensão', deployment: 'esta instalação', none: 'por definir' } as Record<string, string>,
+  concept: {
+    above: 'Códigos acima',
+    alsoBelow: 'Também sob',
+    narrower: 'Códigos abaixo',
+    below: (count: number) => `${number(count)} ${count === 1 ? 'código' : 'códigos'} abaixo`,
+    aliases: 'Outros nomes',
+    insert: 'Inserir no cursor',
+    copy: 'Copiar o código',
+    copyLink: 'Copiar a ligação',
+    copied: 'Copiado.',
+    withBelow: 'e tudo o que está abaixo',
+    searchIn: (name: string) => `Procurar em ${name}`,
   },
 }

@@ -10,6 +10,7 @@ interface Listed {
   uri: string
   code: string
   display: string
+  language: string
   children_count: number
   status: string
   selectable: boolean
@@ -27,6 +28,8 @@ export class Branch {
     private readonly context: Context,
     private readonly namespace: string,
     private readonly parent: string,
+    /** Opens the page of a code. */
+    private readonly open: (uri: string) => void,
   ) {
     void this.#next()
   }
@@ -50,24 +53,24 @@ export class Branch {
   #line(code: Listed): HTMLElement {
     const head = [
       h('code', {}, code.code),
-      ` ${code.display}`,
+      ' ',
+      h('button', { type: 'button', class: 'link', lang: code.language, on: { click: () => this.open(code.uri) } }, code.display),
       code.status === 'deprecated' && h('small', {}, ` ${t.vocabularies.deprecated}`),
       !code.selectable && h('small', {}, ` ${t.vocabularies.heading_code}`),
     ]
-    const says = code.definition && h('p', { class: 'hint' }, code.definition.value)
+    const says = code.definition && h('p', { class: 'hint', translate: 'no' }, code.definition.value)
     if (code.children_count === 0) return h('li', {}, head, says)
     const details = h(
       'details',
       {
         on: {
           toggle: () => {
-            if (details.open && !details.querySelector('ul')) details.append(new Branch(this.context, this.namespace, code.code).dom)
+            if (details.open && !details.querySelector('ul')) details.append(new Branch(this.context, this.namespace, code.code, this.open).dom)
           },
         },
       },
-      h('summary', {}, head),
-      says,
+      h('summary', { class: 'hint' }, t.concept.below(code.children_count)),
     )
-    return h('li', {}, details)
+    return h('li', {}, head, says, details)
   }
 }

@@ -2,14 +2,14 @@
 
 import { sentence } from '../api'
 import { codeSearch } from '../combobox'
-import { type ConceptGroup, type FoundCode, type Page, conceptGroups } from '../codes'
-import { fill, h, reveal } from '../dom'
-import { schemaOf } from '../editor/schema'
-import { number, t } from '../i18n'
+import { type ConceptGroup, type FoundCode, type GroupPart, type Page, conceptGroups } from '../codes'
+import { type Child, fill, h, reveal } from '../dom'
+import { focus } from '../focus'
+import { languageName, number, t } from '../i18n'
 import type { Context, View } from '../shell'
-import { state } from '../state'
+import { domainName, groupText, vocabularyName } from '../server/translate'
 import { Branch } from './branch'
-import { conditionOf, withCondition } from './condition'
+import { conceptPage, linkTo } from './concept'
 
 export interface Vocabulary {
   namespace: string
@@ -43,18 +43,36 @@ export const vocabularies: View = (context) => {
     fill(detail, show())
     reveal(detail)
   }
-  api
-    .get<Page<Vocabulary>>('Vocabulary?_count=100')
-    .then(({ data }) => fill(list, data.map((one) => choice(one.name, number(one.code_count), choose(() => describe(context, one))))))
-    .catch(fail)
-  conceptGroups(api)
-    .then((all) => fill(groups, all.map((one) => choice(one.name, one.unset ? t.vocabularies.unset : number(one.code_count), choose(() => describeGroup(context, one))))))
-    .catch(fail)
-  const showFound = (code: FoundCode) => {
-    for (const other of dom.querySelectorAll('.choices button')) other.removeAttribute('aria-current')
-    fill(detail, found(context, code))
+  const known = new Map<string, Vocabulary>()
+  const openVocabulary = (namespace: string) => {
+    const one = known.get(namespace)
+    const button = [...list.querySelectorAll('button')].find((button) => button.dataset['namespace'] === namespace)
+    if (one && button) choose(() => describe(context, one, open))(button)
+  }
+  /** Shows the page of a code; the address names it. */
+  const open = (uri: string, isNew = true) => {
+    const namespace = uri.slice(0, uri.indexOf('#'))
+    if (isNew) history.pushState(null, '', linkTo(uri))
+    for (const other of dom.querySelectorAll<HTMLElement>('.choices button')) {
+      if (other.dataset['namespace'] === namespace) other.setAttribute('aria-current', 'true')
+      else other.removeAttribute('aria-current')
+    }
+    const name = vocabularyName(known.get(namespace) ?? { namespace, name: namespace })
+    fill(detail, conceptPage(uri, { context, vocabularyName: name, open, openVocabulary: () => openVocabulary(namespace) }))
+    if (isNew) focus(detail)
     reveal(detail)
   }
+  api
+    .get<Page<Vocabulary>>('Vocabulary?_count=100')
+    .then(({ data }) => {
+      for (const one of data) known.set(one.namespace, one)
+      fill(list, data.map((one) => choice(vocabularyName(one), number(one.code_count), choose(() => describe(context, one, open)), one.namespace)))
+      if (context.place.includes('#')) open(context.place, false)
+    })
+    .catch(fail)
+  conceptGroups(api)
+    .then((all) => fill(groups, all.map((one) => choice(one.name, one.unset ? t.vocabularies.unset : number(one.code_count), choose(() => describeGroup(context, one, open))))))
+    .catch(fail)
   const dom = h(
     'div',
     { class: 'columns side' },
@@ -62,7 +80,7 @@ export const vocabularies: View = (context) => {
       'section',
       { class: 'card', 'aria-labelledby': 'vocabularies' },
       h('h1', { id: 'vocabularies' }, t.vocabularies.heading),
-      codeSearch({ api, label: t.vocabularies.search, hint: t.rule.insertCodeHint, onChoose: showFound }),
+      codeSearch({ api, label: t.vocabularies.search, hint: t.rule.insertCodeHint, onChoose: ({ uri }) => open(uri) }),
       problem,
       h('h2', {}, t.vocabularies.list),
       list,
@@ -74,37 +92,62 @@ export const vocabularies: View = (context) => {
   return { dom }
 }
 
-function choice(name: string, count: string, onChoose: (button: HTMLElement) => void): HTMLElement {
-  const button: HTMLElement = h('button', { type: 'button', on: { click: () => onChoose(button) } }, h('span', {}, name), h('small', {}, count))
+function choice(name: string, count: string, onChoose: (button: HTMLElement) => void, namespace?: string): HTMLElement {
+  const button: HTMLElement = h('button', { type: 'button', 'data-namespace': namespace, on: { click: () => onChoose(button) } }, h('span', {}, name), h('small', {}, count))
   return button
 }
 
-function describe(context: Context, vocabulary: Vocabulary): HTMLElement[] {
+function describe(context: Context, vocabulary: Vocabulary, open: (uri: string) => void): HTMLElement[] {
+  const name = vocabularyName(vocabulary)
+  // Texts of the publisher are not translated.
+  const ofPublisher = [t.vocabularies.licence, t.vocabularies.source, t.vocabularies.attribution]
   const facts: [string, string | null][] = [
-    [t.vocabularies.domain, vocabulary.domain],
+    [t.vocabularies.domain, domainName(vocabulary.domain)],
     [t.vocabularies.version, vocabulary.version],
     [t.vocabularies.licence, vocabulary.licence],
     [t.vocabularies.source, vocabulary.source],
     [t.vocabularies.attribution, vocabulary.attribution],
-    [t.vocabularies.languages, vocabulary.languages.join(', ')],
+    [t.vocabularies.languages, vocabulary.languages.map(languageName).join(', ')],
     [t.vocabularies.codes, number(vocabulary.code_count)],
     [t.vocabularies.completeness, t.vocabularies[vocabulary.completeness]],
     [t.vocabularies.module, vocabulary.module],
   ]
   return [
-    h('h2', {}, vocabulary.name),
+    h('h2', {}, name),
     h('p', {}, h('code', {}, vocabulary.namespace)),
-    h('dl', { class: 'facts' }, facts.filter(([, value]) => value).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)])),
+    h('dl', { class: 'facts' }, facts.filter(([, value]) => value).map(([name, value]) => [h('dt', {}, name), h('dd', { translate: ofPublisher.includes(name) && 'no' }, value)])),
     h('h3', {}, t.vocabularies.tree),
-    new Branch(context, vocabulary.namespace, '').dom,
+    codeSearch({
+      api: context.api,
+      label: t.concept.searchIn(name),
+      hint: t.rule.insertCodeHint,
+      about: () => ({ path: name, vocabularies: [vocabulary.namespace] }),
+      onChoose: ({ uri }) => open(uri),
+    }),
+    new Branch(context, vocabulary.namespace, '', open).dom,
   ]
 }
 
-function describeGroup({ api }: Context, group: ConceptGroup): HTMLElement[] {
-  const facts: [string, string][] = [
-    [t.vocabularies.description, group.description],
-    [t.vocabularies.definition, group.unset ? t.vocabularies.unset : group.definition.text],
-    [t.vocabularies.definedBy, group.defined_by],
+/** The codes of which a concept group consists. */
+function definition({ unset, definition: { include = [], exclude = [] } }: ConceptGroup): Child[] {
+  if (unset) return [t.vocabularies.unset]
+  const part = ({ uri, namespace, display, descendants }: GroupPart, sign: string) =>
+    h(
+      'span',
+      {},
+      sign,
+      h('code', {}, uri ?? namespace),
+      display !== undefined && h('span', { translate: 'no' }, ` ${display}`),
+      descendants === true && ` ${t.concept.withBelow}`,
+    )
+  return [...include.map((one) => part(one, '')), ...exclude.map((one) => part(one, '− '))]
+}
+
+function describeGroup({ api }: Context, group: ConceptGroup, open: (uri: string) => void): HTMLElement[] {
+  const facts: [string, Child][] = [
+    [t.vocabularies.description, groupText(group.name, group.description)],
+    [t.vocabularies.definition, definition(group)],
+    [t.vocabularies.definedBy, t.definers[group.defined_by] ?? group.defined_by],
     [t.vocabularies.codes, number(group.code_count)],
   ]
   const codes = h('ul', { class: 'codes' })
@@ -115,7 +158,7 @@ function describeGroup({ api }: Context, group: ConceptGroup): HTMLElement[] {
       const left = expansion.meta.total - expansion.data.length
       fill(
         codes,
-        expansion.data.map((code) => h('li', {}, h('code', {}, code.uri), ` ${code.display}`)),
+        expansion.data.map((code) => h('li', {}, h('code', {}, code.code), ' ', h('button', { type: 'button', class: 'link', translate: 'no', on: { click: () => open(code.uri) } }, code.display))),
         left > 0 && h('li', { class: 'hint' }, t.vocabularies.andMore(left)),
       )
     })
@@ -125,24 +168,4 @@ function describeGroup({ api }: Context, group: ConceptGroup): HTMLElement[] {
     h('dl', { class: 'facts' }, facts.filter(([, value]) => value).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)])),
     codes,
   ]
-}
-
-/** A code found by a search. */
-function found({ api, go }: Context, code: FoundCode): HTMLElement[] {
-  const use = h('button', { type: 'button', disabled: true }, t.vocabularies.copy)
-  const note = h('p', { class: 'hint' })
-  void schemaOf(api).then((schema) => {
-    const condition = schema && conditionOf(schema, state.subject, code)
-    use.disabled = condition === undefined
-    if (condition === undefined) note.textContent = t.vocabularies.noField(code.namespace)
-    else {
-      use.addEventListener('click', () => {
-        state.a = withCondition(state.a, condition)
-        state.save()
-        go('rule')
-      })
-      fill(note, h('code', {}, condition))
-    }
-  })
-  return [h('h2', {}, code.display), h('p', {}, h('code', {}, code.uri)), note, use]
 }
