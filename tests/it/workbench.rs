@@ -2,4 +2,5 @@
 
 mod page;
 mod people;
+mod texts;
 mod walk;

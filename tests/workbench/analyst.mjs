@@ -17,6 +17,21 @@ async function write(text, name) {
   await page.keyboard.press('Escape')
 }
 
+// The printed result has its rule, day, population and digest, no control, and at most two pages.
+async function printedSheet(name) {
+  await page.emulateMedia({ media: 'print' })
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')))
+  const shown = await page.locator('body').innerText()
+  for (const part of ['is_female(me)', 'all people', 'sha256:', 'urn:iso:std:iso:5218', 'evaluated']) assert.ok(shown.includes(part), `the sheet has ${part}`)
+  for (const control of ['Sign out', 'Preview', 'Insert a code', 'Print']) assert.ok(!shown.includes(control), `the sheet has no ${control}`)
+  await page.evaluate(() => dispatchEvent(new Event('afterprint')))
+  const pdf = await page.pdf({ path: `${given.pictures}/${name}.pdf`, preferCSSPageSize: true })
+  const pages = pdf.toString('latin1').match(/\/Type\s*\/Page[^s]/g).length
+  assert.ok(pages <= 2, `${pages} pages`)
+  await page.emulateMedia({ media: 'screen' })
+  step(`printed ${name}`)
+}
+
 // Chooses in the editor's list. It accepts no key for a moment after it opens, so that a key meant for the text does not choose.
 async function choose(name) {
   await page.getByRole('option', { name }).first().waitFor()
@@ -30,6 +45,7 @@ async function signIn({ client_id: id, client_secret: secret }, expected = 'in')
   await page.getByLabel('Client secret').fill(secret)
   await page.keyboard.press('Enter')
   await (expected === 'in' ? say('button', 'Sign out') : page.getByRole('alert')).waitFor()
+  assert.notEqual(await focused(), 'BODY')
 }
 
 async function count(outcome) {
@@ -55,6 +71,129 @@ async function openList(button) {
   await page.locator('dialog .sample li').first().waitFor()
   const rows = await page.locator('dialog .hint').first().innerText()
   return Number(/\d+/.exec(rows)[0])
+}
+
+// Words that no French sentence has.
+const ENGLISH = /\b(the|of|is|are|and|with|cannot|this|takes|people|has|not)\b/i
+
+// The texts of the page, without rules, codes, names from the vocabularies and texts of their publishers.
+async function inOneLanguage(what) {
+  const texts = await page.evaluate(() => {
+    const isData = 'code, pre, bdi, option, .editor, [translate="no"], [lang]:not(html):not([lang="fr"]), footer'
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+    const found = []
+    while (walker.nextNode()) if (!walker.currentNode.parentElement.closest(isData)) found.push(walker.currentNode.textContent)
+    return found
+  })
+  assert.deepEqual(texts.filter((text) => ENGLISH.test(text)), [], `${what} is in one language`)
+}
+
+// Each diagnostic of the engine and one without a known name, all in one response.
+async function everyDiagnosticInFrench() {
+  const english = 'the message of the server is English'
+  const diagnostics = [...given.reasons, 'of_another_engine'].map((reason) => ({
+    severity: 'error', code: 'wrong_type', reason, parameters: ['me', 'list', '', 'x', '1', '2'], message: english, line: 1, column: 1, length: 2,
+  }))
+  diagnostics.push({ severity: 'error', code: 'of_another_engine', message: english, line: 1, column: 1, length: 2 })
+  const body = { valid: false, result_type: null, references: [], cost: null, diagnostics }
+  await page.route('**/Eligibility/$validate', (route) => route.fulfill({ json: body }))
+  await page.locator('.cm-content').click()
+  await page.keyboard.type(' ')
+  await page.locator('.diagnostics li').nth(diagnostics.length - 1).waitFor()
+  await inOneLanguage('a list of all diagnostics')
+  const empty = await page.locator('.diagnostics li p').evaluateAll((all) => all.filter((p) => /undefined|[{}]|^\s*$/.test(p.textContent)).map((p) => p.textContent))
+  assert.deepEqual(empty, [], 'every place is filled')
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+  await page.keyboard.press('Backspace')
+  await page.locator('.verdict .good').waitFor()
+}
+
+// Problems of requests, by the code in their body.
+async function everyProblemInFrench() {
+  for (const [status, code] of [[403, 'missing_scope'], [422, 'evaluation_failed'], [500, 'internal_error'], [409, 'conflict'], [400, 'unknown_parameter'], [418, 'of_a_later_version']]) {
+    const json = { status, code, title: 'The title is English', detail: 'the detail of `individual:read` is English', errors: [{ field: 'filter.gender', code: 'x', message: 'is not known' }] }
+    await page.route('**/Eligibility/$preview', (route) => route.fulfill({ status, json, contentType: 'application/problem+json' }))
+    await page.locator('.reach .primary').click()
+    await page.locator('.running .problem:visible').waitFor()
+    await inOneLanguage(`a response ${status}`)
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+  }
+}
+
+// A preview and a comparison that are refused for the rate limit continue by themselves after the required time.
+async function continuesAfterLimit(view, button) {
+  await go(view)
+  let refused = 0
+  await page.route('**/Eligibility/$preview', (route) => {
+    refused += 1
+    if (refused > 1) return route.continue()
+    return route.fulfill({ status: 429, headers: { 'Retry-After': '1' }, json: { code: 'rate_limited', detail: 'too many requests' } })
+  })
+  await say('button', button).click()
+  await page.locator('.wait', { hasText: /Wait 1 second/ }).waitFor()
+  await page.locator('.wait').waitFor({ state: 'hidden' })
+  await page.locator('.running .primary:enabled').waitFor()
+  assert.ok(refused > 1, 'the request was sent again')
+  assert.equal(await page.locator('.running .problem:visible').count(), 0)
+  assert.notEqual(await focused(), 'BODY')
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+}
+
+// Where a server has several engines, the rule names one, and every request about it.
+async function chooseEngine() {
+  const modules = ['eligibility-cel', 'eligibility-tables'].map((name) => ({ name, version: '1.0.0', kind: 'eligibility-engine' }))
+  await page.route('**/metadata', (route) => route.fulfill({ json: { modules } }))
+  await say('button', 'Sign out').click()
+  assert.equal(await focused(), 'INPUT')
+  await signIn(given.client)
+  assert.match(await page.locator('footer').innerText(), /of 600 requests left/, 'the footer has the limit of the client')
+  await go('rule')
+  const choice = page.getByLabel('Eligibility engine')
+  await choice.waitFor()
+  const validated = page.waitForRequest((request) => request.url().endsWith('$validate'))
+  await choice.selectOption('eligibility-tables')
+  assert.equal((await validated).postDataJSON().engine, 'eligibility-tables')
+  await page.locator('.verdict .problem', { hasText: 'eligibility-tables' }).waitFor()
+  await choice.selectOption('')
+  await page.locator('.verdict .good').waitFor()
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+}
+
+// The page of a code: reached by its link, with its names, the codes above and below it; it is inserted at the cursor.
+async function openConcept() {
+  await page.goto(`${page.url().split('#')[0]}#vocabularies/${encodeURIComponent('urn:ilo:isco-08#61')}`)
+  await page.locator('.concept h2', { hasText: 'Market-oriented Skilled Agricultural Workers' }).waitFor()
+  await page.locator('.breadcrumb', { hasText: 'Occupations' }).getByRole('button').nth(1).waitFor()
+  await page.locator('.concept .labels', { hasText: 'Persian' }).waitFor()
+  await lookAtAll('concept')
+  await page.locator('.concept .codes li .link').first().click()
+  await page.locator('.concept h2', { hasText: 'Market Gardeners' }).waitFor()
+  assert.match(page.url(), /isco-08%23611$/)
+  assert.notEqual(await focused(), 'BODY')
+  await page.goBack()
+  await page.locator('.concept h2', { hasText: 'Market-oriented' }).waitFor()
+  // Search within the vocabulary.
+  await page.locator('.breadcrumb button').first().click()
+  const search = page.getByRole('combobox', { name: 'Search in Occupations' })
+  await search.fill('nurs')
+  await page.getByRole('option', { name: /Nurs/ }).first().waitFor()
+  assert.ok((await page.locator('.options:visible li').allInnerTexts()).every((text) => text.includes('urn:ilo:isco-08')))
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('Enter')
+  await page.locator('.concept h2', { hasText: /nurs/i }).waitFor()
+  await go('rule')
+  await write('me.occupation == ')
+  await editor().click()
+  await page.keyboard.press('Control+End')
+  await go('vocabularies')
+  await search.or(say('combobox', 'Search all codes')).first().fill('6111')
+  await page.getByRole('option', { name: /6111/ }).first().click()
+  await say('button', 'Insert at the cursor').click()
+  await page.locator('.verdict .good').waitFor()
+  assert.match(await editor().innerText(), /^me\.occupation == code\('urn:ilo:isco-08#6111'\)$/)
+  await write(given.rule)
+  await page.locator('.verdict .good').waitFor()
+  step('read the pages of codes')
 }
 
 await lead(async () => {
@@ -202,6 +341,8 @@ await lead(async () => {
   await lookAtAll('reach')
   await page.getByText('All numbers').click()
 
+  await printedSheet('rule')
+
   // Every number opens the list behind it, with names, and the focus returns to it.
   const eligible = page.locator('.counts .eligible button')
   assert.equal(await openList(eligible), counts.eligible)
@@ -293,6 +434,13 @@ await lead(async () => {
   await page.locator('.verdict .good').waitFor()
   assert.match(await editor().innerText(), /&& me\.gender == code\('urn:iso:std:iso:5218#2'\)$/)
   await write(given.rule)
+  await chooseEngine()
+  await openConcept()
+  await continuesAfterLimit('compare', 'Compare')
+  await continuesAfterLimit('rule', 'Preview')
+  step('continued after the rate limit')
+  await say('button', 'Preview').click()
+  await page.locator('.counts').waitFor()
   await go('vocabularies')
 
   // The same in French, rules and all.
@@ -303,7 +451,25 @@ await lead(async () => {
   assert.equal(await page.locator('html').getAttribute('lang'), 'fr')
   assert.match(await page.getByRole('textbox', { name: 'Expression de la règle' }).innerText(), /age_years/)
   await page.locator('.verdict .good').waitFor()
+  // The result is requested again, with the names of codes in that language.
+  await page.locator('.reach .headline', { hasText: 'éligibles' }).waitFor()
   await lookAtAll('rule-fr')
+  await inOneLanguage('rule')
+  await everyDiagnosticInFrench()
+  await everyProblemInFrench()
+  await page.locator('.sample li button').first().click()
+  await page.locator('.tree').waitFor()
+  await inOneLanguage('case')
+  for (const view of ['compare', 'vocabularies']) {
+    await go(view)
+    await inOneLanguage(view)
+  }
+  await page.locator('.choices button[data-namespace="urn:ilo:isco-08"]').click()
+  await page.locator('.detail .codes li').first().waitFor()
+  await inOneLanguage('a vocabulary')
+  await go('rule')
+  await page.locator('.verdict .good').waitFor()
+  step('read the page in one language')
   // From right to left, with the rule from left to right.
   await page.getByLabel('Langue').selectOption('ar')
   await page.locator('html[dir="rtl"]').waitFor()

@@ -28,6 +28,7 @@ mod packs;
 mod release;
 mod reproduce;
 mod runner;
+mod screenshots;
 mod stamp;
 mod steps;
 mod test;
@@ -68,6 +69,8 @@ usage: cargo xtask <command>
   reproduce           build every plugin twice, at two places, and compare the bytes
   materials           the bill of materials and the notices of what is built for development, held to their schema (needs python3)
   deny [ARGS]         licences, banned crates and sources by deny.toml; ARGS are other checks, such as `advisories`
+  screenshots         every view of the workbench at three widths, in light and dark, in both directions of writing, and its printed
+                      sheets, in pictures/screenshots of the target folder (needs chromium, node and npm)
   docs                the documentation site, in docs-build/book of the target folder (installs mdBook once)
   fields              write the pages that show what the code says: FIELDS.md, ERRORS.md, COMMANDS.md and openapi.json in host/docs
   tidy                the rules of the house that no compiler sees: directions, frozen interfaces, paths";
@@ -103,6 +106,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("reproduce", []) => reproduce::run(&workspace, &steps),
         ("materials", []) => release::check::run(&workspace, &steps),
         ("deny", rest) => deny::run(&workspace, &steps, rest),
+        ("screenshots", []) => screenshots::run(&workspace, &steps),
         ("docs", []) => docs::run(&workspace, &steps),
         ("fields", []) => fields::run(&workspace, &steps),
         ("tidy", []) => tidy::run(&workspace, &steps),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use daftar_tests::{Response, TestApp, artifacts};
 
-/// Maximum size of all files of the page as sent: 300 kB.
-const COMPRESSED_MAX: u64 = 300_000;
+/// Maximum size of all files of the page as sent: 400 kB.
+const COMPRESSED_MAX: u64 = 400_000;
 
 fn page(app: &TestApp) -> Response {
     app.anonymous().request("GET", "/workbench").send().expect(200)

@@ -47,6 +47,7 @@ fn an_analyst_goes_through_every_view() {
             "not_eligible": count(&|person| by_a(person) == Some(false)),
             "undetermined": count(&|person| by_a(person).is_none()),
         },
+        "reasons": super::texts::reasons().keys().collect::<Vec<_>>(),
         "other": "age_years(me.birth_date) >= 65 && me.income.amount < 1000.0",
         "moves": {
             "gained": count(&|person| by_b(person) == Some(true) && by_a(person) != Some(true)),
