@@ -108,6 +108,19 @@ async function everyDiagnosticInFrench() {
   await page.locator('.verdict .good').waitFor()
 }
 
+// The fields that completion offers, with their kinds and descriptions.
+async function fieldsInFrench() {
+  await page.locator('.cm-content').click()
+  await page.keyboard.press('Control+End')
+  await page.keyboard.type(' && me.birth_da')
+  await page.locator('.cm-completionInfo', { hasText: 'La date de naissance.' }).waitFor()
+  const kinds = await page.locator('.cm-tooltip-autocomplete .cm-completionDetail').allInnerTexts()
+  assert.ok(kinds.length > 0 && kinds.every((kind) => !/true|number|text\b|list\b/.test(kind)), String(kinds))
+  await page.keyboard.press('Escape')
+  for (let letter = 0; letter < ' && me.birth_da'.length; letter += 1) await page.keyboard.press('Backspace')
+  await page.locator('.verdict .good').waitFor()
+}
+
 // Problems of requests, by the code in their body.
 async function everyProblemInFrench() {
   for (const [status, code] of [[403, 'missing_scope'], [422, 'evaluation_failed'], [500, 'internal_error'], [409, 'conflict'], [400, 'unknown_parameter'], [418, 'of_a_later_version']]) {
@@ -455,6 +468,7 @@ await lead(async () => {
   await page.locator('.reach .headline', { hasText: 'éligibles' }).waitFor()
   await lookAtAll('rule-fr')
   await inOneLanguage('rule')
+  await fieldsInFrench()
   await everyDiagnosticInFrench()
   await everyProblemInFrench()
   await page.locator('.sample li button').first().click()

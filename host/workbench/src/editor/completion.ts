@@ -12,6 +12,7 @@ import type { Extension } from '@codemirror/state'
 
 import type { Api } from '../api'
 import { type FoundCode, conceptGroups, groupsOf, searchCodes, searchVocabularies, written } from '../codes'
+import { t } from '../i18n'
 import { fieldText, groupText } from '../server/translate'
 import { type Expected, expected } from './expected'
 import { type Schema, type Subject, fieldsBelow, valueField } from './schema'
@@ -94,7 +95,7 @@ function fields(
   const ofRecord = [...(below?.values() ?? [])].map(
     (field): Completion => {
       const info = fieldText([...names.slice(1, -1), field.name], field.vocabularies, field.says)
-      return { label: field.name, type: 'field', detail: field.type, ...(info && { info }), boost: 1 }
+      return { label: field.name, type: 'field', detail: t.kinds[field.type] ?? field.type, ...(info && { info }), boost: 1 }
     },
   )
   return { from, options: [...ofRecord, ...words('method')], validFor: /^\w*$/ }

@@ -10,6 +10,7 @@ import { EditorView, drawSelection, keymap, placeholder } from '@codemirror/view
 
 import type { Api } from '../api'
 import { h } from '../dom'
+import { t } from '../i18n'
 import { type CodedField, completion, inserted, knownField } from './completion'
 import { type Verdict, askAgain, diagnostics } from './diagnostics'
 import { hover } from './hover'
@@ -86,6 +87,7 @@ export function makeEditor(settings: EditorSettings): RuleEditor {
     selection: { anchor: Math.min(settings.cursor ?? settings.text.length, settings.text.length) },
     extensions: [
       history(),
+      EditorState.phrases.of(t.phrases),
       drawSelection(),
       bracketMatching(),
       closeBrackets(),

@@ -4,6 +4,7 @@ import type { Extension } from '@codemirror/state'
 import { hoverTooltip } from '@codemirror/view'
 
 import { h } from '../dom'
+import { t } from '../i18n'
 import { fieldText } from '../server/translate'
 import { type Schema, type Subject, findField } from './schema'
 import { lookUp, says } from './words'
@@ -31,7 +32,7 @@ export function hover(schema: () => Schema | undefined, subject: () => Subject):
 function describe(path: string[], text: string, schema: Schema | undefined, subject: Subject) {
   const last = path.at(-1) ?? ''
   const field = schema && findField(schema, subject, text, path)
-  if (field) return { name: `${field.name}: ${field.type}`, says: fieldText(path.slice(1), field.vocabularies, field.says) }
+  if (field) return { name: `${field.name}: ${t.kinds[field.type] ?? field.type}`, says: fieldText(path.slice(1), field.vocabularies, field.says) }
   const word = lookUp(last)
   if (!word) return undefined
   // A field may have the name of a helper.

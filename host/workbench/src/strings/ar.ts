@@ -330,6 +330,16 @@ export const ar: Strings = {
     made: 'أُعدّ',
     print: 'طباعة',
   },
+  /** Kinds of fields. */
+  kinds: { code: 'رمز', date: 'تاريخ', text: 'نص', number: 'عدد', boolean: 'صواب أو خطأ', list: 'قائمة', object: 'بنية' } as Record<string, string>,
+  /** Texts of the editor, by their English form. */
+  phrases: {
+    Completions: 'اقتراحات',
+    Diagnostics: 'مشكلات',
+    'No diagnostics': 'لا مشكلات',
+    close: 'إغلاق',
+    'Selection deleted': 'حُذف التحديد',
+  },
   definers: { module: 'إضافة', deployment: 'هذه المنشأة', none: 'غير محدد بعد' } as Record<string, string>,
   concept: {
     above: 'الرموز الأعلى',

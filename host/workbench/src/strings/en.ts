@@ -316,6 +316,16 @@ export const en = {
     made: 'Made',
     print: 'Print',
   },
+  /** Kinds of fields. */
+  kinds: { code: 'code', date: 'date', text: 'text', number: 'number', boolean: 'true or false', list: 'list', object: 'structure' } as Record<string, string>,
+  /** Texts of the editor, by their English form. */
+  phrases: {
+    Completions: 'Completions',
+    Diagnostics: 'Diagnostics',
+    'No diagnostics': 'No diagnostics',
+    close: 'close',
+    'Selection deleted': 'Selection deleted',
+  },
   definers: { module: 'a plugin', deployment: 'this deployment', none: 'not defined' } as Record<string, string>,
   concept: {
     above: 'Codes above',

@@ -316,6 +316,16 @@ export const es: Strings = {
     made: 'Elaborado',
     print: 'Imprimir',
   },
+  /** Kinds of fields. */
+  kinds: { code: 'código', date: 'fecha', text: 'texto', number: 'número', boolean: 'verdadero o falso', list: 'lista', object: 'estructura' } as Record<string, string>,
+  /** Texts of the editor, by their English form. */
+  phrases: {
+    Completions: 'Sugerencias',
+    Diagnostics: 'Problemas',
+    'No diagnostics': 'Ningún problema',
+    close: 'cerrar',
+    'Selection deleted': 'Selección borrada',
+  },
   definers: { module: 'un complemento', deployment: 'esta instalación', none: 'sin definir' } as Record<string, string>,
   concept: {
     above: 'Códigos superiores',

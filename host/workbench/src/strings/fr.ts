@@ -317,6 +317,16 @@ export const fr: Strings = {
     made: 'Établi',
     print: 'Imprimer',
   },
+  /** Kinds of fields. */
+  kinds: { code: 'code', date: 'date', text: 'texte', number: 'nombre', boolean: 'vrai ou faux', list: 'liste', object: 'structure' } as Record<string, string>,
+  /** Texts of the editor, by their English form. */
+  phrases: {
+    Completions: 'Propositions',
+    Diagnostics: 'Problèmes',
+    'No diagnostics': 'Aucun problème',
+    close: 'fermer',
+    'Selection deleted': 'Sélection supprimée',
+  },
   definers: { module: 'un greffon', deployment: 'ce déploiement', none: 'pas encore défini' } as Record<string, string>,
   concept: {
     above: 'Codes au-dessus',

@@ -316,6 +316,16 @@ export const pt: Strings = {
     made: 'Elaborado',
     print: 'Imprimir',
   },
+  /** Kinds of fields. */
+  kinds: { code: 'código', date: 'data', text: 'texto', number: 'número', boolean: 'verdadeiro ou falso', list: 'lista', object: 'estrutura' } as Record<string, string>,
+  /** Texts of the editor, by their English form. */
+  phrases: {
+    Completions: 'Sugestões',
+    Diagnostics: 'Problemas',
+    'No diagnostics': 'Nenhum problema',
+    close: 'fechar',
+    'Selection deleted': 'Seleção apagada',
+  },
   definers: { module: 'uma extensão', deployment: 'esta instalação', none: 'por definir' } as Record<string, string>,
   concept: {
     above: 'Códigos acima',
