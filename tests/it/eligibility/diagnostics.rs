@@ -95,6 +95,11 @@ fn all_faults_of_a_rule_are_reported_together() {
           "length": 8,
           "line": 1,
           "message": "there is no function `is_femal`; did you mean `is_female`?",
+          "parameters": [
+            "is_femal",
+            "is_female"
+          ],
+          "reason": "no_function_suggested",
           "severity": "error",
           "suggestion": "is_female"
         },
@@ -104,6 +109,12 @@ fn all_faults_of_a_rule_are_reported_together() {
           "length": 9,
           "line": 2,
           "message": "`me` has no field `birth_dat`; did you mean `birth_date`?",
+          "parameters": [
+            "me",
+            "birth_dat",
+            "birth_date"
+          ],
+          "reason": "no_field_suggested",
           "severity": "error",
           "suggestion": "birth_date"
         }

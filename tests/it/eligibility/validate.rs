@@ -150,6 +150,8 @@ fn a_group_that_is_not_set_is_a_warning_until_it_is() {
         message.contains("`pregnant_eligible`") && message.contains("concept_group.pregnant_eligible"),
         "{message}"
     );
+    let named = json!(["pregnant_eligible", "concept_group.pregnant_eligible"]);
+    assert_eq!((&warning["reason"], &warning["parameters"]), (&json!("unset_concept_group"), &named));
     let code = json!({"code": "urn:svc:vocab:pregnancy-status#pregnant", "labels": {"en": "Pregnant"}});
     let added = app.admin().request("POST", "/local-codes").json(&code).send();
     assert_eq!(added.status, 201, "{}", added.text());
@@ -176,6 +178,11 @@ fn reading_without_the_scope_is_a_warning() {
     let codes: Vec<&str> =
         checked["diagnostics"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
     assert_eq!(codes, ["field_not_granted", "missing_scope"], "{checked}");
+    let denied = &checked["diagnostics"][0];
+    assert_eq!(
+        (&denied["reason"], &denied["parameters"]),
+        (&json!("rule_field_not_granted"), &json!(["me.birth_date"]))
+    );
     let message = checked["diagnostics"][0]["message"].as_str().unwrap();
     assert!(message.contains("`me.birth_date`") && message.contains("`birth_date` of `individual`"), "{message}");
     let inline = json!({"expression": expression, "subjects": [{"gender": "urn:iso:std:iso:5218#2", "birth_date": "1950-01-01", "members": [{}, {}]}]});
