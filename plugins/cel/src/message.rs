@@ -17,7 +17,7 @@ macro_rules! reasons {
         /// |---|---|
         /// | `{0}` | the parameter |
         /// | `{any:0}` | alternatives, separated by a space, in backticks |
-        /// | `{range:0}` | a count, and the most that it may be: two parameters |
+        /// | `{arguments:0}` | a number of arguments, from one to another: two parameters |
         /// | `{type:0}` | the name of a type, in words |
         /// | `{list:0}` | a list of values of a type |
         /// | `{is:0}` | a description: a part, the name of its type, and a field of it or nothing: three parameters |
@@ -111,7 +111,7 @@ reasons! {
     TakesDateAsText "takes_date_as_text" "`date` takes a text such as '2026-01-31'; {is:0}";
     NotADay "not_a_day" "`{0}` is not a day, which is written `'2026-01-31'`";
     NotLiteral "not_literal" "`{0}` takes this as a text written out between quotes";
-    ArgumentCount "argument_count" "`{0}` takes {range:1} argument(s), not {3}: `{4}`";
+    ArgumentCount "argument_count" "`{0}` takes {arguments:1}, not {3}: `{4}`";
     CalledOnValue "called_on_value" "`{0}` is called on a value: `{1}`";
     TakesInBrackets "takes_in_brackets" "`{0}` takes its value in brackets: `{1}`";
     NoFunction "no_function" "there is no function `{0}`";
@@ -205,7 +205,7 @@ impl Message {
     fn place(&self, form: &str, index: usize) -> String {
         match form {
             "any" => format!("`{}`", self.at(index).split(' ').collect::<Vec<_>>().join("` or `")),
-            "range" => range(self.at(index), self.at(index + 1)),
+            "arguments" => arguments(self.at(index), self.at(index + 1)),
             "type" => type_in_words(self.at(index)).to_owned(),
             "list" => format!("a list of {}", items_in_words(self.at(index))),
             "is" => description(self.at(index), self.at(index + 1), self.at(index + 2)),
@@ -229,8 +229,9 @@ impl fmt::Display for Message {
     }
 }
 
-fn range(least: &str, most: &str) -> String {
-    if least == most { least.to_owned() } else { format!("{least} to {most}") }
+fn arguments(least: &str, most: &str) -> String {
+    let noun = if most == "1" { "argument" } else { "arguments" };
+    if least == most { format!("{least} {noun}") } else { format!("{least} to {most} {noun}") }
 }
 
 fn description(text: &str, value: &str, field: &str) -> String {
@@ -331,7 +332,9 @@ mod tests {
                         name one of its fields, such as `gender`";
         assert_eq!(message, expected);
         let message = Reason::ArgumentCount.with(["map", "2", "3", "1", "list.map(x, …)"]).to_string();
-        assert_eq!(message, "`map` takes 2 to 3 argument(s), not 1: `list.map(x, …)`");
+        assert_eq!(message, "`map` takes 2 to 3 arguments, not 1: `list.map(x, …)`");
+        let message = Reason::ArgumentCount.with(["size", "1", "1", "2", "size(x)"]).to_string();
+        assert_eq!(message, "`size` takes 1 argument, not 2: `size(x)`");
     }
 
     #[test]

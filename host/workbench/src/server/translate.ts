@@ -3,6 +3,7 @@
 
 import type { Diagnostic } from '../api'
 import { server } from '../i18n'
+import { fields as english } from './en'
 import type { ServerTexts } from './texts'
 
 /** The body of a failed request. */
@@ -51,12 +52,16 @@ export function diagnosticText({ code, reason, parameters, message }: Diagnostic
 
 /** The description of a field by its path without the root, with the namespaces of its codes. */
 export function fieldText(path: string[], vocabularies: string[], says: string): string {
-  if (!server) return says
+  if (!server) return says || described(path, english)
   if (vocabularies.length > 0) return filled(server.codeOf, [vocabularies.join(' ')], server)
+  return described(path, server.fields)
+}
+
+/** The description of a path; of a variable for the items of a list only the last name is known. */
+function described(path: string[], fields: Record<string, string>): string {
   const last = path.at(-1) ?? ''
-  // A variable for the items of a list has no path.
-  const below = Object.keys(server.fields).find((name) => name.endsWith(`.${last}`))
-  return server.fields[path.join('.')] ?? server.fields[last] ?? (below ? server.fields[below] : undefined) ?? ''
+  const below = Object.keys(fields).find((name) => name.endsWith(`.${last}`)) ?? ''
+  return fields[path.join('.')] ?? fields[last] ?? fields[below] ?? ''
 }
 
 /** The description of a concept group. */
@@ -88,15 +93,16 @@ export function filled(text: string, parameters: string[], texts: ServerTexts): 
       case 'list':
         return texts.lists[value] ?? texts.lists['any'] ?? value
       case 'is':
-        return described(value, at(index + 1), at(index + 2), texts)
+        return part(value, at(index + 1), at(index + 2), texts)
       default:
         return value
     }
   })
 }
 
-function described(part: string, type: string, field: string, texts: ServerTexts): string {
-  if (type === 'record') return filled(field ? texts.isRecordWith : texts.isRecord, [part, field], texts)
-  if (type === 'list') return filled(texts.isList, [part], texts)
-  return filled(texts.is, [part, texts.types[type] ?? texts.types['any'] ?? type], texts)
+/** The description of a part of a rule. */
+function part(text: string, type: string, field: string, texts: ServerTexts): string {
+  if (type === 'record') return filled(field ? texts.isRecordWith : texts.isRecord, [text, field], texts)
+  if (type === 'list') return filled(texts.isList, [text], texts)
+  return filled(texts.is, [text, texts.types[type] ?? texts.types['any'] ?? type], texts)
 }
