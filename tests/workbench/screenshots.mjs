@@ -19,11 +19,11 @@ async function takeAll(name, language) {
     for (const colorScheme of ['light', 'dark']) {
       await page.emulateMedia({ colorScheme })
       await look(`${name}-${size.width}-${colorScheme}-${language}`)
+      await accessible(`${name} ${size.width} ${colorScheme} ${language}`)
     }
   }
   await page.emulateMedia({ colorScheme: 'light' })
   await page.setViewportSize(SIZES[2])
-  await accessible(`${name} ${language}`)
   step(`${name} ${language}`)
 }
 
