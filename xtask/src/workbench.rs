@@ -17,6 +17,9 @@ use crate::tools;
 use crate::workspace::Workspace;
 
 const SOURCES: &str = "host/workbench";
+/// The example rules, which the page contains, and their folder beside its copied sources.
+const RULES: &str = "examples/rules";
+const RULES_BESIDE: &str = "example-rules";
 /// The files that npm reads; the second lists every package with its digest.
 const NPM_FILES: [&str; 2] = ["package.json", "package-lock.json"];
 /// The folders of the sources.
@@ -35,11 +38,15 @@ pub fn build(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     }
     let sources = workspace.root().join(SOURCES);
     let place = workspace.target().join("workbench-build");
-    let version = digest(&sources)?;
+    let rules = workspace.root().join(RULES);
+    let version = digest([&sources, &rules])?;
     if tools::is_there(&place, "page", &version) && embedded.join("index.html").is_file() {
         return Ok(());
     }
     copy_sources(&sources, &place)?;
+    for file in files::all_below(&rules, &[])? {
+        files::copy(&rules.join(&file), &place.join(RULES_BESIDE).join(&file))?;
+    }
     install(steps, &place)?;
     let mut build = tools::npm("run", &place);
     // Its output is for developers of the page; errors go where ours go.
@@ -71,8 +78,9 @@ fn install(steps: &Steps, place: &Path) -> Result<(), Failure> {
 
 /// Replaces the sources of an earlier build.
 fn copy_sources(sources: &Path, place: &Path) -> Result<(), Failure> {
-    for old in FOLDERS.map(|name| place.join(name)).iter().filter(|old| old.is_dir()) {
-        fs::remove_dir_all(old).map_err(|cause| Failure::file(old, cause))?;
+    let copied = FOLDERS.into_iter().chain([RULES_BESIDE]).map(|name| place.join(name));
+    for old in copied.filter(|old| old.is_dir()) {
+        fs::remove_dir_all(&old).map_err(|cause| Failure::file(&old, cause))?;
     }
     for file in files::all_below(sources, &NOT_SOURCES)? {
         files::copy(&sources.join(&file), &place.join(&file))?;
@@ -98,15 +106,17 @@ fn keep_only(folder: &Path, stored: &HashSet<String>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Digest of the sources.
-fn digest(sources: &Path) -> Result<String, Failure> {
+/// Digest of the files of folders.
+fn digest(folders: [&Path; 2]) -> Result<String, Failure> {
     let mut digest = Sha256::new();
-    for file in files::all_below(sources, &NOT_SOURCES)? {
-        let text = files::read(&sources.join(&file))?;
-        digest.update(file.to_string_lossy().as_bytes());
-        digest.update([0]);
-        digest.update(text.len().to_le_bytes());
-        digest.update(text);
+    for folder in folders {
+        for file in files::all_below(folder, &NOT_SOURCES)? {
+            let text = files::read(&folder.join(&file))?;
+            digest.update(file.to_string_lossy().as_bytes());
+            digest.update([0]);
+            digest.update(text.len().to_le_bytes());
+            digest.update(text);
+        }
     }
     Ok(hex(digest))
 }

@@ -13,6 +13,8 @@ export interface Field {
   vocabularies: string[]
   /** Its fields, by name. */
   fields: Map<string, Field>
+  /** Its possible values, if they are listed. */
+  choices?: string[]
 }
 
 type Fields = Map<string, Field>
@@ -28,6 +30,7 @@ interface Shape {
   type?: string | string[]
   format?: string
   description?: string
+  enum?: (string | null)[]
   properties?: Record<string, Shape>
   items?: Shape
   anyOf?: Shape[]
@@ -62,7 +65,8 @@ export async function readSchema(api: Api): Promise<Schema> {
     const isCode = given.$ref?.endsWith('/Code') === true
     const says = shape.description ?? ''
     const vocabularies = isCode ? vocabulariesIn(says) : []
-    return { name, type: isCode ? 'code' : typeOf(shape), says, vocabularies, fields: fieldsOf(shape, depth) }
+    const field = { name, type: isCode ? 'code' : typeOf(shape), says, vocabularies, fields: fieldsOf(shape, depth) }
+    return shape.enum ? { ...field, choices: shape.enum.filter((choice) => choice !== null) } : field
   }
   const without = (fields: Fields): Fields => new Map([...fields].filter(([name]) => !UNREAD.has(name)))
   const named = (name: string): Fields => fieldsOf(shapes[name] ?? {}, DEPTH_MAX)

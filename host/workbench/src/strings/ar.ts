@@ -1,6 +1,7 @@
 // All texts of the page in Arabic.
 
 import { number } from '../i18n'
+import { rules as ofRules } from './rules/ar'
 import type { Strings } from './en'
 
 const rules = new Intl.PluralRules('ar')
@@ -354,4 +355,5 @@ export const ar: Strings = {
     withBelow: 'وكل ما تحته',
     searchIn: (name: string) => `البحث في ${name}`,
   },
+  ...ofRules,
 }

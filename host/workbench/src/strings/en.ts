@@ -1,6 +1,7 @@
 // All texts of the page in English.
 
 import { number } from '../i18n'
+import { rules as ofRules } from './rules/en'
 
 const plural = (count: number, one: string, many: string) => `${number(count)} ${count === 1 ? one : many}`
 
@@ -340,6 +341,7 @@ export const en = {
     withBelow: 'and all below',
     searchIn: (name: string) => `Search in ${name}`,
   },
+  ...ofRules,
 }
 
 export type Strings = typeof en

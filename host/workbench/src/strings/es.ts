@@ -1,6 +1,7 @@
 // All texts of the page in Spanish.
 
 import { number } from '../i18n'
+import { rules as ofRules } from './rules/es'
 import type { Strings } from './en'
 
 const plural = (count: number, one: string, many: string) => `${number(count)} ${count === 1 ? one : many}`
@@ -340,4 +341,5 @@ export const es: Strings = {
     withBelow: 'y todo lo inferior',
     searchIn: (name: string) => `Buscar en ${name}`,
   },
+  ...ofRules,
 }

@@ -1,6 +1,7 @@
 // All texts of the page in French.
 
 import { number } from '../i18n'
+import { rules as ofRules } from './rules/fr'
 import type { Strings } from './en'
 
 // In French zero is singular.
@@ -341,4 +342,5 @@ export const fr: Strings = {
     withBelow: 'et tout ce qui est au-dessous',
     searchIn: (name: string) => `Rechercher dans ${name}`,
   },
+  ...ofRules,
 }

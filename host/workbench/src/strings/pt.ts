@@ -1,6 +1,7 @@
 // All texts of the page in Portuguese.
 
 import { number } from '../i18n'
+import { rules as ofRules } from './rules/pt'
 import type { Strings } from './en'
 
 const plural = (count: number, one: string, many: string) => `${number(count)} ${count === 1 ? one : many}`
@@ -340,4 +341,5 @@ export const pt: Strings = {
     withBelow: 'e tudo o que está abaixo',
     searchIn: (name: string) => `Procurar em ${name}`,
   },
+  ...ofRules,
 }
