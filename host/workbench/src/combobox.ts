@@ -13,6 +13,8 @@ export interface Searching<T> {
   hint: string
   value?: string
   search: (text: string, signal: AbortSignal) => Promise<T[]>
+  /** Whether a click and the arrow down open the list of an empty field. */
+  isOpenWithoutText?: boolean
   /** The content of an option. */
   option: (item: T) => Child[]
   /** The sentence about the result. */
@@ -21,7 +23,7 @@ export interface Searching<T> {
   onChoose: (item: T) => string
 }
 
-export function combobox<T>({ label, hint, value, search, option, status: statusOf, onChoose }: Searching<T>): HTMLElement {
+export function combobox<T>({ label, hint, value, search, isOpenWithoutText = false, option, status: statusOf, onChoose }: Searching<T>): HTMLElement {
   const id = freshId('options')
   let found: T[] = []
   let active = -1
@@ -48,6 +50,9 @@ export function combobox<T>({ label, hint, value, search, option, status: status
         timer = setTimeout(() => void ask(), PAUSE_MS)
       },
       keydown: (event) => onKey(event),
+      click: () => {
+        if (isOpenWithoutText && list.hidden && !input.value) void ask()
+      },
       blur: () => setTimeout(() => shut()),
     },
   })
@@ -56,7 +61,7 @@ export function combobox<T>({ label, hint, value, search, option, status: status
     asking?.abort()
     asking = new AbortController()
     const text = input.value
-    if (!text.trim()) {
+    if (!text.trim() && !isOpenWithoutText) {
       shut()
       status.textContent = ''
       return
@@ -128,7 +133,10 @@ export function combobox<T>({ label, hint, value, search, option, status: status
   }
 
   function onKey(event: KeyboardEvent): void {
-    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+    if (event.key === 'ArrowDown' && isOpenWithoutText && list.hidden && !input.value) {
+      event.preventDefault()
+      void ask()
+    } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
       event.preventDefault()
       if (list.hidden && found.length > 0 && input.value) show()
       move(event.key === 'ArrowDown' ? active + 1 : active < 0 ? -1 : active - 1)

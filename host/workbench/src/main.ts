@@ -1,6 +1,7 @@
 // Starts the page: in the browser's language, at the sign-in.
 
 import './style.css'
+import './builder/style.css'
 
 import { Api } from './api'
 import { preferred, setLanguage } from './i18n'

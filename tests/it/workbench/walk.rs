@@ -20,15 +20,11 @@ fn an_analyst_goes_through_every_view() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
     let people = all_people();
-    let lines: String = people.iter().map(|person| format!("{}\n", person.line())).collect();
-    let file = folder.path().join("people.ndjson");
-    std::fs::write(&file, lines).unwrap();
-    let server = Server::serve(&data_dir, &[]);
-    drop(process::run(&data_dir, &["import", file.to_str().unwrap()]).expect_success());
+    let server = serve(folder.path(), &data_dir, &people);
     let client = client(&data_dir, "600");
     let limited = self::client(&data_dir, "3");
 
-    let year = jiff::Zoned::now().with_time_zone(jiff::tz::TimeZone::UTC).year();
+    let year = this_year();
     let by_a = |person: &Person| person.is_woman_of(60, year);
     let by_b = |person: &Person| person.is_poor_of(65, year);
     let of_a =
@@ -65,6 +61,41 @@ fn an_analyst_goes_through_every_view() {
         other => panic!("unknown step `{other}`"),
     });
     drop(server.stop());
+}
+
+#[test]
+fn an_analyst_builds_rules_without_the_editor() {
+    let Some(browser) = Browser::find() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let people = all_people();
+    let server = serve(folder.path(), &data_dir, &people);
+    let client = client(&data_dir, "600");
+    let year = this_year();
+    let count = |outcome: Option<bool>| count_of(&people, |person| person.is_woman_of(60, year) == outcome);
+    let given = json!({
+        "url": server.url,
+        "chromium": browser.chromium,
+        "pictures": artifacts::pictures("workbench-builder"),
+        "client": {"client_id": client.id, "client_secret": client.secret},
+        "counts": {"eligible": count(Some(true)), "not_eligible": count(Some(false)), "undetermined": count(None)},
+    });
+    browser.walk("builder.mjs", &given.to_string(), |what| panic!("unknown step `{what}`"));
+    drop(server.stop());
+}
+
+/// A server with those people.
+fn serve(folder: &Path, data_dir: &Path, people: &[Person]) -> Server {
+    let lines: String = people.iter().map(|person| format!("{}\n", person.line())).collect();
+    let file = folder.join("people.ndjson");
+    std::fs::write(&file, lines).unwrap();
+    let server = Server::serve(data_dir, &[]);
+    drop(process::run(data_dir, &["import", file.to_str().unwrap()]).expect_success());
+    server
+}
+
+fn this_year() -> i16 {
+    jiff::Zoned::now().with_time_zone(jiff::tz::TimeZone::UTC).year()
 }
 
 fn count_of(people: &[Person], meets: impl Fn(&Person) -> bool) -> usize {

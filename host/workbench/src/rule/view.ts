@@ -1,5 +1,6 @@
 // The first view: a rule, its diagnostics, and its reach.
 
+import { editingPanel } from '../builder/panel'
 import { codeSearch } from '../combobox'
 import { field, h, onRunKey } from '../dom'
 import { makeEditor, type RuleEditor } from '../editor/editor'
@@ -27,9 +28,10 @@ export const rule: View = (context) => {
       state.a = text
       state.save()
       reach.changed()
+      panel.changed()
     },
     onVerdict: (told: Verdict) => {
-      showVerdict(verdict, told, editor)
+      showVerdict(verdict, told, { ...editor, goTo: (from, to) => (panel.showText(), editor.goTo(from, to)) })
       reach.validated(told.kind === 'validated' && !told.validated.valid)
     },
   })
@@ -43,6 +45,7 @@ export const rule: View = (context) => {
           state.save()
           editor.recheck()
           reach.changed()
+          panel.changed()
         },
       },
     },
@@ -72,6 +75,15 @@ export const rule: View = (context) => {
         onChoose: (code) => editor.insertCode(code),
       })
     : h('p', { class: 'hint' }, t.rule.noVocabulary)
+  const hint = h('p', { class: 'hint' }, t.rule.hint)
+  const panel = editingPanel({
+    api,
+    editor,
+    text: () => state.a,
+    subject: () => state.subject,
+    withText: [hint, codes],
+    say: context.say,
+  })
   const dom = h(
     'div',
     { class: 'columns', on: { keydown: onRunKey(() => reach.run()) } },
@@ -81,8 +93,9 @@ export const rule: View = (context) => {
       h('h1', { id: 'rule' }, t.rule.heading),
       !api.may('eligibility:read') && h('p', { class: 'problem', role: 'alert' }, t.signIn.noRules),
       h('div', { class: 'row top' }, field(t.subject.label, subject), field(t.rule.asOf, asOf, t.rule.asOfHint), engine),
-      editor.dom,
-      h('p', { class: 'hint' }, t.rule.hint),
+      panel.dom,
+      hint,
+      panel.reading,
       verdict,
       codes,
     ),
@@ -96,6 +109,7 @@ export const rule: View = (context) => {
     dom,
     close: () => {
       reach.close()
+      panel.close()
       editor.view.destroy()
     },
   }
