@@ -9,6 +9,7 @@ import { state } from '../state'
 import { type Row, bars, legend } from './bars'
 import { chart } from './chart'
 import { contextLine } from './context'
+import { funnel } from './funnel'
 import { ageFilters, narrowed, openList } from './list'
 import { type Decided, OUTCOMES, type Outcome, type Previewed, type Question, preview } from './preview'
 import { printButton, provenance } from './provenance'
@@ -104,6 +105,7 @@ export class Reach {
       result.errors > 0 && h('p', { class: 'notice' }, t.reach.errors(result.errors)),
       result.decision.visibility === 'consent' && h('p', { class: 'notice' }, t.reach.consent),
       result.withheld.length > 0 && h('p', { class: 'notice' }, t.reach.withheld(result.withheld.join(', '))),
+      funnel(this.context, question, result, this.#names.signal),
       this.#chart(question, result),
       this.#missing(question, result),
       this.#sample(question, result),
