@@ -164,13 +164,14 @@ class Funnel {
     const { isAnd } = this.found
     if (!change || !counts) return h('li', {}, h('span', { class: 'condition', title: condition }, condition), bar(undefined), h('span', {}), h('span', {}))
     const row = t.funnel.row(condition, change.change, change.left, isAnd)
+    const signed = change.change === 0 ? number(0) : (isAnd ? t.funnel.excluded : t.funnel.added)(change.change)
     return h(
       'li',
       {},
       h('span', { class: 'visually-hidden' }, row),
       h('span', { class: 'condition', title: row, 'aria-hidden': 'true' }, condition),
       bar(counts),
-      h('span', { class: 'change', 'aria-hidden': 'true' }, h('bdi', { dir: 'ltr' }, (isAnd ? t.funnel.excluded : t.funnel.added)(change.change))),
+      h('span', { class: 'change', 'aria-hidden': 'true' }, h('bdi', { dir: 'ltr' }, signed)),
       h('span', { class: 'left', 'aria-hidden': 'true' }, number(change.left)),
     )
   }
