@@ -6,7 +6,7 @@ import { exampleRules } from '../syntax/examples'
 import { parse } from '../syntax/parse'
 import { urisIn } from './codes'
 import { type Clause, inLine, read } from './read'
-import { pieces } from './terms'
+import { factName, pieces } from './terms'
 import { sentence } from './view'
 
 const examples = exampleRules()
@@ -113,4 +113,9 @@ test('a condition is read in one line', () => {
   const { tree } = parse(text)!
   const line = tree.kind === 'chain' ? inLine(read(tree, { source: text, subject: 'individual', codes: new Map() })) : ''
   assert.match(line, /^A person is eligible if all of these are true: the person is male and \(.* or the date of birth is before January 31, 1960\)$/)
+})
+
+test('missing facts have names', () => {
+  const names = ['me.birth_date', 'me.address[].district', 'members.role', 'members', 'programs.status', 'me.extension.x', 'concept_group.y'].map(factName)
+  assert.deepEqual(names, ['the date of birth', 'the district', 'the role in the household of the member', 'the members of the household', 'the status of the membership', 'extension.x', 'concept_group.y'])
 })

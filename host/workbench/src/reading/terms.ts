@@ -192,3 +192,13 @@ export function nameOf(path: string[]): string {
   const name = path.length === 1 ? t.reading.itself : nameOf(path.slice(0, -1))
   return `${name} (${part})`
 }
+
+/** The name of a missing fact, such as `members.gender`, in plain text. */
+export function factName(fact: string): string {
+  const [root = '', ...names] = fact.replaceAll('[]', '').split('.')
+  const plain = (text: string) => pieces(text).join('')
+  if (root === 'me' && names.length > 0) return plain(nameOf(names))
+  if (root === 'members') return names.length > 0 ? plain(`${nameOf(names)} ${t.reading.of.member}`) : t.reading.members.list
+  if (root === 'programs') return names.length > 0 ? plain(nameOf(['program', ...names])) : t.reading.programs.list
+  return fact
+}

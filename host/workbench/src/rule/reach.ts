@@ -4,6 +4,7 @@
 import { field, fill, h } from '../dom'
 import { schemaOf } from '../editor/schema'
 import { either, number, percent, t } from '../i18n'
+import { factName } from '../reading/terms'
 import type { Context } from '../shell'
 import { state } from '../state'
 import { type Row, bars, legend } from './bars'
@@ -213,7 +214,7 @@ export function headline({ subject }: Question, result: Previewed): string {
   const { eligible, total, undetermined, missing } = result
   const first = t.reach.headline(eligible, total, percent(eligible, total), subject === 'individual')
   if (undetermined === 0) return `${first}.`
-  const facts = missing.map(({ field, count }) => `${field.replace(/^me\./, '')} (${number(count)})`)
+  const facts = missing.map(({ field, count }) => `${factName(field)} (${number(count)})`)
   return `${first}${t.reach.semicolon}${facts.length > 0 ? t.reach.undecided(undetermined, either(facts)) : t.reach.undecidedOnly(undetermined)}.`
 }
 

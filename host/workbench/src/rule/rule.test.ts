@@ -79,7 +79,7 @@ test('a sentence says the result, and which facts are missing', () => {
     { field: 'me.gender', count: 2 },
   ]
   const text = headline(question, { ...result, missing }).replaceAll(/[\u2068\u2069]/g, '')
-  assert.equal(text, '105 of 1,001 people are eligible (10.5%); 27 cannot be decided because birth_date (25) or gender (2) is missing.')
+  assert.equal(text, '105 of 1,001 people are eligible (10.5%); 27 cannot be decided because the date of birth (25) or the gender (2) is missing.')
 })
 
 test('an age is a range of dates of birth', () => {

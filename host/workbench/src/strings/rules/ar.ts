@@ -259,7 +259,7 @@ export const rules: RuleStrings = {
   funnel: {
     and: 'ما يستبعده كل شرط',
     or: 'ما يضيفه كل بديل',
-    lead: (requests) => `محسوب من ${plural(requests, 'معاينة واحدة إضافية', 'معاينتين إضافيتين', 'معاينات إضافية', 'معاينة إضافية')} لليوم نفسه وللسكان أنفسهم.`,
+    lead: (requests) => `محسوب من ${plural(requests, 'معاينة واحدة إضافية', 'معاينتين إضافيتين', 'معاينات إضافية', 'معاينة إضافية')} لليوم نفسه وللسكان أنفسهم؛ كل معاينة تُحسب طلبًا.`,
     excluded: (count) => `−${number(count)}`,
     added: (count) => `+${number(count)}`,
     row: (condition, change, left, isAnd) =>

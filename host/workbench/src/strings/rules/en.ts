@@ -249,7 +249,7 @@ export const rules = {
   funnel: {
     and: 'What each condition excludes',
     or: 'What each alternative adds',
-    lead: (requests: number) => `Calculated by ${plural(requests, 'further preview', 'further previews')} on the same day and population.`,
+    lead: (requests: number) => `Calculated by ${plural(requests, 'further preview', 'further previews')} on the same day and population; each counts as a request.`,
     excluded: (count: number) => `−${number(count)}`,
     added: (count: number) => `+${number(count)}`,
     row: (condition: string, change: number, left: number, isAnd: boolean) =>

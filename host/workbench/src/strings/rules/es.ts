@@ -268,7 +268,7 @@ export const rules: RuleStrings = {
   funnel: {
     and: 'Lo que excluye cada condición',
     or: 'Lo que añade cada alternativa',
-    lead: (requests) => `Calculado con ${plural(requests, 'vista previa más', 'vistas previas más')} del mismo día y la misma población.`,
+    lead: (requests) => `Calculado con ${plural(requests, 'vista previa más', 'vistas previas más')} del mismo día y la misma población; cada una cuenta como una solicitud.`,
     excluded: (count) => `−${number(count)}`,
     added: (count) => `+${number(count)}`,
     row: (condition, change, left, isAnd) =>

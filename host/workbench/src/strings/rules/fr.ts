@@ -265,7 +265,7 @@ export const rules: RuleStrings = {
   funnel: {
     and: 'Ce que chaque condition exclut',
     or: 'Ce que chaque alternative ajoute',
-    lead: (requests) => `Calculé par ${plural(requests, 'autre aperçu', 'autres aperçus')} du même jour et de la même population.`,
+    lead: (requests) => `Calculé par ${plural(requests, 'autre aperçu', 'autres aperçus')} du même jour et de la même population ; chacun compte comme une requête.`,
     excluded: (count) => `−${number(count)}`,
     added: (count) => `+${number(count)}`,
     row: (condition, change, left, isAnd) =>

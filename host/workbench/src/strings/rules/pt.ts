@@ -268,7 +268,7 @@ export const rules: RuleStrings = {
   funnel: {
     and: 'O que cada condição exclui',
     or: 'O que cada alternativa acrescenta',
-    lead: (requests) => `Calculado com mais ${plural(requests, 'pré-visualização', 'pré-visualizações')} do mesmo dia e da mesma população.`,
+    lead: (requests) => `Calculado com mais ${plural(requests, 'pré-visualização', 'pré-visualizações')} do mesmo dia e da mesma população; cada uma conta como um pedido.`,
     excluded: (count) => `−${number(count)}`,
     added: (count) => `+${number(count)}`,
     row: (condition, change, left, isAnd) =>
