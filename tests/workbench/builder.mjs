@@ -52,6 +52,8 @@ async function ruleText() {
 async function pension(names) {
   await page.locator('.modes button').last().focus()
   await key('Enter')
+  // The fields of rules are loaded by then.
+  await page.locator('.builder > .add button').first().waitFor()
   await press(`+ ${names.add}`)
   await pick(names.age)
   await to(names.value)
