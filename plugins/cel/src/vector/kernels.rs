@@ -123,10 +123,10 @@ pub fn days(days: &Lane<'_, i32>, range: DayRange, rows: usize) -> Vec<Truth> {
 
 /// The codes in a truth table of the host.
 pub fn is_in_table(codes: &Lane<'_, u32>, table: &[u8], rows: usize) -> Vec<Truth> {
-    let truths = codes.values.map(|code| match table.get(code as usize) {
-        None | Some(0) => NO,
-        Some(1) => YES,
-        Some(_) => UNKNOWN,
+    let truths = codes.values.map(|code| {
+        // The host's 0 is no, 1 is yes and everything else is unknown. Comparisons without branches.
+        let truth = table.get(code as usize).copied().unwrap_or(0);
+        if truth == 1 { YES } else { truth.min(UNKNOWN) }
     });
     let mut truths = truths.into_vec(rows);
     codes.known.apply(&mut truths);

@@ -80,12 +80,19 @@ impl Known {
             let [byte, _] = (u16::from_le_bytes([*low, *high]) >> shift).to_le_bytes();
             byte
         });
-        let mut known = Vec::with_capacity(rows.next_multiple_of(8));
-        for byte in shifted.take(rows.div_ceil(8)) {
-            known.extend_from_slice(&spread(byte));
+        let shifted = shifted.take(rows.div_ceil(8));
+        // Often every value of a block is recorded, even if not every value of the batch is.
+        let (full, last) = (rows / 8, u8::MAX >> ((8 - rows % 8) % 8));
+        let is_full = |(at, byte): (usize, u8)| at < full && byte == u8::MAX || at == full && byte & last == last;
+        if shifted.clone().enumerate().fold(true, |all, place| all & is_full(place)) {
+            return Self::All;
         }
-        known.resize(rows, 0);
-        Self::from_bytes(known)
+        let mut known = vec![0; rows.next_multiple_of(8)];
+        for (mask, byte) in known.as_chunks_mut::<8>().0.iter_mut().zip(shifted) {
+            *mask = spread(byte);
+        }
+        known.truncate(rows);
+        Self::Each(known)
     }
 
     /// A mask of bytes, each with all bits or none.
@@ -158,23 +165,23 @@ impl<'a, T: Copy> Values<'a, T> {
     }
 
     /// Maps each value.
-    pub fn map<R: Copy + 'static>(&self, make: impl Fn(T) -> R) -> Values<'static, R> {
+    pub fn map<R: Copy + Default + 'static>(&self, make: impl Fn(T) -> R) -> Values<'static, R> {
         match self {
             Self::One(value) => Values::One(make(*value)),
-            Self::Each(values) => Values::Each(Cow::Owned(values.iter().map(|value| make(*value)).collect())),
+            Self::Each(values) => Values::Each(Cow::Owned(by_blocks(values, make))),
         }
     }
 
     /// Combines pairs of values. Each form has its own branchless loop.
-    pub fn zip<U: Copy, R: Copy + 'static>(
+    pub fn zip<U: Copy, R: Copy + Default + 'static>(
         &self,
         other: &Values<'_, U>,
         make: impl Fn(T, U) -> R,
     ) -> Values<'static, R> {
         let made = match (self, other) {
             (Self::One(value), Values::One(other)) => return Values::One(make(*value, *other)),
-            (Self::One(value), Values::Each(others)) => others.iter().map(|other| make(*value, *other)).collect(),
-            (Self::Each(values), Values::One(other)) => values.iter().map(|value| make(*value, *other)).collect(),
+            (Self::One(value), Values::Each(others)) => by_blocks(others, |other| make(*value, other)),
+            (Self::Each(values), Values::One(other)) => by_blocks(values, |value| make(value, *other)),
             (Self::Each(values), Values::Each(others)) => {
                 values.iter().zip(others.iter()).map(|(value, other)| make(*value, *other)).collect()
             }
@@ -198,7 +205,7 @@ impl<'a, T: Copy> Lane<'a, T> {
     }
 
     /// Maps the values; the known rows stay the same.
-    pub fn map<R: Copy + 'static>(self, make: impl Fn(T) -> R) -> Lane<'static, R> {
+    pub fn map<R: Copy + Default + 'static>(self, make: impl Fn(T) -> R) -> Lane<'static, R> {
         Lane { values: self.values.map(make), known: self.known }
     }
 
@@ -244,6 +251,24 @@ impl Vector<'_> {
     }
 }
 
+/// Maps values, a block of them in each iteration of the loop. In the sandbox each iteration costs a check of the time
+/// limit, and only blocks of this size become SIMD instructions for all types.
+fn by_blocks<T: Copy, R: Copy + Default>(values: &[T], make: impl Fn(T) -> R) -> Vec<R> {
+    const BLOCK: usize = 16;
+    let mut made = vec![R::default(); values.len()];
+    let (blocks, rest) = values.as_chunks::<BLOCK>();
+    let (to_blocks, to_rest) = made.as_chunks_mut::<BLOCK>();
+    for (to, from) in to_blocks.iter_mut().zip(blocks) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = make(*from);
+        }
+    }
+    for (to, from) in to_rest.iter_mut().zip(rest) {
+        *to = make(*from);
+    }
+    made
+}
+
 /// Repeats the value of each owner for each of its items.
 pub fn repeat<T: Copy>(values: &[T], offsets: &[u32]) -> Vec<T> {
     let mut repeated = Vec::with_capacity(offsets.last().copied().unwrap_or(0) as usize);
@@ -259,5 +284,23 @@ fn mask(is_known: bool) -> u8 {
 
 /// The mask of eight rows.
 fn spread(byte: u8) -> [u8; 8] {
-    [1, 2, 4, 8, 16, 32, 64, 128].map(|bit| mask(byte & bit != 0))
+    const EACH: u64 = u64::from_le_bytes([1; 8]);
+    const BITS: u64 = u64::from_le_bytes([1, 2, 4, 8, 16, 32, 64, 128]);
+    // One bit in each byte, at different places. The sum has the highest bit of the byte set if that bit is.
+    let bits = u64::from(byte).wrapping_mul(EACH) & BITS;
+    let is_set = (bits.wrapping_add(EACH * 0x7F) >> 7) & EACH;
+    is_set.wrapping_mul(u64::from(IS_KNOWN)).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mask_of_a_byte_has_its_bits() {
+        for byte in 0..=u8::MAX {
+            let expected = [1, 2, 4, 8, 16, 32, 64, 128].map(|bit| mask(byte & bit != 0));
+            assert_eq!(spread(byte), expected, "{byte}");
+        }
+    }
 }

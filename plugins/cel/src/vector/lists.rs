@@ -24,8 +24,7 @@ impl<'p, 'a> Run<'p, 'a> {
         if let Some(stored) = &opened.stored {
             kernels::and(&mut truths, stored);
         }
-        let found = self.by_owner(list, &truths, |items| items.iter().fold(NO, |any, item| any.max(*item)))?;
-        Some(opened.only_known(found))
+        Some(opened.only_known(self.any_by_owner(list, &truths)?))
     }
 
     /// True if all items match.
@@ -122,6 +121,26 @@ impl<'p, 'a> Run<'p, 'a> {
         Some(Opened { known, stored })
     }
 
+    /// True for each row with an item for which it is true: Kleene's "or" of its items.
+    pub(super) fn any_by_owner(&self, list: &ListOf<'a>, items: &[Truth]) -> Option<Vec<Truth>> {
+        let offsets = &self.frame(list.items)?.offsets;
+        let mut made = Vec::with_capacity(offsets.len());
+        let mut rest = items;
+        let mut before = 0;
+        for end in offsets.iter().skip(1) {
+            let count = end.saturating_sub(before) as usize;
+            // Most lists are short: one number has all their truths, without a loop.
+            let short = rest.first_chunk::<SHORT>().filter(|_| (1..=SHORT).contains(&count));
+            let (these, others) = rest.split_at_checked(count)?;
+            made.push(match short {
+                Some(truths) => any_of(u64::from_le_bytes(*truths) & (u64::MAX >> (u64::BITS as usize - 8 * count))),
+                None => these.iter().fold(NO, |any, item| any.max(*item)),
+            });
+            (rest, before) = (others, *end);
+        }
+        Some(made)
+    }
+
     /// Aggregates the items of each row.
     pub(super) fn by_owner<R>(
         &self,
@@ -150,6 +169,28 @@ impl Opened {
     }
 }
 
+/// The number of truths in one number.
+const SHORT: usize = size_of::<u64>();
+
+/// The greatest of eight truths, one in each byte.
+fn any_of(truths: u64) -> Truth {
+    const ALL_YES: u64 = u64::from_le_bytes([YES; SHORT]);
+    if truths & ALL_YES != 0 { YES } else { u8::from(truths != 0) }
+}
+
 fn count(items: &[Truth]) -> i64 {
     items.iter().map(|item| i64::from(*item == YES)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greatest_of_eight_truths() {
+        for number in 0..3_u32.pow(8) {
+            let truths: [Truth; SHORT] = std::array::from_fn(|at| (number / 3_u32.pow(at as u32) % 3) as Truth);
+            assert_eq!(any_of(u64::from_le_bytes(truths)), truths.into_iter().fold(NO, Truth::max), "{truths:?}");
+        }
+    }
 }

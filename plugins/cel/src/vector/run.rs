@@ -125,8 +125,7 @@ impl<'p, 'a> Run<'p, 'a> {
                 let opened = self.open(list)?;
                 let items = self.column(*column, list.items)?;
                 let same = self.in_items(&value, list, &items)?;
-                let found = self.by_owner(list, &same, |items| items.iter().fold(NO, |any, item| any.max(*item)))?;
-                let mut truths = opened.only_known(found);
+                let mut truths = opened.only_known(self.any_by_owner(list, &same)?);
                 value.known().apply(&mut truths);
                 Some(truths)
             }
