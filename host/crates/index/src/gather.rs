@@ -55,23 +55,54 @@ fn cells_of<'c, T: Cell + 'c>(rows: &[u32], blank: T, column: impl Fn(usize) -> 
             found.extend(rows.iter().map(|row| cells.get(chunk::split(*row).1).copied().unwrap_or(T::MISSING)));
         }
     }
-    let is_complete = found.iter().all(|cell| !cell.is_missing());
-    let valid = if is_complete { Vec::new() } else { found.chunks(8).map(present).collect() };
-    for cell in found.iter_mut().filter(|cell| cell.is_missing()) {
-        *cell = blank;
+    // No early exit and no branch in these loops, so that they compile to SIMD instructions.
+    let is_complete = !found.iter().fold(false, |any, cell| any | cell.is_missing());
+    if is_complete {
+        return (Vec::new(), found);
     }
-    (valid, found)
+    let present: Vec<u8> = found.iter().map(|cell| u8::from(!cell.is_missing())).collect();
+    for cell in &mut found {
+        *cell = if cell.is_missing() { blank } else { *cell };
+    }
+    (bits_of(&present), found)
 }
 
-/// Returns the validity bits of up to eight cells, the first one in the lowest bit.
-fn present<T: Cell>(cells: &[T]) -> u8 {
-    cells.iter().rev().fold(0, |bits, cell| bits << 1 | u8::from(!cell.is_missing()))
+/// Packs bytes of 0 and 1 into bits, the first one in the lowest bit.
+pub(super) fn bits_of(flags: &[u8]) -> Vec<u8> {
+    let (eights, rest) = flags.as_chunks::<8>();
+    let mut bits: Vec<u8> = eights.iter().map(|eight| packed(*eight)).collect();
+    if !rest.is_empty() {
+        let mut last = [0; 8];
+        last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        bits.push(packed(last));
+    }
+    bits
+}
+
+/// Packs eight bytes of 0 and 1: the product has the byte `i`, shifted to the bit `56 + i`, and no other bit above 55.
+fn packed(flags: [u8; 8]) -> u8 {
+    const SHIFTS: u64 = 0x0102_0408_1020_4080;
+    u64::from_le_bytes(flags).wrapping_mul(SHIFTS).to_be_bytes()[0]
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::chunk::CHUNK_ROWS;
     use super::*;
+
+    #[test]
+    fn packs_flags_into_bits() {
+        for length in 0..20 {
+            for seed in 0..256_usize {
+                let flags: Vec<u8> = (0..length).map(|at| (seed >> (at % 8) & 1) as u8 ^ (at / 8 % 2) as u8).collect();
+                let bits = bits_of(&flags);
+                assert_eq!(bits.len(), flags.len().div_ceil(8));
+                let found: Vec<u8> = (0..bits.len() * 8).map(|at| bits[at / 8] >> (at % 8) & 1).collect();
+                assert_eq!(found[..length], flags, "{seed}");
+                assert!(found[length..].iter().all(|bit| *bit == 0));
+            }
+        }
+    }
 
     #[test]
     fn gathers_the_same_from_contiguous_and_from_any_rows() {

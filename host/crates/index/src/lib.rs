@@ -52,7 +52,7 @@ use arc_swap::ArcSwap;
 pub use gather::Gathered;
 pub use image::Image;
 pub use limits::{RowLimits, SearchLimits};
-pub use matches::{RegionCount, RowMarks};
+pub use matches::{RegionCount, RowBits, RowMarks};
 pub use members::ActiveMember;
 pub use snapshot::Snapshot;
 pub use stored::Corrupt;

@@ -4,13 +4,15 @@
 //! **Invariant:** everything here is read from one snapshot, so that a long evaluation sees one register from beginning
 //! to end.
 
+use std::collections::BTreeMap;
+
 use roaring::RoaringBitmap;
 
 use super::Snapshot;
-use super::bitmaps::{RowSet, join};
+use super::bitmaps::{RowSet, SEGMENT_ROWS, join, split};
 use super::chunk;
 use super::column::Column;
-use super::gather::{self, Gathered};
+use super::gather::{self, Gathered, bits_of};
 use super::limits::{RowLimits, SearchLimits};
 use super::members::ActiveMember;
 use super::places::Place;
@@ -25,6 +27,13 @@ use daftar_domain::subject::Subject;
 /// Rows of one kind of record.
 #[derive(Debug, Clone, Default)]
 pub struct RowMarks(RowSet);
+
+/// Collects rows as plain bits. Adding many rows is much cheaper than adding them to [`RowMarks`].
+#[derive(Debug, Clone, Default)]
+pub struct RowBits {
+    /// The bits of each segment, the lowest bit of each byte first.
+    segments: BTreeMap<u16, Vec<u8>>,
+}
 
 /// The number of rows of one region.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,11 +72,6 @@ impl RowMarks {
         self.0.is_empty()
     }
 
-    /// Adds the rows of other marks.
-    pub fn merge(&mut self, other: &Self) {
-        self.0.merge(&other.0);
-    }
-
     /// Returns the rows that are in both marks.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
@@ -85,6 +89,53 @@ impl RowMarks {
     #[must_use]
     pub fn nth(&self, place: u64) -> Option<u32> {
         self.0.nth(place)
+    }
+}
+
+impl RowBits {
+    /// Adds those of the ascending, distinct rows whose flag is 1; the other flags are 0.
+    pub fn add(&mut self, rows: &[u32], flags: &[u8]) {
+        let mut flags = flags;
+        for part in rows.chunk_by(|one, next| split(*one).0 == split(*next).0) {
+            let (these, others) = flags.split_at_checked(part.len()).unwrap_or((flags, &[]));
+            flags = others;
+            let (Some(first), Some(last)) = (part.first(), part.last()) else { continue };
+            let (segment, low) = split(*first);
+            if !these.contains(&1) {
+                continue;
+            }
+            let bits = self.segments.entry(segment).or_insert_with(|| vec![0; SEGMENT_ROWS as usize / 8]);
+            let is_run = (last - first) as usize + 1 == part.len();
+            if is_run && low.is_multiple_of(8) {
+                let to = bits.get_mut(low as usize / 8..).unwrap_or_default();
+                to.iter_mut().zip(bits_of(these)).for_each(|(to, from)| *to |= from);
+            } else {
+                for (row, flag) in part.iter().zip(these) {
+                    let low = split(*row).1;
+                    if let Some(byte) = bits.get_mut(low as usize / 8) {
+                        *byte |= flag << (low % 8);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the rows of another set.
+    pub fn merge(&mut self, other: Self) {
+        for (segment, bits) in other.segments {
+            match self.segments.get_mut(&segment) {
+                Some(to) => to.iter_mut().zip(bits).for_each(|(to, from)| *to |= from),
+                None => drop(self.segments.insert(segment, bits)),
+            }
+        }
+    }
+
+    /// Returns the rows.
+    #[must_use]
+    pub fn marks(&self) -> RowMarks {
+        let segments = self.segments.iter();
+        let segments = segments.map(|(segment, bits)| (*segment, RoaringBitmap::from_lsb0_bytes(0, bits)));
+        RowMarks(RowSet::of_segments(segments))
     }
 }
 
@@ -227,5 +278,37 @@ impl RegionCount {
             let marked = marks.0.segment(segment).map_or(0, |marked| marked.intersection_len(rows));
             *count = count.saturating_add(marked);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_the_rows_with_a_flag() {
+        let whole = SEGMENT_ROWS;
+        let runs: [Vec<u32>; 6] = [
+            (0..100).collect(),
+            (whole - 24..whole + 40).collect(),
+            (200..203).collect(),
+            vec![300, 302, 311, 4 * whole + 7],
+            vec![],
+            (5 * whole + 3..5 * whole + 90).collect(),
+        ];
+        let (mut one, mut other, mut expected) = (RowBits::default(), RowBits::default(), Vec::new());
+        for (number, rows) in runs.iter().enumerate() {
+            let flags: Vec<u8> = rows.iter().map(|row| u8::from(row % 3 != 1 && number != 2)).collect();
+            if number % 2 == 0 {
+                one.add(rows, &flags)
+            } else {
+                other.add(rows, &flags)
+            }
+            expected.extend(rows.iter().zip(&flags).filter(|(_, flag)| **flag == 1).map(|(row, _)| *row));
+        }
+        one.merge(other);
+        expected.sort_unstable();
+        assert_eq!(one.marks().from(0, usize::MAX), expected);
+        assert!(RowBits::default().marks().is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! Counts the outcomes of a rule for many subjects, in total and by breakdown.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::ToSpan;
@@ -8,12 +9,12 @@ use jiff::civil::Date;
 use super::Shown;
 use super::comparison::{Cells, Moved};
 use super::facts::Facts;
-use crate::eligibility::layout::bit;
+use crate::eligibility::layout::unset;
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::code::CodeNumber;
-use daftar_domain::eligibility::{ColumnValues, Outcomes, Subject, Verdict};
+use daftar_domain::eligibility::{Batch, ColumnValues, Outcomes, RowSpace, Subject, Verdict};
 use daftar_domain::record::RecordId;
-use daftar_index::RowMarks;
+use daftar_index::{RowBits, RowMarks};
 
 /// The first year of each age band. A band ends at the start of the next; the last has no end. Ages that rules commonly
 /// query start a band.
@@ -66,13 +67,13 @@ pub(super) struct OfRegion {
 #[derive(Debug, Default)]
 pub(super) struct SubjectCounter {
     pub counted: Counted,
-    pub eligible: RowMarks,
-    pub undetermined: RowMarks,
-    pub errors: RowMarks,
+    pub eligible: RowBits,
+    pub undetermined: RowBits,
+    pub errors: RowBits,
     /// By the compared rule.
-    pub compared_eligible: RowMarks,
+    pub compared_eligible: RowBits,
     /// By the compared rule.
-    pub compared_undetermined: RowMarks,
+    pub compared_undetermined: RowBits,
 }
 
 /// Requested breakdowns.
@@ -134,59 +135,98 @@ impl Counted {
     }
 }
 
-/// Index of the counter of an outcome: its verdict, plus [`WITH_ERROR`] if there was an error, plus [`COMPARED`] times
-/// the verdict of the compared rule.
+/// Kind of an outcome: its verdict, plus [`WITH_ERROR`] if there was an error, plus [`COMPARED`] times the verdict of the
+/// compared rule.
 type Kind = u8;
 /// Offset of the kinds with an error.
 const WITH_ERROR: Kind = 3;
 /// Factor of the verdict of the compared rule.
 const COMPARED: Kind = 6;
-/// Number of kinds.
-const KINDS: usize = 18;
 const NOT_ELIGIBLE: Kind = Verdict::NotEligible as Kind;
 const ELIGIBLE: Kind = Verdict::Eligible as Kind;
 const UNDETERMINED: Kind = Verdict::Undetermined as Kind;
+/// Number of counters of a band: one for each of the 18 kinds, rounded up.
+const KINDS: usize = 32;
+/// Number of counters of a gender.
+const OF_GENDER: usize = BANDS * KINDS;
 
-/// Number of outcomes of each kind.
-#[derive(Debug, Clone, Copy, Default)]
-struct OfKind([u32; KINDS]);
-
-impl OfKind {
-    fn count(&mut self, kind: Kind) {
-        if let Some(count) = self.0.get_mut(usize::from(kind)) {
-            *count += 1;
-        }
+/// Returns the sums of the counters of all kinds.
+fn counts_of(kinds: &[u32]) -> Counts {
+    let mut counts = Counts::default();
+    for (kind, count) in (0..).zip(kinds).filter(|(_, count)| **count > 0) {
+        counts.add(kind, u64::from(*count));
     }
-
-    fn counts(self) -> Counts {
-        let mut counts = Counts::default();
-        for (kind, count) in (0..).zip(self.0).filter(|(_, count)| *count > 0) {
-            counts.add(kind, count.into());
-        }
-        counts
-    }
+    counts
 }
 
-impl SubjectCounter {
-    /// Counts the outcomes of some subjects, also by those of the compared rule.
-    pub fn add(&mut self, facts: &Facts, rows: &[u32], outcomes: &Outcomes, compared: Option<&Outcomes>) {
+/// Counts the outcomes of a time slice: one counter for each gender, age band and kind, and the rows as bits.
+#[derive(Debug, Default)]
+pub(super) struct SliceCounter {
+    genders: Genders,
+    /// The counters by gender, band and kind.
+    counters: Vec<u32>,
+    found: SubjectCounter,
+}
+
+impl SliceCounter {
+    /// Counts the outcomes of a batch, also by those of the compared rule.
+    pub fn add(
+        &mut self,
+        facts: &Facts,
+        rows: &[u32],
+        batch: &Batch,
+        (outcomes, compared): (&Outcomes, Option<&Outcomes>),
+    ) {
         let requested = facts.inquiry.question.breakdowns;
-        let sums = &mut self.counted;
         let kinds = kinds(rows.len(), outcomes, compared);
-        let genders = if requested.by_gender { genders(facts, rows) } else { Genders::default() };
-        let bands = if requested.by_age_band { bands(facts, rows) } else { Vec::new() };
-        // Counts by gender and band in one pass, so that each subject is counted once.
-        let mut counted = vec![[OfKind::default(); BANDS]; genders.codes.len().max(1)];
-        for (at, kind) in kinds.iter().enumerate() {
-            let gender = genders.places.get(at).copied().unwrap_or_default();
-            let band = bands.get(at).copied().unwrap_or_default();
-            let counted = counted.get_mut(usize::from(gender)).and_then(|bands| bands.get_mut(usize::from(band)));
-            if let Some(counted) = counted {
-                counted.count(*kind);
+        // The number of the counter of each subject, so that each subject is counted once.
+        let mut places: Vec<u32> = kinds.iter().map(|kind| u32::from(*kind)).collect();
+        if requested.by_age_band {
+            let bands = bands(facts, rows, batch);
+            places.iter_mut().zip(bands).for_each(|(place, band)| *place += u32::from(band) * KINDS as u32);
+        }
+        if requested.by_gender {
+            self.genders.add(facts, rows, batch, &mut places);
+        }
+        self.counters.resize(self.genders.codes.len().max(1) * OF_GENDER, 0);
+        for place in places {
+            if let Some(counter) = self.counters.get_mut(place as usize) {
+                *counter += 1;
             }
         }
-        for (gender, bands) in counted.iter().enumerate() {
-            for (band, counts) in bands.iter().map(|counted| counted.counts()).enumerate() {
+        let mut by_name = vec![0_u64; outcomes.missing_names.len()];
+        for index in &outcomes.missing {
+            if let Some(count) = by_name.get_mut(*index as usize) {
+                *count += 1;
+            }
+        }
+        for (name, count) in outcomes.missing_names.iter().zip(by_name).filter(|(_, count)| *count > 0) {
+            *self.found.counted.missing.entry(name.clone()).or_default() += count;
+        }
+        let found = &mut self.found;
+        if requested.by_region {
+            let flags = |is_marked: fn(Kind) -> bool| -> Vec<u8> {
+                kinds.iter().map(|kind| u8::from(is_marked(*kind))).collect()
+            };
+            found.eligible.add(rows, &flags(|kind| kind % WITH_ERROR == ELIGIBLE));
+            found.undetermined.add(rows, &flags(|kind| kind % WITH_ERROR == UNDETERMINED));
+            found.errors.add(rows, &flags(|kind| kind % COMPARED >= WITH_ERROR));
+            if compared.is_some() {
+                found.compared_eligible.add(rows, &flags(|kind| kind / COMPARED == ELIGIBLE));
+                found.compared_undetermined.add(rows, &flags(|kind| kind / COMPARED == UNDETERMINED));
+            }
+        }
+        if let Some(compared) = compared {
+            found.counted.moved.add(facts, rows, outcomes, compared);
+        }
+    }
+
+    /// Returns the counts of all batches.
+    pub fn finish(self, requested: Breakdowns) -> SubjectCounter {
+        let Self { genders, counters, mut found } = self;
+        let sums = &mut found.counted;
+        for (gender, bands) in counters.chunks(OF_GENDER).enumerate() {
+            for (band, counts) in bands.chunks(KINDS).map(counts_of).enumerate() {
                 if counts.total == 0 {
                     continue;
                 }
@@ -199,46 +239,28 @@ impl SubjectCounter {
                 }
             }
         }
-        let mut by_name = vec![0_u64; outcomes.missing_names.len()];
-        for index in &outcomes.missing {
-            if let Some(count) = by_name.get_mut(*index as usize) {
-                *count += 1;
-            }
-        }
-        for (name, count) in outcomes.missing_names.iter().zip(by_name).filter(|(_, count)| *count > 0) {
-            *sums.missing.entry(name.clone()).or_default() += count;
-        }
-        if requested.by_region {
-            self.eligible.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == ELIGIBLE));
-            self.undetermined.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == UNDETERMINED));
-            self.errors.merge(&marked(rows, &kinds, |kind| kind % COMPARED >= WITH_ERROR));
-        }
-        if let Some(compared) = compared {
-            if requested.by_region {
-                self.compared_eligible.merge(&marked(rows, &kinds, |kind| kind / COMPARED == ELIGIBLE));
-                self.compared_undetermined.merge(&marked(rows, &kinds, |kind| kind / COMPARED == UNDETERMINED));
-            }
-            self.counted.moved.add(facts, rows, outcomes, compared);
-        }
+        found
     }
+}
 
+impl SubjectCounter {
     /// Adds the counts of other subjects.
     pub fn merge(&mut self, other: Self) {
         self.counted.merge(other.counted);
-        self.eligible.merge(&other.eligible);
-        self.undetermined.merge(&other.undetermined);
-        self.errors.merge(&other.errors);
-        self.compared_eligible.merge(&other.compared_eligible);
-        self.compared_undetermined.merge(&other.compared_undetermined);
+        self.eligible.merge(other.eligible);
+        self.undetermined.merge(other.undetermined);
+        self.errors.merge(other.errors);
+        self.compared_eligible.merge(other.compared_eligible);
+        self.compared_undetermined.merge(other.compared_undetermined);
     }
 
     /// Returns the sets of rows that [`counts_of_marks`] requires.
     pub fn marks(&self) -> Vec<RowMarks> {
         let Self { eligible, undetermined, errors, compared_eligible, compared_undetermined, .. } = self;
-        let single = [eligible, undetermined, errors, compared_eligible, compared_undetermined].map(Clone::clone);
-        let second = [compared_eligible, compared_undetermined];
-        let both = [eligible, undetermined].into_iter().flat_map(|one| second.map(|other| one.intersection(other)));
-        single.into_iter().chain(both).collect()
+        let single = [eligible, undetermined, errors, compared_eligible, compared_undetermined].map(RowBits::marks);
+        let [eligible, undetermined, _, second @ ..] = &single;
+        let both = [eligible, undetermined].map(|one| second.each_ref().map(|other| one.intersection(other)));
+        single.iter().cloned().chain(both.into_iter().flatten()).collect()
     }
 }
 
@@ -273,49 +295,90 @@ fn kinds(subjects: usize, outcomes: &Outcomes, compared: Option<&Outcomes>) -> V
     kinds
 }
 
-/// Returns the rows of some kinds.
-fn marked(rows: &[u32], kinds: &[Kind], is_marked: impl Fn(Kind) -> bool) -> RowMarks {
-    let marked = rows.iter().zip(kinds).filter(|(_, kind)| is_marked(**kind)).map(|(row, _)| *row);
-    RowMarks::from_sorted(&marked.collect::<Vec<u32>>())
-}
-
-/// The genders of some subjects.
-#[derive(Default)]
-struct Genders {
-    /// The distinct genders.
-    codes: Vec<Option<CodeNumber>>,
-    /// For each subject the index of its gender in `codes`.
-    places: Vec<u16>,
-}
-
-fn genders(facts: &Facts, rows: &[u32]) -> Genders {
-    let mut genders = Genders { codes: vec![None], places: Vec::with_capacity(rows.len()) };
-    let Some((valid, ColumnValues::Codes(codes))) = facts.column(Subject::Individual, "gender", rows) else {
-        return genders;
-    };
-    for (at, code) in codes.into_iter().enumerate() {
-        let code = bit(&valid, at).then_some(CodeNumber(code));
-        // Linear search: there are only a few distinct genders.
-        let place = genders.codes.iter().position(|known| *known == code).unwrap_or_else(|| {
-            genders.codes.push(code);
-            genders.codes.len() - 1
-        });
-        genders.places.push(u16::try_from(place).unwrap_or(u16::MAX));
+/// Returns a field of the individuals of a batch: from the batch if the rule reads the field, otherwise from the
+/// columns of the register.
+fn column<'b>(
+    facts: &Facts,
+    rows: &[u32],
+    batch: &'b Batch,
+    path: &str,
+) -> Option<(Cow<'b, [u8]>, Cow<'b, ColumnValues>)> {
+    let mut sent = batch.columns.iter();
+    match sent.find(|column| column.space == RowSpace::Me && column.path == path) {
+        Some(column) => Some((Cow::Borrowed(&column.valid), Cow::Borrowed(&column.values))),
+        None => {
+            let (valid, values) = facts.column(Subject::Individual, path, rows)?;
+            Some((Cow::Owned(valid), Cow::Owned(values)))
+        }
     }
-    genders
+}
+
+/// The distinct genders of some subjects.
+#[derive(Debug)]
+struct Genders {
+    /// The first one is `None`.
+    codes: Vec<Option<CodeNumber>>,
+    /// The last codes that were found, with their indices in `codes`.
+    last: [(u32, u32); LAST_GENDERS],
+}
+
+/// Number of cached genders. The codes of a vocabulary have consecutive numbers, so few of them share a place.
+const LAST_GENDERS: usize = 8;
+
+impl Default for Genders {
+    fn default() -> Self {
+        Self { codes: vec![None], last: [(u32::MAX, 0); LAST_GENDERS] }
+    }
+}
+
+impl Genders {
+    /// Adds the gender of each subject to the number of its counter.
+    fn add(&mut self, facts: &Facts, rows: &[u32], batch: &Batch, places: &mut [u32]) {
+        let Some((valid, values)) = column(facts, rows, batch, "gender") else { return };
+        let ColumnValues::Codes(codes) = &*values else { return };
+        let of_gender = |index: u32| index * OF_GENDER as u32;
+        let mut indices: Vec<u32> = codes.iter().map(|code| self.index(*code)).collect();
+        for row in unset(&valid, indices.len()) {
+            if let Some(index) = indices.get_mut(row) {
+                *index = 0;
+            }
+        }
+        places.iter_mut().zip(indices).for_each(|(place, index)| *place += of_gender(index));
+    }
+
+    fn index(&mut self, code: u32) -> u32 {
+        match self.last.get(code as usize % LAST_GENDERS) {
+            Some((known, index)) if *known == code => *index,
+            _ => self.find(code),
+        }
+    }
+
+    /// Linear search: there are only a few distinct genders.
+    #[cold]
+    fn find(&mut self, code: u32) -> u32 {
+        let code_number = Some(CodeNumber(code));
+        let index = self.codes.iter().position(|known| *known == code_number).unwrap_or_else(|| {
+            self.codes.push(code_number);
+            self.codes.len() - 1
+        });
+        let index = u32::try_from(index).unwrap_or_default();
+        if let Some(cached) = self.last.get_mut(code as usize % LAST_GENDERS) {
+            *cached = (code, index);
+        }
+        index
+    }
 }
 
 /// Number of age bands, including band 0 for subjects of unknown age or not born yet.
 const BANDS: usize = AGE_BANDS.len() + 1;
 
 /// Returns for each subject the index of its age in [`AGE_BANDS`], counted from 1; 0 if the age is unknown.
-fn bands(facts: &Facts, rows: &[u32]) -> Vec<u8> {
-    let Some((valid, ColumnValues::Days(days))) = facts.column(Subject::Individual, "birth_date", rows) else {
-        return Vec::new();
-    };
-    let mut bands = bands_of(&days, &last_births(facts.inquiry.decision.as_of));
-    if !valid.is_empty() {
-        for (_, band) in bands.iter_mut().enumerate().filter(|(at, _)| !bit(&valid, *at)) {
+fn bands(facts: &Facts, rows: &[u32], batch: &Batch) -> Vec<u8> {
+    let Some((valid, values)) = column(facts, rows, batch, "birth_date") else { return Vec::new() };
+    let ColumnValues::Days(days) = &*values else { return Vec::new() };
+    let mut bands = bands_of(days, &last_births(facts.inquiry.decision.as_of));
+    for row in unset(&valid, bands.len()) {
+        if let Some(band) = bands.get_mut(row) {
             *band = 0;
         }
     }

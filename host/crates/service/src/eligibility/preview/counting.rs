@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::Shown;
-use super::breakdown::{Counted, OfRegion, SubjectCounter, counts_of_marks};
+use super::breakdown::{Counted, OfRegion, SliceCounter, SubjectCounter, counts_of_marks};
 use super::comparison::Rules;
 use super::facts::{BATCH_ROWS_MAX, Facts};
 use super::records::PART_ROWS;
@@ -189,7 +189,7 @@ impl Counting {
         if session.engine_name() != inquiry.decision.engine {
             return Err(Failure::App(AppError::Busy));
         }
-        let mut slice = Slice::default();
+        let (mut slice, mut counter) = (Slice::default(), SliceCounter::default());
         let mut left = rows.as_slice();
         let mut rules = Rules::new(facts, session)?;
         while !left.is_empty() && (left.len() == rows.len() || rules.session.time() < SLICE_MAX) {
@@ -199,24 +199,33 @@ impl Counting {
             let (batch, taken) = runtime.block_on(facts.batch(left))?;
             let Some((outcomes, compared)) = rules.evaluate(facts, &batch)? else { break };
             let (these, others) = left.split_at_checked(taken).unwrap_or((left, &[]));
-            slice.tally.add(facts, these, &outcomes, compared.as_ref());
+            counter.add(facts, these, &batch, (&outcomes, compared.as_ref()));
             let of_row = |at: usize, row: &u32| {
                 (*row, outcomes.of(at), compared.as_ref().and_then(|compared| compared.verdicts.get(at).copied()))
             };
-            for (at, row) in these.iter().enumerate() {
-                if self.sample.binary_search(row).is_ok() {
-                    slice.sample.push(of_row(at, row));
-                }
-                if inquiry.question.tells_subjects {
+            for row in sampled(&self.sample, these) {
+                slice.sample.extend(these.binary_search(row).map(|at| of_row(at, row)));
+            }
+            if inquiry.question.tells_subjects {
+                for (at, row) in these.iter().enumerate() {
                     slice.shown.push(of_row(at, row));
                     slice.consents.extend(facts.consents(facts.kind(), *row));
                 }
             }
             left = others;
         }
+        slice.tally = counter.finish(inquiry.question.breakdowns);
         slice.left = left.to_vec();
         Ok(slice)
     }
+}
+
+/// Returns the part of the ascending sample that is between the first and the last of some ascending rows.
+fn sampled<'s>(sample: &'s [u32], rows: &[u32]) -> &'s [u32] {
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return &[] };
+    let start = sample.partition_point(|row| row < first);
+    let end = sample.partition_point(|row| row <= last);
+    sample.get(start..end).unwrap_or_default()
 }
 
 /// Returns the number of subjects of a time slice: as few slices as the limits permit, and at least one for each thread
@@ -239,6 +248,15 @@ fn end_with_a_part(rows: &mut Vec<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_sample_of_a_batch_is_found_by_its_ends() {
+        let sample = [3, 5, 8, 13];
+        assert_eq!(sampled(&sample, &[5, 6, 8]), [5, 8]);
+        assert_eq!(sampled(&sample, &[0, 1, 2]), [0_u32; 0]);
+        assert_eq!(sampled(&sample, &[13]), [13]);
+        assert_eq!(sampled(&sample, &[]), [0_u32; 0]);
+    }
 
     #[test]
     fn time_slices_are_few_and_none_waits_for_another() {
