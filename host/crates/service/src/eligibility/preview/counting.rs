@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
 use tokio::runtime::Handle;
@@ -28,7 +28,8 @@ use daftar_domain::subject::SubjectReference;
 use daftar_index::RowMarks;
 use daftar_sandbox::{EngineError, Priority, RuleSession, run_rule};
 
-/// Number of subjects of a time slice if records are read, for the rule or to report the subjects.
+/// Number of subjects of a time slice if records are read, for the rule or to report the subjects. If the cache contains
+/// the fields of all subjects, a slice has as many subjects as without records.
 const SLICE_RECORDS: usize = 2_048;
 /// Maximum number of subjects of a time slice if no record is read. Their evaluation takes some milliseconds.
 const SLICE_ROWS_MAX: usize = 64 * BATCH_ROWS_MAX;
@@ -39,6 +40,9 @@ const SLICE_ROWS_MIN: usize = 4 * BATCH_ROWS_MAX;
 /// that is expensive for each subject therefore does not delay the previews of other clients by the evaluation of a
 /// full slice.
 const SLICE_MAX: Duration = Duration::from_millis(250);
+
+/// Time limit of a time slice that reads cached fields: longer than a slice of cached fields takes.
+const READING_MAX: Duration = Duration::from_millis(50);
 
 /// Receives the progress of a preview.
 #[async_trait::async_trait]
@@ -104,14 +108,15 @@ impl Counting {
     pub async fn count(&self, listener: &dyn Listener) -> Result<Counted, Failure> {
         let question = &self.facts.inquiry.question;
         let at_once = self.facts.inquiry.previews.slices.slots();
-        let is_fast = !question.tells_subjects && !self.facts.reads_records() && !self.facts.needs_texts();
+        let reads_records = self.facts.reads_records() && !self.facts.are_cached(self.rows.len());
+        let is_fast = !question.tells_subjects && !reads_records && !self.facts.needs_texts();
         let slice_rows = if is_fast { slice_rows(self.rows.len(), at_once) } else { SLICE_RECORDS };
-        let ends_with_a_part = !is_fast && self.facts.keeps.is_some();
+        let ends_with_a_part = self.facts.keeps.is_some();
         let rows = Arc::clone(&self.rows);
         let slices = stream::unfold(Some(0_u32), move |first| {
             let mut slice = rows.from(first.unwrap_or_default(), slice_rows);
             if ends_with_a_part {
-                end_with_a_part(&mut slice);
+                end_with_a_part(&mut slice, slice_rows);
             }
             let next = slice.last().and_then(|last| last.checked_add(1));
             std::future::ready(first.filter(|_| !slice.is_empty()).map(|_| (slice, next)))
@@ -183,6 +188,12 @@ impl Counting {
         Ok(whole)
     }
 
+    /// Returns true if a time slice must end: its engine calls took too long, or cached fields are read again because
+    /// their records have changed.
+    fn is_over(&self, session: &RuleSession, started: Instant) -> bool {
+        session.time() >= SLICE_MAX || (self.facts.keeps.is_some() && started.elapsed() >= READING_MAX)
+    }
+
     /// Runs one time slice. Called on a thread of the sandbox.
     fn decide_here(&self, runtime: &Handle, session: &mut RuleSession, rows: Vec<u32>) -> Result<Slice, Failure> {
         let (facts, inquiry) = (&self.facts, &self.facts.inquiry);
@@ -192,7 +203,8 @@ impl Counting {
         let (mut slice, mut counter) = (Slice::default(), SliceCounter::default());
         let mut left = rows.as_slice();
         let mut rules = Rules::new(facts, session)?;
-        while !left.is_empty() && (left.len() == rows.len() || rules.session.time() < SLICE_MAX) {
+        let started = Instant::now();
+        while !left.is_empty() && (left.len() == rows.len() || !self.is_over(rules.session, started)) {
             if rules.session.cancellation().is_cancelled() {
                 return Err(Failure::Engine(EngineError::Abandoned));
             }
@@ -238,9 +250,9 @@ fn slice_rows(total: u64, at_once: usize) -> usize {
 }
 
 /// Truncates ascending rows at the end of a cached segment, so that no two time slices read the same segment.
-fn end_with_a_part(rows: &mut Vec<u32>) {
+fn end_with_a_part(rows: &mut Vec<u32>, slice_rows: usize) {
     let Some(first) = rows.first() else { return };
-    let parts = u32::try_from(SLICE_RECORDS).unwrap_or(u32::MAX);
+    let parts = u32::try_from(slice_rows).unwrap_or(u32::MAX);
     let end = (first - first % PART_ROWS).saturating_add(parts);
     rows.truncate(rows.partition_point(|row| *row < end));
 }
@@ -256,6 +268,18 @@ mod tests {
         assert_eq!(sampled(&sample, &[0, 1, 2]), [0_u32; 0]);
         assert_eq!(sampled(&sample, &[13]), [13]);
         assert_eq!(sampled(&sample, &[]), [0_u32; 0]);
+    }
+
+    #[test]
+    fn time_slices_end_with_a_cached_segment() {
+        let ended = |rows: std::ops::Range<u32>, slice_rows| {
+            let mut rows: Vec<u32> = rows.collect();
+            end_with_a_part(&mut rows, slice_rows);
+            rows.last().copied()
+        };
+        assert_eq!(ended(0..5_000, SLICE_RECORDS), Some(2_047));
+        assert_eq!(ended(100..5_000, SLICE_RECORDS), Some(2_047));
+        assert_eq!(ended(100..20_000, SLICE_ROWS_MIN), Some(SLICE_ROWS_MIN as u32 - 1));
     }
 
     #[test]

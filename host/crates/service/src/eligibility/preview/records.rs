@@ -70,6 +70,22 @@ impl Facts {
         Ok(())
     }
 
+    /// Returns true if the cache contains as many segments of each field of the subjects that is not a column as the
+    /// subjects have, and the rule reads no other records. Some of them may be outdated.
+    pub(super) fn are_cached(&self, subjects: u64) -> bool {
+        let Some(layout) = self.keeps else { return false };
+        let of_others = [RowSpace::Members, RowSpace::Programs];
+        if of_others.iter().any(|space| !self.of_records(*space).is_empty()) {
+            return false;
+        }
+        let (schema, cached) = (&self.inquiry.schema, &self.inquiry.previews.cached);
+        let is_cached = |reference: &&Reference| {
+            let key = FieldKey::of(schema, reference, self.kind(), layout);
+            key.is_some_and(|key| cached.segments(&key).saturating_mul(u64::from(PART_ROWS)) >= subjects)
+        };
+        self.of_space(RowSpace::Programs).next().is_none() && self.of_records(RowSpace::Me).iter().all(is_cached)
+    }
+
     /// Adds the fields from the cache. Returns false without adding a column if a field cannot be cached or more than
     /// [`PARTS_READ_MAX`] segments are uncached.
     async fn add_of_stored(
@@ -318,6 +334,11 @@ impl PreviewCache {
     /// Returns the size of the cache and its counters.
     pub fn usage(&self) -> PreviewCacheUsage {
         self.lock().usage
+    }
+
+    /// Returns the number of cached segments of a field.
+    fn segments(&self, key: &FieldKey) -> u64 {
+        self.lock().fields.get(key).map_or(0, |cached| cached.parts.len() as u64)
     }
 
     /// Registers the start of a preview and returns its sequence number.
