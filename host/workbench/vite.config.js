@@ -6,6 +6,8 @@ import { gzipSync } from 'node:zlib'
 
 import { defineConfig } from 'vite'
 
+import { exampleRules } from './example-rules.js'
+
 // Each file is also emitted compressed: the server sends the encoding that the browser accepts.
 function compressed() {
   let folder
@@ -44,7 +46,7 @@ function licences() {
 }
 
 export default defineConfig({
-  plugins: [licences(), compressed()],
+  plugins: [exampleRules(), licences(), compressed()],
   build: {
     target: 'es2022',
     // `name.digest.extension`: the server lets browsers cache such a file permanently.

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 
 import { defineConfig } from 'vite'
 
+import { exampleRules } from './example-rules.js'
+
 const below = (folder) =>
   readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name)
@@ -12,6 +14,7 @@ const below = (folder) =>
   })
 
 export default defineConfig({
+  plugins: [exampleRules()],
   publicDir: false,
   build: { ssr: true, outDir: 'dist-tests', rollupOptions: { input: Object.fromEntries(below('src').map((path) => [path.replaceAll(/[\\/]/g, '-').replace(/\.ts$/, ''), path])) } },
 })

@@ -23,7 +23,7 @@ fn found(app: &TestApp, query: &str) -> Vec<Value> {
 }
 
 /// The texts of a list.
-fn texts(line: &Value, name: &str) -> Vec<String> {
+pub fn texts(line: &Value, name: &str) -> Vec<String> {
     let texts = line[name].as_array().map(Vec::as_slice).unwrap_or_default();
     texts.iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }

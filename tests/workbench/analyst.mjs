@@ -337,7 +337,7 @@ await lead(async () => {
   // A case of the sample, and facts that would change its outcome.
   await page.locator('.sample li', { hasText: 'Not eligible' }).first().getByRole('button').click()
   await page.locator('.tree').waitFor()
-  await page.locator('.changes', { hasText: 'must be true' }).waitFor()
+  await page.locator('.changes', { hasText: 'is_female(me)' }).or(page.locator('.changes', { hasText: 'age_years' })).first().waitFor()
   await page.locator('.tree .seen', { hasText: 'me.' }).first().waitFor()
   await page.locator('.person', { hasText: 'Amina Diallo' }).waitFor()
   await lookAtAll('case')

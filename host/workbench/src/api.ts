@@ -172,8 +172,8 @@ export class Api {
     return (await this.#send('GET', path, undefined, {})).json() as Promise<T>
   }
 
-  async remove(path: string): Promise<void> {
-    await this.#send('DELETE', path, undefined, {})
+  async remove(path: string, tag?: string): Promise<void> {
+    await this.#send('DELETE', path, undefined, tag === undefined ? {} : { 'If-Match': tag })
   }
 
   /** Uploads a file. */
@@ -183,6 +183,12 @@ export class Api {
 
   async post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
     return (await this.#send('POST', path, body, {}, signal)).json() as Promise<T>
+  }
+
+  /** A request about one version of a record, with the entity tag of the response; `tag` is the version that it requires. */
+  async tagged<T>(method: 'GET' | 'POST' | 'PUT', path: string, body?: unknown, tag?: string): Promise<{ body: T; tag: string }> {
+    const response = await this.#send(method, path, body, tag === undefined ? {} : { 'If-Match': tag })
+    return { body: (await response.json()) as T, tag: response.headers.get('ETag') ?? '' }
   }
 
   /** A response in NDJSON; the page may render between lines. */

@@ -2,6 +2,7 @@
 
 import './style.css'
 import './builder/style.css'
+import './keep.css'
 
 import { Api } from './api'
 import { preferred, setLanguage } from './i18n'

@@ -2,6 +2,8 @@
 
 import { type Api, sentence } from './api'
 import { fill, h } from './dom'
+import { linked } from './drafts/link'
+import { openRule } from './drafts/open'
 import { focus, guardFocus } from './focus'
 import { LANGUAGES, currentLanguage, setLanguage, t } from './i18n'
 import { signIn } from './sign-in'
@@ -59,7 +61,9 @@ export class Shell {
     api.on('unreachable', (isUnreachable) => this.#unreachable(isUnreachable))
     api.on('budget', () => this.#showBudget())
     guardFocus(document.body, this.#main)
+    if (!isAdmin) openLinked()
     addEventListener('hashchange', () => {
+      if (!isAdmin) openLinked()
       if (this.#isSignedIn) void this.#show(true)
     })
   }
@@ -170,7 +174,8 @@ export class Shell {
         api: this.api,
         place: decoded(place.join('/')),
         go: (to) => {
-          location.hash = to
+          if (location.hash === `#${to}`) void this.#show(true)
+          else location.hash = to
         },
         say: (text) => {
           this.#live.textContent = text
@@ -203,6 +208,14 @@ export class Shell {
     tick()
     this.#timer = setInterval(tick, 500)
   }
+}
+
+/** Opens the rule of a link; the fragment is then that of the view, so that a reload does not open the rule again. */
+function openLinked(): void {
+  const rule = linked(location.hash)
+  if (!rule) return
+  history.replaceState(null, '', '#rule')
+  openRule(rule)
 }
 
 function decoded(text: string): string {

@@ -1,6 +1,7 @@
 // The shared state of the views: the two rules and their subject kind. Texts survive a reload of the page, in this tab
 // only; responses of the server do not.
 
+import { type Opened, type RuleDocument, emptyDocument, withoutPeople } from './drafts/document'
 import type { Subject } from './editor/schema'
 import type { Compared } from './compare/compared'
 import type { Previewed, Question } from './rule/preview'
@@ -15,6 +16,10 @@ class State {
   b = ''
   filter = ''
   asOf = ''
+  /** What belongs to rule A apart from its text. */
+  document: RuleDocument = emptyDocument()
+  /** The rule in whose place the current one was opened. */
+  replaced: Opened | undefined
   /** The eligibility engine of the rules; empty for the active one. */
   engine = ''
   /** The last preview, with its request. */
@@ -38,6 +43,7 @@ class State {
       const kept = JSON.parse(sessionStorage.getItem(KEY) ?? '{}') as Record<string, unknown>
       for (const name of KEPT) if (typeof kept[name] === 'string') Object.assign(this, { [name]: kept[name] })
       if (this.subject !== 'group') this.subject = 'individual'
+      if (typeof kept['document'] === 'object') Object.assign(this.document, kept['document'])
     } catch {
       // Unreadable values are ignored.
     }
@@ -45,7 +51,8 @@ class State {
 
   save(): void {
     try {
-      sessionStorage.setItem(KEY, JSON.stringify(Object.fromEntries(KEPT.map((name) => [name, this[name]]))))
+      const texts = Object.fromEntries(KEPT.map((name) => [name, this[name]]))
+      sessionStorage.setItem(KEY, JSON.stringify({ ...texts, document: withoutPeople(this.document) }))
     } catch {
       // Without browser storage the page still works.
     }
@@ -61,6 +68,8 @@ class State {
 
   /** State derived from responses; it is cleared when another user signs in. */
   forget(): void {
+    this.document = withoutPeople(this.document)
+    if (this.replaced) this.replaced = { ...this.replaced, document: withoutPeople(this.replaced.document) }
     this.reach = undefined
     this.compared = undefined
     this.isReachDue = false

@@ -15,6 +15,7 @@ const part = (text: string, value: unknown, children: Explanation[] = [], more: 
 function short(change: Change | undefined): string {
   if (!change) return 'nothing'
   if (change.kind === 'record') return `record ${change.fact}`
+  if (change.kind === 'fixed') return `fixed ${change.parts.map(({ text }) => text).join(' ')}`
   if (change.kind === 'part') return `${change.text}=${change.wanted}`
   return `${change.kind}(${change.changes.map(short).join(', ')})`
 }
@@ -79,4 +80,19 @@ test('an empty list of members gives no choice', () => {
 
 test('what holds needs nothing', () => {
   assert.equal(short(changes(part('a', true), true)), 'nothing')
+})
+
+test('a gender, a day of birth and a day of death are not to be changed', () => {
+  const seen = (text: string, value: unknown, ...facts: string[]) => part(text, value, [], { seen: Object.fromEntries(facts.map((fact) => [fact, 1])) })
+  const female = seen('is_female(me)', false, 'me.gender')
+  const poor = seen('me.income.amount < 5', false, 'me.income.amount')
+  const all = part('is_female(me) && me.income.amount < 5', false, [female, poor])
+  assert.equal(short(changes(all, true)), 'fixed is_female(me)')
+  const any = part('is_female(me) || me.income.amount < 5', false, [female, poor])
+  assert.equal(short(changes(any, true)), 'me.income.amount < 5=true')
+  assert.equal(short(changes(female, true)), 'fixed is_female(me)')
+  const mixed = seen('me.income.amount < age_years(me.birth_date)', false, 'me.income.amount', 'me.birth_date')
+  assert.equal(short(changes(mixed, true)), 'me.income.amount < age_years(me.birth_date)=true')
+  // What is not recorded can be recorded.
+  assert.equal(short(changes(part('is_female(me)', null, [], { missing: ['me.gender'] }), true)), 'record me.gender')
 })

@@ -17,6 +17,17 @@ export type Change =
   | { kind: 'part'; text: string; item: number | undefined; value: unknown; wanted: boolean; seen: Record<string, unknown> }
   /** A fact that is not recorded. */
   | { kind: 'record'; fact: string }
+  /** Parts that only a change of unchangeable facts would make true. */
+  | { kind: 'fixed'; parts: Part[] }
+
+export interface Part {
+  text: string
+  item: number | undefined
+  seen: Record<string, unknown>
+}
+
+/** Facts that do not change: advice to change them would be advice to record something false. */
+const FIXED = /(^|\.)(birth_date|gender|deceased_date)$/
 
 /** Parts omitted from a long choice: a household has many members, and each is an alternative. */
 const CHOICES_MAX = 6
@@ -41,14 +52,24 @@ export function changes(node: Explanation, wanted: boolean): Change | undefined 
     const facts = missing.map((fact): Change => ({ kind: 'record', fact }))
     return facts.length === 1 ? facts[0] : { kind: 'all', changes: facts }
   }
-  return { kind: 'part', text: node.text, item: node.item, value: node.value, wanted, seen: seenBelow(node) }
+  const { text, item } = node
+  const seen = seenBelow(node)
+  const facts = Object.keys(seen)
+  if (facts.length > 0 && facts.every((fact) => FIXED.test(fact))) return { kind: 'fixed', parts: [{ text, item, seen }] }
+  return { kind: 'part', text, item, value: node.value, wanted, seen }
 }
 
 function join(kind: 'all' | 'any', nodes: Explanation[], wanted: boolean): Change | undefined {
   const found = nodes.map((node) => changes(node, wanted)).filter((change) => change !== undefined)
   // `a && (b && c)` is flattened to a list of three.
   const flat = found.flatMap((change) => (change.kind === kind ? change.changes : [change]))
-  const first = kind === 'any' ? flat.slice(0, CHOICES_MAX) : flat
+  const fixed = flat.filter((change) => change.kind === 'fixed')
+  // One part that cannot change is enough for `all`; for `any` there may be other ways.
+  if (fixed.length > 0 && (kind === 'all' || fixed.length === flat.length)) {
+    return { kind: 'fixed', parts: fixed.flatMap(({ parts }) => parts).slice(0, CHOICES_MAX) }
+  }
+  const possible = flat.filter((change) => change.kind !== 'fixed')
+  const first = kind === 'any' ? possible.slice(0, CHOICES_MAX) : possible
   return first.length === 1 ? first[0] : first.length ? { kind, changes: first } : undefined
 }
 

@@ -1,25 +1,27 @@
 // The explanation tree: the value of each part of the rule, and the facts it read.
 
-import { h } from '../dom'
+import { freshId, h } from '../dom'
 import { t } from '../i18n'
 import type { Explanation } from './changes'
-import { counted, shown } from './values'
+import { counted, itemName, named, shown } from './values'
 
 /** The depth that is open initially. */
 const OPEN_DEPTH = 3
 
-export function tree(root: Explanation): HTMLElement {
-  const list = h('ul', { class: 'tree' }, node(root, 0))
+/** `names` are those of the members, in the order in which the rule counts them. */
+export function tree(root: Explanation, names: string[] = [], heading = t.case.tree): HTMLElement {
+  const id = freshId('tree')
+  const list = h('ul', { class: 'tree' }, node(root, 0, names))
   const set = (isOpen: boolean) => {
     for (const details of list.querySelectorAll('details')) details.open = isOpen
   }
   return h(
     'section',
-    { 'aria-labelledby': 'tree' },
+    { 'aria-labelledby': id },
     h(
       'div',
       { class: 'row' },
-      h('h2', { id: 'tree' }, t.case.tree),
+      h('h2', { id }, heading),
       h('button', { type: 'button', on: { click: () => set(true) } }, t.case.expand),
       h('button', { type: 'button', on: { click: () => set(false) } }, t.case.collapse),
     ),
@@ -28,10 +30,13 @@ export function tree(root: Explanation): HTMLElement {
   )
 }
 
-function node(part: Explanation, depth: number): HTMLElement {
+/** `member` is the member of the group that the part is about, by name. */
+function node(part: Explanation, depth: number, names: string[], member?: string): HTMLElement {
   const seen = Object.entries(part.seen)
+  const isOfList = /^[\w.]+\.(exists|all|exists_one|filter|map)\(/.test(part.text)
+  const children = () => part.children.map((child) => node(child, depth + 1, names, isOfList ? memberOf(part, child, names) : member))
   const head = [
-    part.item !== undefined && h('span', { class: 'item' }, t.case.item(part.item)),
+    part.item !== undefined && h('span', { class: 'item' }, itemName(part.item, member)),
     h('code', {}, part.text),
     h('span', { class: `value ${kind(part.value)}` }, shown(part.value)),
   ]
@@ -40,7 +45,7 @@ function node(part: Explanation, depth: number): HTMLElement {
       h(
         'dl',
         { class: 'seen' },
-        seen.map(([fact, value]) => h('div', {}, h('dt', {}, h('code', {}, counted(fact))), h('dd', {}, shown(value)))),
+        seen.map(([fact, value]) => h('div', {}, h('dt', {}, h('code', {}, named(fact, names))), h('dd', {}, shown(value)))),
       ),
     part.missing && part.missing.length > 0 && h('p', { class: 'missing' }, `${t.case.missing}: ${part.missing.map(counted).join(', ')}`),
     part.error && h('p', { class: 'problem' }, t.case.failed(part.error.code, part.error.line, part.error.column)),
@@ -50,15 +55,27 @@ function node(part: Explanation, depth: number): HTMLElement {
   const details = h('details', { on: { toggle: () => open() } }, h('summary', { class: 'part' }, head), below, inside)
   // A household's tree has thousands of parts: those below a closed one are created when it is opened.
   const open = () => {
-    if (details.open && inside.childElementCount === 0) inside.append(...part.children.map((child) => node(child, depth + 1)))
+    if (details.open && inside.childElementCount === 0) inside.append(...children())
   }
   if (depth < OPEN_DEPTH) {
     details.open = true
-    inside.append(...part.children.map((child) => node(child, depth + 1)))
+    inside.append(...children())
   }
   return h('li', {}, details)
 }
 
 function kind(value: unknown): string {
   return value === true ? 'yes' : value === false ? 'no' : value === null ? 'unknown' : 'other'
+}
+
+/** The member that an item of a list is about: the list may be filtered, so the number of the item is not enough. */
+function memberOf(part: Explanation, item: Explanation, names: string[]): string | undefined {
+  const index = part.text.startsWith('members.') ? memberSeen(item) : undefined
+  return index === undefined ? undefined : names[index]
+}
+
+function memberSeen({ seen, missing = [], children }: Explanation): number | undefined {
+  const found = [...Object.keys(seen), ...missing].map((fact) => /^members\[(\d+)\]/.exec(fact)).find((match) => match !== null)
+  if (found) return Number(found[1])
+  return children.map(memberSeen).find((index) => index !== undefined)
 }

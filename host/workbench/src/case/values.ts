@@ -21,3 +21,15 @@ export function shown(value: unknown): string {
 export function counted(fact: string): string {
   return fact.replaceAll(/\[(\d+)\]/g, (_, index: string) => `[${Number(index) + 1}]`)
 }
+
+/** The same with the names of members, if they are known. */
+export function named(fact: string, names: string[]): string {
+  const member = /^members\[(\d+)\]/.exec(fact)
+  const name = member && names[Number(member[1])]
+  return name ? `${counted(fact)} · \u2068${name}\u2069` : counted(fact)
+}
+
+/** An item of a list, counted from 1; a member by name. */
+export function itemName(index: number, member?: string): string {
+  return member ? `${t.case.item(index)} · \u2068${member}\u2069` : t.case.item(index)
+}

@@ -2,8 +2,9 @@
 // affect it.
 
 import { combobox } from '../combobox'
-import { fill, h, onRunKey } from '../dom'
+import { type Child, fill, h, onRunKey } from '../dom'
 import { day, t } from '../i18n'
+import { memberNames } from '../cases/stored'
 import { type Kind, type RecordShown, about, described, fullName, mayRead, parts, path } from '../rule/people'
 import type { Outcome, Question } from '../rule/preview'
 import { Running } from '../rule/running'
@@ -14,7 +15,8 @@ import { type Change, type Explanation, changes } from './changes'
 import { type FoundSubject, findSubjects } from './find'
 import { withNames } from './names'
 import { tree } from './tree'
-import { counted, shown } from './values'
+import { counted, itemName, named, shown } from './values'
+import { WhatIf } from './what-if'
 
 interface Result {
   subject: string
@@ -33,7 +35,8 @@ interface Evaluated {
 /** Today, for the age of a person where the server reports no day. */
 const today = () => new Date().toISOString().slice(0, 10)
 
-export const oneCase: View = ({ api, say }) => {
+export const oneCase: View = (context) => {
+  const { api, say } = context
   const result = h('div', { class: 'result' })
   const rule = h('div', {})
   const kind = (): Kind => (state.subject === 'group' ? 'Group' : 'Individual')
@@ -53,9 +56,16 @@ export const oneCase: View = ({ api, say }) => {
     if (evaluated.explanation) await withNames(api, evaluated.explanation, signal)
     const on = answer.decision?.as_of ?? (asOf || today())
     const head = h('div', { class: 'person' })
-    fill(result, head, h('p', { class: 'context' }, t.reach.on(day(on))), ...show(evaluated))
-    fill(head, ...(await card(evaluated.subject, on, signal)))
+    const part = h('div', {})
+    fill(result, head, h('p', { class: 'context' }, t.reach.on(day(on))), part)
+    fill(part, ...show(evaluated, []))
+    whatIf.show(evaluated.outcome && { reference: evaluated.subject, outcome: evaluated.outcome })
     if (evaluated.outcome) say(t.answer[evaluated.outcome])
+    fill(head, ...(await card(evaluated.subject, on, signal)))
+    if (!/\bmembers\b/.test(expression)) return
+    // Without names the members have numbers.
+    const names = await memberNames(api, evaluated.subject, signal).catch(() => [])
+    if (names.length > 0) fill(part, ...show(evaluated, names))
   })
 
   /** Name, age, place and household, where the client may read them. */
@@ -82,6 +92,8 @@ export const oneCase: View = ({ api, say }) => {
       return [plain]
     }
   }
+
+  const whatIf = new WhatIf(context, question)
 
   function showRule(): void {
     const { expression } = question()
@@ -142,12 +154,20 @@ export const oneCase: View = ({ api, say }) => {
     finder,
     running.dom,
     result,
+    whatIf.dom,
   )
   if (isReady()) running.run()
-  return { dom, close: () => running.cancel() }
+  return {
+    dom,
+    close: () => {
+      running.cancel()
+      whatIf.close()
+    },
+  }
 }
 
-function show(evaluated: Result): (HTMLElement | false | undefined)[] {
+/** `names` are those of the members, if they are known. */
+function show(evaluated: Result, names: string[]): (HTMLElement | false | undefined)[] {
   const { outcome, explanation } = evaluated
   return [
     outcome && h('p', { class: 'answer' }, h('span', { class: `badge ${outcome}` }, t.answer[outcome])),
@@ -158,32 +178,40 @@ function show(evaluated: Result): (HTMLElement | false | undefined)[] {
         'section',
         { 'aria-labelledby': 'changes' },
         h('h2', { id: 'changes' }, t.case.changes),
-        outcome === 'eligible' ? h('p', {}, t.case.noChanges) : whatWould(explanation),
+        outcome === 'eligible' ? h('p', {}, t.case.noChanges) : whatWould(explanation, names),
       ),
-    explanation && tree(explanation),
+    explanation && tree(explanation, names),
   ]
 }
 
-function whatWould(explanation: Explanation): HTMLElement {
+function whatWould(explanation: Explanation, names: string[]): HTMLElement {
   const change = changes(explanation, true)
   if (!change) return h('p', {}, t.case.noneFound)
-  return h('div', {}, h('p', { class: 'hint' }, t.case.changesLead), h('ul', { class: 'changes' }, line(change)))
+  const lead = change.kind === 'fixed' ? t.keep.whatIf.fixed : t.case.changesLead
+  return h('div', {}, h('p', { class: 'hint' }, lead), h('ul', { class: 'changes' }, line(change, names)))
 }
 
-function line(change: Change): HTMLElement {
-  if (change.kind === 'record') return h('li', {}, t.case.record(counted(change.fact)))
+function line(change: Change, names: string[]): Child {
+  const facts = (seen: Record<string, unknown>) =>
+    Object.keys(seen).length > 0 &&
+    h('span', { class: 'hint' }, ` (${Object.entries(seen).map(([fact, value]) => `${named(fact, names)} ${t.case.isNow(shown(value))}`).join('; ')})`)
+  const member = (item: number | undefined, seen: Record<string, unknown>) => {
+    if (item === undefined) return false
+    const index = Object.keys(seen).map((fact) => /^members\[(\d+)\]/.exec(fact)?.[1]).find((found) => found !== undefined)
+    return h('span', { class: 'item' }, itemName(item, index === undefined ? undefined : names[Number(index)]))
+  }
+  if (change.kind === 'record') return h('li', {}, t.case.record(named(change.fact, names)))
+  if (change.kind === 'fixed') return change.parts.map(({ text, item, seen }) => h('li', {}, member(item, seen), h('code', {}, text), facts(seen)))
   if (change.kind !== 'part') {
     const head = change.kind === 'all' ? t.case.allOf : t.case.oneOf
-    return h('li', {}, h('span', { class: 'joined' }, `${head}:`), h('ul', {}, change.changes.map(line)))
+    return h('li', {}, h('span', { class: 'joined' }, `${head}:`), h('ul', {}, change.changes.map((one) => line(one, names))))
   }
-  const seen = Object.entries(change.seen)
   return h(
     'li',
     {},
-    change.item !== undefined && h('span', { class: 'item' }, t.case.item(change.item)),
+    member(change.item, change.seen),
     h('code', {}, change.text),
     ` ${t.case.mustBe(change.wanted ? t.case.true : t.case.false)}`,
-    seen.length > 0 &&
-      h('span', { class: 'hint' }, ` (${seen.map(([fact, value]) => `${counted(fact)} ${t.case.isNow(shown(value))}`).join('; ')})`),
+    facts(change.seen),
   )
 }

@@ -1,11 +1,9 @@
-// Compares two rules by four previews: A, B, and two combinations of both. The subjects eligible by both are exactly
-// those of `(A) && (B)`; those that A makes eligible and B refuses are those of `(A) && !(B)`, so for the others of A the
-// outcome of B is undetermined; the gained ones are those of B without those of both. This holds in every breakdown.
+// Compares two rules by one preview, which evaluates both for the same subjects in the same snapshot.
 
 import type { Api } from '../api'
 import { t } from '../i18n'
 import type { Decision } from '../rule/provenance'
-import { type Previewed, type Question, preview } from '../rule/preview'
+import { type Cell, OUTCOMES, type Outcome, type Previewed, type Question, type Watching, preview } from '../rule/preview'
 
 /** The numbers of subjects whose outcome differs, and of those eligible by both. */
 export interface Moves {
@@ -26,67 +24,60 @@ export interface Compared {
   b: number
   total: number
   asOf: string
+  /** The number of subjects for each pair of outcomes. */
+  cells: Cell[]
   /** The decisions of both rules. */
   decisions: [Decision, Decision]
   all: Moves
   byGender: Moves[]
   byAge: Moves[]
-  /** Whether the previews have the same number of subjects. */
-  isSteady: boolean
+  byRegion: Moves[]
 }
 
-/** The longest expression that the server accepts, in bytes. */
-const BYTES_MAX = 8_192
-
-export interface Watching {
-  signal: AbortSignal
-  onProgress: (step: number, done: number, total: number) => void
+export async function compare(api: Api, question: Question & { b: string }, watching: Watching): Promise<Compared> {
+  const { b, ...first } = question
+  const previewed = await preview(api, { ...first, compare: b }, watching)
+  return compared(previewed, await decisionOf(api, { ...first, expression: b, asOf: previewed.decision.as_of }, watching.signal))
 }
 
-export const STEPS = 4
-
-export async function compare(api: Api, a: string, b: string, about: Omit<Question, 'expression'>, watching: Watching): Promise<Compared> {
-  // A comment at the end of a rule must not include the parenthesis.
-  const [inA, inB] = [`(${a}\n)`, `(${b}\n)`]
-  const expressions = [a, b, `${inA} && ${inB}`, `${inA} && !${inB}`]
-  const bytes = Math.max(...expressions.map((text) => new TextEncoder().encode(text).length))
-  if (bytes > BYTES_MAX) throw new Error(t.compare.too_long)
-  const previews: Previewed[] = []
-  for (const [at, expression] of expressions.entries()) {
-    const question = { ...about, expression }
-    const onProgress = (done: number, total: number) => watching.onProgress(at + 1, done, total)
-    previews.push(await preview(api, question, { signal: watching.signal, onProgress }))
-  }
-  return joined(previews as [Previewed, Previewed, Previewed, Previewed])
+/** The decision of the second rule: that of the preview is about the first. */
+async function decisionOf(api: Api, { expression, subject, asOf, engine }: Question, signal: AbortSignal): Promise<Decision> {
+  const body = { expression, subject, as_of: asOf, subjects: [{ type: subject }], ...(engine ? { engine } : {}) }
+  return (await api.post<{ decision: Decision }>('Eligibility/$evaluate', body, signal)).decision
 }
 
-export function joined(previews: [Previewed, Previewed, Previewed, Previewed]): Compared {
-  const [byA, byB, byBoth] = previews
-  const gender = (row: { display: string | null; code: string | null }) => row.display ?? row.code ?? t.reach.unknown
-  const age = (row: { from: number | null; to: number | null }) => (row.from === null ? t.reach.unknown : t.reach.years(row.from, row.to))
+export function compared(previewed: Previewed, ofSecond: Decision): Compared {
+  const { comparison } = previewed
+  // A server that does not know the request reports the rule alone.
+  if (!comparison) throw new Error(t.compare.none)
+  const { cells, by_gender = [], by_age_band = [], by_region = [] } = comparison
+  const regions = by_region.filter(({ region }) => region !== null)
   return {
-    a: byA.eligible,
-    b: byB.eligible,
-    total: byA.total,
-    asOf: byA.decision.as_of,
-    decisions: [byA.decision, byB.decision],
-    all: moves(t.reach.all, previews.map((one) => one.eligible)),
-    byGender: rows(previews.map((one) => counted(one.by_gender ?? [], gender))),
-    byAge: rows(previews.map((one) => counted(one.by_age_band ?? [], age))),
-    isSteady: previews.every(({ total }) => total === byA.total) && byBoth.eligible <= Math.min(byA.eligible, byB.eligible),
+    a: count(cells, (a) => a === 'eligible'),
+    b: count(cells, (_, b) => b === 'eligible'),
+    total: previewed.total,
+    asOf: previewed.decision.as_of,
+    cells,
+    decisions: [previewed.decision, ofSecond],
+    all: moves(t.reach.all, cells),
+    byGender: by_gender.map((row) => moves(row.display ?? row.code ?? t.reach.unknown, row.cells)),
+    byAge: by_age_band.map((row) => moves(row.from === null ? t.reach.unknown : t.reach.years(row.from, row.to), row.cells)),
+    // A register without regions has a single row, which is not informative.
+    byRegion: regions.length > 0 ? by_region.map((row) => moves(row.region ?? t.reach.unknown, row.cells)) : [],
   }
 }
 
-function counted<R extends { eligible: number }>(rows: R[], label: (row: R) => string): Map<string, number> {
-  return new Map(rows.map((row) => [label(row), row.eligible]))
+/** The subjects with an outcome by A, by each outcome by B. */
+export function row(cells: Cell[], outcome: Outcome): number[] {
+  return OUTCOMES.map((other) => count(cells, (a, b) => a === outcome && b === other))
 }
 
-function rows(counts: Map<string, number>[]): Moves[] {
-  const labels = new Set(counts.flatMap((one) => [...one.keys()]))
-  return [...labels].map((label) => moves(label, counts.map((one) => one.get(label) ?? 0)))
+function count(cells: Cell[], isOf: (a: Outcome, b: Outcome) => boolean): number {
+  return cells.reduce((sum, { a, b, count }) => (isOf(a, b) ? sum + count : sum), 0)
 }
 
-function moves(label: string, [a = 0, b = 0, both = 0, refused = 0]: number[]): Moves {
-  // If a subject was registered between two previews, the parts may differ by one; they are never negative.
-  return { label, gained: Math.max(b - both, 0), refused, undetermined: Math.max(a - both - refused, 0), kept: both }
+function moves(label: string, cells: Cell[]): Moves {
+  const lost = (outcome: Outcome) => count(cells, (a, b) => a === 'eligible' && b === outcome)
+  const gained = count(cells, (a, b) => a !== 'eligible' && b === 'eligible')
+  return { label, gained, refused: lost('not_eligible'), undetermined: lost('undetermined'), kept: lost('eligible') }
 }

@@ -5,13 +5,13 @@ import { type RuleEditor, makeEditor } from '../editor/editor'
 import { currentLanguage, leftToRight, number, t } from '../i18n'
 import { contextLine } from '../rule/context'
 import { openList } from '../rule/list'
-import { type Outcome, type Question, preview } from '../rule/preview'
+import { OUTCOMES, type Outcome, type Question } from '../rule/preview'
 import { printButton, provenance } from '../rule/provenance'
 import { Running } from '../rule/running'
 import { showVerdict } from '../rule/verdict'
 import type { Context, View } from '../shell'
 import { state } from '../state'
-import { type Compared, MOVES, type Move, type Moves, STEPS, compare as compareRules } from './compared'
+import { type Compared, MOVES, type Move, type Moves, compare as compareRules, row } from './compared'
 
 const label = (move: Move) => ({ gained: t.compare.gained, refused: t.compare.nowRefused, undetermined: t.compare.nowUndetermined, kept: t.compare.kept })[move]
 
@@ -20,24 +20,13 @@ export const compare: View = (context) => {
   const editors: RuleEditor[] = []
   const result = h('div', { class: 'result' })
   const stale = h('p', { class: 'notice', role: 'status' }, t.compare.stale)
-  const step = h('p', { class: 'hint', role: 'status' })
   const isReady = () => state.a.trim() !== '' && state.b.trim() !== ''
   const running = new Running(t.compare.run, async (signal, onProgress) => {
     const question = state.comparison
-    try {
-      const compared = await compareRules(api, question.expression, question.b, question, {
-        signal,
-        onProgress: (part, done, total) => {
-          step.textContent = t.compare.step(part, STEPS)
-          onProgress(done + (part - 1) * total, STEPS * total)
-        },
-      })
-      state.compared = { question, result: compared }
-      showResult()
-      say(sentenceOf(compared))
-    } finally {
-      step.textContent = ''
-    }
+    const compared = await compareRules(api, question, { signal, onProgress })
+    state.compared = { question, result: compared }
+    showResult()
+    say(sentenceOf(compared))
   })
   const changed = () => {
     stale.hidden = !state.isComparisonStale
@@ -73,7 +62,6 @@ export const compare: View = (context) => {
     h('p', {}, t.compare.lead, ' ', t.compare.aIs),
     h('div', { class: 'columns even' }, rule('a'), rule('b')),
     running.dom,
-    step,
     stale,
     result,
   )
@@ -94,16 +82,17 @@ function sentenceOf({ all }: Compared): string {
 }
 
 function show(context: Context, question: Question & { b: string }, compared: Compared): (HTMLElement | false)[] {
-  const { all, byGender, byAge } = compared
+  const { all, byGender, byAge, byRegion } = compared
   return [
     h('p', { class: 'headline' }, sentenceOf(compared)),
     contextLine(question, compared.asOf, compared.total),
-    !compared.isSteady && h('p', { class: 'notice' }, t.compare.moved),
     h('dl', { class: 'counts moves-of' }, MOVES.map((move) => card(context, question, compared, move, all[move]))),
     h('p', { class: 'hint' }, t.compare.under(compared.a, compared.b)),
+    outcomes(compared),
     cost(compared.b - compared.a),
     byGender.length > 0 && table(t.reach.byGender, t.reach.gender, withMoves(all, byGender)),
     byAge.length > 0 && table(t.reach.byAge, t.reach.age, withMoves(all, byAge)),
+    byRegion.length > 0 && table(t.reach.byRegion, t.reach.region, withMoves(all, byRegion)),
     h(
       'div',
       { class: 'foot' },
@@ -114,6 +103,27 @@ function show(context: Context, question: Question & { b: string }, compared: Co
       printButton(),
     ),
   ]
+}
+
+/** The number of subjects for each outcome by A and by B. */
+function outcomes({ cells }: Compared): HTMLElement {
+  return h(
+    'div',
+    { class: 'breakdown' },
+    h(
+      'table',
+      { class: 'outcomes' },
+      h('caption', {}, t.keep.outcomes),
+      h('thead', {}, h('tr', {}, h('td', {}), OUTCOMES.map((outcome) => h('th', { scope: 'col', class: 'number' }, `${t.compare.b}: ${t.answer[outcome]}`)))),
+      h(
+        'tbody',
+        {},
+        OUTCOMES.map((outcome) =>
+          h('tr', {}, h('th', { scope: 'row' }, `${t.compare.a}: ${t.answer[outcome]}`), row(cells, outcome).map((count) => h('td', { class: 'number' }, number(count)))),
+        ),
+      ),
+    ),
+  )
 }
 
 /** The rows of a table: those without any subject of the rules are left out. */
@@ -140,27 +150,18 @@ const OUTCOME_OF: Record<Move, { byB: Outcome; byA: boolean }> = {
   kept: { byB: 'eligible', byA: true },
 }
 
-/** The list of the subjects of a move: those of B, once the eligible ones of A are known. */
+/** The list of the subjects of a move. */
 function openMoved(context: Context, question: Question & { b: string }, compared: Compared, move: Move): void {
   const { b, ...ofA } = question
   const { byB, byA } = OUTCOME_OF[move]
-  const eligibleByA = new Set<string>()
   openList({
     context,
     title: `${label(move)}: ${number(compared.all[move])}`,
     question: { ...ofA, expression: b },
+    // The list shows the outcome by B, by which its cases are explained.
+    requested: { ...ofA, compare: b },
     asOf: compared.asOf,
-    prepare: async (signal) => {
-      await preview(context.api, ofA, {
-        signal,
-        onProgress: () => {},
-        onRestart: () => eligibleByA.clear(),
-        onSubject: (decided) => {
-          if (decided.outcome === 'eligible') eligibleByA.add(decided.subject)
-        },
-      })
-    },
-    isOf: (decided) => decided.outcome === byB && eligibleByA.has(decided.subject) === byA,
+    isOf: (decided) => decided.compared === byB && (decided.outcome === 'eligible') === byA,
   })
 }
 

@@ -14,8 +14,8 @@ const SHOWN_MAX = 500
 
 export interface Listing extends Listed {
   title: string
-  /** Called before the first subject. */
-  prepare?: (signal: AbortSignal) => Promise<void>
+  /** The preview that is requested, if it is not that of the question: one that compares two rules. */
+  requested?: Question
   /** Returns true for the subjects of the list. */
   isOf: (decided: Decided) => boolean
 }
@@ -58,18 +58,20 @@ interface Read {
   count: number
 }
 
-async function read({ context, question, prepare, isOf }: Listing, signal: AbortSignal, say: (progress: string) => void): Promise<Read> {
+async function read({ context, question, requested, isOf }: Listing, signal: AbortSignal, say: (progress: string) => void): Promise<Read> {
   let found: Read = { rows: [], csv: new Csv(), count: 0 }
-  await prepare?.(signal)
-  await preview(context.api, question, {
+  await preview(context.api, requested ?? question, {
     signal,
     onProgress: (done, total) => say(`${t.list.reading} ${t.reach.progress(done, total)}`),
     onRestart: () => (found = { rows: [], csv: new Csv(), count: 0 }),
     onSubject: (decided) => {
       if (!isOf(decided)) return
+      const { compared, ...one } = decided
+      // The missing facts are those of the first rule.
+      const shown = compared ? { ...one, outcome: compared, missing: [] } : one
       found.count += 1
-      found.csv.add(decided)
-      if (found.rows.length < SHOWN_MAX) found.rows.push(decided)
+      found.csv.add(shown)
+      if (found.rows.length < SHOWN_MAX) found.rows.push(shown)
     },
   })
   return found

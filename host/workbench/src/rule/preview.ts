@@ -21,6 +21,22 @@ export interface Decided {
   subject: string
   outcome: Outcome
   missing: string[]
+  /** The outcome by the second rule, if two are compared. */
+  compared?: Outcome
+}
+
+/** The number of subjects with an outcome by the first rule and one by the second. */
+export interface Cell {
+  a: Outcome
+  b: Outcome
+  count: number
+}
+
+export interface Comparison {
+  cells: Cell[]
+  by_gender?: { code: string | null; display: string | null; cells: Cell[] }[]
+  by_age_band?: { from: number | null; to: number | null; cells: Cell[] }[]
+  by_region?: { region: string | null; cells: Cell[] }[]
 }
 
 export interface Previewed extends Counts {
@@ -31,10 +47,14 @@ export interface Previewed extends Counts {
   sample: Decided[]
   withheld: string[]
   decision: Decision
+  /** If two rules are compared. */
+  comparison?: Comparison
 }
 
 export interface Question {
   expression: string
+  /** A second rule, evaluated for the same subjects. */
+  compare?: string
   subject: Subject
   filter: string
   asOf: string
@@ -79,6 +99,7 @@ export async function preview(api: Api, question: Question, watching: Watching):
   const { expression, subject, asOf, engine } = question
   const body: Record<string, unknown> = { expression, subject, filter: readFilter(question.filter) }
   if (asOf) body['as_of'] = asOf
+  if (question.compare !== undefined) body['compare'] = question.compare
   if (engine) body['engine'] = engine
   if (watching.sample) body['sample'] = watching.sample
   if (watching.onSubject) body['subjects'] = true

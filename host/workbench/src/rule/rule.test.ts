@@ -4,11 +4,11 @@ import test from 'node:test'
 import { Text } from '@codemirror/state'
 
 import { range, suggested } from '../editor/diagnostics'
-import { type Moves, joined } from '../compare/compared'
+import { type Moves, compared, row } from '../compare/compared'
 import { Csv } from './csv'
 import { ageFilters, narrowed } from './list'
 import { about, age, fullName, parts } from './people'
-import { type Previewed, readFilter } from './preview'
+import { type Cell, OUTCOMES, type Previewed, readFilter } from './preview'
 import { headline } from './reach'
 
 const at = (column: number, length: number, suggestion?: string, line = 1) =>
@@ -48,26 +48,27 @@ test('cells of the list are quoted where they must be, and are never formulas', 
   assert.equal(text, 'subject,outcome,missing\r\n"Individual/urn:x|a,""b""",eligible,\r\n\'=1+1,undetermined,me.gender members\r\n')
 })
 
-test('the gained and lost subjects follow from four counts, in every breakdown', () => {
-  const of = (total: number, women: number, men: number) =>
-    ({
-      total,
-      eligible: women + men,
-      decision: { as_of: '2026-01-01' },
-      by_gender: [
-        { code: '2', display: 'Female', eligible: women },
-        { code: '1', display: 'Male', eligible: men },
-      ],
-    }) as unknown as Previewed
-  const compared = joined([of(10, 4, 2), of(10, 3, 5), of(10, 2, 1), of(10, 1, 1)])
+test('the gained and lost subjects follow from the pairs of outcomes, in every breakdown', () => {
+  const cells = (...counts: number[]): Cell[] => OUTCOMES.flatMap((a, i) => OUTCOMES.map((b, j) => ({ a, b, count: counts[i * 3 + j] ?? 0 })))
+  const result = {
+    total: 45,
+    decision: { as_of: '2026-01-01' },
+    comparison: {
+      cells: cells(1, 2, 3, 4, 5, 6, 7, 8, 9),
+      by_gender: [{ code: '2', display: 'Female', cells: cells(1, 0, 0, 4) }],
+      by_age_band: [{ from: null, to: null, cells: cells(0, 2) }],
+      by_region: [{ region: null, cells: cells(1) }],
+    },
+  } as unknown as Previewed
+  const found = compared(result, { as_of: '2026-01-01', expression_digest: 'sha256:b' })
   const numbers = ({ label, gained, refused, undetermined, kept }: Moves) => [label, gained, refused, undetermined, kept]
-  assert.deepEqual(numbers(compared.all).slice(1), [5, 2, 1, 3])
-  assert.deepEqual(compared.byGender.map(numbers), [
-    ['Female', 1, 1, 1, 2],
-    ['Male', 4, 1, 0, 1],
-  ])
-  assert.equal(compared.isSteady, true)
-  assert.equal(joined([of(10, 4, 2), of(11, 3, 5), of(11, 2, 1), of(11, 1, 1)]).isSteady, false)
+  assert.deepEqual(numbers(found.all).slice(1), [11, 2, 3, 1])
+  assert.deepEqual([found.a, found.b, found.total], [6, 12, 45])
+  assert.equal(found.decisions[1].expression_digest, 'sha256:b')
+  assert.deepEqual(found.byGender.map(numbers), [['Female', 4, 0, 0, 1]])
+  assert.deepEqual(found.byAge.map(numbers).map((row) => row.slice(1)), [[0, 2, 0, 0]])
+  assert.deepEqual(found.byRegion, [], 'without regions there is nothing to compare')
+  assert.deepEqual(row(found.cells, 'undetermined'), [7, 8, 9])
 })
 
 test('a sentence says the result, and which facts are missing', () => {

@@ -1,11 +1,14 @@
 // The first view: a rule, its diagnostics, and its reach.
 
 import { editingPanel } from '../builder/panel'
+import { CasesPanel } from '../cases/panel'
 import { codeSearch } from '../combobox'
 import { field, h, onRunKey } from '../dom'
+import { Toolbar } from '../drafts/toolbar'
 import { makeEditor, type RuleEditor } from '../editor/editor'
 import type { Verdict } from '../editor/diagnostics'
 import type { Subject } from '../editor/schema'
+import { Gallery } from '../gallery/gallery'
 import { t } from '../i18n'
 import type { View } from '../shell'
 import { state } from '../state'
@@ -17,6 +20,16 @@ export const rule: View = (context) => {
   const { api } = context
   const verdict = h('div', { class: 'verdict', 'aria-live': 'polite' })
   const reach = new Reach(context)
+  const toolbar = new Toolbar(context)
+  const cases = new CasesPanel(context)
+  const start = new Gallery(context)
+  /** The examples are in place of a result while there is neither a rule nor a result. */
+  const showStart = () => {
+    const isStart = state.a.trim() === '' && state.reach === undefined
+    start.show(isStart)
+    reach.dom.hidden = isStart
+  }
+  showStart()
   const editor: RuleEditor = makeEditor({
     api,
     label: t.rule.editor,
@@ -25,14 +38,19 @@ export const rule: View = (context) => {
     onCursor: (position) => (state.cursor = position),
     subject: () => state.subject,
     onChange: (text) => {
+      const isStart = (state.a.trim() === '') !== (text.trim() === '')
       state.a = text
       state.save()
       reach.changed()
+      cases.changed()
+      showStart()
+      if (isStart) toolbar.show()
       panel.changed()
     },
     onVerdict: (told: Verdict) => {
       showVerdict(verdict, told, { ...editor, goTo: (from, to) => (panel.showText(), editor.goTo(from, to)) })
       reach.validated(told.kind === 'validated' && !told.validated.valid)
+      if (told.kind !== 'checking') cases.validated(told.kind === 'validated' && told.validated.valid)
     },
   })
   const subject = h(
@@ -44,6 +62,7 @@ export const rule: View = (context) => {
           state.subject = subject.value as Subject
           state.save()
           editor.recheck()
+          cases.changed()
           reach.changed()
           panel.changed()
         },
@@ -91,15 +110,18 @@ export const rule: View = (context) => {
       'section',
       { class: 'card stays', 'aria-labelledby': 'rule' },
       h('h1', { id: 'rule' }, t.rule.heading),
+      toolbar.dom,
       !api.may('eligibility:read') && h('p', { class: 'problem', role: 'alert' }, t.signIn.noRules),
       h('div', { class: 'row top' }, field(t.subject.label, subject), field(t.rule.asOf, asOf, t.rule.asOfHint), engine),
       panel.dom,
       hint,
       panel.reading,
       verdict,
+      cases.dom,
       codes,
     ),
     reach.dom,
+    start.dom,
   )
   const { inserted } = state
   state.inserted = undefined
@@ -109,6 +131,7 @@ export const rule: View = (context) => {
     dom,
     close: () => {
       reach.close()
+      cases.close()
       panel.close()
       editor.view.destroy()
     },

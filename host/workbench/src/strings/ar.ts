@@ -3,6 +3,7 @@
 import { number } from '../i18n'
 import { rules as ofRules } from './rules/ar'
 import type { Strings } from './en'
+import { keep } from './keep/ar'
 
 const rules = new Intl.PluralRules('ar')
 
@@ -227,7 +228,6 @@ export const ar: Strings = {
     b: 'القاعدة ب',
     aIs: 'القاعدة أ هي قاعدة العرض الأول؛ تسري التغييرات على العرضين.',
     run: 'قارن',
-    step: (step, steps) => `الجزء ${step} من ${steps}`,
     gained: 'المضافون',
     nowRefused: 'المستبعدون: غير مستحقين حسب ب',
     nowUndetermined: 'المستبعدون: غير محسومين حسب ب',
@@ -240,8 +240,6 @@ export const ar: Strings = {
     amount: 'المبلغ للفرد في الشهر',
     cost: (amount) => `التكلفة الإضافية شهريًا: ${amount}`,
     saved: (amount) => `التوفير شهريًا: ${amount}`,
-    moved: 'تغيّر السجل أثناء المقارنة؛ شغّلها من جديد للحصول على أرقام دقيقة.',
-    too_long: 'القاعدتان معًا تتجاوزان الحد البالغ 8192 بايت.',
     none: 'شغّل المقارنة لرؤية المضافين والمستبعدين.',
     costNote: 'يُحتسب غير المحسومين غير مستحقين.',
   },
@@ -322,6 +320,7 @@ export const ar: Strings = {
     removed: (name) => `أُزيلت ${name}.`,
   },
 
+  keep,
   engine: { label: 'محرك الاستحقاق', active: 'المحرك النشط' },
   sheet: {
     title: 'القاعدة والإصدارات وبصمة هذه النتيجة',

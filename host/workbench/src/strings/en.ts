@@ -1,6 +1,7 @@
 // All texts of the page in English.
 
 import { number } from '../i18n'
+import { keep } from './keep/en'
 import { rules as ofRules } from './rules/en'
 
 const plural = (count: number, one: string, many: string) => `${number(count)} ${count === 1 ? one : many}`
@@ -213,7 +214,6 @@ export const en = {
     b: 'Rule B',
     aIs: 'Rule A is the rule of the first view; changes apply to both views.',
     run: 'Compare',
-    step: (step: number, steps: number) => `Part ${step} of ${steps}`,
     gained: 'Gained',
     nowRefused: 'Lost: not eligible by B',
     nowUndetermined: 'Lost: undetermined by B',
@@ -226,8 +226,6 @@ export const en = {
     amount: 'Amount per head and month',
     cost: (amount: string) => `Added cost per month: ${amount}`,
     saved: (amount: string) => `Saved per month: ${amount}`,
-    moved: 'The register changed while the rules were compared; run it again for exact numbers.',
-    too_long: 'The two rules together exceed the limit of 8,192 bytes.',
     none: 'Run the comparison to see the gained and lost subjects.',
     costNote: 'Undetermined subjects count as not eligible.',
   },
@@ -308,6 +306,7 @@ export const en = {
     removed: (name: string) => `${name} was removed.`,
   },
 
+  keep,
   engine: { label: 'Eligibility engine', active: 'Active engine' },
   sheet: {
     title: 'Rule, versions and digest of this result',

@@ -3,6 +3,7 @@
 import { number } from '../i18n'
 import { rules as ofRules } from './rules/es'
 import type { Strings } from './en'
+import { keep } from './keep/es'
 
 const plural = (count: number, one: string, many: string) => `${number(count)} ${count === 1 ? one : many}`
 
@@ -213,7 +214,6 @@ export const es: Strings = {
     b: 'Regla B',
     aIs: 'La regla A es la de la primera vista; los cambios valen para ambas vistas.',
     run: 'Comparar',
-    step: (step, steps) => `Parte ${step} de ${steps}`,
     gained: 'Ganados',
     nowRefused: 'Perdidos: no elegibles por B',
     nowUndetermined: 'Perdidos: indeterminados por B',
@@ -226,8 +226,6 @@ export const es: Strings = {
     amount: 'Importe por cabeza y mes',
     cost: (amount) => `Coste adicional por mes: ${amount}`,
     saved: (amount) => `Ahorro por mes: ${amount}`,
-    moved: 'El registro cambió durante la comparación; ejecútela de nuevo para obtener números exactos.',
-    too_long: 'Las dos reglas juntas superan el límite de 8.192 bytes.',
     none: 'Ejecute la comparación para ver los sujetos ganados y perdidos.',
     costNote: 'Los indeterminados cuentan como no elegibles.',
   },
@@ -308,6 +306,7 @@ export const es: Strings = {
     removed: (name) => `${name} se ha quitado.`,
   },
 
+  keep,
   engine: { label: 'Motor de elegibilidad', active: 'Motor activo' },
   sheet: {
     title: 'Regla, versiones y huella de este resultado',

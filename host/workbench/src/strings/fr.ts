@@ -3,6 +3,7 @@
 import { number } from '../i18n'
 import { rules as ofRules } from './rules/fr'
 import type { Strings } from './en'
+import { keep } from './keep/fr'
 
 // In French zero is singular.
 const plural = (count: number, one: string, many: string) => `${number(count)} ${count < 2 ? one : many}`
@@ -214,7 +215,6 @@ export const fr: Strings = {
     b: 'Règle B',
     aIs: 'La règle A est celle de la première vue ; les changements valent pour les deux vues.',
     run: 'Comparer',
-    step: (step, steps) => `Partie ${step} sur ${steps}`,
     gained: 'Gagnés',
     nowRefused: 'Perdus : non éligibles par B',
     nowUndetermined: 'Perdus : indéterminés par B',
@@ -227,8 +227,6 @@ export const fr: Strings = {
     amount: 'Montant par tête et par mois',
     cost: (amount) => `Coût supplémentaire par mois : ${amount}`,
     saved: (amount) => `Économie par mois : ${amount}`,
-    moved: 'Le registre a changé pendant la comparaison ; relancez-la pour des nombres exacts.',
-    too_long: 'Les deux règles ensemble dépassent la limite de 8 192 octets.',
     none: 'Lancez la comparaison pour voir les sujets gagnés et perdus.',
     costNote: 'Les indéterminés comptent comme non éligibles.',
   },
@@ -309,6 +307,7 @@ export const fr: Strings = {
     removed: (name) => `${name} a été retiré.`,
   },
 
+  keep,
   engine: { label: 'Moteur d’éligibilité', active: 'Moteur actif' },
   sheet: {
     title: 'Règle, versions et empreinte de ce résultat',

@@ -3,6 +3,7 @@
 import { number } from '../i18n'
 import { rules as ofRules } from './rules/pt'
 import type { Strings } from './en'
+import { keep } from './keep/pt'
 
 const plural = (count: number, one: string, many: string) => `${number(count)} ${count === 1 ? one : many}`
 
@@ -213,7 +214,6 @@ export const pt: Strings = {
     b: 'Regra B',
     aIs: 'A regra A é a da primeira vista; as alterações valem para ambas as vistas.',
     run: 'Comparar',
-    step: (step, steps) => `Parte ${step} de ${steps}`,
     gained: 'Ganhos',
     nowRefused: 'Perdidos: não elegíveis por B',
     nowUndetermined: 'Perdidos: indeterminados por B',
@@ -226,8 +226,6 @@ export const pt: Strings = {
     amount: 'Montante por cabeça e mês',
     cost: (amount) => `Custo adicional por mês: ${amount}`,
     saved: (amount) => `Poupança por mês: ${amount}`,
-    moved: 'O registo mudou durante a comparação; execute-a de novo para obter números exatos.',
-    too_long: 'As duas regras juntas excedem o limite de 8.192 bytes.',
     none: 'Execute a comparação para ver os sujeitos ganhos e perdidos.',
     costNote: 'Os indeterminados contam como não elegíveis.',
   },
@@ -308,6 +306,7 @@ export const pt: Strings = {
     removed: (name) => `${name} foi removido.`,
   },
 
+  keep,
   engine: { label: 'Motor de elegibilidade', active: 'Motor ativo' },
   sheet: {
     title: 'Regra, versões e impressão digital deste resultado',

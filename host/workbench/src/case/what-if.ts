@@ -1,0 +1,119 @@
+// Other facts than those of a case, and families that do not exist: their outcome, evaluated without a change of the
+// register.
+
+import { isAbort, sentence } from '../api'
+import { evaluate, caseOf, expectedOf } from '../cases/evaluate'
+import { type Facts, factsOfRule } from '../cases/facts'
+import type { Body } from '../cases/rule-file'
+import { type ShownScenario, scenario } from '../cases/scenario'
+import { describe } from '../cases/stored'
+import { field, fill, h, reveal } from '../dom'
+import { t } from '../i18n'
+import type { Outcome, Question } from '../rule/preview'
+import type { Context } from '../shell'
+import { state } from '../state'
+
+/** A case that is shown. */
+export interface ShownCase {
+  reference: string
+  outcome: Outcome
+}
+
+export class WhatIf {
+  readonly dom = h('section', { class: 'what-if', 'aria-labelledby': 'what-if' })
+  #place = h('div', {})
+  #stored = h('div', { class: 'row' })
+  #shown: ShownScenario | undefined
+  #case: ShownCase | undefined
+
+  constructor(
+    private readonly context: Context,
+    private readonly question: () => Question,
+  ) {
+    fill(this.dom, h('h2', { id: 'what-if' }, t.keep.whatIf.heading), this.#stored, this.#place)
+    this.show(undefined)
+  }
+
+  /** Called when another case is shown, or none. */
+  show(shown: ShownCase | undefined): void {
+    this.#case = shown
+    this.#shown?.close()
+    const button = (label: string, act: () => void) => h('button', { type: 'button', on: { click: act } }, label)
+    fill(
+      this.#stored,
+      shown && button(t.keep.whatIf.change, () => void this.#open((facts) => describe(this.context.api, shown.reference, facts), shown)),
+      button(t.keep.whatIf.invent, () => void this.#open((facts) => Promise.resolve(invented(this.question(), facts)))),
+    )
+    fill(this.#place)
+  }
+
+  close(): void {
+    this.#shown?.close()
+  }
+
+  async #open(from: (facts: Facts) => Promise<{ record: Body; names: string[] }>, shown?: ShownCase): Promise<void> {
+    const { context } = this
+    const { expression, subject, asOf } = this.question()
+    this.#shown?.close()
+    fill(this.#place, h('p', { class: 'hint', role: 'status' }, t.loading))
+    try {
+      if (!expression.trim()) throw new Error(t.case.noRule)
+      const facts = await factsOfRule(context.api, expression, subject)
+      if (!facts) throw new Error(t.keep.whatIf.invalid)
+      const { record, names } = await from(facts)
+      if (shown && shown !== this.#case) return
+      const evaluation = { expression, subject, asOf }
+      this.#shown = scenario({ context, evaluation, facts, record, names, ...(shown ? { before: shown.outcome } : {}) })
+      const lead = shown ? t.keep.whatIf.changeLead : t.keep.whatIf.inventLead
+      fill(this.#place, h('p', { class: 'hint' }, lead), this.#shown.dom, this.#keep(record, shown !== undefined))
+      reveal(this.dom)
+      this.#place.querySelector<HTMLElement>('input:not(:disabled), select')?.focus()
+    } catch (error) {
+      if (!isAbort(error)) fill(this.#place, h('p', { class: 'problem', role: 'alert' }, sentence(error)))
+    }
+  }
+
+  /** Adds the record to the cases of the rule, which expect its present result. */
+  #keep(record: Body, isOfPerson: boolean): HTMLElement {
+    const { context } = this
+    const name = h('input', { type: 'text', required: true, maxlength: 200 })
+    const told = h('p', { role: 'status', class: 'hint' })
+    const keep = async () => {
+      const { expression, subject, asOf } = this.question()
+      const { document } = state
+      // A case without a day would expect another result on another day.
+      const on = document.casesAsOf || asOf || new Date().toISOString().slice(0, 10)
+      try {
+        const { results } = await evaluate(context.api, { expression, subject, asOf: on }, [record])
+        const expected = results[0] && expectedOf(results[0])
+        if (!expected) throw new Error(results[0]?.error?.detail ?? t.keep.whatIf.invalid)
+        document.casesAsOf = on
+        document.cases.push({ ...caseOf(name.value.trim(), record, expected), ...(isOfPerson ? { isOfPerson } : {}) })
+        state.save()
+        told.textContent = t.keep.whatIf.kept(name.value.trim())
+        name.value = ''
+      } catch (error) {
+        if (!isAbort(error)) told.textContent = sentence(error)
+      }
+    }
+    const submit = (event: Event) => {
+      event.preventDefault()
+      if (name.value.trim()) void keep()
+    }
+    return h(
+      'form',
+      { on: { submit } },
+      h('div', { class: 'row' }, field(t.keep.whatIf.caseName, name), h('button', { type: 'submit' }, t.keep.whatIf.keep)),
+      isOfPerson && h('p', { class: 'hint' }, t.keep.whatIf.facts),
+      told,
+    )
+  }
+}
+
+/** A record without facts, whose members and programs are known to be none. */
+function invented({ subject }: Question, facts: Facts): { record: Body; names: string[] } {
+  const record: Body = { type: subject === 'group' ? 'group' : 'individual' }
+  if (facts.members) record['members'] = [{}]
+  if (facts.programs) record['programs'] = []
+  return { record, names: [] }
+}

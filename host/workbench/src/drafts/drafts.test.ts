@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+
+import { difference } from './difference'
+import { fileName } from './file'
+import { linkOf, linked } from './link'
+
+test('a link restores rule, subject, day and filter, and nothing else', () => {
+  const rule = { expression: "me.name == 'é & # ?'\n&& x", subject: 'group', asOf: '2026-01-31', filter: 'active=true\nbirth_date=ge1960-01-01' } as const
+  const link = linkOf('http://server/workbench#case', rule)
+  assert.ok(link.startsWith('http://server/workbench#rule?rule='))
+  assert.deepEqual(linked(new URL(link).hash), rule)
+  const plain = { expression: 'a', subject: 'individual', asOf: '', filter: '' } as const
+  assert.deepEqual(linked(new URL(linkOf('http://server/workbench', plain)).hash), plain)
+})
+
+test('a fragment without a rule, or with a wrong day, is harmless', () => {
+  assert.equal(linked('#rule'), undefined)
+  assert.equal(linked('#rule?subject=group'), undefined)
+  assert.deepEqual(linked('#rule?rule=a&subject=x&as_of=tomorrow'), { expression: 'a', subject: 'individual', asOf: '', filter: '' })
+})
+
+test('a difference keeps both texts, and marks words', () => {
+  const [before, after] = ['age_years(me.birth_date) >= 60 && is_female(me)', 'age_years(me.birth_date) >= 65 && me.active && is_female(me)']
+  const parts = difference(before, after)
+  const text = (kind: string) => parts.filter((part) => part.kind === 'same' || part.kind === kind).map((part) => part.text).join('')
+  assert.equal(text('removed'), before)
+  assert.equal(text('added'), after)
+  assert.deepEqual(parts.filter((part) => part.kind === 'removed').map((part) => part.text), ['60'])
+  assert.deepEqual(difference('a b', 'a b'), [{ kind: 'same', text: 'a b' }])
+  assert.deepEqual(difference('', 'a'), [{ kind: 'added', text: 'a' }])
+})
+
+test('a file is named after its rule', () => {
+  assert.equal(fileName('Old-age pension (60+)'), 'old-age-pension-60.toml')
+  assert.equal(fileName(' '), 'rule.toml')
+})

@@ -1,0 +1,102 @@
+// Drafts of rules on the server, with their versions.
+
+import { type Api, Refusal } from '../api'
+import type { Page } from '../codes'
+import { type Case, readCase } from '../cases/rule-file'
+import type { Subject } from '../editor/schema'
+import { type Opened, emptyDocument, withoutMark } from './document'
+import { state } from '../state'
+
+export type DraftStatus = 'open' | 'accepted' | 'rejected'
+
+/** What a client writes. */
+export interface DraftBody {
+  name: string
+  expression: string
+  subject: Subject
+  comment?: string
+  program?: string
+  engine?: string
+  cases?: Case[]
+}
+
+export interface Draft extends DraftBody {
+  id: string
+  version: number
+  author: { client?: string; organization?: string }
+  status: DraftStatus
+  /** Why it was rejected. */
+  reason?: string
+  created_at: string
+  last_updated: string
+}
+
+/** A version of a draft, with the entity tag that a change of it requires. */
+export interface Tagged {
+  draft: Draft
+  tag: string
+}
+
+const PAGE = 50
+
+const path = (id: string) => `RuleDraft/${encodeURIComponent(id)}`
+
+export async function listDrafts(api: Api, name: string): Promise<Draft[]> {
+  const search = name.trim() ? `&name=${encodeURIComponent(name.trim())}` : ''
+  return (await api.read<Page<Draft>>(`RuleDraft?_count=${PAGE}${search}`)).data
+}
+
+export async function readDraft(api: Api, id: string): Promise<Tagged> {
+  const { body, tag } = await api.tagged<Draft>('GET', path(id))
+  return { draft: body, tag }
+}
+
+/** Saves a new draft, or the next version of one; a version that is no longer current is 412. */
+export async function saveDraft(api: Api, body: DraftBody, version?: { id: string; tag: string }): Promise<Tagged> {
+  const saved = version ? await api.tagged<Draft>('PUT', path(version.id), body, version.tag) : await api.tagged<Draft>('POST', 'RuleDraft', body)
+  return { draft: saved.body, tag: saved.tag }
+}
+
+export async function deleteDraft(api: Api, id: string, tag: string): Promise<void> {
+  await api.remove(path(id), tag)
+}
+
+/** The versions of a draft, the newest first. */
+export async function versionsOf(api: Api, id: string): Promise<Draft[]> {
+  return (await api.read<Page<Draft>>(`${path(id)}/history?_count=${PAGE}`)).data
+}
+
+/** Whether the version that was opened is no longer current. */
+export function isConflict(error: unknown): boolean {
+  return error instanceof Refusal && error.status === 412
+}
+
+/** Whether a draft is no longer open. */
+export function isClosed(error: unknown): boolean {
+  return error instanceof Refusal && error.status === 409
+}
+
+/** The current rule as a draft. */
+export function currentBody(name: string, comment: string, program: string): DraftBody {
+  const { document, a, subject } = state
+  const cases = document.cases.map(withoutMark)
+  return {
+    name,
+    expression: a,
+    subject,
+    ...(comment ? { comment } : {}),
+    ...(program ? { program } : {}),
+    ...(program === document.program && document.engine ? { engine: document.engine } : {}),
+    ...(cases.length > 0 ? { cases } : {}),
+  }
+}
+
+/** A draft as the current rule. */
+export function openedDraft({ draft, tag }: Tagged): Partial<Opened> & Pick<Opened, 'expression'> {
+  const { id, version, name, expression, subject, comment = '', program = '', engine = '', cases = [] } = draft
+  const own = cases.map((one, at) => readCase(one, `cases[${at + 1}]`))
+  // The cases of a draft are evaluated on the day on which it was created, so that their results do not change by themselves.
+  const casesAsOf = own.length > 0 ? draft.created_at.slice(0, 10) : ''
+  const document = { ...emptyDocument(), title: name, about: comment, program, engine, cases: own, casesAsOf, draft: { id, tag, version } }
+  return { expression, subject, document }
+}
