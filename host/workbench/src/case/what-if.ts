@@ -53,7 +53,7 @@ export class WhatIf {
 
   async #open(from: (facts: Facts) => Promise<{ record: Body; names: string[] }>, shown?: ShownCase): Promise<void> {
     const { context } = this
-    const { expression, subject, asOf } = this.question()
+    const { expression, subject, asOf, engine = '' } = this.question()
     this.#shown?.close()
     fill(this.#place, h('p', { class: 'hint', role: 'status' }, t.loading))
     try {
@@ -62,7 +62,7 @@ export class WhatIf {
       if (!facts) throw new Error(t.keep.whatIf.invalid)
       const { record, names } = await from(facts)
       if (shown && shown !== this.#case) return
-      const evaluation = { expression, subject, asOf }
+      const evaluation = { expression, subject, asOf, engine }
       this.#shown = scenario({ context, evaluation, facts, record, names, ...(shown ? { before: shown.outcome } : {}) })
       const lead = shown ? t.keep.whatIf.changeLead : t.keep.whatIf.inventLead
       fill(this.#place, h('p', { class: 'hint' }, lead), this.#shown.dom, this.#keep(record, shown !== undefined))
@@ -79,12 +79,12 @@ export class WhatIf {
     const name = h('input', { type: 'text', required: true, maxlength: 200 })
     const told = h('p', { role: 'status', class: 'hint' })
     const keep = async () => {
-      const { expression, subject, asOf } = this.question()
+      const { expression, subject, asOf, engine = '' } = this.question()
       const { document } = state
       // A case without a day would expect another result on another day.
       const on = document.casesAsOf || asOf || new Date().toISOString().slice(0, 10)
       try {
-        const { results } = await evaluate(context.api, { expression, subject, asOf: on }, [record])
+        const { results } = await evaluate(context.api, { expression, subject, asOf: on, engine }, [record])
         const expected = results[0] && expectedOf(results[0])
         if (!expected) throw new Error(results[0]?.error?.detail ?? t.keep.whatIf.invalid)
         document.casesAsOf = on

@@ -26,15 +26,18 @@ export interface Evaluation {
   subject: Subject
   /** Empty: today. */
   asOf: string
+  /** The eligibility engine; empty or absent: the active one. */
+  engine?: string
   explain?: boolean
 }
 
 /** The most records of a request. */
 export const RECORDS_MAX = 1_000
 
-export async function evaluate(api: Api, { asOf, ...rule }: Evaluation, records: Body[], signal?: AbortSignal): Promise<{ results: Result[]; asOf: string }> {
+export async function evaluate(api: Api, { asOf, engine, ...rule }: Evaluation, records: Body[], signal?: AbortSignal): Promise<{ results: Result[]; asOf: string }> {
   const body: Record<string, unknown> = { ...rule, subjects: records }
   if (asOf) body['as_of'] = asOf
+  if (engine) body['engine'] = engine
   const answer = await api.post<{ results: Result[]; decision?: { as_of?: string } }>('Eligibility/$evaluate', body, signal)
   return { results: answer.results, asOf: answer.decision?.as_of ?? asOf }
 }

@@ -51,7 +51,7 @@ export class CasesPanel {
   }
 
   get #evaluation(): Evaluation {
-    return { expression: state.a, subject: state.subject, asOf: state.document.casesAsOf }
+    return { expression: state.a, subject: state.subject, asOf: state.document.casesAsOf, engine: state.engine }
   }
 
   /** Evaluates all cases; by itself only while enough requests are left. */

@@ -80,13 +80,14 @@ export function isClosed(error: unknown): boolean {
 export function currentBody(name: string, comment: string, program: string): DraftBody {
   const { document, a, subject } = state
   const cases = document.cases.map(withoutMark)
+  const engine = state.engine || (program === document.program ? document.engine : '')
   return {
     name,
     expression: a,
     subject,
     ...(comment ? { comment } : {}),
     ...(program ? { program } : {}),
-    ...(program === document.program && document.engine ? { engine: document.engine } : {}),
+    ...(engine ? { engine } : {}),
     ...(cases.length > 0 ? { cases } : {}),
   }
 }

@@ -39,6 +39,6 @@ function line(version: Draft, before: Draft | undefined, open: (version: Draft) 
     comment && h('p', {}, comment),
     isSame ? h('p', { class: 'hint' }, t.keep.history.sameRule) : before ? shownDifference(before.expression, expression) : h('pre', { class: 'rule', tabindex: '0' }, expression),
     expression !== state.a && h('details', {}, h('summary', {}, t.keep.history.toCurrent), shownDifference(expression, state.a)),
-    h('button', { type: 'button', 'aria-label': t.keep.history.openVersion(number), on: { click: () => open(version) } }, t.keep.history.open),
+    h('button', { type: 'button', on: { click: () => open(version) } }, t.keep.history.openVersion(number)),
   )
 }

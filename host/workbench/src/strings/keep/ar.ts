@@ -126,7 +126,6 @@ export const keep: Strings['keep'] = {
     sameRule: 'القاعدة هي قاعدة الإصدار السابق.',
     toCurrent: 'الفروق من هذا الإصدار إلى القاعدة في المحرر',
     openVersion: (version) => `فتح الإصدار ${number(version)}`,
-    open: 'فتح هذا الإصدار',
   },
 
   share: {

@@ -125,7 +125,6 @@ export const keep = {
     sameRule: 'The rule is that of the version before.',
     toCurrent: 'Differences from this version to the rule in the editor',
     openVersion: (version: number) => `Open version ${number(version)}`,
-    open: 'Open this version',
   },
 
   share: {

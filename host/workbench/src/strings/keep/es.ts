@@ -126,7 +126,6 @@ export const keep: Strings['keep'] = {
     sameRule: 'La regla es la de la versión anterior.',
     toCurrent: 'Diferencias de esta versión con la regla del editor',
     openVersion: (version) => `Abrir la versión ${number(version)}`,
-    open: 'Abrir esta versión',
   },
 
   share: {

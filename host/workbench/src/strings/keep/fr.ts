@@ -126,7 +126,6 @@ export const keep: Strings['keep'] = {
     sameRule: 'La règle est celle de la version précédente.',
     toCurrent: 'Différences entre cette version et la règle dans l’éditeur',
     openVersion: (version) => `Ouvrir la version ${number(version)}`,
-    open: 'Ouvrir cette version',
   },
 
   share: {

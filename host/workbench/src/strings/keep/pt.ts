@@ -126,7 +126,6 @@ export const keep: Strings['keep'] = {
     sameRule: 'A regra é a da versão anterior.',
     toCurrent: 'Diferenças desta versão para a regra no editor',
     openVersion: (version) => `Abrir a versão ${number(version)}`,
-    open: 'Abrir esta versão',
   },
 
   share: {
