@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 const SOURCES: &str = "host/workbench";
 /// The example rules, which the page contains, and their folder beside its copied sources.
 const RULES: &str = "examples/rules";
-const RULES_BESIDE: &str = "example-rules";
+const RULES_FOLDER: &str = "example-rules";
 /// The files that npm reads; the second lists every package with its digest.
 const NPM_FILES: [&str; 2] = ["package.json", "package-lock.json"];
 /// The folders of the sources.
@@ -45,7 +45,7 @@ pub fn build(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     }
     copy_sources(&sources, &place)?;
     for file in files::all_below(&rules, &[])? {
-        files::copy(&rules.join(&file), &place.join(RULES_BESIDE).join(&file))?;
+        files::copy(&rules.join(&file), &place.join(RULES_FOLDER).join(&file))?;
     }
     install(steps, &place)?;
     let mut build = tools::npm("run", &place);
@@ -78,7 +78,7 @@ fn install(steps: &Steps, place: &Path) -> Result<(), Failure> {
 
 /// Replaces the sources of an earlier build.
 fn copy_sources(sources: &Path, place: &Path) -> Result<(), Failure> {
-    let copied = FOLDERS.into_iter().chain([RULES_BESIDE]).map(|name| place.join(name));
+    let copied = FOLDERS.into_iter().chain([RULES_FOLDER]).map(|name| place.join(name));
     for old in copied.filter(|old| old.is_dir()) {
         fs::remove_dir_all(&old).map_err(|cause| Failure::file(&old, cause))?;
     }

@@ -97,14 +97,14 @@ pub async fn history(ctx: &OpContext, registry: &Registry, id: RuleDraftId) -> R
 /// If the store fails.
 pub async fn search(ctx: &OpContext, registry: &Registry, query: &DraftQuery) -> Result<Vec<Arc<RuleDraft>>, AppError> {
     let mut drafts = stored(registry, SettingKind::RuleDraft, &[]).await?;
-    drafts.retain(|draft| draft.is_visible(ctx) && query.is_met_by(draft));
+    drafts.retain(|draft| draft.is_visible(ctx) && query.matches(draft));
     drafts.sort_by_key(|draft| std::cmp::Reverse((draft.created_at, draft.id)));
     registry.audit.record_search(ctx, Vec::new(), "searched rule drafts").await?;
     Ok(drafts)
 }
 
 impl DraftQuery {
-    fn is_met_by(&self, draft: &RuleDraft) -> bool {
+    fn matches(&self, draft: &RuleDraft) -> bool {
         let name = |wanted: &String| draft.content.name.to_lowercase().contains(&wanted.to_lowercase());
         self.program.as_ref().is_none_or(|program| draft.content.program.as_ref() == Some(program))
             && self.author.as_ref().is_none_or(|author| draft.author.client.as_str() == author)

@@ -46,7 +46,7 @@ test('an error names the member that is wrong', () => {
     [text.replace('"undetermined"', '"maybe"'), /case\[1\]\.outcome.*eligible/],
     [text.replace('as_of = "2026-03-01"', 'as_of = "1 March"'), /1 March/],
     [text.replace('as_of = "2026-03-01"\n', ''), /as_of/],
-    [text.replace('subject = "group"', 'subject = "crowd"'), /subject/],
+    [text.replace('subject = "group"', 'subject = "village"'), /subject/],
     [text.replace('title = ', 'title = [] #'), /title/],
     [`x\n${text}`, /line 1/],
   ]

@@ -114,7 +114,7 @@ export const keep = {
     search: 'Name of the draft',
     find: 'Search',
     version: (version: number, day: string, by: string) => `version ${number(version)} · ${day} · ${by}`,
-    reallyDelete: 'Delete it for everybody',
+    reallyDelete: 'Delete it for all',
     programs: 'Rules of programs',
     noPrograms: 'This client may not read programs, because it lacks the scope program:read.',
     noRules: 'No program has a rule.',
