@@ -153,7 +153,9 @@ fn lines_have_both_outcomes_and_moved_subjects_are_audited() {
     let audited = crate::audit::lines(&app, &response);
     let whole = audited.iter().find(|line| line["note"].as_str().unwrap().starts_with("a preview over 12")).unwrap();
     assert_eq!(whole["records"], json!([reference("0"), reference("1"), reference("3")]));
-    assert_eq!(whole["fields"], json!(["me.birth_date", "me.gender"]), "the fields that either rule reads");
+    let mut fields = crate::audit::texts(whole, "fields");
+    fields.sort_unstable();
+    assert_eq!(fields, ["me.birth_date", "me.gender"], "the fields that either rule reads");
 }
 
 #[test]
@@ -184,7 +186,7 @@ fn an_invalid_second_rule_is_named() {
             client.post("/Eligibility/$preview", &json!({"expression": "true", "compare": second})).expect(422);
         let body = response.json();
         assert_eq!((&body["code"], &body["errors"][0]["field"]), (&json!(code), &json!("compare")), "{body}");
-        assert!(response.detail().starts_with("`compare`: "), "{body}");
+        assert!(response.detail().contains("`compare`: "), "{body}");
         assert_eq!(body["diagnostics"].as_array().map(Vec::len), Some(1), "{body}");
         let response =
             client.post("/Eligibility/$preview", &json!({"expression": second, "compare": "true"})).expect(422);
@@ -199,7 +201,7 @@ fn an_invalid_second_rule_is_named() {
     let body = json!({"expression": "true", "compare": nested});
     for expected in ["budget of ", "tried again in"] {
         let response = client.post("/Eligibility/$preview", &body).expect(422);
-        assert!(response.detail().starts_with("`compare`: ") && response.detail().contains(expected));
+        assert!(response.detail().contains("`compare`: ") && response.detail().contains(expected));
         assert_eq!(response.json()["errors"][0]["field"], "compare");
     }
     assert_eq!(preview(&client, &json!({"expression": "true"}))["eligible"], 12);

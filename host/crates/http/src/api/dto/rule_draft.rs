@@ -26,7 +26,7 @@ pub fn read(members: Map<String, Value>, problems: &mut Problems) -> Option<Draf
     for (name, is_absent) in [("name", name.is_none()), ("expression", rule.is_none()), ("subject", subject.is_none())]
     {
         if is_absent && !problems.names(name) {
-            problems.add(name, "required", format!("a rule draft has a `{name}`"));
+            problems.add(name, "required", format!("`{name}` is required"));
         }
     }
     let comment = reader.take("comment").and_then(|value| text_of_lines("comment", value, problems));
