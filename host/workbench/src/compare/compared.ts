@@ -23,6 +23,8 @@ export interface Compared {
   a: number
   b: number
   total: number
+  /** The numbers of undetermined subjects. */
+  undetermined: { a: number; b: number }
   asOf: string
   /** The number of subjects for each pair of outcomes. */
   cells: Cell[]
@@ -56,6 +58,7 @@ export function compared(previewed: Previewed, ofSecond: Decision): Compared {
     a: count(cells, (a) => a === 'eligible'),
     b: count(cells, (_, b) => b === 'eligible'),
     total: previewed.total,
+    undetermined: { a: count(cells, (a) => a === 'undetermined'), b: count(cells, (_, b) => b === 'undetermined') },
     asOf: previewed.decision.as_of,
     cells,
     decisions: [previewed.decision, ofSecond],

@@ -89,7 +89,7 @@ function show(context: Context, question: Question & { b: string }, compared: Co
     h('dl', { class: 'counts moves-of' }, MOVES.map((move) => card(context, question, compared, move, all[move]))),
     h('p', { class: 'hint' }, t.compare.under(compared.a, compared.b)),
     outcomes(compared),
-    cost(compared.b - compared.a),
+    cost(compared),
     byGender.length > 0 && table(t.reach.byGender, t.reach.gender, withMoves(all, byGender)),
     byAge.length > 0 && table(t.reach.byAge, t.reach.age, withMoves(all, byAge)),
     byRegion.length > 0 && table(t.reach.byRegion, t.reach.region, withMoves(all, byRegion)),
@@ -165,23 +165,28 @@ function openMoved(context: Context, question: Question & { b: string }, compare
   })
 }
 
-/** The cost of the change, once an amount per head is set. */
-function cost(heads: number): HTMLElement {
+/** The cost of both rules and of the change, once an amount per head is set: without and with the undetermined. */
+function cost({ a, b, undetermined }: Compared): HTMLElement {
   const output = h('output', { class: 'cost' })
-  const amount = h('input', {
-    type: 'number',
-    min: 0,
-    step: 'any',
-    inputmode: 'decimal',
-    on: {
-      input: () => {
-        const sum = amount.valueAsNumber * heads
-        const text = new Intl.NumberFormat(currentLanguage(), { maximumFractionDigits: 2 }).format(Math.abs(sum))
-        output.textContent = Number.isNaN(sum) ? '' : sum < 0 ? t.compare.saved(text) : t.compare.cost(text)
-      },
-    },
-  })
-  return h('div', { class: 'row' }, field(t.compare.amount, amount, t.compare.costNote), output)
+  const currencies = Intl.supportedValuesOf('currency')
+  const show = () => {
+    const each = amount.valueAsNumber
+    const code = currency.value.trim().toUpperCase()
+    const money = currencies.includes(code) ? ({ style: 'currency', currency: code } as const) : {}
+    const plain = new Intl.NumberFormat(currentLanguage(), { maximumFractionDigits: 2, ...money })
+    const signed = new Intl.NumberFormat(currentLanguage(), { maximumFractionDigits: 2, ...money, signDisplay: 'exceptZero' })
+    const range = (format: Intl.NumberFormat, from: number, to: number) =>
+      leftToRight(from === to ? format.format(from * each) : format.formatRange(from * each, to * each))
+    const lines = [
+      t.compare.costOf(t.compare.a, range(plain, a, a + undetermined.a)),
+      t.compare.costOf(t.compare.b, range(plain, b, b + undetermined.b)),
+      t.compare.costChange(leftToRight(signed.format((b - a) * each)), range(signed, b - a - undetermined.a, b + undetermined.b - a)),
+    ]
+    fill(output, ...(Number.isNaN(each) ? [] : lines.map((line) => h('span', {}, line))))
+  }
+  const amount = h('input', { type: 'number', min: 0, step: 'any', inputmode: 'decimal', on: { input: show } })
+  const currency = h('input', { type: 'text', maxlength: 3, size: 4, autocomplete: 'off', spellcheck: 'false', on: { input: show } })
+  return h('div', { class: 'row' }, field(t.compare.amount, amount, t.compare.costNote), field(t.compare.currency, currency, t.compare.currencyHint), output)
 }
 
 function table(caption: string, head: string, rows: Moves[]): HTMLElement {

@@ -64,6 +64,7 @@ test('the gained and lost subjects follow from the pairs of outcomes, in every b
   const numbers = ({ label, gained, refused, undetermined, kept }: Moves) => [label, gained, refused, undetermined, kept]
   assert.deepEqual(numbers(found.all).slice(1), [11, 2, 3, 1])
   assert.deepEqual([found.a, found.b, found.total], [6, 12, 45])
+  assert.deepEqual(found.undetermined, { a: 24, b: 18 })
   assert.equal(found.decisions[1].expression_digest, 'sha256:b')
   assert.deepEqual(found.byGender.map(numbers), [['Female', 4, 0, 0, 1]])
   assert.deepEqual(found.byAge.map(numbers).map((row) => row.slice(1)), [[0, 2, 0, 0]])

@@ -238,10 +238,12 @@ export const ar: Strings = {
     change: 'الفرق',
     under: (a, b) => `${number(a)} مستحقون حسب أ، و${number(b)} حسب ب`,
     amount: 'المبلغ للفرد في الشهر',
-    cost: (amount) => `التكلفة الإضافية شهريًا: ${amount}`,
-    saved: (amount) => `التوفير شهريًا: ${amount}`,
+    currency: 'العملة',
+    currencyHint: 'ثلاثة أحرف، مثل KES',
+    costOf: (rule, range) => `${rule}: ${range} شهريًا`,
+    costChange: (change, range) => `التغيير: ${change} شهريًا (${range})`,
     none: 'شغّل المقارنة لرؤية المضافين والمستبعدين.',
-    costNote: 'يُحتسب غير المحسومين غير مستحقين.',
+    costNote: 'يحتسب الرقم الأول غير المحسومين غير مستحقين، والثاني مستحقين.',
   },
 
   vocabularies: {

@@ -224,10 +224,12 @@ export const en = {
     change: 'Change',
     under: (a: number, b: number) => `${number(a)} eligible by A, ${number(b)} by B`,
     amount: 'Amount per head and month',
-    cost: (amount: string) => `Added cost per month: ${amount}`,
-    saved: (amount: string) => `Saved per month: ${amount}`,
+    currency: 'Currency',
+    currencyHint: 'Three letters, such as KES',
+    costOf: (rule: string, range: string) => `${rule}: ${range} per month`,
+    costChange: (change: string, range: string) => `Change: ${change} per month (${range})`,
     none: 'Run the comparison to see the gained and lost subjects.',
-    costNote: 'Undetermined subjects count as not eligible.',
+    costNote: 'The first figure counts undetermined subjects as not eligible, the second as eligible.',
   },
 
   vocabularies: {

@@ -224,10 +224,12 @@ export const es: Strings = {
     change: 'Diferencia',
     under: (a, b) => `${number(a)} elegibles por A, ${number(b)} por B`,
     amount: 'Importe por cabeza y mes',
-    cost: (amount) => `Coste adicional por mes: ${amount}`,
-    saved: (amount) => `Ahorro por mes: ${amount}`,
+    currency: 'Moneda',
+    currencyHint: 'Tres letras, por ejemplo PEN',
+    costOf: (rule, range) => `${rule}: ${range} al mes`,
+    costChange: (change, range) => `Cambio: ${change} al mes (${range})`,
     none: 'Ejecute la comparación para ver los sujetos ganados y perdidos.',
-    costNote: 'Los indeterminados cuentan como no elegibles.',
+    costNote: 'La primera cifra cuenta los indeterminados como no elegibles; la segunda, como elegibles.',
   },
 
   vocabularies: {

@@ -225,10 +225,12 @@ export const fr: Strings = {
     change: 'Différence',
     under: (a, b) => `${number(a)} éligibles par A, ${number(b)} par B`,
     amount: 'Montant par tête et par mois',
-    cost: (amount) => `Coût supplémentaire par mois : ${amount}`,
-    saved: (amount) => `Économie par mois : ${amount}`,
+    currency: 'Monnaie',
+    currencyHint: 'Trois lettres, par exemple XOF',
+    costOf: (rule, range) => `${rule} : ${range} par mois`,
+    costChange: (change, range) => `Variation : ${change} par mois (${range})`,
     none: 'Lancez la comparaison pour voir les sujets gagnés et perdus.',
-    costNote: 'Les indéterminés comptent comme non éligibles.',
+    costNote: 'Le premier chiffre compte les indéterminés comme non éligibles, le second comme éligibles.',
   },
 
   vocabularies: {

@@ -224,10 +224,12 @@ export const pt: Strings = {
     change: 'Diferença',
     under: (a, b) => `${number(a)} elegíveis por A, ${number(b)} por B`,
     amount: 'Montante por cabeça e mês',
-    cost: (amount) => `Custo adicional por mês: ${amount}`,
-    saved: (amount) => `Poupança por mês: ${amount}`,
+    currency: 'Moeda',
+    currencyHint: 'Três letras, por exemplo MZN',
+    costOf: (rule, range) => `${rule}: ${range} por mês`,
+    costChange: (change, range) => `Alteração: ${change} por mês (${range})`,
     none: 'Execute a comparação para ver os sujeitos ganhos e perdidos.',
-    costNote: 'Os indeterminados contam como não elegíveis.',
+    costNote: 'O primeiro valor conta os indeterminados como não elegíveis; o segundo, como elegíveis.',
   },
 
   vocabularies: {
