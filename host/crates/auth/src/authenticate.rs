@@ -295,6 +295,29 @@ mod tests {
     }
 
     #[test]
+    fn each_question_about_a_fault_is_true_of_its_kinds_alone() {
+        let kinds = [
+            AuthFaultKind::Missing,
+            AuthFaultKind::SeveralHeaders,
+            AuthFaultKind::HeaderText,
+            AuthFaultKind::Token(TokenDefect::UnknownKey),
+            AuthFaultKind::Token(TokenDefect::IssuedInFuture),
+            AuthFaultKind::Expired,
+            AuthFaultKind::Revoked,
+            AuthFaultKind::UnknownClient,
+            AuthFaultKind::Disabled,
+        ];
+        let of = |question: fn(&AuthFault) -> bool| -> Vec<AuthFaultKind> {
+            kinds.into_iter().filter(|kind| question(&AuthFault::before_client(*kind))).collect()
+        };
+        assert_eq!(of(AuthFault::is_of_unknown_key), [AuthFaultKind::Token(TokenDefect::UnknownKey)]);
+        let of_client = [AuthFaultKind::Revoked, AuthFaultKind::UnknownClient, AuthFaultKind::Disabled];
+        assert_eq!(of(AuthFault::is_of_client), of_client);
+        assert_eq!(of(AuthFault::is_of_unknown_client), [AuthFaultKind::UnknownClient]);
+        assert_eq!(of(AuthFault::is_without_credentials), [AuthFaultKind::Missing]);
+    }
+
+    #[test]
     fn the_client_gets_one_of_four_messages() {
         let kinds = [
             (AuthFaultKind::Missing, "missing"),

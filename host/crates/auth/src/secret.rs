@@ -196,6 +196,16 @@ mod tests {
     }
 
     #[test]
+    fn a_fingerprint_belongs_to_one_key_and_a_folder_without_a_key_has_none() {
+        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        assert!(!SecretHasher::is_there(first.path()));
+        let one = SecretHasher::load_or_create(first.path(), at(0)).unwrap().fingerprint();
+        assert!(SecretHasher::is_there(first.path()));
+        assert_eq!(SecretHasher::load_or_create(first.path(), at(1)).unwrap().fingerprint(), one);
+        assert_ne!(SecretHasher::load_or_create(second.path(), at(0)).unwrap().fingerprint(), one);
+    }
+
+    #[test]
     fn a_secret_beyond_the_length_limit_is_rejected() {
         let (_folder, hasher) = hasher();
         let mut client = client("c");

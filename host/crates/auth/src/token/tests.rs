@@ -227,6 +227,8 @@ fn bounds_the_size_before_anything_else() {
     let too_big = forge(&header, &claims(padding + 4), Signature::Key(&key));
     assert_eq!(defect(&fixture, &too_big, at(1)), TokenDefect::TooLong);
     assert_eq!(defect(&fixture, &"a.".repeat(1 << 20), at(1)), TokenDefect::TooLong);
+    assert_eq!(defect(&fixture, &"a".repeat(TOKEN_BYTES_MAX), at(1)), TokenDefect::Shape);
+    assert_eq!(defect(&fixture, &"a".repeat(TOKEN_BYTES_MAX + 1), at(1)), TokenDefect::TooLong);
     let long_header = json!({"alg": "HS256", "typ": "at+jwt", "kid": "k".repeat(400)}).to_string();
     assert_eq!(defect(&fixture, &forge(&long_header, "{}", Signature::Key(&key)), at(1)), TokenDefect::Shape);
     // White space is JSON too; four characters of base64 stand for three bytes.
