@@ -14,6 +14,7 @@ mod clients;
 mod commit;
 mod compile;
 mod conformance;
+mod coverage;
 mod demo;
 mod deny;
 mod dist;
@@ -23,6 +24,7 @@ mod fields;
 mod files;
 mod fuzz;
 mod guests;
+mod mutants;
 mod nightly;
 mod packs;
 mod release;
@@ -55,8 +57,15 @@ usage: cargo xtask <command>
                       build (dev) and run every test, or those that need nothing but Rust; first lists missing programs that
                       tests need; ARGS go to nextest, such as a part of a test's name
   tools               print the Debian packages of the programs that tests need and this machine lacks
-  nightly             what takes long: advisories, reproducible builds, conformance, benchmarks as a smoke test, torture,
-                      power cuts, the model of the register, fuzzing; the results are in nightly/report.md of the target folder
+  coverage [--fast] [ARGS]
+                      run the tests as `test` does, and count the lines that they run; the counts of each crate are in
+                      nightly/coverage.md of the target folder
+  mutants [AREA …]    make small defects in the code of access, limits and writes, one at a time, and print those that no test
+                      detects (hours; AREA is visibility, auth, limits, planner or consents)
+  nightly [--minutes N]
+                      what takes long: advisories, reproducible builds, conformance, benchmarks as a smoke test, torture,
+                      power cuts, the model of the register, fuzzing, coverage; the results are in nightly/report.md of the
+                      target folder; with N, torture, power cuts, model and fuzzing are cut to about N minutes
   fuzz [TARGET …] [--seconds N]
                       run the targets of tests/fuzz, or the named ones, with generated inputs, N (180) seconds each
   bench [ARGS]        build (release) and run the benchmarks
@@ -97,7 +106,9 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("demo", rest) => demo::run(&workspace, &steps, rest),
         ("test", rest) => test::run(&workspace, &steps, rest),
         ("tools", []) => tools::print_missing(),
-        ("nightly", []) => nightly::run(&workspace, &steps),
+        ("coverage", rest) => coverage::run(&workspace, &steps, rest),
+        ("mutants", rest) => mutants::run(&workspace, &steps, rest),
+        ("nightly", rest) => nightly::run(&workspace, &steps, rest),
         ("fuzz", rest) => fuzz::run(&workspace, &steps, rest),
         ("bench", rest) => bench::run(&workspace, &steps, rest),
         ("conformance", rest) => conformance::run(&workspace, &steps, rest),

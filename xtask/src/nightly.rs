@@ -10,14 +10,48 @@ use crate::files;
 use crate::fuzz::{self, Outcome};
 use crate::steps::Steps;
 use crate::workspace::Workspace;
-use crate::{bench, conformance, deny, reproduce, torture};
+use crate::{bench, conformance, coverage, deny, reproduce, torture};
 
-/// Number of kills of the server.
-const ROUNDS: &str = "300";
-/// Number of sequences of operations that are compared with the model, on each kind of server.
-const SEQUENCES: &str = "20";
-/// Number of states after a power cut that are opened.
-const POWER_CUTS: &str = "10000";
+const USAGE: &str = "usage: cargo xtask nightly [--minutes N]";
+
+/// What the checks do that can do more or less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Amounts {
+    /// Number of kills of the server.
+    kills: u64,
+    /// Number of states after a power cut that are opened.
+    power_cuts: u64,
+    /// Number of sequences of operations that are compared with the model, on each kind of server.
+    sequences: u64,
+    /// Duration of the run of each fuzz target, in seconds.
+    fuzz_seconds: u64,
+}
+
+impl Amounts {
+    const FULL: Self = Self { kills: 300, power_cuts: 10_000, sequences: 20, fuzz_seconds: 180 };
+    /// Duration of the full amounts on a machine with two processors, in minutes.
+    const MINUTES: u64 = 80;
+
+    /// The full amounts, or for fewer minutes a part of each.
+    fn read(arguments: &[String]) -> Result<Self, Failure> {
+        let minutes = match arguments {
+            [] => Self::MINUTES,
+            [flag, number] if flag == "--minutes" => {
+                number.parse().ok().filter(|minutes| *minutes > 0).ok_or_else(|| Failure::new(USAGE))?
+            }
+            _ => return Err(Failure::new(USAGE)),
+        };
+        // A quarter of the power cuts are of disks that fail as well.
+        let part = |full: u64, least: u64| (full * minutes.min(Self::MINUTES) / Self::MINUTES).max(least);
+        let Self { kills, power_cuts, sequences, fuzz_seconds } = Self::FULL;
+        Ok(Self {
+            kills: part(kills, 1),
+            power_cuts: part(power_cuts, 4),
+            sequences: part(sequences, 1),
+            fuzz_seconds: part(fuzz_seconds, 1),
+        })
+    }
+}
 
 /// The parts of a check that succeeded, for the page.
 type Parts = Vec<Outcome>;
@@ -34,24 +68,28 @@ struct Checked {
 }
 
 /// Runs every check, even if an earlier one fails, writes the page and reports at the end which failed.
-pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
+pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
+    let Amounts { kills, power_cuts, sequences, fuzz_seconds } = Amounts::read(arguments)?;
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let whole = |result: Result<(), Failure>| result.map(|()| Vec::new());
-    let checks: [Check<'_>; 8] = [
+    let tortured =
+        |flag: &str, amount: u64| whole(torture::run(workspace, steps, &words(&[flag, &amount.to_string()])));
+    let checks: [Check<'_>; 9] = [
         ("advisories", String::new(), &|| whole(deny::run(workspace, steps, &words(&["advisories"])))),
         ("reproducible builds", "2 builds of each plugin".to_owned(), &|| whole(reproduce::run(workspace, steps))),
         ("conformance", String::new(), &|| whole(conformance::run(workspace, steps, &[]))),
         ("benchmarks, as a smoke test", String::new(), &|| whole(bench::run(workspace, steps, &words(&["--smoke"])))),
-        ("torture", format!("{ROUNDS} kills"), &|| {
-            whole(torture::run(workspace, steps, &words(&["--rounds", ROUNDS])))
+        ("torture", format!("{kills} kills"), &|| tortured("--rounds", kills)),
+        ("power cuts", format!("{power_cuts} states of a disk"), &|| tortured("--power-cuts", power_cuts)),
+        ("model of the register", format!("{sequences} sequences on each kind of server"), &|| {
+            tortured("--model", sequences)
         }),
-        ("power cuts", format!("{POWER_CUTS} states of a disk"), &|| {
-            whole(torture::run(workspace, steps, &words(&["--power-cuts", POWER_CUTS])))
+        ("fuzzing", String::new(), &|| {
+            fuzz::outcomes(workspace, steps, &words(&["--seconds", &fuzz_seconds.to_string()]))
         }),
-        ("model of the register", format!("{SEQUENCES} sequences on each kind of server"), &|| {
-            whole(torture::run(workspace, steps, &words(&["--model", SEQUENCES])))
+        ("coverage", "the tests that need Rust only".to_owned(), &|| {
+            whole(coverage::run(workspace, steps, &words(&["--fast"])))
         }),
-        ("fuzzing", String::new(), &|| fuzz::outcomes(workspace, steps, &[])),
     ];
     let mut results = Vec::new();
     for (name, amount, check) in checks {
@@ -104,6 +142,8 @@ fn page_of(commit: &str, results: &[Checked]) -> String {
             result.as_ref().map_or_else(|failure| format!("**failed**: {}", cell(failure)), |()| "passed".to_owned());
         let _ = writeln!(page, "| {name} | {outcome} | {} | {amount} |", time(*duration));
     }
+    let total = results.iter().map(|checked| checked.duration).sum();
+    let _ = writeln!(page, "| all | | {} | |", time(total));
     let parts: Vec<&Outcome> = results.iter().flat_map(|checked| &checked.parts).collect();
     if parts.is_empty() {
         return page;
@@ -155,10 +195,28 @@ mod tests {
             | check | outcome | duration | amount |\n|---|---|---|---|\n\
             | torture | passed | 1:01 min | 300 kills |\n\
             | conformance | **failed**: a \\| b c | 1:01 min | 300 kills |\n\
-            | fuzzing | **failed**: token: 1800 inputs in 180 s; an input fails | 1:01 min | 2 targets, 3600 inputs |\n\n\
+            | fuzzing | **failed**: token: 1800 inputs in 180 s; an input fails | 1:01 min | 2 targets, 3600 inputs |\n\
+            | all | | 3:03 min | |\n\n\
             ## Fuzz targets\n\n| target | outcome | duration | inputs | inputs per second |\n|---|---|---|---|---|\n\
             | `rule` | passed | 3:00 min | 1800 | 10 |\n\
             | `token` | **failed**: an input fails | 3:00 min | 1800 | 10 |\n";
         assert_eq!(page, expected);
+    }
+
+    #[test]
+    fn fewer_minutes_do_a_part_of_everything() {
+        let read = |text: &str| {
+            let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            Amounts::read(&words)
+        };
+        assert_eq!(read("").unwrap(), Amounts::FULL);
+        assert_eq!(read("--minutes 500").unwrap(), Amounts::FULL, "it is never more");
+        let half = Amounts { kills: 150, power_cuts: 5_000, sequences: 10, fuzz_seconds: 90 };
+        assert_eq!(read("--minutes 40").unwrap(), half);
+        let least = Amounts { kills: 3, power_cuts: 125, sequences: 1, fuzz_seconds: 2 };
+        assert_eq!(read("--minutes 1").unwrap(), least);
+        for wrong in ["--minutes", "--minutes 0", "--minutes x", "40", "--minutes 1 2"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 }

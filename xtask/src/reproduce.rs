@@ -31,7 +31,7 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
         if place.exists() {
             fs::remove_dir_all(&place).map_err(|error| Failure::file(&place, error))?;
         }
-        copy_sources(workspace.root(), &place.join("sources"), workspace.target(), &LEFT_OUT_AT_TOP)?;
+        copy_project(workspace, &place.join("sources"))?;
         let copy = workspace.at(place.join("sources"), place.join("target"));
         guests::shipped(&copy, steps)?;
         packs::build_all(&copy, steps, &workspace.server(Profile::Dev), &copy.plugins(), &copy.modules())?;
@@ -72,6 +72,11 @@ fn differences(made: &[BTreeMap<String, String>]) -> Vec<String> {
         digests.any(|digest| Some(digest) != first)
     };
     names.into_iter().filter(differ).cloned().collect()
+}
+
+/// Copies the sources of the project into a new folder.
+pub fn copy_project(workspace: &Workspace, to: &Path) -> Result<(), Failure> {
+    copy_sources(workspace.root(), to, workspace.target(), &LEFT_OUT_AT_TOP)
 }
 
 fn copy_sources(from: &Path, to: &Path, target: &Path, left_out: &[&str]) -> Result<(), Failure> {

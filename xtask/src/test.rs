@@ -25,6 +25,20 @@ const EVERYTHING: [&str; 6] =
 
 /// Builds the requirements of the tests and runs them. `arguments` are passed to the runner.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
+    run_by(workspace, steps, arguments, &|nextest| {
+        let mut tests = workspace.command(nextest);
+        tests.args(["nextest", "run"]);
+        tests
+    })
+}
+
+/// As [`run`], by another call of the runner; `call` gets the runner's path.
+pub fn run_by(
+    workspace: &Workspace,
+    steps: &Steps,
+    arguments: &[String],
+    call: &dyn Fn(&Path) -> Command,
+) -> Result<(), Failure> {
     let (fast, arguments): (Vec<&String>, Vec<&String>) = arguments.iter().partition(|argument| *argument == FAST);
     let is_fast = !fast.is_empty();
     let mut not_run = NotRun::in_folder(workspace.target())?;
@@ -45,9 +59,8 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
         (false, true) => "ci",
         (false, false) => "default",
     };
-    let mut tests = workspace.command(&nextest);
-    tests.args(["nextest", "run", "--workspace", "--profile", profile]).args(arguments);
-    tests.env(ARTIFACTS, workspace.target());
+    let mut tests = call(&nextest);
+    tests.args(["--workspace", "--profile", profile]).args(arguments).env(ARTIFACTS, workspace.target());
     let mut database = None;
     if !is_fast {
         if let Some(tests_of_cel) = cel_spec::fetch(workspace, steps)? {
