@@ -94,7 +94,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Makes the mutants of the named areas or of all, one after the other, and fails if one survives.
+/// Makes the mutants of the named areas or of all, sequentially, and fails if one survives.
 pub fn run(workspace: &Workspace, steps: &Steps, names: &[String]) -> Result<(), Failure> {
     let areas = selected(names)?;
     let tool = tools::cargo_tool(workspace, steps, TOOL, &[])?;
