@@ -18,7 +18,9 @@ fn report_builder() {
         Command::new(rustc).arg("--version").output().ok().and_then(|output| String::from_utf8(output.stdout).ok());
     let message = message.map(|message| message.trim().to_owned()).filter(|message| !message.is_empty());
     println!("cargo::rustc-env=DAFTAR_RUSTC={}", message.unwrap_or_else(unknown));
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
+    // Read when the script runs: it may have been compiled for another folder of sources.
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
+    let lock = Path::new(&folder).join("../Cargo.lock");
     let wasmtime = std::fs::read_to_string(&lock).ok().and_then(|text| {
         let (_, package) = text.split_once("name = \"wasmtime\"\nversion = \"")?;
         package.split_once('"').map(|(version, _)| version.to_owned())

@@ -27,7 +27,7 @@ const FIELD_BYTES_MAX: usize = 64;
 const ACTIONS: [&str; 8] =
     ["backup", "disable", "enable", "rotate-secret", "grants", "deprecate", "withdraw", "plugin-reports"];
 /// Deletions with an empty response, by a part of their route.
-const EMPTIED: [&str; 3] = ["/Consent/", "/consents/{", "/plugins/{"];
+const EMPTIED: [&str; 4] = ["/Consent/", "/consents/{", "/plugins/{", "/RuleDraft/{"];
 
 /// The audit context of a request that has just arrived from that address.
 pub(super) fn begin(request: &Request, id: &Arc<str>, address: Option<IpAddr>) -> AuditContext {
