@@ -10,7 +10,7 @@ fn the_authorization_server_describes_itself() {
     let mut described =
         app.anonymous().request("GET", "/.well-known/oauth-authorization-server").send().expect(200).json();
     let scopes = described.as_object_mut().unwrap().remove("scopes_supported").unwrap();
-    assert_eq!(scopes.as_array().unwrap().len(), 23, "those that open something");
+    assert_eq!(scopes.as_array().unwrap().len(), 24, "those that open something");
     assert!(scopes.as_array().unwrap().contains(&"individual:read".into()));
     insta::assert_json_snapshot!(described, @r#"
     {
