@@ -206,14 +206,14 @@ fn an_accepted_draft_is_the_rule_of_its_program() {
     let app = TestApp::start();
     let client = analyst(&app);
     program::create(&app, "P", json!({"eligibility": "is_female(me)"}));
-    let created = create(&client, json!({"program": reference("P"), "engine": "cel"}));
+    let created = create(&client, json!({"program": reference("P"), "engine": "eligibility-cel"}));
     let accepted = decide(&app, &created, "accept", &json!({"version": 1})).expect(200);
     let body = accepted.json();
     assert_eq!((&body["status"], &body["version"]), (&json!("accepted"), &json!(2)));
     assert_eq!(client.get(&path_of(&created)).expect(200).json(), body);
     let path = format!("/programs/{}%7CP", NATIONAL_ID.replace('#', "%23"));
     let program = app.admin().get(&path).expect(200).json();
-    assert_eq!((&program["eligibility"], &program["engine"]), (&created["expression"], &json!("cel")));
+    assert_eq!((&program["eligibility"], &program["engine"]), (&created["expression"], &json!("eligibility-cel")));
     let audited = crate::audit::lines(&app, &accepted);
     assert_eq!(audited.len(), 1, "{audited:#?}");
     let records = json!([format!("RuleDraft/{}", created["id"].as_str().unwrap()), reference("P")]);

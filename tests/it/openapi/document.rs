@@ -109,7 +109,7 @@ fn the_documented_scopes_of_an_operation_are_those_of_its_handler() {
     assert_eq!(security("/api/v2/metadata", "get"), serde_json::json!([]));
     let scopes =
         &contract::api_document()["components"]["securitySchemes"]["client_credentials"]["flows"]["clientCredentials"];
-    assert_eq!(scopes["scopes"].as_object().unwrap().len(), 23, "those that open something");
+    assert_eq!(scopes["scopes"].as_object().unwrap().len(), 24, "those that open something");
     assert_eq!(
         contract::api_document()["paths"]["/api/v2/Individual/{identifier}"]["get"]["x-also-at"],
         serde_json::json!(["/api/v2/individuals/{identifier}"])

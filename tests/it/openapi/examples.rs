@@ -11,8 +11,8 @@ use utoipa::openapi::path::ParameterIn;
 /// Examples depend on each other: these go first, in this order, the others in the order of the table.
 const FIRST: [&str; 3] = ["createIndividual", "createGroup", "createProgramMembership"];
 const ORGANIZATION: &str = "Ministry of Health";
-/// The consent that the examples name; the test creates one with an id of its own.
-const SAMPLE_CONSENT: &str = "123e4567-e89b-42d3-a456-426614174000";
+/// The consent and the rule draft that the examples name; the test creates each with an id of its own.
+const SAMPLE_ID: &str = "123e4567-e89b-42d3-a456-426614174000";
 
 #[test]
 fn every_example_is_answered_as_the_document_says() {
@@ -25,16 +25,20 @@ fn every_example_is_answered_as_the_document_says() {
     drop(app.admin().request("POST", "/programs").json(&program).send().expect(201));
     let mut endpoints = endpoints();
     endpoints.sort_by_key(|endpoint| FIRST.iter().position(|id| *id == endpoint.operation.id).unwrap_or(FIRST.len()));
-    let mut consent = None;
+    let (mut consent, mut draft) = (None, None);
     let mut problems = Vec::new();
     for endpoint in &endpoints {
         for example in &endpoint.operation.examples {
             if let Err(problem) = is_documented(endpoint, example) {
                 problems.push(format!("{} `{}`: {problem}", endpoint.operation.id, example.name));
             }
-            let needs_consent = endpoint.paths[0].contains("{consent_id}");
-            let consent = if needs_consent { consent.get_or_insert_with(|| give(&app)).as_str() } else { "" };
-            let response = send(&client, endpoint, example, consent);
+            let needs = |part: &str| endpoint.paths[0].contains(part);
+            let id = match () {
+                () if needs("{consent_id}") => consent.get_or_insert_with(|| give(&app)).as_str(),
+                () if needs("{draft_id}") => draft.get_or_insert_with(|| propose(&client)).as_str(),
+                () => "",
+            };
+            let response = send(&client, endpoint, example, id);
             if response.status != example.status {
                 let reported = (endpoint.operation.id, example.name, response.status, example.status);
                 problems.push(format!("{reported:?}: {}", response.text()));
@@ -64,6 +68,13 @@ fn give(app: &TestApp) -> String {
     given["consent_id"].as_str().unwrap().to_owned()
 }
 
+/// Creates the rule draft of the examples and returns its id.
+fn propose(client: &ApiClient) -> String {
+    let body = json!({"name": "Pension", "expression": "age_years(me.birth_date) >= 65", "subject": "individual"});
+    let created = client.post("/RuleDraft", &body).expect(201).json();
+    created["id"].as_str().unwrap().to_owned()
+}
+
 /// Tests whether the document contains the example, and a valid request has the documented shape.
 fn is_documented(endpoint: &Endpoint, example: &Example) -> Result<(), String> {
     let method = endpoint.method.as_str().to_ascii_lowercase();
@@ -80,7 +91,7 @@ fn is_documented(endpoint: &Endpoint, example: &Example) -> Result<(), String> {
     Ok(())
 }
 
-fn send(client: &ApiClient, endpoint: &Endpoint, example: &Example, consent: &str) -> Response {
+fn send(client: &ApiClient, endpoint: &Endpoint, example: &Example, id: &str) -> Response {
     let mut path = endpoint.documented_path();
     let mut query = Vec::new();
     let mut headers = Vec::new();
@@ -90,7 +101,7 @@ fn send(client: &ApiClient, endpoint: &Endpoint, example: &Example, consent: &st
             assert!(parameter.parameter_in != ParameterIn::Path, "`{}` says no {}", example.name, parameter.name);
             continue;
         };
-        let value = if value == SAMPLE_CONSENT { consent } else { value };
+        let value = if value == SAMPLE_ID { id } else { value };
         match parameter.parameter_in {
             ParameterIn::Path => path = path.replace(&format!("{{{name}}}"), &encoded(value)),
             ParameterIn::Query => query.push(format!("{name}={}", encoded(value))),

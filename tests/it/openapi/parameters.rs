@@ -24,6 +24,7 @@ fn path(endpoint: &Endpoint) -> String {
         .replace("{identifier}", "urn:x%7C1")
         .replace("{member}", "urn:x%7C2")
         .replace("{consent_id}", "123e4567-e89b-42d3-a456-426614174000")
+        .replace("{draft_id}", "123e4567-e89b-42d3-a456-426614174000")
         .replace("{namespace}", "urn:iso:std:iso:5218")
         .replace("{code}", "2")
         .replace("{name}", "feminine_gender")

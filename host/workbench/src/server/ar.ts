@@ -40,6 +40,8 @@ export const server: ServerTexts = {
     operation_in_progress: 'عملية من النوع نفسه قيد التنفيذ.',
     limit_reached: 'بلغ العدد الحد الأقصى.',
     conflict: 'حالة السجل لا تسمح بهذه العملية.',
+    precondition_failed: 'حُفظت نسخة أخرى منذ قراءتك. اقرأها من جديد ثم أعد المحاولة.',
+    precondition_required: 'الترويسة `If-Match` مطلوبة: أرسل النسخة التي قرأتها.',
     body_too_large: 'الطلب كبير جدًا.',
     response_too_large: 'الرد كبير جدًا؛ اطلب أقل في المرة الواحدة.',
     unsupported_media_type: 'لا يقبل الخادم هذا النوع من المحتوى.',

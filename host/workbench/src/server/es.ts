@@ -40,6 +40,8 @@ export const server: ServerTexts = {
     operation_in_progress: 'Una operación del mismo tipo está en curso.',
     limit_reached: 'Se ha alcanzado el número máximo.',
     conflict: 'El estado del registro no permite esta operación.',
+    precondition_failed: 'Desde su lectura se guardó otra versión. Léala de nuevo y vuelva a intentarlo.',
+    precondition_required: 'El encabezado `If-Match` es obligatorio: envíe la versión que leyó.',
     body_too_large: 'La solicitud es demasiado grande.',
     response_too_large: 'La respuesta es demasiado grande; pida menos de una vez.',
     unsupported_media_type: 'El servidor no admite este tipo de contenido.',

@@ -40,6 +40,8 @@ export const server: ServerTexts = {
     operation_in_progress: 'Une opération du même genre est en cours.',
     limit_reached: 'Le nombre maximal est atteint.',
     conflict: 'L’état du registre ne permet pas cette opération.',
+    precondition_failed: 'Une autre version a été enregistrée depuis votre lecture. Relisez-la, puis réessayez.',
+    precondition_required: 'L’en-tête `If-Match` est obligatoire : envoyez la version que vous avez lue.',
     body_too_large: 'La requête est trop volumineuse.',
     response_too_large: 'La réponse est trop volumineuse ; demandez moins à la fois.',
     unsupported_media_type: 'Le serveur n’accepte pas ce type de contenu.',

@@ -40,6 +40,8 @@ export const server: ServerTexts = {
     operation_in_progress: 'Uma operação do mesmo tipo está em curso.',
     limit_reached: 'O número máximo foi atingido.',
     conflict: 'O estado do registo não permite esta operação.',
+    precondition_failed: 'Desde a sua leitura foi guardada outra versão. Leia-a novamente e tente outra vez.',
+    precondition_required: 'O cabeçalho `If-Match` é obrigatório: envie a versão que leu.',
     body_too_large: 'O pedido é demasiado grande.',
     response_too_large: 'A resposta é demasiado grande; peça menos de cada vez.',
     unsupported_media_type: 'O servidor não aceita este tipo de conteúdo.',
