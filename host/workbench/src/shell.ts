@@ -46,6 +46,8 @@ export class Shell {
   #wait = h('p', { role: 'alert', class: 'wait', hidden: true })
   #isUnreachable = false
   #budget = h('span', {})
+  // One image for all frames: a new one would be requested again.
+  #icon = h('img', { src: beside('icon.svg'), alt: '', width: 24, height: 24 })
 
   #views: readonly ViewName[]
 
@@ -97,7 +99,7 @@ export class Shell {
       h(
         'header',
         {},
-        h('p', { class: 'brand' }, h('img', { src: beside('icon.svg'), alt: '', width: 24, height: 24 }), t.title),
+        h('p', { class: 'brand' }, this.#icon, t.title),
         h('div', { class: 'tools' }, language, this.#isSignedIn && out),
       ),
       ...(this.#isSignedIn ? [h('nav', { 'aria-label': t.nav.label }, links)] : []),

@@ -40,7 +40,7 @@ export function openSave(context: Context, onSaved: () => void): void {
       onSaved()
     } catch (error) {
       if (isAbort(error)) return
-      if (isConflict(error) && version) await showConflict(context, dialog, version.id, problem, (tag) => store({ id: version.id, tag }))
+      if (isConflict(error) && version) await showChanged(context, dialog, version.id, problem, (tag) => store({ id: version.id, tag }))
       else fill(problem, h('p', { class: 'problem' }, prose(isClosed(error) ? t.keep.save.closed : sentence(error))))
     }
   }
@@ -94,10 +94,11 @@ function accept(saved: Tagged): void {
   state.save()
 }
 
-/** Another client has changed the draft: both texts, and what can be done. */
-async function showConflict(context: Context, dialog: Dialog, id: string, place: HTMLElement, overwrite: (tag: string) => Promise<void>): Promise<void> {
+/** The draft has changed: why it is closed, or both texts and what can be done. */
+async function showChanged(context: Context, dialog: Dialog, id: string, place: HTMLElement, overwrite: (tag: string) => Promise<void>): Promise<void> {
   try {
     const theirs = await readDraft(context.api, id)
+    if (theirs.draft.status !== 'open') return fill(place, h('p', { class: 'problem' }, t.keep.save.closed))
     const open = () => {
       openRule(openedDraft(theirs))
       dialog.close()
